@@ -33,7 +33,7 @@ from pyconnect_sandbox.progress import on_stderr
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "out" / "interpreters"
 LINES = 2_000
-TIMEOUT_S = 90.0
+TIMEOUT_S = 300.0
 AT_ONCE = 2
 """Runs at a time: one installs while another waits for its broker."""
 

@@ -113,7 +113,7 @@ class Failed(Exception):
         self.hint = hint
 
 
-def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
+def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = 300.0) -> None:
     """Wait with a line that says for what; raise Failed after `timeout_s`."""
     with console.status(f"waiting for {what}"):
         poll(what, condition, timeout_s)
@@ -257,7 +257,7 @@ def create(url: str, places: Workplace, configs: dict[str, dict[str, str]]) -> N
         file.write_text(json.dumps({"name": name, "config": config}, indent=2) + "\n")
         files += ["-f", str(file.relative_to(ROOT))]
     answer = pyconnect(
-        "connectors", "create", *files, "--wait", "RUNNING", "--timeout", "30s", url=url
+        "connectors", "create", *files, "--wait", "RUNNING", "--timeout", "5m", url=url
     )
     print(answer, end="")
 
@@ -323,7 +323,7 @@ def crash_and_recover(places: Workplace, url: str, agent_pid: int, middle: int) 
     print(pyconnect("tasks", "list", SOURCE, url=url), end="")
     answer = pyconnect(
         "connectors", "restart", SOURCE, "--only-failed",
-        "--wait", "RUNNING", "--timeout", "30s", "--yes", url=url,
+        "--wait", "RUNNING", "--timeout", "5m", "--yes", url=url,
     )  # fmt: skip
     print(answer, end="")
 

@@ -6,14 +6,13 @@ import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 import typer.main
 from typer.core import TyperGroup
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.parsing.help_page import HelpPage
 from pyconnect_cli.parsing.near_names import near_names, near_verbs
 from pyconnect_cli.parsing.nouns import (
     NOUNS,
@@ -24,9 +23,11 @@ from pyconnect_cli.parsing.nouns import (
     known_commands,
     meant_line,
 )
-from pyconnect_cli.parsing.root_help import root_help
 from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.verbs import Context, Sections, SharedOptions, Verb, records_of
+
+if TYPE_CHECKING:
+    from pyconnect_cli.parsing.help_page import HelpPage
 
 CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
 
@@ -93,6 +94,8 @@ class RootGroup(NounGroup):
 
     def get_help(self, ctx: Context) -> str:  # noqa: ARG002 - the parser's signature
         """Return the text that `pyconnect --help` prints without a parser."""
+        from pyconnect_cli.parsing.root_help import root_help
+
         return root_help()
 
 

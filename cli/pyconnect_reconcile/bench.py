@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -11,7 +11,7 @@ from pyconnect_reconcile.database_tables.copies import CopiedTable
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.spec import MAIN, Spec
-from pyconnect_reconcile.topics.reading import fit_shuffles, read_topics
+from pyconnect_reconcile.topics.reading import UNCOMMITTED, fit_shuffles, read_topics
 from pyconnect_reconcile.topics.snapshot import PartitionRange, TopicsSnapshot
 from pyconnect_reconcile.values.registered import TopicSchemas, avro_members, with_avro_members
 
@@ -20,7 +20,8 @@ from pyconnect_reconcile.values.registered import TopicSchemas, avro_members, wi
 class Bench:
     """One run's tools.
 
-    `snapshots` by the name of the cluster, `files` and `tables` by the place of a side.
+    `snapshots` by the name of the cluster, `files` and `tables` by the place of a side. `begun_ms`
+    is when the first of them was looked at.
     """
 
     spark: SparkSession
@@ -29,18 +30,25 @@ class Bench:
     events: Events
     files: Mapping[str, FixedFiles] = field(default_factory=dict)
     tables: Mapping[str, CopiedTable] = field(default_factory=dict)
+    begun_ms: int = 0
     schemas: TopicSchemas = field(init=False)
 
     def __post_init__(self) -> None:
         """Know no schema yet; where they are is said by the spec."""
         schemas = TopicSchemas(
-            registries=self.spec.registries, fatal=self.spec.fail_unparsable, events=self.events
+            registries=self.spec.registries, read=self._everything, events=self.events
         )
         object.__setattr__(self, "schemas", schemas)
 
     def snapshot(self, topics: Sequence[str], cluster: str = MAIN) -> TopicsSnapshot:
         """Return the part of a cluster's snapshot that concerns these topics."""
         return self.snapshots[cluster].of_topics(topics)
+
+    def _everything(self, topics: Sequence[str], cluster: str) -> DataFrame:
+        """Return the records that any read of these topics may return."""
+        parts = self.snapshot(topics, cluster).partitions
+        whole = [replace(part, end=max(part.end, part.high_watermark)) for part in parts]
+        return read_topics(self.spark, self.spec.clusters[cluster], whole, isolation=UNCOMMITTED)
 
     def records(
         self,

@@ -8,6 +8,7 @@ Between these moments only rows beyond the committed offsets can move, and the c
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from pyconnect_reconcile.files import (
     fingerprint,
     growing_copies,
     is_local,
-    local_files,
+    require_readable,
 )
 from pyconnect_reconcile.lakes.catalogs import current_table
 from pyconnect_reconcile.lakes.downloads import downloaded
@@ -51,7 +52,7 @@ class Capture:
 
     Snapshots by the name of the cluster, files and tables by the places of their sides.
     `spec` has the committed offsets that a sink keeps in its own database. `base` is the report at
-    whose ends the run begins.
+    whose ends the run begins. `begun_ms` is when the first of them was looked at.
     """
 
     spec: Spec
@@ -59,6 +60,7 @@ class Capture:
     files: Mapping[str, FixedFiles]
     tables: Mapping[str, CopiedTable]
     base: Base | None = None
+    begun_ms: int = 0
 
 
 def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capture:
@@ -66,6 +68,7 @@ def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capt
 
     `session` starts Spark, which tables of databases and catalogs need.
     """
+    begun_ms = int(time.time() * 1000)
     taken = _Taken(spec)
     files: dict[str, FixedFiles] = {}
     tables: dict[str, CopiedTable] = {}
@@ -85,7 +88,12 @@ def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capt
     for cluster, topics in _own_topics(spec):
         taken.add(cluster, topics)
     return Capture(
-        spec=spec, snapshots=taken.snapshots(), files=files, tables=tables, base=taken.base
+        spec=spec,
+        snapshots=taken.snapshots(),
+        files=files,
+        tables=tables,
+        base=taken.base,
+        begun_ms=begun_ms,
     )
 
 
@@ -154,7 +162,7 @@ def _fixed(
     grows = side is spec.right and is_bounded(spec, spec.left)
     if grows and side.format in LINE_FORMATS and all(map(is_local, side.paths)):
         return growing_copies(side.paths, copies)
-    local_files(side.paths)
+    require_readable(side.paths)
     return FixedFiles(before=fingerprint(side.paths))
 
 
@@ -218,6 +226,7 @@ def _begun(snapshot: TopicsSnapshot, found: Bounds) -> dict[str, dict[int, int]]
 def _replayed(path: str, now: TopicsSnapshot) -> TopicsSnapshot:
     """Return saved ranges, after a look whether they can still be read."""
     saved = load_snapshot(path).of_topics([topic.topic for topic in now.topics])
+    require_cluster(path, saved, now)
     ids = {topic.topic: topic.topic_id for topic in now.topics}
     for topic in saved.topics:
         if ids[topic.topic] != topic.topic_id:
@@ -229,6 +238,16 @@ def _replayed(path: str, now: TopicsSnapshot) -> TopicsSnapshot:
     if missing := sorted(ids.keys() - known):
         raise ReconcileError(f"{path} has no ranges of {', '.join(missing)}")
     return saved
+
+
+def require_cluster(path: str, saved: TopicsSnapshot, now: TopicsSnapshot) -> None:
+    """Raise ReconcileError for a snapshot of another Kafka cluster."""
+    if saved.cluster_id != now.cluster_id:
+        raise ReconcileError(
+            f"{path} is from Kafka cluster {saved.cluster_id}, but this cluster is"
+            f" {now.cluster_id}: their topics cannot be compared",
+            hint="choose the cluster with --context or --kafka-bootstrap",
+        )
 
 
 def load_snapshot(path: str) -> TopicsSnapshot:

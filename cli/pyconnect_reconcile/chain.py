@@ -90,7 +90,11 @@ def continued(
     """Return the outcome of a run that continues: gaps are unknown, a night may have no records."""
     if base is None:
         return outcome
-    known = {(each.kind, each.topic, each.partition) for each in outcome.findings}
+    known = {
+        (each.kind, each.topic, each.partition)
+        for each in outcome.findings
+        if each.severity is not Severity.NOTE
+    }
     gaps = [
         gap
         for snapshot in snapshots.values()
@@ -101,7 +105,9 @@ def continued(
     ]
     quiet = all(snapshot.length == 0 for snapshot in snapshots.values())
     findings = [
-        replace(each, severity=Severity.NOTE, message="no record came since the last report")
+        replace(
+            each, severity=Severity.NOTE, message="the range has no record since the last report"
+        )
         if quiet and each.kind == "empty-range"
         else each
         for each in outcome.findings

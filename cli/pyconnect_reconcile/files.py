@@ -28,7 +28,7 @@ class FixedFiles:
     files themselves are read. `uncommitted` is the part beyond a source's committed offset,
     `unfinished` holds the last lines that had no end yet. `listed` are complete files that are read
     in place of a directory; `beyond` are those of them that a source has not read to the end.
-    `table` is the name of an Iceberg table in Spark, whose metadata is `listed`.
+    `table` is the name of an Iceberg table in Spark, one snapshot, which has no files here.
     """
 
     before: Fingerprint = ()
@@ -41,6 +41,8 @@ class FixedFiles:
 
     def changes(self, paths: Sequence[str]) -> list[Finding]:
         """Return one finding when what was read is another now; what was appended is not."""
+        if self.table is not None:
+            return []
         if self.listed or self.beyond:
             return changes(self.before, fingerprint((*self.listed, *self.beyond)))
         if not self.copies:
@@ -60,24 +62,45 @@ def absolute(path: str) -> str:
 
 
 def local_files(paths: Sequence[str]) -> list[Path]:
-    """Return the files that local paths, directories and patterns name, sorted."""
+    """Return the files that local paths, directories and patterns name, sorted.
+
+    What is hidden in a directory, or matches a pattern only, is left out.
+    """
     found: list[Path] = []
     for path in filter(is_local, paths):
-        names = glob.glob(path) if any(mark in path for mark in "*?[") else [path]  # noqa: PTH207
-        matches = [Path(name) for name in names if Path(name).exists()]
+        names = [path] if Path(path).exists() else glob.glob(path)  # noqa: PTH207
+        matches = [Path(name) for name in names if name == path or is_data(Path(name).name)]
         if not matches:
             raise ReconcileError(f"{path}: the file does not exist")
         for match in matches:
-            inside = (
-                sorted(p for p in match.rglob("*") if _is_data(p)) if match.is_dir() else [match]
-            )
-            found += inside
+            inside = match.rglob("*") if match.is_dir() else [match]
+            found += (p for p in inside if p.is_file() and is_data(str(p.relative_to(match))))
     return sorted(found)
 
 
-def _is_data(path: Path) -> bool:
-    """Spark skips hidden files and markers, such as _SUCCESS."""
-    return path.is_file() and not path.name.startswith((".", "_"))
+def is_data(name: str) -> bool:
+    """Return whether no part of a relative name is hidden for Spark: a marker or a directory.
+
+    `_a=1` is a directory of a partition. `.` is a file that was named itself.
+    """
+    parts = [part for part in name.split("/") if part != "."]
+    return not any(p.startswith(".") or (p.startswith("_") and "=" not in p) for p in parts)
+
+
+def require_readable(paths: Iterable[str]) -> None:
+    """Raise ReconcileError for a file that Spark would skip though it was named itself."""
+    for path in paths:
+        if is_local(path) and Path(path).is_file() and not is_data(Path(path).name):
+            raise ReconcileError(
+                f"{path}: Spark reads no file whose name begins with _ or .",
+                hint="give a copy or a link with another name",
+            )
+
+
+def partition_columns(paths: Sequence[str]) -> set[str]:
+    """Return the columns that Spark makes of directories such as `a=1` below local paths."""
+    found = (each for path in filter(is_local, paths) for each in Path(path).rglob("*=*"))
+    return {each.name.partition("=")[0] for each in found if each.is_dir()}
 
 
 def fingerprint(paths: Sequence[str]) -> Fingerprint:
@@ -108,6 +131,7 @@ def _changed(files: Iterable[str]) -> list[Finding]:
 
 def complete_files(paths: Sequence[str], read: Sequence[str] | None) -> FixedFiles:
     """Return the files that are there now; ReconcileError if there are none."""
+    require_readable(paths)
     names = [str(path) for path in local_files(paths)]
     if not names:
         raise ReconcileError(f"{', '.join(paths)}: there are no files yet")
@@ -215,7 +239,8 @@ def rows_of_lines(
     for path in paths:
         with path.open("rb") as stream:
             for number, line in enumerate(stream, 1):
-                content = line.removesuffix(b"\n").removesuffix(b"\r")
-                if content in found:
+                # A carriage return is a part of a sink's line, and the end of a source's.
+                whole = line.removesuffix(b"\n")
+                for content in {whole, whole.removesuffix(b"\r")} & found.keys():
                     found[content].append((str(path), number))
     return found

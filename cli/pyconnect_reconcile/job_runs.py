@@ -144,6 +144,7 @@ def _checked(
             events=events,
             files=captured.files,
             tables=captured.tables,
+            begun_ms=captured.begun_ms,
         )
         outcome = continued(check(bench), captured.base, captured.snapshots)
         report = _report(captured, outcome, started, spark_version=spark.version)

@@ -10,13 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 
 from pyconnect_reconcile.document import Bounds, Members, one_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.extractions import check_extraction
 from pyconnect_reconcile.file_side import VALUE_FORMS, FileSide, read_file_side
+from pyconnect_reconcile.properties import table_properties
 from pyconnect_reconcile.table_side import (
     KAFKA,
     RowRule,
@@ -82,13 +85,17 @@ class ColumnRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSide:
-    """Records of topics; `row` says how they become rows of a table."""
+    """Records of topics; `row` says how they become rows of a table.
+
+    `connector` is the one whose dead letters count: others are those that name another one.
+    """
 
     topics: tuple[str, ...]
     cluster: str = MAIN
     isolation: str = one_of(ISOLATION_LEVELS, "read_committed")
     value: str = one_of((*VALUE_FORMS, *FRAMED_FORMS, PROTOBUF), "bytes")
     row: RowRule | None = None
+    connector: str | None = None
 
 
 Side = TopicSide | FileSide | TableSide
@@ -169,10 +176,15 @@ _ACCESS = re.compile(
 
 
 def question_of(spec: Spec) -> str:
-    """Return a hash of the question: sides, columns and rules, without offsets and access."""
+    """Return a hash of the question: sides, columns and rules, without offsets and access.
+
+    The user of a database is a part of it: one name may be another table for another user.
+    """
 
     def kept(value: object) -> object:
         if isinstance(value, Mapping):
+            if value.get("properties") and (user := _user_in(str(value["properties"]))):
+                value = {**value, "of_user": user}
             # Without what is not set: a member of a later version is not set in earlier ones.
             members = {str(k): kept(v) for k, v in value.items() if str(k) not in _PASSING}
             if isinstance(options := members.get("options"), Mapping):
@@ -189,6 +201,12 @@ def question_of(spec: Spec) -> str:
 
     question = kept(asdict(replace(spec, clusters={}, registries={})))
     return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _user_in(path: str) -> str | None:
+    with suppress(ReconcileError):
+        return table_properties(path).get("user")
+    return None
 
 
 def read_spec(document: object) -> Spec:
@@ -238,12 +256,11 @@ def _require(spec: Spec) -> None:
         raise ReconcileError(f"spec: {spec.job} needs {', '.join(missing)}")
     if spec.bucket_minutes == 0:
         raise ReconcileError("spec: `bucket_minutes` is not a number of minutes")
+    if spec.findings == 0:
+        raise ReconcileError("spec: `findings` is 0: a difference would not be named, nor counted")
     if spec.arrived is not None and spec.mode == "upsert":
         raise ReconcileError("spec: `arrived` (dead letters) needs append mode")
-    if spec.job in SCANS and (unread := {*spec.since, *spec.until} - {*spec.topics}):
-        raise ReconcileError(
-            f"spec: `since` or `until` names a topic that is not read: {', '.join(sorted(unread))}"
-        )
+    _require_bounds(spec)
     _require_order(spec)
     _require_continuable(spec)
     _require_extractions(spec)
@@ -253,6 +270,32 @@ def _require(spec: Spec) -> None:
         used.add(MAIN)
     for name in sorted(used - spec.clusters.keys()):
         raise ReconcileError(f"spec: `clusters` has no cluster `{name}`")
+
+
+def _require_bounds(spec: Spec) -> None:
+    """Refuse bounds that would be left out, or would count for two topics of one name."""
+    sides = [spec.left, spec.right, spec.arrived, *(tier.side for tier in spec.tiers)]
+    read = {(t, side.cluster) for side in sides if isinstance(side, TopicSide) for t in side.topics}
+    read |= {(topic, MAIN) for topic in spec.topics if spec.job in SCANS}
+    if spec.ranges is not None and (spec.since or spec.since_ms is not None):
+        raise ReconcileError(
+            "spec: `ranges` excludes `since` and `since_ms`: it has its own starts"
+        )
+    if spec.ranges is not None and len({cluster for _, cluster in read}) > 1:
+        raise ReconcileError("spec: `ranges` are those of one cluster, and two are read")
+    clusters = Counter(topic for topic, _ in read)
+    named = {*spec.since, *spec.until} if spec.job != "offsets" else set()
+    if unread := named - clusters.keys():
+        raise ReconcileError(
+            f"spec: `since` or `until` names a topic that is not read: {', '.join(sorted(unread))}"
+        )
+    for topic in sorted(named):
+        if clusters[topic] > 1:
+            raise ReconcileError(
+                f"spec: `since` or `until` names {topic}, which is read in {clusters[topic]}"
+                " clusters, where its offsets differ",
+                hint="begin at a time: `since_ms`",
+            )
 
 
 def _require_order(spec: Spec) -> None:

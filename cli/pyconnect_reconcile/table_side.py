@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyconnect_reconcile.document import Members, one_of
+from pyconnect_reconcile.document import Bounds, Members, one_of
 from pyconnect_reconcile.errors import ReconcileError
 
 SQLITE = "jdbc:sqlite:"
 VALUE, KEY, KAFKA = "value", "key", "kafka"
 NUMERIC, BASE64 = "numeric", "base64"
+OFFSET_COLUMNS = ("connector", "topic", "kafka_partition", "next_offset")
 KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
 
 
@@ -90,3 +91,15 @@ def read_row_rule(document: object, where: str) -> RowRule | None:
     if rule.of == KAFKA and len(rule.keys) not in (0, len(KAFKA_COLUMNS)):
         raise ReconcileError(f"{where}: `keys` are the names of three columns, or none")
     return rule
+
+
+def committed_bounds(connector: str, rows: Iterable[Sequence[object]]) -> Bounds:
+    """Return the offsets of one connector from rows of OFFSET_COLUMNS.
+
+    A partition that a task has opened and not written yet has no offset.
+    """
+    bounds: dict[str, dict[int, int]] = {}
+    for name, topic, partition, offset in rows:
+        if name == connector and offset is not None:
+            bounds.setdefault(str(topic), {})[int(str(partition))] = int(str(offset))
+    return bounds

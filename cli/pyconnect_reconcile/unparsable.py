@@ -1,15 +1,17 @@
-"""Records whose value is not where it was said to be: counted, sampled, fatal only when asked."""
+"""Records whose value is not where it was said to be, or that a sink cannot hold, with samples."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.findings import Finding, Place, Severity
 from pyconnect_reconcile.lookup import PLACE_COLUMNS, place_of
 
 SAMPLES = 10
+UNHELD, MOST_FIELDS = "not-representable", 50
 
 
 def places_of_records(records: DataFrame) -> list[Place]:
@@ -49,4 +51,28 @@ def unparsable_finding(
             count=count,
             copies=tuple(places(records.where(wrong).limit(SAMPLES))),
         )
+    ]
+
+
+def unheld_findings(lost: DataFrame, sink: str) -> list[Finding]:
+    """Return one finding for each field whose value in `lost` rows the sink's columns cannot hold.
+
+    `lost` are rows of `compares.sides` that are not in the sink.
+    """
+    each = lost.withColumn("field", sql.explode("unheld"))
+    counted = each.groupBy("field").count().orderBy(sql.desc("count"), "field")
+    return [
+        Finding(
+            kind=UNHELD,
+            severity=Severity.ERROR,
+            message=f"{row['count']:,} values of `{row.field}` have no place in {sink}: its columns"
+            " cannot hold them",
+            of="field",
+            group=row.field,
+            count=row["count"],
+            copies=tuple(
+                places_of_records(each.where(sql.col("field") == row.field).limit(SAMPLES))
+            ),
+        )
+        for row in counted.limit(MOST_FIELDS).collect()
     ]

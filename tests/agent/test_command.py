@@ -65,7 +65,7 @@ def test_the_reason_names_the_properties_file_once(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
         check=False,
     )
     assert ended.returncode == 2

@@ -107,7 +107,7 @@ def test_drain_that_takes_too_long_is_exit_124(run: Run, agent: str, admin: Fake
         admin.state = "draining"
 
     admin.drain = slowly  # type: ignore[method-assign]
-    outcome = run("agent", "drain", "--yes", "--timeout", "500ms", address=agent)
+    outcome = run("agent", "drain", "--yes", "--timeout", "3s", address=agent)
     assert outcome.code == 124
     assert "is draining, not drained" in outcome.err
     no_wait = run("agent", "drain", "--yes", "--no-wait", address=agent)

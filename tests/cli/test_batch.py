@@ -85,7 +85,7 @@ def test_after_the_limit_nothing_is_started(
 ) -> None:
     """Exit 124; JSON, summary and textfile say the same of every object."""
     textfile = tmp_path / "run.prom"
-    outcome = pause_all(run, limit, "600ms", "-o", "json", "--textfile", str(textfile))
+    outcome = pause_all(run, limit, "4s", "-o", "json", "--textfile", str(textfile))
     assert outcome.code == 124, outcome.err
     assert outcomes(json.loads(outcome.out)) == EXPECTED
     assert [connect.connectors[name].state for name in "cd"] == ["RUNNING", "RUNNING"]
@@ -101,7 +101,7 @@ def test_after_the_limit_nothing_is_started(
 @pytest.mark.usefixtures("hang")
 def test_the_summary_of_a_run_that_was_ended_has_every_object(run: Run) -> None:
     """The counts are those of the results."""
-    outcome = pause_all(run, "--deadline", "600ms", "--summary-json")
+    outcome = pause_all(run, "--deadline", "4s", "--summary-json")
     assert outcome.code == 124
     document = json.loads(outcome.out)
     assert outcomes(document["results"]) == EXPECTED
@@ -113,7 +113,7 @@ def test_the_summary_of_a_run_that_was_ended_has_every_object(run: Run) -> None:
 @pytest.mark.usefixtures("hang")
 def test_people_read_the_same(run: Run) -> None:
     """Done on stdout; the unknown one with its state, and the rest by name."""
-    outcome = pause_all(run, "--timeout", "600ms")
+    outcome = pause_all(run, "--timeout", "4s")
     assert outcome.code == 124
     assert outcome.out == "a: paused\n"
     assert "may have taken effect; now: it is RUNNING with tasks 0:RUNNING" in outcome.err
@@ -128,7 +128,7 @@ def test_a_change_without_an_answer_is_done_when_the_state_shows_it(
 ) -> None:
     """The worker has paused the connector and only its answer is missing."""
     connect.connectors["b"].enter("PAUSED")
-    outcome = pause_all(run, "--request-timeout", "300ms")
+    outcome = pause_all(run, "--request-timeout", "3s")
     assert outcome.code == 0, outcome.err
     assert "b: paused (it is PAUSED with tasks 0:PAUSED; the worker did not" in outcome.out
 
@@ -137,7 +137,7 @@ def test_a_change_without_an_answer_is_done_when_the_state_shows_it(
 @pytest.mark.usefixtures("hang")
 def test_one_unanswered_change_does_not_end_the_batch(run: Run, connect: FakeConnect) -> None:
     """Its limit is that of a request: the others are done, exit 8."""
-    outcome = pause_all(run, "--request-timeout", "300ms", "-o", "ndjson")
+    outcome = pause_all(run, "--request-timeout", "3s", "-o", "ndjson")
     assert outcome.code == 8
     found = outcomes([json.loads(line) for line in outcome.out.splitlines()])
     assert found == {"a": "done", "b": "unknown", "c": "done", "d": "done"}
@@ -165,7 +165,7 @@ def test_a_run_that_a_signal_ends_reports_every_object(
         process.send_signal(signal.SIGTERM)
     else:
         connect.slow[HANGS].set()
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=400)
     assert process.returncode == 130, err
     document = json.loads(out)
     results = document if form == "-o json" else document["results"]

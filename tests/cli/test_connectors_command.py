@@ -445,7 +445,7 @@ def test_waiting_for_running_ends_at_a_failed_task(run: Run) -> None:
 
 def test_a_wait_in_vain_is_exit_124(run: Run) -> None:
     """The message tells where things stand."""
-    outcome = run("connectors", "wait", "orders", "--for", "PAUSED", "--timeout", "300ms")
+    outcome = run("connectors", "wait", "orders", "--for", "PAUSED", "--timeout", "3s")
     assert outcome.code == 124
     assert "orders is RUNNING" in outcome.err
 
@@ -512,9 +512,7 @@ def test_flags_stand_before_and_after_the_noun(run: Run) -> None:
 
 def test_watch_prints_an_object_for_each_change(run: Run) -> None:
     """-o ndjson: name, state, worker and time; a given --timeout ends it with success."""
-    outcome = run(
-        "connectors", "watch", "-o", "ndjson", "--interval", "100ms", "--timeout", "300ms"
-    )
+    outcome = run("connectors", "watch", "-o", "ndjson", "--interval", "100ms", "--timeout", "3s")
     assert outcome.code == 0, outcome.err
     seen = {line["name"]: line for line in map(json.loads, outcome.out.splitlines())}
     assert set(seen) == {"orders", "orders/0", "broken", "broken/0", "broken/1"}
@@ -523,8 +521,8 @@ def test_watch_prints_an_object_for_each_change(run: Run) -> None:
 
 def test_watch_goes_on_until_it_is_ended(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without --timeout it has no end of its own."""
-    monkeypatch.setattr("pyconnect_cli.settings.resolved.DEFAULT_RUN_S", 0.3)
-    pauses = iter([0.2] * 4)
+    monkeypatch.setattr("pyconnect_cli.settings.resolved.DEFAULT_RUN_S", 3)
+    pauses = iter([1.0] * 4)
 
     def pause(_: float) -> None:
         if (seconds := next(pauses, None)) is None:

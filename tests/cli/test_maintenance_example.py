@@ -49,7 +49,7 @@ def run_as_cron(home: Path, url: str, **variables: str) -> subprocess.CompletedP
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=400,
         check=False,
         start_new_session=True,
     )

@@ -139,7 +139,7 @@ def test_a_dry_run_prints_the_plan_and_changes_nothing(
 def test_a_change_that_is_not_read_back_is_a_server_error(run: Run, connect: FakeConnect) -> None:
     """Exit 10: the worker said yes and answers the old offsets."""
     connect.connectors["broken"].forgets_changes = True
-    outcome = run("offsets", "reset", "broken", "--yes", "--timeout", "1s")
+    outcome = run("offsets", "reset", "broken", "--yes", "--timeout", "4s")
     assert outcome.code == 10
     assert "differs from the sent offset" in outcome.err
 

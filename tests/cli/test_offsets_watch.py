@@ -52,7 +52,7 @@ def test_each_change_is_a_line(run: Run, connect: FakeConnect) -> None:
     """First what is stored, then what moves, with its rate; it ends with --timeout, exit 0."""
     connect.connectors["broken"].offsets = [sink_entry("t", 0, 5), sink_entry("t", 1, 9)]
     join = moving(connect, 25)
-    outcome = run("offsets", "get", "broken", "--watch", "--interval", "50ms", "--timeout", "2s")
+    outcome = run("offsets", "get", "broken", "--watch", "--interval", "50ms", "--timeout", "4s")
     join()
     assert outcome.code == 0, outcome.err
     lines = [line.split("  ", 1)[1] for line in outcome.out.splitlines()]
@@ -65,7 +65,7 @@ def test_each_change_is_a_line(run: Run, connect: FakeConnect) -> None:
 def test_a_change_is_an_object_for_programs(run: Run, connect: FakeConnect) -> None:
     """One on each line, None before the first."""
     connect.connectors["broken"].offsets = [sink_entry("t", 0, 5)]
-    watch = ("offsets", "get", "broken", "--watch", "--interval", "50ms", "--timeout", "1s")
+    watch = ("offsets", "get", "broken", "--watch", "--interval", "50ms", "--timeout", "3s")
     (line,) = run(*watch, "-o", "ndjson").out.splitlines()
     found = json.loads(line)
     assert found["partition"] == {"kafka_topic": "t", "kafka_partition": 0}

@@ -15,7 +15,7 @@ PYCONNECT = str(Path(sys.executable).with_name("pyconnect"))
 def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(cwd)}
     return subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=100, check=False
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=400, check=False
     )
 
 

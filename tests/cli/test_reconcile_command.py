@@ -58,7 +58,8 @@ def test_a_sink_is_resolved_with_its_group_s_offsets_and_dead_letters(
     assert outcome.code == 0, outcome.err
     spec = read_spec(json.loads(outcome.out))
     assert spec.left == TopicSide(topics=("a", "b"))
-    assert spec.arrived == TopicSide(topics=("dead",))
+    assert spec.arrived == TopicSide(topics=("dead",), connector="out")
+    assert "dead letters without headers do not name their connector" in spec.notes[0]
     assert spec.until == {"a": {0: 7}, "b": {}}
 
 

@@ -10,7 +10,6 @@ import resource
 import shlex
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import time
@@ -35,7 +34,8 @@ from tests.support.eventually import eventually
 from tests.support.fakes.connect_server import FakeConnect
 
 ROOT = Path(__file__).resolve().parents[2]
-HELP_BUDGET_S = 0.080
+HELP_BUDGET = 5
+"""How often the processor time of a Python that does nothing."""
 
 
 def test_the_static_help_is_the_modules_own() -> None:
@@ -124,15 +124,17 @@ def test_every_topic_is_named_by_the_help() -> None:
 
 @pytest.mark.wire
 def test_help_answers_within_its_budget() -> None:
-    """The best of several runs stays under 80 ms of a processor, whatever else the machine does."""
-    command = [sys.executable, "-m", "pyconnect_cli", "--help"]
-    times = []
+    """The best of several runs beside the best of bare Python, whatever else the machine does."""
+    commands = [[sys.executable, "-c", "pass"], [sys.executable, "-m", "pyconnect_cli", "--help"]]
+    times: tuple[list[float], ...] = ([], [])
     for _ in range(7):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, check=True, capture_output=True, cwd=ROOT / "cli")
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(times) < HELP_BUDGET_S, f"median {statistics.median(times):.3f} s"
+        for command, used in zip(commands, times, strict=True):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run(command, check=True, capture_output=True, cwd=ROOT / "cli")
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    bare, full = map(min, times)
+    assert full < HELP_BUDGET * bare, times
 
 
 def test_the_first_screen_fits_a_small_terminal() -> None:

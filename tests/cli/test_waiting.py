@@ -182,7 +182,7 @@ def test_a_wait_for_an_answer_that_does_not_come_is_exit_124(
 ) -> None:
     """The time of a wait is over, wherever the command is at that moment."""
     connect.slow["GET /connectors/orders/status"] = threading.Event()
-    outcome = run("connectors", "resume", "-e", "orders", "--wait", "RUNNING", "--timeout", "600ms")
+    outcome = run("connectors", "resume", "-e", "orders", "--wait", "RUNNING", "--timeout", "3s")
     connect.slow["GET /connectors/orders/status"].set()
     assert outcome.code == 124, outcome.err
     assert "not RUNNING in time: orders" in outcome.err
@@ -194,7 +194,7 @@ def test_a_late_answer_is_announced_with_worker_and_request(
 ) -> None:
     """Once, on standard error, after a second."""
     late = connect.slow["GET /connectors/orders"] = threading.Event()
-    timer = threading.Timer(1.3, late.set)
+    timer = threading.Timer(4, late.set)
     timer.start()
     ended = run("connectors", "get", "orders")
     timer.join()
@@ -207,11 +207,11 @@ def test_an_address_without_an_answer_is_tried_last_for_a_minute(run: Run, url: 
     """The first run says that it goes on to the next address; the second run does not wait."""
     with frozen() as dead:
         both = ("connectors", "get", "orders", "--url", dead, "--url", url)
-        first = run(*both, "--request-timeout", "1200ms")
+        first = run(*both, "--request-timeout", "3s")
         assert first.code == 0
         assert first.err.splitlines() == [
             f"waiting for {dead}: GET /connectors/orders",
-            f"{dead}: no answer within 1.2s (--request-timeout); trying {url}",
+            f"{dead}: no answer within 3s (--request-timeout); trying {url}",
         ]
         assert run(*both) == first._replace(err="")
 

@@ -47,6 +47,6 @@ def compiled(
     files = map(str, sorted(root.rglob("*.java")))
     path = ":".join([f"{runtime.libs}/*", *map(str, jars)])
     command = [str(javac), "-nowarn", "-cp", path, "-d", str(directory), *files]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=400)
     assert done.returncode == 0, done.stderr
     return directory

@@ -18,7 +18,7 @@ from tests.support.agents.worker_rest import is_momentary
 from tests.support.eventually import eventually
 
 JSON = {"Content-Type": "application/json"}
-WAIT_S = 60
+WAIT_S = 150
 _MASKED_MEMBERS = ("worker_id", "commit", "kafka_cluster_id", "last_modified", "documentation")
 
 # Java's maps are printed in an order that nobody promises.

@@ -32,7 +32,7 @@ from tests.support.servers.secured import (
 
 pytestmark = pytest.mark.java
 
-WAIT_S = 90
+WAIT_S = 150
 NOBODY = "http://127.0.0.1:1"
 LINES = 20
 # Row, and what the trace of a failed connector or task must speak of.

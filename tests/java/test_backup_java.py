@@ -17,9 +17,9 @@ from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedBroker, SharedJavaWorker
 from tests.support.servers.topics import create_topics
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(850)]
 
-WAIT_S = 90
+WAIT_S = 150
 
 
 def test_connectors_of_a_java_worker_come_back(

@@ -28,9 +28,9 @@ from tests.support.plugins.maven_plugins import BASIC_AUTH, location_of
 from tests.support.servers.cluster import QUICK_GROUP
 from tests.support.servers.kafka import Servers, SharedBroker
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
 
-WAIT_S = 60
+WAIT_S = 150
 
 
 def basic(user: str, password: str) -> dict[str, str]:

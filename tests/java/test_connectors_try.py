@@ -17,7 +17,7 @@ from tests.support.plugins.java_plugin_jars import test_connectors as compiled_c
 from tests.support.plugins.maven_plugins import DEBEZIUM, location_of
 from tests.support.servers.postgres import PASSWORD, USER, PostgresServer, running_postgres
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(800)]
 
 LONGEST_S = 250
 TRANSFORMS = "org.apache.kafka.connect.transforms"

@@ -21,9 +21,9 @@ from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.postgres import PASSWORD, USER, PostgresServer, running_postgres
 from tests.support.servers.topics import create_topics, open_records, produce, read_topic
 
-pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(850)]
 
-WAIT_S = 120
+WAIT_S = 150
 SNAPSHOT, STREAMED = 5_000, 1_000
 # Of a transaction that is open when its process is killed, however slow the machine is.
 NEVER = {"transaction.boundary.interval.ms": "3600000"}

@@ -55,7 +55,7 @@ def send(broker: SharedBroker, topic: str, begin: int, end: int) -> None:
         produce(broker.bootstrap_servers, topic, *values, partition=partition)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_each_record_is_in_the_table_once_when_processes_are_killed(
     agent: Agent, catalog: RestCatalog, kafka_broker: SharedBroker
 ) -> None:

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.java
 
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
-WAIT_S = 60
+WAIT_S = 150
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "5000"}
 INTERVAL = {
     "transaction.boundary": "interval",

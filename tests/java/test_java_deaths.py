@@ -19,7 +19,7 @@ from tests.support.servers.topics import create_topics
 
 pytestmark = pytest.mark.java
 
-WAIT_S = 60
+WAIT_S = 150
 SESSION_S = 6
 PROPERTIES = {
     "session.timeout.ms": str(SESSION_S * 1000),

@@ -21,7 +21,7 @@ from tests.support.plugins.maven_plugins import RELOAD4J, location_of
 
 pytestmark = pytest.mark.java
 
-WAIT_S = 120
+WAIT_S = 150
 LOGGER = "plugin.Source.Polled"
 SMALL = JavaOptions(heap="96m", quick=True)
 SOURCE = """

@@ -34,7 +34,7 @@ from tests.support.plugins.maven_plugins import (
 from tests.support.seeds import chosen
 from tests.support.servers.kafka import Servers, SharedBroker
 
-pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(850)]
 
 DEBEZIUM_CLASS = "io.debezium.connector.postgresql.PostgresConnector"
 MIRROR_CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"

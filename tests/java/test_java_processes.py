@@ -34,7 +34,7 @@ from tests.support.plugins.java_plugin_jars import test_connectors as compiled_c
 
 pytestmark = pytest.mark.java
 
-WAIT_S = 60
+WAIT_S = 150
 STORAGE = "org.apache.kafka.connect.storage"
 SMALL = JavaOptions(heap="96m", quick=True)
 ANSWERS: dict[str, Answer] = {"readOffsets": lambda asked: [None for _ in asked["partitions"]]}

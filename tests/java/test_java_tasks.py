@@ -20,7 +20,7 @@ from tests.support.servers.topics import create_topics, partitions_of, produce, 
 
 pytestmark = pytest.mark.java
 
-WAIT_S = 60
+WAIT_S = 150
 PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
 SETTINGS = {
     "config.providers": "file",

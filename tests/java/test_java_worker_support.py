@@ -34,7 +34,7 @@ def test_a_file_goes_through_the_java_worker(java_worker: SharedJavaWorker, tmp_
     rest.create(sink, sink_config(tmp_path / "out", topic, **AS_LINES))
     eventually(
         lambda: (tmp_path / "out").exists() and (tmp_path / "out").read_text() == "first\nsecond\n",
-        timeout_s=60,
+        timeout_s=150,
         describe="both lines in the sink's file",
     )
 

@@ -96,7 +96,7 @@ def test_each_location_runs_with_the_kafka_that_its_classes_need(
             "value.converter": STRING_CONVERTER,
         }
         agent.create(unique_name("of-release"), config)
-        found = eventually(partial(values, kafka_broker, topic), timeout_s=60)
+        found = eventually(partial(values, kafka_broker, topic), timeout_s=150)
         assert found == [kafka_api().version(release).encode()]
 
 

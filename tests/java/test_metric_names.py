@@ -20,7 +20,7 @@ ROW = re.compile(r"<td>([^<]+)</td>\s*<td>[^<]*</td>\s*<td>kafka\.connect:type=(
 def test_groups_and_names_are_those_of_kafka(kafka_runtime: KafkaRuntime) -> None:
     """Kafka prints its own table of them; we have two more, and leave out what it never fills."""
     command = kafka_runtime.command("org.apache.kafka.connect.runtime.ConnectMetrics", heap_mb=128)
-    printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=400, check=True)
     theirs = {(group, name) for name, group in ROW.findall(printed.stdout)}
     ours = {
         (group, name)

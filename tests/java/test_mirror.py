@@ -26,9 +26,9 @@ from tests.support.servers.topics import (
     read_topic,
 )
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(800)]
 
-WAIT_S = 90
+WAIT_S = 150
 PARTITIONS = (0, 1, 2)
 STEP = 300
 GROUP_STEP = 50

@@ -24,12 +24,12 @@ from tests.support.servers.cluster import worker_of
 from tests.support.servers.kafka import Servers, SharedBroker
 from tests.support.servers.topics import create_topics, read_topic
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
 
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
 INTERVAL = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "2000"}
 TASKS_OF_OLD = 3
-WAIT_S = 60
+WAIT_S = 150
 
 
 @pytest.fixture(params=["java", "agent"])

@@ -21,7 +21,7 @@ from tests.support.servers.cluster import worker_of
 from tests.support.servers.kafka import Servers, SharedBroker
 from tests.support.servers.topics import read_topic
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
 
 NO_CLASS = "Failed to find any class that implements Connector and which name matches {}"
 COMPACTED_SOON = {

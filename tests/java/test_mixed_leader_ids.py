@@ -14,10 +14,10 @@ from tests.support.names import unique_name
 from tests.support.servers.cluster import worker_of
 from tests.support.servers.kafka import Servers, SharedBroker
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
 
 KEY = "agent.leader.transactional.id"
-WAIT_S = 60
+WAIT_S = 150
 MakeGroup = Callable[..., MixedGroup]
 
 

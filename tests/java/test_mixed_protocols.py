@@ -14,7 +14,7 @@ from tests.support.names import unique_name
 from tests.support.servers.cluster import worker_of
 from tests.support.servers.kafka import Servers, SharedBroker
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
 
 
 # An agent's own id for leaders is in its subscription; a Java worker that leads passes over it.

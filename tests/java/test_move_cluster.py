@@ -28,9 +28,9 @@ from tests.support.servers.kafka import Servers, SharedBroker
 from tests.support.servers.postgres import PASSWORD, USER, PostgresServer, running_postgres
 from tests.support.servers.topics import create_topics, read_topic
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(1000)]
 
-WAIT_S = 120
+WAIT_S = 150
 ROW_S = 0.05
 JAVA_FILES = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"

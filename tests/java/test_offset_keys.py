@@ -14,7 +14,7 @@ from tests.support.plugins.java_plugin_jars import test_connectors as compiled_c
 from tests.support.servers.kafka import Servers, SharedBroker
 from tests.support.servers.topics import create_topics, read_topic
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
 
 LIVE_KEY = b'["numbers",{"zone":"z","place":"here"}]'
 """Members in the order of the plugin, which is not that of the alphabet."""

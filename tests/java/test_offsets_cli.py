@@ -68,7 +68,7 @@ def source(
     create(name, config)
     eventually(
         lambda: [entry["offset"] for entry in command.offsets(name)] == [{"position": 8}],
-        timeout_s=60,
+        timeout_s=150,
     )
     return name, {"filename": str(file)}, file
 
@@ -112,7 +112,7 @@ def test_an_undo_notices_changes_over_rest(
     )
     assert changed.status == 200, changed.text
     # Apache's worker may list partitions before it has read its offsets topic to the end.
-    eventually(lambda: command.offsets(name)[0]["offset"] == {"position": 2}, timeout_s=60)
+    eventually(lambda: command.offsets(name)[0]["offset"] == {"position": 2}, timeout_s=150)
     assert command("offsets", "undo", "--yes") == 9
     assert '{"position":4} and is at {"position":2}' in command.err
     assert command("offsets", "undo", "--yes", "--force") == 0, command.err
@@ -129,7 +129,7 @@ def test_a_reset_source_reads_its_file_again(
     arguments = ("--stop", "--resume", "--wait", "--yes")
     assert command("offsets", "reset", name, *arguments) == 0, command.err
     stored = [{"partition": partition, "offset": {"position": 14}}]
-    eventually(lambda: command.offsets(name) == stored, timeout_s=60)
+    eventually(lambda: command.offsets(name) == stored, timeout_s=150)
 
 
 def test_a_connectors_refusal_is_reported_and_leaves_its_offsets(
@@ -165,7 +165,7 @@ def test_a_sink_is_altered_exported_reset_and_imported(
     create(name, config)
     partition = {"kafka_topic": topic, "kafka_partition": 0}
     at_two = [{"partition": partition, "offset": {"kafka_offset": 2}}]
-    eventually(lambda: (tmp_path / "out.txt").read_text() == "one\ntwo\n", timeout_s=60)
+    eventually(lambda: (tmp_path / "out.txt").read_text() == "one\ntwo\n", timeout_s=150)
     assert command("connectors", "stop", name, "--wait", "STOPPED") == 0, command.err
     assert command.offsets(name) == at_two
 
@@ -199,7 +199,7 @@ def test_a_sink_seeks_within_its_topic(
         "value.converter": "org.apache.kafka.connect.storage.StringConverter",
     }
     create(name, config)
-    eventually(lambda: (tmp_path / "out.txt").read_text() == "one\ntwo\n", timeout_s=60)
+    eventually(lambda: (tmp_path / "out.txt").read_text() == "one\ntwo\n", timeout_s=150)
     assert command("offsets", "seek", name, "--to-earliest", "--yes") == 9
     steps = (
         (("--to-earliest", "--stop"), 0),
@@ -224,7 +224,7 @@ def test_a_sink_seeks_within_its_topic(
     assert command("offsets", "seek", source_name, "--to-earliest", "--stop", "--yes") == 9
     arguments = ("--to-earliest", "--resume", "--wait", "--yes")
     assert command("offsets", "seek", name, *arguments) == 0, command.err
-    eventually(lambda: (tmp_path / "out.txt").read_text() == "one\ntwo\n" * 2, timeout_s=60)
+    eventually(lambda: (tmp_path / "out.txt").read_text() == "one\ntwo\n" * 2, timeout_s=150)
 
 
 def test_a_connector_begins_with_the_offsets_of_another(
@@ -255,6 +255,6 @@ def test_a_connector_begins_with_the_offsets_of_another(
             lines.write("three\n")
         assert command("connectors", "resume", later, "--wait", "RUNNING") == 0, command.err
         at_end = [{"partition": partition, "offset": {"position": 14}}]
-        eventually(lambda: command.offsets(later) == at_end, timeout_s=60)
+        eventually(lambda: command.offsets(later) == at_end, timeout_s=150)
     finally:
         assert command("connectors", "delete", later, "--yes") == 0, command.err

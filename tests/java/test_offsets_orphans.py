@@ -68,11 +68,11 @@ def test_a_deleted_sources_offsets_are_purged_and_come_back(
         return json.loads(command.out)["offsets"]
 
     command.create(name, config)
-    eventually(lambda: offsets() == stored, timeout_s=60)
+    eventually(lambda: offsets() == stored, timeout_s=150)
     assert command("offsets", "orphans", "purge", name, *command.confirmed, "--yes") == 9
     assert f"connector {name} exists" in command.err
     command.delete(name)
-    eventually(lambda: name in command.orphans(name), timeout_s=60)
+    eventually(lambda: name in command.orphans(name), timeout_s=150)
     assert command.orphans(name)[name]["offsets"] == stored
     assert command("offsets", "orphans", "purge", name, *command.confirmed, "--dry-run") == 0
     assert "position" in command.out
@@ -86,7 +86,7 @@ def test_a_deleted_sources_offsets_are_purged_and_come_back(
     assert command.orphans(name) == {}
     assert command("offsets", "undo", "--yes") == 0, command.err
     command.create(name, {**config, "topic": unique_name("lines")})
-    eventually(lambda: offsets() == stored, timeout_s=60)
+    eventually(lambda: offsets() == stored, timeout_s=150)
     assert command("offsets", "undo", "--yes") == 9
     assert f"connector {name} exists" in command.err
     command.delete(name)
@@ -107,7 +107,7 @@ def test_a_deleted_sinks_group_is_purged_only_when_asked_and_comes_back(
     command.create(
         name, {"connector.class": "FileStreamSink", "file": str(out), "topics": topic, **lines}
     )
-    eventually(lambda: out.exists() and out.read_text() == "one\ntwo\n", timeout_s=60)
+    eventually(lambda: out.exists() and out.read_text() == "one\ntwo\n", timeout_s=150)
     assert command("connectors", "stop", name, "--wait", "STOPPED") == 0, command.err
     command.delete(name)
     command.delete(source)

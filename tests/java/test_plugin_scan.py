@@ -14,7 +14,7 @@ from tests.java.corpora import printed
 from tests.java.java_sources import compiled, connector
 from tests.support.plugins.java_jars import make_jar
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(850)]
 
 PROGRAM = Path(__file__).with_name("PluginScan.java")
 API = "org.apache.kafka.connect"

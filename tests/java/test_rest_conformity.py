@@ -71,7 +71,7 @@ def url_of_agent_with_jar(
 
 
 @pytest.mark.long(only=True)
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(850)
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
 def test_each_story_is_the_same_with_apaches_jar(
     story: Story, java_worker: SharedJavaWorker, url_of_agent_with_jar: str, tmp_path: Path

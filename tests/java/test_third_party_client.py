@@ -56,7 +56,7 @@ class Kc:
                 env={**os.environ, "KAFKA_CONNECT_URL": self._url},
                 capture_output=True,
                 text=True,
-                timeout=120,
+                timeout=400,
                 check=False,
             )
             text = f"{done.returncode} {_in_order(done.stdout)}{done.stderr}"

@@ -16,7 +16,7 @@ from tests.support.eventually import eventually
 from tests.support.servers.java_hosts import PROPERTIES, Hosts, Lines
 from tests.support.servers.kafka import SharedBroker
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from tests.support.agents.upgrade_cluster import Tool
 from tests.support.servers.java_hosts import Hosts, Lines
 from tests.support.servers.kafka import SharedBroker
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
 
 
 @pytest.fixture

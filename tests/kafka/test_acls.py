@@ -49,7 +49,7 @@ from tests.support.servers.secured import (
 
 pytestmark = pytest.mark.kafka
 
-WAIT_S = 60
+WAIT_S = 150
 NOBODY = "http://127.0.0.1:1"
 GROUP = "secured"
 TOPICS = frozenset({f"{GROUP}-configs", f"{GROUP}-offsets", f"{GROUP}-status"})

@@ -20,7 +20,7 @@ from tests.support.servers.secured import SecuredBroker, internal
 
 pytestmark = pytest.mark.kafka
 
-WAIT_S = 60
+WAIT_S = 150
 
 
 def test_offset_commits_fail_and_are_tried_again(secured: SecuredBroker, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from tests.support.servers.secured import SecuredBroker, internal, secured_confi
 
 pytestmark = pytest.mark.kafka
 
-WAIT_S = 60
+WAIT_S = 150
 LAST = 10
 
 

@@ -30,7 +30,7 @@ from tests.support.servers.secured import TOOL, SecuredBroker, internal, worker_
 
 pytestmark = pytest.mark.kafka
 
-WAIT_S = 60
+WAIT_S = 150
 NOBODY = "http://127.0.0.1:1"
 WORKER_RULES = chosen(("W1", "W3w", "W7"), long=("W2r", "W2w", "W3r", "W4r", "W4w"))
 

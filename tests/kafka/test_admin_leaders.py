@@ -16,13 +16,13 @@ from tests.support.servers.kafka_cluster import KafkaCluster
 
 pytestmark = pytest.mark.kafka
 
-WAIT_S = 60
+WAIT_S = 150
 
 
 def leader_of(client: AdminClient, topic: str) -> int:
     """-1 while there is none, or while the broker that was asked is the one that stops."""
     try:
-        partitions = client.list_topics(topic, timeout=60).topics[topic].partitions
+        partitions = client.list_topics(topic, timeout=400).topics[topic].partitions
     except KafkaException:
         return -1
     return int(partitions[0].leader) if 0 in partitions else -1

@@ -20,6 +20,6 @@ def test_asking_for_a_topic_does_not_create_it(kafka_broker: SharedBroker) -> No
     asked_for, produced_to = unique_name("asked-for"), unique_name("produced-to")
     assert admin.partition_count(asked_for, 10_000) == 0
     # The broker does create topics: what a producer asks for is there in the end.
-    Producer(settings).list_topics(produced_to, timeout=60)
+    Producer(settings).list_topics(produced_to, timeout=400)
     eventually(lambda: produced_to in admin.topic_names(10_000))
     assert asked_for not in admin.topic_names(10_000)

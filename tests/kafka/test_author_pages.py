@@ -23,9 +23,9 @@ from tests.support.plugins.author_pages import install, write_project
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.topics import create_topics, read_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(800)]
 
-WAIT_S = 60
+WAIT_S = 150
 ITEMS = [{"id": number, "name": f"item {number}"} for number in range(1, 251)]
 
 

@@ -21,13 +21,13 @@ from tests.support.seeds import LONG
 from tests.support.servers.cluster import QUICK_GROUP
 from tests.support.servers.kafka import SharedBroker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(1000)]
 
 CLIENTS = 20
 CONNECTORS = 5
 CHANGES = 1_000 if LONG else 100
 SECRET = "planted-hunter2"
-WAIT_S = 60
+WAIT_S = 150
 
 
 def call(url: str, user: str, method: str, path: str, body: object = None) -> Answer:

@@ -40,10 +40,10 @@ from tests.support.servers.tls_clusters import (
     trusting_store,
 )
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 TOPIC = "seen"
-WAIT_S = 60.0
+WAIT_S = 150
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ def test_a_sink_would_get_the_newest_records_of_a_topic(
         [sys.executable, *command, "--topic", topic, "--kafka-bootstrap", bootstrap],
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=400,
         check=False,
     )
     # Without schemas an envelope is missing: the converter is the default of Kafka's own files.

@@ -465,7 +465,7 @@ def test_letters_without_headers_need_a_topic(letters: Letters) -> None:
 
 
 @pytest.mark.long(only=True)
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1000)
 def test_a_hundred_thousand_letters_land_once_under_kills(letters: Letters) -> None:
     """A process is killed after a few transactions, at any moment of the next one."""
     count, kills, moments = 100_000, 0, random.Random(7)

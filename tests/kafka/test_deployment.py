@@ -20,11 +20,11 @@ from tests.support.eventually import eventually
 from tests.support.servers.cluster import Cluster, cluster_of
 from tests.support.servers.kafka import SharedBroker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(850)]
 
 ROOT = Path(__file__).resolve().parents[2]
 NEXT = "99.0.0"
-WAIT_S = 90
+WAIT_S = 150
 STEP = 1_000
 
 

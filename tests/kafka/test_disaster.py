@@ -22,7 +22,7 @@ from tests.support.plugins.bad_plugins import BAD_SOURCE
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.topics import create_topics, delete_topics, produce
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
 EXACTLY_ONCE = 8
@@ -96,7 +96,7 @@ class Fleet:
 
 def wait_until_gone(servers: str, topics: Sequence[str]) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
-    eventually(lambda: not set(topics) & set(admin.list_topics(timeout=60).topics))
+    eventually(lambda: not set(topics) & set(admin.list_topics(timeout=400).topics))
 
 
 def delete_group(servers: str, group: str) -> None:

@@ -28,7 +28,7 @@ from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.topics import create_topics, produce
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(800)]
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 BLOCK = re.compile(r"^ *```sh\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)

@@ -26,7 +26,7 @@ from tests.support.servers.proxy import Proxy
 from tests.support.servers.secured import SecuredBroker, overrides
 from tests.support.servers.topics import coordinator_partition
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
 EACH = {"batch": "1", "pause.ms": "5"}

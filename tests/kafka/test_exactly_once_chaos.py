@@ -16,7 +16,7 @@ from tests.support.seeds import LONG, picked_seed
 from tests.support.servers.cluster import Cluster, cluster_of
 from tests.support.servers.kafka import SharedBroker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(900)]
 
 SECONDS = 120 if LONG else 30
 LINES_PER_S = 100 if LONG else 30

@@ -14,7 +14,7 @@ from tests.support.seeds import chosen
 from tests.support.servers.cluster import Cluster, cluster_of
 from tests.support.servers.kafka import SharedBroker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 SWITCH = "exactly.once.source.support"
 NEVER = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "3600000"}

@@ -16,7 +16,7 @@ from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 
-WAIT_S = 60
+WAIT_S = 150
 NEIGHBOURS = ("a", "b", "c")
 QUICK = {
     # The process ids of connectors are compared.

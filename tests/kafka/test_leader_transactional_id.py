@@ -18,11 +18,11 @@ from tests.support.names import unique_name
 from tests.support.servers.cluster import Cluster, cluster_of
 from tests.support.servers.kafka import SharedBroker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 KEY = "agent.leader.transactional.id"
 PREPARING = {"exactly.once.source.support": "preparing"}
-WAIT_S = 60.0
+WAIT_S = 150
 
 
 def known_ids(broker: SharedBroker, *transactional_ids: str) -> list[str]:

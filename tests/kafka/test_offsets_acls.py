@@ -23,7 +23,7 @@ from tests.support.servers.secured import SecuredBroker, internal, overrides
 
 pytestmark = pytest.mark.kafka
 
-WAIT_S = 60
+WAIT_S = 150
 GROUP = "forbidden"
 OFFSETS = f"{GROUP}-offsets"
 TO_RUN = {"S1", "O1", "O2", "O3", "O5", "O6", "X1", "X2", "X3"}

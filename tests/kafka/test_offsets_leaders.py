@@ -17,9 +17,9 @@ from tests.support.servers.cluster import Cluster, cluster_of
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.offset_topics import OffsetTopic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
-WAIT_S = 90
+WAIT_S = 150
 PARTITIONS = 20_000
 PATH = "/connectors/numbers/offsets"
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}

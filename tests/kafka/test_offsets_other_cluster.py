@@ -26,7 +26,7 @@ from tests.support.servers.offset_topics import OffsetTopic
 
 pytestmark = pytest.mark.kafka
 
-WAIT_S = 60
+WAIT_S = 150
 
 
 @pytest.fixture

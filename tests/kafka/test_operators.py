@@ -18,9 +18,9 @@ from tests.support.eventually import eventually
 from tests.support.servers.cluster import Cluster, cluster_of
 from tests.support.servers.kafka import SharedBroker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(800)]
 
-WAIT_S = 60
+WAIT_S = 150
 ROUNDS = 8
 
 

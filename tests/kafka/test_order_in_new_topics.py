@@ -22,12 +22,12 @@ from tests.support.seeds import LONG
 from tests.support.servers.kafka import Servers
 from tests.support.servers.topics import create_topics, delete_topics, read_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(1000)]
 
 TOPICS = 600 if LONG else 40
 TOPICS_OF_A_TASK = 20
 RECORDS = 10
-WAIT_S = 60
+WAIT_S = 150
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.kafka
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "directory-plugin"
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 QUICK = {"offset.flush.interval.ms": "500", "consumer.metadata.max.age.ms": "1000"}
-WAIT_S = 60
+WAIT_S = 150
 
 
 def text_of(file: Path) -> str:

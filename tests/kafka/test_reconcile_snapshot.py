@@ -19,7 +19,7 @@ from tests.support.servers.secured import SecuredBroker
 
 pytestmark = pytest.mark.kafka
 
-WAIT_S = 60
+WAIT_S = 150
 
 
 def test_the_cleanup_policy_is_unknown_without_describe_configs(

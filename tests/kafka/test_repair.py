@@ -31,7 +31,7 @@ from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.mariadb import MariaDbServer, running_mariadb
 from tests.support.servers.postgres import PASSWORD, PostgresServer, running_postgres
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

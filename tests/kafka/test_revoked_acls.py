@@ -17,7 +17,7 @@ from tests.support.servers.secured import SecuredBroker, overrides
 
 pytestmark = pytest.mark.kafka
 
-WAIT_S = 60
+WAIT_S = 150
 
 
 @dataclass(frozen=True, kw_only=True)

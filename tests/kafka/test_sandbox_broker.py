@@ -60,7 +60,7 @@ def consume_one(bootstrap_servers: str, topic: str) -> bytes | None:
 
 def test_the_shared_broker_answers(kafka_broker: SharedBroker) -> None:
     """The session's broker answers a metadata request."""
-    assert answers_metadata(kafka_broker.bootstrap_servers, timeout_s=60)
+    assert answers_metadata(kafka_broker.bootstrap_servers, timeout_s=150)
 
 
 def test_the_first_group_and_the_first_transaction_find_a_coordinator(
@@ -68,7 +68,7 @@ def test_the_first_group_and_the_first_transaction_find_a_coordinator(
 ) -> None:
     """The coordinators' topics are there when the broker has started."""
     topics = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers}).list_topics(
-        timeout=60
+        timeout=400
     )
     assert {"__consumer_offsets", "__transaction_state"} <= set(topics.topics)
 
@@ -140,7 +140,7 @@ def test_acls_bind_sasl_users_and_not_the_plaintext_listener(sasl_broker: KafkaB
     )
 
     def error_code_of_ledger() -> KafkaError | None:
-        error: KafkaError | None = alice.list_topics("ledger", timeout=60).topics["ledger"].error
+        error: KafkaError | None = alice.list_topics("ledger", timeout=400).topics["ledger"].error
         return error
 
     refused = error_code_of_ledger()
@@ -200,7 +200,7 @@ def test_other_ports_are_tried_when_a_free_one_is_taken_meanwhile(
     chosen = broker.ports.plaintext
     with socket.create_server((ports.LOOPBACK, chosen), backlog=1), broker:
         assert broker.ports.plaintext != chosen
-        assert answers_metadata(broker.bootstrap_servers, timeout_s=60)
+        assert answers_metadata(broker.bootstrap_servers, timeout_s=150)
 
 
 @pytest.mark.long(only=True)
@@ -213,8 +213,8 @@ def test_the_second_start_maps_the_classes_of_the_first(
         runtime=kafka_runtime,
         directory=tmp_path / "broker",
         # Writing archives takes a busy machine long; a broker that is killed meanwhile leaves none.
-        start_timeout_s=120,
-        stop_timeout_s=120,
+        start_timeout_s=150,
+        stop_timeout_s=150,
         hold_file=tmp_path / "hold",
     )
     with KafkaBroker(config) as broker:
@@ -261,7 +261,7 @@ def test_a_broker_that_is_not_ready_in_time_leaves_no_process(
         BrokerConfig(
             runtime=kafka_runtime,
             directory=tmp_path,
-            start_timeout_s=60,
+            start_timeout_s=150,
             hold_file=tmp_path / "hold",
         )
     )

@@ -47,7 +47,7 @@ def test_a_sandbox_from_up_to_down(pyconnect: CommandLine) -> None:
     assert up.returncode == 0, up.stderr
     document = json.loads(up.stdout)
     assert document["started"] == ["broker"]
-    assert answers_metadata(document["bootstrap_servers"], timeout_s=60)
+    assert answers_metadata(document["bootstrap_servers"], timeout_s=150)
 
     again = pyconnect("sandbox", "up")
     assert again.returncode == 0
@@ -72,7 +72,7 @@ def test_a_sandbox_from_up_to_down(pyconnect: CommandLine) -> None:
 
 
 @pytest.mark.long(only=True)
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(850)
 def test_another_release_is_downloaded_and_run(pyconnect: CommandLine) -> None:
     """The broker and the Java worker are of the release of --kafka; a running one stays."""
     up = pyconnect("sandbox", "up", "--kafka", "4.4.0", "--java-worker", "-o", "json")

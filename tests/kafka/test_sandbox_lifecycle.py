@@ -87,7 +87,7 @@ def test_data_and_port_are_kept_between_down_and_up(sandboxes: Sandboxes, tmp_pa
 def topics(address: str) -> set[str]:
     from confluent_kafka.admin import AdminClient
 
-    return set(AdminClient({"bootstrap.servers": address}).list_topics(timeout=60).topics)
+    return set(AdminClient({"bootstrap.servers": address}).list_topics(timeout=400).topics)
 
 
 def test_a_directory_with_other_files_is_neither_used_nor_removed(
@@ -214,9 +214,9 @@ def commands_mentioning(text: str) -> list[str]:
 def test_two_ups_at_once_start_one_broker(sandboxes: Sandboxes) -> None:
     """The second waits for the first and finds its broker, which outlives both processes."""
     with start_up(sandboxes.root) as one, start_up(sandboxes.root) as two:
-        outputs = [command.communicate(timeout=180)[0] for command in (one, two)]
+        outputs = [command.communicate(timeout=400)[0] for command in (one, two)]
     assert (one.returncode, two.returncode) == (0, 0)
     assert sorted(output.count("starting the broker") for output in outputs) == [0, 1]
     address = sandboxes.status().bootstrap_servers
     assert address is not None
-    assert answers_metadata(address, timeout_s=60)
+    assert answers_metadata(address, timeout_s=150)

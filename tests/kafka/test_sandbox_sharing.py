@@ -43,7 +43,7 @@ def test_the_processes_of_a_session_share_one_broker_and_leave_none(tmp_path: Pa
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=400,
     )
     assert session.returncode == 0, session.stdout + session.stderr
     rows = [line.split() for line in addresses.read_text().splitlines()]

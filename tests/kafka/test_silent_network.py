@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(1800)]
 TASKS = 4
 ENDED_S = SESSION_MS / 1000 + 3
 """An Apache worker with this session and a heartbeat interval of 3 s needs half a second more."""
-WAIT_S = 120
+WAIT_S = 150
 
 
 @dataclass(frozen=True, kw_only=True)

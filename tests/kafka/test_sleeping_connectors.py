@@ -19,7 +19,7 @@ from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 
-WAIT_S = 60
+WAIT_S = 150
 
 
 @pytest.fixture

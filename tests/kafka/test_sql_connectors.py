@@ -20,10 +20,10 @@ from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.postgres import PostgresServer, running_postgres
 from tests.support.servers.topics import create_topics, read_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(900)]
 
 KILLS = 12 if LONG else 3
-WAIT_S = 120
+WAIT_S = 150
 QUICK = {
     "exactly.once.source.support": "enabled",
     "task.shutdown.graceful.timeout.ms": "2000",

@@ -16,7 +16,7 @@ from tests.support.servers.offset_topics import OffsetTopic
 
 pytestmark = pytest.mark.kafka
 
-WAIT_S = 60
+WAIT_S = 150
 QUICK = {"offset.flush.interval.ms": "500", "scheduled.rebalance.max.delay.ms": "0"}
 NAMES = ("source", "sink")
 

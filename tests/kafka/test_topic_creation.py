@@ -17,7 +17,7 @@ from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedAgentWorker, SharedBroker, SharedJavaWorker
 
-WAIT_S = 60
+WAIT_S = 150
 COMPARED = ("cleanup.policy", "retention.ms", "min.insync.replicas", "compression.type")
 
 

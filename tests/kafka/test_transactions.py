@@ -24,7 +24,7 @@ from tests.support.servers.topics import create_topics, ends_of, read_topic
 
 pytestmark = pytest.mark.kafka
 
-WAIT_S = 60
+WAIT_S = 150
 TASK_ID = "g-numbers-0"
 _WRITER = """
 import os, sys

@@ -21,9 +21,9 @@ from tests.support.names import unique_name
 from tests.support.servers.cluster import QUICK_GROUP
 from tests.support.servers.secured import SecuredBroker, internal, overrides
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
-WAIT_S = 60
+WAIT_S = 150
 
 
 def needed(facts: ClusterFacts) -> dict[str, tuple[Grant, ...]]:

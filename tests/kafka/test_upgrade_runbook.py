@@ -12,7 +12,7 @@ import pytest
 from tests.support.agents.upgrade_cluster import SETTLE, Tool, phases, upgradable_cluster
 from tests.support.servers.kafka import SharedBroker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 RUNBOOK = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "upgrade-to-exactly-once.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -34,7 +34,7 @@ def test_the_readers_tests_pass(page: str, tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(project)},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=400,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -28,6 +28,7 @@ WITHOUT_SERVERS = {
     "herder": ("20", "2"),
     "herder_scale": ("--connectors", "20", "--tasks", "2", "--stopped", "0"),
     "json_profile": ("--records", "50"),
+    "tracing": ("--runs", "1", "--batches", "2", "--limit", "10000"),
     "transform_chain": ("--records", "50", "--runs", "1"),
 }
 
@@ -47,7 +48,7 @@ def command(*arguments: str) -> list[str]:
 
 def run(*arguments: str) -> str:
     done = subprocess.run(
-        command(*arguments), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        command(*arguments), cwd=ROOT, capture_output=True, text=True, timeout=400, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -40,7 +40,7 @@ def run(*command: str, directory: Path, path: Path | None = None) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=400,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -109,7 +109,7 @@ def test_the_documents_commands_fit_their_directories(plugin: Path, tmp_path: Pa
         env={"PATH": str(bin_directory), "HOME": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=400,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -63,7 +63,7 @@ def test_alert_rules_fire_when_they_should() -> None:
         ["promtool", "test", "rules", "rules-test.yaml"],
         cwd=EXAMPLES / "monitoring",
         check=True,
-        timeout=60,
+        timeout=400,
     )
 
 
@@ -110,7 +110,7 @@ def test_prometheus_accepts_its_part_of_the_configuration() -> None:
         ["promtool", "check", "config", "prometheus.yaml"],
         cwd=EXAMPLES / "monitoring",
         check=True,
-        timeout=60,
+        timeout=400,
     )
 
 

@@ -93,7 +93,7 @@ class Checkout:
             env={"PATH": str(self.bin), **variables},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=400,
             check=False,
         )
 

@@ -57,7 +57,7 @@ def run_with_command(directory: Path, script: str) -> tuple[subprocess.Completed
         env={**os.environ, "COLUMNS": "80"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=400,
         check=False,
     )
     return done, (directory / "commands").read_text()

@@ -19,7 +19,7 @@ from pyconnect_clients.plugin_jars.kafka_api import TABLE, kafka_api
 
 ROOT = Path(__file__).resolve().parents[2]
 
-pytestmark = [pytest.mark.wire, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.wire, pytest.mark.timeout(850)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def build(target: str, source: Path, directory: Path, java_home: Path) -> Built:
         check=True,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
     )
     (found,) = directory.iterdir()
     return Built(found, done.stdout + done.stderr)

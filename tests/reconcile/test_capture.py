@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from pyconnect_reconcile.capture import copies_rows
+from pyconnect_reconcile.capture import _replayed, copies_rows
+from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.table_side import TableSide
+from pyconnect_reconcile.topics.snapshot import TopicSnapshot, TopicsSnapshot
 
 CLUSTERS = {"main": {"bootstrap": "b:9092"}}
 TOPIC = {"kind": "topic", "topics": ["t"], "value": "bytes"}
@@ -24,6 +30,17 @@ def test_a_table_is_copied_first(other: dict[str, object], copies: bool) -> None
     """Topics are only looked at, and files are checked: both fail at once."""
     spec = {"job": "topic-sink", "clusters": CLUSTERS, "left": TOPIC, "right": other}
     assert copies_rows(read_spec(spec)) is copies
+
+
+def test_saved_ranges_are_those_of_the_same_cluster(tmp_path: Path) -> None:
+    """A restored cluster may have the ids of the topics, and other records."""
+    topic = TopicSnapshot(topic="t", topic_id="i", cleanup_policy="delete", partitions=())
+    now = TopicsSnapshot(cluster_id="c", taken_ms=1, topics=(topic,))
+    saved = tmp_path / "ranges.json"
+    saved.write_text(json.dumps(now.to_json()))
+    assert _replayed(str(saved), now) == now
+    with pytest.raises(ReconcileError, match="from Kafka cluster c, but this cluster is d"):
+        _replayed(str(saved), replace(now, cluster_id="d"))
 
 
 def test_jobs_without_sides_copy_nothing() -> None:

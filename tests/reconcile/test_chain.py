@@ -110,16 +110,21 @@ def test_another_question_has_no_base(tmp_path: Path) -> None:
         ({"url": "jdbc:postgresql://h/d?currentSchema=users"}, False),
         ({"options": {"sessionInitStatement": "SET search_path = b"}}, False),
         ({"options": {"driver": "d", "password": "p"}}, True),
-        ({"properties": "/tmp/other"}, True),
+        ({"properties": "user=a\npassword=other\n"}, True),
+        ({"properties": "user=b\npassword=p\n"}, False),
     ],
 )
 def test_parameters_that_lead_to_another_table_are_another_question(
-    members: dict[str, object], same: bool
+    members: dict[str, object], same: bool, tmp_path: Path
 ) -> None:
-    """Access may change between two nights; a schema that an address chooses may not."""
+    """Access may change between two nights; a schema that an address or a user chooses may not."""
+    (tmp_path / "first").write_text("user=a\npassword=p\n")
+    if "properties" in members:
+        (tmp_path / "second").write_text(str(members["properties"]))
+        members = {"properties": str(tmp_path / "second")}
     left = {"kind": "topic", "topics": ["t"], "row": {"of": "kafka"}}
     url = "jdbc:postgresql://h/d?currentSchema=a&user=u&password=p1"
-    right = {"kind": "table", "url": url, "table": "t"}
+    right = {"kind": "table", "url": url, "table": "t", "properties": str(tmp_path / "first")}
     asked = [
         spec(job="topic-sink", topics=[], left=left, right={**right, **more})
         for more in ({}, members)
@@ -150,6 +155,10 @@ def test_records_that_retention_took_between_two_nights_are_unknown(tmp_path: Pa
         night = narrowed(now, since=base.bounds(MAIN, now), until={})
         outcome = continued(CheckOutcome(), base, {MAIN: night})
         assert verdict_of(outcome.findings) is verdict
+    # A note of the job about them, as `duplicates` has it, does not take the gap's place.
+    note = Finding(kind="expired", severity=Severity.NOTE, message="", topic="t", partition=0)
+    outcome = continued(CheckOutcome(findings=(note,)), base, {MAIN: night})
+    assert verdict_of(outcome.findings) is Verdict.UNKNOWN
     now = snapshot(10)
     night = narrowed(now, since=base.bounds(MAIN, now), until={})
     outcome = continued(CheckOutcome(findings=(EMPTY,)), base, {MAIN: night})

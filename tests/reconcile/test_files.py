@@ -11,9 +11,11 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import (
     bounded_copies,
     changes,
+    complete_files,
     fingerprint,
     growing_copies,
     local_files,
+    require_readable,
     rows_of_lines,
 )
 from pyconnect_reconcile.findings import Severity
@@ -100,11 +102,25 @@ def test_a_file_that_changes_meanwhile_prevents_a_match(tmp_path: Path) -> None:
 
 def test_directories_and_patterns_name_data_files_only(tmp_path: Path) -> None:
     """Markers and hidden files are left out, as Spark leaves them; remote paths are its own."""
-    for name in ("part-0.parquet", "_SUCCESS", ".part-0.crc"):
+    names = ("part-0.parquet", "_SUCCESS", ".part-0.crc", "_x.parquet", "_tmp/0/a.parquet")
+    for name in (*names, ".t/b.parquet", "_day=1/c.parquet"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     expected = [tmp_path / "part-0.parquet"]
-    assert local_files([str(tmp_path), "s3a://bucket/key"]) == expected
+    assert local_files([str(tmp_path), "s3a://bucket/key"]) == [
+        tmp_path / "_day=1/c.parquet", *expected,
+    ]  # fmt: skip
     assert local_files([str(tmp_path / "*.parquet")]) == expected
+    odd = tmp_path / "[a].txt"
+    odd.touch()
+    assert local_files([str(odd)]) == [odd]
+    for read in (
+        complete_files([str(tmp_path)], None),
+        complete_files([str(tmp_path / "_tmp")], None),
+    ):
+        require_readable(read.listed)
+    with pytest.raises(ReconcileError, match="no file whose name begins with _"):
+        complete_files([str(tmp_path / "_x.parquet")], None)
     with pytest.raises(ReconcileError, match="does not exist"):
         local_files([str(tmp_path / "*.csv")])
 
@@ -113,5 +129,10 @@ def test_lines_are_found_again_by_their_bytes(tmp_path: Path) -> None:
     """The number of the line, from 1, whatever ends it."""
     file = tmp_path / "in.txt"
     file.write_bytes(b"a\r\nb\na\nc")
-    found = rows_of_lines([file], {b"a", b"c", b"x"})
-    assert found == {b"a": [(str(file), 1), (str(file), 3)], b"c": [(str(file), 4)], b"x": []}
+    found = rows_of_lines([file], {b"a", b"a\r", b"c", b"x"})
+    assert found == {
+        b"a": [(str(file), 1), (str(file), 3)],
+        b"a\r": [(str(file), 1)],
+        b"c": [(str(file), 4)],
+        b"x": [],
+    }

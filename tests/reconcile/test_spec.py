@@ -50,6 +50,7 @@ def test_an_unknown_member_is_refused_with_the_near_one() -> None:
         ({"job": "topic-sink"}, "topic-sink needs left, right"),
         ({"job": "completeness"}, "two or more"),
         ({"findings": "many"}, "`findings` is not a number"),
+        ({"findings": 0}, "`findings` is 0"),
         ({"hide_keys": 1}, "`hide_keys` is not true or false"),
         ({"since": {"t": "x"}}, "`since` is not topic"),
         ({"spark": {"master": "a", "remote": "b"}}, "exclude each other"),
@@ -106,6 +107,32 @@ def test_the_order_of_keys_is_asked_of_two_appended_topics_only() -> None:
     for wrong in ({"mode": "upsert"}, {"right": files}, {"job": "topic-sink"}):
         with pytest.raises(ReconcileError, match="`ordered`"):
             read_spec({**base, "ordered": True, **wrong})
+
+
+SIDE = {"kind": "topic", "topics": ["t"]}
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"since": {"t": {"0": 5}}}, "t, which is read in 2 clusters"),
+        ({"until": {"t": {"0": 5}}}, "t, which is read in 2 clusters"),
+        ({"since": {"other": {"0": 5}}}, "names a topic that is not read: other"),
+        ({"ranges": "report.json"}, "those of one cluster"),
+        ({"ranges": "report.json", "since_ms": 5, "right": SIDE}, "`ranges` excludes"),
+        ({"ranges": "report.json", "since": {"t": {"0": 5}}, "right": SIDE}, "`ranges` excludes"),
+    ],
+)
+def test_a_bound_is_one_of_one_topic_or_refused(members: dict[str, object], message: str) -> None:
+    """Offsets of a topic mean nothing in another cluster; saved ranges have their own bounds."""
+    base = {
+        "job": "topic-topic", "left": SIDE, "right": {**SIDE, "cluster": "far"},
+        "clusters": {**MAIN, "far": {"bootstrap": "c:9092"}},
+    }  # fmt: skip
+    with pytest.raises(ReconcileError, match=message):
+        read_spec({**base, **members})
+    read_spec({**base, "since_ms": 5})
+    read_spec({**base, "right": SIDE, "ranges": "report.json", "until": {"t": {"0": 5}}})
 
 
 def test_values_in_protobuf_are_refused() -> None:

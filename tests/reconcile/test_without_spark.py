@@ -14,5 +14,5 @@ WITHOUT_SPARK = "import sys; sys.modules['pyspark'] = None; import {module}"
 def test_modules_before_a_session_import_no_spark(module: str) -> None:
     """Each imports in an interpreter in which Spark cannot be imported."""
     command = [sys.executable, "-c", WITHOUT_SPARK.format(module=f"pyconnect_reconcile.{module}")]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
     assert ended.returncode == 0, ended.stderr

@@ -22,7 +22,7 @@ from tests.support.audits.seeding import Record, Seed, seed_topic
 from tests.support.commands.reconcile_command import Reconcile
 from tests.support.servers.kafka import SharedBroker
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 LINES = [f"n={n}" for n in range(50)]
 
@@ -203,8 +203,11 @@ def test_append_compares_and_counts_refuse_compacted_topics(
         assert f"compacted topics: {compacted.topic}" in finding.message
 
 
-def test_an_empty_comparison_is_not_a_match(audit: Audit, tmp_path: Path) -> None:
-    """Two empty topics, an empty topic and an empty file, tiers without a row."""
+def test_an_empty_comparison_is_not_a_match(audit: Audit, seed: Seed, tmp_path: Path) -> None:
+    """Two empty topics, an empty topic and an empty file, tiers without a row.
+
+    Nor is one of a sink that has committed no offset, though it may have all rows.
+    """
     empty, other = seed_topic(audit.bootstrap), seed_topic(audit.bootstrap)
     file = tmp_path / "empty.txt"
     file.touch()
@@ -216,6 +219,13 @@ def test_an_empty_comparison_is_not_a_match(audit: Audit, tmp_path: Path) -> Non
     for answer in (topics, sink, completeness):
         assert answer.verdict is Verdict.UNKNOWN
         assert answer.kinds() == {"empty-range"}
+    file.write_text("".join(f"{line}\n" for line in LINES))
+    # A range that was asked for to its beginning, and a group without an offset.
+    for until, kinds in (({"0": 0}, set()), ({}, {"not-audited"})):
+        nothing = audit.run(
+            "topic-sink", left=topic_side(seed), right=files, until={seed.topic: until}
+        )
+        assert (nothing.verdict, nothing.kinds()) == (Verdict.UNKNOWN, {"empty-range", *kinds})
 
 
 def test_values_that_do_not_parse_are_counted_and_never_agree_by_themselves(

@@ -12,7 +12,7 @@ from tests.support.audits.sequences import WAIT_S, Sequences
 from tests.support.eventually import eventually
 from tests.support.servers.cluster import Cluster, cluster_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 PROVENANCE = {"pyconnect.provenance.headers": "true"}
 NEVER = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "3600000"}

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from pyconnect_cli.reconcile.spark_archive import SparkArchive
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 
 def test_the_driver_maps_the_archive(spark: SparkSession, spark_archive: SparkArchive) -> None:

@@ -21,7 +21,7 @@ from tests.support.commands.processes import python_environment
 from tests.support.commands.reconcile_command import QUICK
 from tests.support.servers.kafka import SharedBroker
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(850)]
 
 RUN_S = 300.0
 ORDER = SchemaBuilder.struct().name("com.example.Order").field("id", INT64_SCHEMA).build()

@@ -17,7 +17,7 @@ from pyconnect_reconcile.values.flat import MOST_MEMBERS, with_flat_objects
 from pyconnect_reconcile.values.normal import Columns, Compared, json_columns
 from tests.support.seeds import LONG
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 SEEDS = range(100 if LONG else 3)
 ROWS = 400

@@ -13,7 +13,7 @@ from pyconnect_reconcile.findings import Verdict
 from tests.support.audits.audits import Answer, Audit
 from tests.support.audits.seeding import Record, Seed, seed_topic
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 Told = tuple[str | None, str]
 """Key and value."""

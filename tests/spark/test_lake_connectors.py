@@ -25,9 +25,9 @@ from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.s3 import ACCESS_KEY, SECRET_KEY, running_s3
 from tests.support.servers.topics import create_topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(850)]
 
-WAIT_S = 120
+WAIT_S = 150
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 CONVERTERS = {"key.converter": JSON_CONVERTER, "value.converter": JSON_CONVERTER}
 

@@ -15,10 +15,12 @@ from pyspark.sql import functions as sql
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.compares import sides
+from pyconnect_reconcile.compares.columns import columns_of
 from pyconnect_reconcile.compares.sides import frame_of
+from pyconnect_reconcile.database_tables.exact import exact_rows
 from pyconnect_reconcile.database_tables.positions import with_tail_of
 from pyconnect_reconcile.database_tables.sqlite import copied
-from pyconnect_reconcile.errors import NotAuditable
+from pyconnect_reconcile.errors import NotAuditable, ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.spec import MAIN, ColumnRule, read_spec
 from pyconnect_reconcile.table_side import TablePosition, TableSide
@@ -26,7 +28,7 @@ from pyconnect_reconcile.tokens import MARK
 from pyconnect_reconcile.topics.snapshot import PartitionRange, TopicSnapshot, TopicsSnapshot
 from pyconnect_reconcile.values.normal import Compared, with_tokens
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 CLUSTERS = {"main": {"bootstrap": "b:9092"}}
 QUIET = Events(machine=True, stream=io.StringIO())
@@ -120,6 +122,22 @@ def test_values_that_differ_at_their_end_differ(
     column = Compared(rule=ColumnRule(name="a", path="a"), kind=kind)
     frame, tokens = with_tokens(frame, [sql.col("found")], [column])
     assert frame.select(*tokens).distinct().count() == 2
+
+
+def test_numbers_that_another_database_may_round_are_refused(spark: SparkSession) -> None:
+    """Spark reads Oracle's NUMBER with ten digits behind the point."""
+    frame = spark.createDataFrame([], "id decimal(18,2), n decimal(38,10)")
+    with pytest.raises(NotAuditable, match="may round the numbers of n in t"):
+        exact_rows(lambda _: frame, "jdbc:oracle:thin:@h:1521/d", "t", "UTC")
+    assert exact_rows(lambda _: frame.select("id"), "jdbc:oracle:x", "t", "UTC").columns == ["id"]
+
+
+def test_columns_of_either_side_are_compared(spark: SparkSession) -> None:
+    """A column that only the second side has was left out."""
+    one, other = (spark.createDataFrame([], f"a int, {name} int") for name in "bc")
+    for frames in ((one, one.select("a")), (one.select("a"), one), (one, other)):
+        with pytest.raises(ReconcileError, match="there is no column"):
+            columns_of(frames)
 
 
 def test_columns_of_some_orc_files_only_are_columns(spark: SparkSession, tmp_path: Path) -> None:

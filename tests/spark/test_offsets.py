@@ -10,7 +10,7 @@ from pyconnect_reconcile.findings import Verdict
 from tests.support.audits.audits import Audit
 from tests.support.audits.seeding import Record, Seed, seed_topic
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 # No segment ends, so nothing is removed: these records are old, and the broker compacts at once.
 COMPACT = {"cleanup.policy": "compact", "segment.ms": str(100 * 365 * 86_400_000)}

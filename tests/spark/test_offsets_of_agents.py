@@ -16,9 +16,9 @@ from tests.support.names import unique_name
 from tests.support.servers.cluster import cluster_of
 from tests.support.servers.kafka import SharedBroker
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
-WAIT_S = 90
+WAIT_S = 150
 LINES = 30
 
 

@@ -17,7 +17,7 @@ from pyconnect_reconcile.compares import stages
 from pyconnect_reconcile.intervals import Interval, holes_within, runs_of
 from pyconnect_reconcile.values.hashes import HASHES, hashes
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 FEW = settings(
     max_examples=2,

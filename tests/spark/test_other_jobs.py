@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
@@ -16,7 +20,7 @@ from tests.support.audits.audits import Audit
 from tests.support.audits.seeding import Record, seed_topic
 from tests.support.servers.mariadb import PASSWORD, USER, running_mariadb
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 HOUR_MS = 3_600_000
 
@@ -75,6 +79,61 @@ def test_only_a_span_that_may_be_under_way_excuses_a_difference(
     assert found.count == 50
     assert [each.count for each in answer.of("unparsable")] == [6]
     assert bool(answer.of("under-way")) is (verdict is Verdict.UNKNOWN)
+
+
+def test_times_of_a_table_are_those_of_its_zone_and_of_the_run(
+    audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A span has ended if it had when the run began: a table may be copied long before it ends."""
+    file, database = tmp_path / "tier.jsonl", tmp_path / "tier.db"
+    file.write_text('{"at":"2026-01-01T00:30:00Z"}\n' * 2)
+    tiers = [
+        {
+            "name": "lines",
+            "side": {"kind": "files", "paths": [str(file)], "format": "json"},
+            "event_time": "json:at",
+        },
+        {
+            "name": "table",
+            "side": {
+                "kind": "table", "url": f"jdbc:sqlite:{database}", "table": "t",
+                "zone": "Europe/Berlin",
+            },
+            "event_time": "at",
+        },
+    ]  # fmt: skip
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("CREATE TABLE t (at TIMESTAMP)")
+        connection.execute("INSERT INTO t VALUES ('2026-01-01 01:30:00'), ('2026-01-01 01:30:00')")
+    assert audit.run("completeness", tiers=tiers).verdict is Verdict.AGREE
+    file.write_text('{"at":"2026-01-01T00:30:00Z"}\n')
+    begun = SimpleNamespace(time=datetime(2026, 1, 1, 0, 35, tzinfo=UTC).timestamp)
+    monkeypatch.setattr("pyconnect_reconcile.capture.time", begun)
+    assert audit.run("completeness", tiers=tiers).kinds() == {"under-way"}
+
+
+def test_lines_and_dead_letters_are_those_of_the_records(audit: Audit, tmp_path: Path) -> None:
+    """A carriage return is one of the value; a letter that names another connector is another's."""
+    seed, letters = seed_topic(audit.bootstrap), seed_topic(audit.bootstrap)
+    seed.write([Record(value) for value in (b"a\r", b"b", b"c", b"d", b"e\n\rf\n")])
+    named = "__connect.errors.connector.name"
+    letters.write(
+        [
+            Record(b"b", headers=[(named, b"own")]),
+            Record(b"c", headers=[(named, b"other")]),
+            Record(b"d"),
+        ]
+    )
+    file = tmp_path / "sink.txt"
+    file.write_bytes(b"a\ne\n\rf\n\n")
+    answer = audit.run(
+        "topic-sink",
+        left={"kind": "topic", "topics": [seed.topic]},
+        right={"kind": "files", "paths": [str(file)], "format": "text"},
+        arrived={"kind": "topic", "topics": [letters.topic], "connector": "own"},
+    )
+    assert answer.places("missing") == {frozenset({(0, 0)}), frozenset({(0, 2)})}
+    assert (answer.rows("extra"), answer.kinds()) == ({1}, {"missing", "extra"})
 
 
 def test_topics_of_two_clusters_are_compared(audit: Audit) -> None:

@@ -32,9 +32,9 @@ from tests.support.servers.postgres import PASSWORD, USER, running_postgres
 from tests.support.servers.s3 import ACCESS_KEY, SECRET_KEY, S3Server, running_s3
 from tests.support.servers.topics import create_topics, produce
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(850)]
 
-WAIT_S = 120
+WAIT_S = 150
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 FIELDS = [
     {"field": "id", "type": "int32", "optional": False},

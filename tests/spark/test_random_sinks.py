@@ -23,7 +23,7 @@ from pyconnect_reconcile.findings import Verdict
 from tests.support.audits.recorded_audits import LEFT, Given, RecordedAudit, topic
 from tests.support.seeds import LONG
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 SEEDS = range(500 if LONG else 20)
 ROWS = 30

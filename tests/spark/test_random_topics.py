@@ -33,7 +33,7 @@ from tests.support.chaos.random_histories import (
 )
 from tests.support.seeds import LONG
 
-pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(800)]
 
 FAULT_SEEDS = range(500 if LONG else 20)
 SEEDS = range(200) if LONG else (0, 4, 5, 7, 9)

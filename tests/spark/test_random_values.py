@@ -14,7 +14,7 @@ from tests.support.audits.recorded_audits import LEFT, RIGHT, Given, RecordedAud
 from tests.support.fakes.canonical_reference import canonical, difference
 from tests.support.seeds import LONG
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 SEEDS = range(500 if LONG else 20)
 ROWS = 60

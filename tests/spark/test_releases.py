@@ -93,6 +93,6 @@ def test_executors_of_spark_3_bring_json_into_its_form_without_this_package() ->
         f'print(pickle.loads({shipped!r})(\'{{"b":"","a":""}}\'))'
     )
     ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=400, check=False
     )
     assert ended.stdout == '{"a":"","b":""}\n', ended.stderr

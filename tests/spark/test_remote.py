@@ -26,7 +26,7 @@ from tests.support.servers.kafka import Servers, SharedBroker
 from tests.support.servers.proxy import Proxy
 from tests.support.servers.spark_connect import ConnectServer, connect_server
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 UNREACHABLE_S = 120.0
 NUMBER = ("--sequence", r"regex:n=(\d+)")

@@ -17,7 +17,7 @@ from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.mariadb import running_mariadb
 from tests.support.servers.postgres import PASSWORD, USER, running_postgres
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1000)]
 
 PLAIN = {"insert.mode": "insert", "pk.mode": "none"}
 

@@ -25,9 +25,12 @@ from pyconnect_api import (
 )
 from pyconnect_reconcile.compares.columns import columns_of
 from pyconnect_reconcile.database_tables.sqlite import copied
+from pyconnect_reconcile.errors import NotAuditable
 from pyconnect_reconcile.table_side import RowRule, TableSide
 from pyconnect_reconcile.tokens import MARK, TOKENS
-from pyconnect_reconcile.values.rows import record_content, row_plan, table_content
+from pyconnect_reconcile.values import rows
+from pyconnect_reconcile.values.rows import contents_of, record_content, row_plan
+from pyconnect_reconcile.values.table_rows import table_content
 
 pytestmark = pytest.mark.spark
 
@@ -102,7 +105,7 @@ def test_decimals_in_base64_have_their_sign(spark: SparkSession, digits: str) ->
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
 def test_columns_of_any_type_are_compared(spark: SparkSession, zone: str) -> None:
     """As PostgreSQL and MariaDB return them; timestamps without a zone are of the connector's."""
-    local = {"UTC": "2024-03-31 01:30:00.123999", "Europe/Berlin": "2024-03-31 03:30:00.123"}
+    local = {"UTC": "2024-03-31 01:30:00.123", "Europe/Berlin": "2024-03-31 03:30:00.123"}
     table = spark.sql(
         "SELECT CAST('-123456789012345678901234567890.12' AS DECIMAL(38, 2)) AS price,"
         f" TIMESTAMP_NTZ'{local[zone]}' AS at, DATE'1969-12-31' AS day,"
@@ -115,6 +118,62 @@ def test_columns_of_any_type_are_compared(spark: SparkSession, zone: str) -> Non
     left, right, left_out = compared(records, table, RowRule(), zone=zone)
     assert left == right
     assert left_out == ("added",)
+
+
+def test_a_sink_has_no_more_of_an_instant_than_its_record(spark: SparkSession) -> None:
+    """Microseconds in its table come from elsewhere; a source cuts those of its table."""
+    schema = SchemaBuilder.struct().field("at", timestamp_builder()).build()
+    records = topic(spark, (None, written(schema, AT)))
+    for query in ("TIMESTAMP_NTZ'2024-03-31 01:30:00.123456'", "'2024-03-31 01:30:00.123000789'"):
+        table = spark.sql(f"SELECT {query} AS at")
+        left, right, _ = compared(records, table, RowRule(), writes=True)
+        assert left != right, query
+        left, right, _ = compared(records, table, RowRule(), writes=False)
+        assert left == right, query
+
+
+def test_a_field_of_several_types_is_not_compared_as_one_of_them(spark: SparkSession) -> None:
+    """Two versions of a schema: another scale, another type; the length of integers is none."""
+
+    def struct(kind: Schema) -> Schema:
+        return SchemaBuilder.struct().field("price", kind).build()
+
+    versions: list[tuple[Schema, object]] = [
+        (struct(decimal_builder(2).build()), Decimal("2.50")),
+        (struct(decimal_builder(3).build()), Decimal("2.500")),
+        (struct(SchemaBuilder.string().build()), "2.50"),
+    ]
+    table = spark.createDataFrame([(Decimal("2.50"), 1)], "price decimal(12,2), n int")
+    for one, other in ((0, 1), (0, 2)):
+        both = [(None, written(*versions[each])) for each in (one, other)]
+        with pytest.raises(NotAuditable, match="several types for the field price"):
+            row_plan(topic(spark, *both), RowRule(), columns_of([table]), writes=True)
+        keys = topic(spark, *((value, b'{"n":1}') for _, value in both))
+        with pytest.raises(NotAuditable, match="several types for the field price"):
+            row_plan(keys, RowRule(of="key"), columns_of([table]), writes=True)
+    whole = [struct(kind.build()) for kind in (SchemaBuilder.int32(), SchemaBuilder.int64())]
+    left, right, _ = compared(
+        topic(spark, *((None, written(schema, 2)) for schema in whole)),
+        spark.createDataFrame([(2,), (2,)], "price bigint"),
+        RowRule(),
+    )
+    assert left == right
+
+
+def test_every_member_is_known_however_many_shapes_records_have(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of eleven members is there or not; a twelfth one is in one record only."""
+    values = [{f"m{bit}": 1 for bit in range(11) if n >> bit & 1} for n in range(2048)]
+    values[77]["rare"] = [1]
+    records = topic(spark, *((None, json.dumps(each).encode()) for each in values))
+    contents = contents_of(records, RowRule())
+    fields = contents["value"].fields
+    assert fields.keys() == {"rare", *(f"m{bit}" for bit in range(11))}
+    assert fields["rare"].type == "struct"
+    monkeypatch.setattr(rows, "MOST_SEEN", 11)
+    with pytest.raises(NotAuditable, match="more than 11 different"):
+        contents_of(records, RowRule())
 
 
 def test_a_short_float_may_be_a_double_in_the_table(spark: SparkSession) -> None:

@@ -20,9 +20,9 @@ from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedBroker
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
-WAIT_S = 90
+WAIT_S = 150
 # Each write is a batch of whole lines and a piece of the next one.
 BATCH_LINES = 50
 PAUSE_S = 0.02

@@ -11,7 +11,7 @@ from pyconnect_reconcile.findings import Severity, Verdict
 from tests.support.audits.audits import Audit
 from tests.support.audits.seeding import Record, Seed, delete_before, seed_topic
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 PLAIN = {"sequence": "json:n"}
 

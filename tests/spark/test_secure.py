@@ -34,7 +34,7 @@ from tests.support.servers.tls_clusters import (
     trusting_store,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 TOPIC = "orders"
 RECORDS = [Record(f"n={n}".encode()) for n in range(30)]

@@ -18,7 +18,7 @@ from pyconnect_sandbox.broker_properties import BrokerSecurity
 from tests.support.audits.audits import Audit, no_table
 from tests.support.servers.kafka import Servers
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 JAAS = MODULE + ' required username="{}" password="{}";'

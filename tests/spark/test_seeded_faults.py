@@ -18,7 +18,7 @@ from tests.support.audits.audits import Audit, no_table
 from tests.support.audits.seeding import DEADLINE_S, Record, Seed, delete_before, seed_topic
 from tests.support.eventually import eventually
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 NUMBERS = {"sequence": "json:n", "group": "json:s"}
 

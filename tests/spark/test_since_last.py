@@ -19,7 +19,7 @@ from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.topics import ANSWER_S, create_topics, produce
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(850)]
 
 
 def values(numbers: Sequence[int]) -> list[bytes]:

@@ -26,9 +26,9 @@ from tests.support.servers.mariadb import MariaDbServer, running_mariadb
 from tests.support.servers.postgres import PASSWORD, USER, PostgresServer, running_postgres
 from tests.support.servers.topics import create_topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(850)]
 
-WAIT_S = 120
+WAIT_S = 150
 # Slowly: a busy machine audits a topic that grows all the time. Each write is of BATCH_ROWS rows.
 PAUSE_S = 1.0
 BATCH_ROWS = 20

@@ -19,7 +19,7 @@ from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.names import unique_name
 from tests.support.servers.kafka import Servers, SharedBroker
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 KEYS = [f"k{n}".encode() for n in range(60)]
 
@@ -32,7 +32,7 @@ def far(module_servers: Servers) -> str:
 
 def cluster_id(bootstrap: str) -> str | None:
     found: str | None = (
-        AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60).cluster_id
+        AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=400).cluster_id
     )
     return found
 

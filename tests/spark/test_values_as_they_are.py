@@ -15,7 +15,7 @@ from pyconnect_reconcile.findings import Verdict
 from tests.support.audits.audits import Answer
 from tests.support.audits.recorded_audits import LEFT, RIGHT, Given, RecordedAudit, given, topic
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 AGREE, DIFFER, UNKNOWN = Verdict.AGREE, Verdict.DIFFER, Verdict.UNKNOWN
 
@@ -421,6 +421,76 @@ def test_a_column_of_one_file_is_one_of_the_sink(audit: RecordedAudit, tmp_path:
         topics = {LEFT: given('{"id":1}', second)}
         answer = audit.run("topic-sink", topics, left=topic(LEFT), right=right)
         assert answer.verdict is verdict, second
+
+
+def test_columns_that_no_side_has_prove_nothing(audit: RecordedAudit, tmp_path: Path) -> None:
+    """A misspelt name of JSON on both sides; the schemas of Connect's JSON are not compared."""
+    sink = tmp_path / "sink.jsonl"
+    sink.write_text('{"a":9}\n')
+    right = {"kind": "files", "paths": [str(sink)], "format": "json"}
+    topics = {LEFT: given('{"a":1}')}
+    answer = audit.run("topic-sink", topics, left=topic(LEFT), right=right, columns=["tpyo"])
+    assert (answer.verdict, answer.kinds()) == (UNKNOWN, {"not-audited"})
+    values = {name: given('{"schema":null,"payload":1}') for name in (LEFT, RIGHT)}
+    sides = {"left": topic(LEFT, "connect-json"), "right": topic(RIGHT, "connect-json")}
+    answer = audit.run("topic-topic", values, **sides)
+    assert answer.verdict is AGREE
+    assert "the schemas beside the values" in answer.outcome.not_compared
+
+
+def test_a_column_of_files_counts_more_than_their_directories(
+    audit: RecordedAudit, tmp_path: Path
+) -> None:
+    """Spark would take the value in the name of a directory, and its type from the text."""
+    for query, path in (("'007' AS id, 1L AS n", "both/id=8"), ("1L AS n", "names/id=8")):
+        audit.spark.sql(f"SELECT {query}").write.parquet(f"file://{tmp_path / path}")
+    for path, value, verdict in (
+        ("both", '{"id":8,"n":1}', DIFFER),
+        ("both", '{"id":"007","n":1}', AGREE),
+        ("names", '{"id":8,"n":1}', AGREE),
+    ):
+        right = {"kind": "files", "paths": [str(tmp_path / path)], "format": "parquet"}
+        answer = audit.run("topic-sink", {LEFT: given(value)}, left=topic(LEFT), right=right)
+        assert answer.verdict is verdict, (path, value)
+
+
+def test_a_record_without_a_value_is_no_row_of_nulls(audit: RecordedAudit, tmp_path: Path) -> None:
+    """Also where a connector's table is compared."""
+    file = tmp_path / "sink.db"
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("CREATE TABLE t (a INTEGER)")
+        connection.execute("INSERT INTO t VALUES (1), (NULL)")
+    left = {**topic(LEFT), "row": {"of": "value"}}
+    right = {"kind": "table", "url": f"jdbc:sqlite:{file}", "table": "t"}
+    for value, verdict in ((None, DIFFER), ('{"a":null}', AGREE)):
+        topics = {LEFT: given('{"a":1}', value)}
+        assert audit.run("topic-sink", topics, left=left, right=right).verdict is verdict, value
+
+
+def test_times_of_a_table_are_those_of_its_zone(audit: RecordedAudit, tmp_path: Path) -> None:
+    """Also where columns are named by hand."""
+    file = tmp_path / "sink.db"
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("CREATE TABLE t (at TIMESTAMP)")
+        connection.execute("INSERT INTO t VALUES ('2026-01-01 01:30:00')")
+    table = {"kind": "table", "url": f"jdbc:sqlite:{file}", "table": "t", "zone": "Europe/Berlin"}
+    for hour, verdict in (("00", AGREE), ("01", DIFFER)):
+        topics = {LEFT: given(f'{{"at":"2026-01-01T{hour}:30:00Z"}}')}
+        answer = audit.run("topic-sink", topics, left=topic(LEFT), right=table, columns=["at"])
+        assert answer.verdict is verdict, hour
+
+
+def test_repetitions_that_are_allowed_hide_no_foreign_row(
+    audit: RecordedAudit, tmp_path: Path
+) -> None:
+    """However few findings are kept."""
+    sink, numbers = tmp_path / "sink.jsonl", range(30)
+    lines = [f'{{"n":{n}}}' for n in numbers]
+    sink.write_text("\n".join([*lines, *lines, '{"n":-1}']))
+    right = {"kind": "files", "paths": [str(sink)], "format": "json"}
+    members = {"left": topic(LEFT), "right": right, "duplicates_allowed": True, "findings": 1}
+    answer = audit.run("topic-sink", {LEFT: given(*lines)}, **members)
+    assert (answer.verdict, answer.rows("extra")) == (DIFFER, {61})
 
 
 def test_rows_without_a_key_are_not_versions_of_one_key(audit: RecordedAudit) -> None:

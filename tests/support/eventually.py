@@ -12,7 +12,7 @@ Description = str | Callable[[], object] | None
 INTERVAL_S = 0.02
 LONGEST_INTERVAL_S = 0.1
 LONGEST_AFTER_LONG_CALL_S = 0.5
-DEADLINE_S = 60.0
+DEADLINE_S = 150.0
 """Nobody waits so long but on a machine that has too much to do, or for what will not come."""
 
 

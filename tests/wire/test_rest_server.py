@@ -84,7 +84,7 @@ def test_requests_share_a_connection_and_chunked_bodies_are_read(worker_url: str
     )
     last = b"GET / HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n"
     host, port = worker_url.removeprefix("http://").rstrip("/").split(":")
-    with socket.create_connection((host, int(port)), timeout=60) as connection:
+    with socket.create_connection((host, int(port)), timeout=400) as connection:
         connection.sendall(chunked + last)
         received = b""
         while part := connection.recv(65536):
@@ -247,7 +247,7 @@ def test_several_accept_headers_are_one(worker_url: str) -> None:
         ("Accept", ("text/html", "text/plain"), 406),
         ("Content-Type", ("application/json", "text/plain"), 400),
     ):
-        connection = HTTPConnection(address.hostname or "", address.port, timeout=60)
+        connection = HTTPConnection(address.hostname or "", address.port, timeout=400)
         connection.putrequest("GET", "/connectors")
         for value in values:
             connection.putheader(name, value)

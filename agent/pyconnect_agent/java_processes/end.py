@@ -14,6 +14,8 @@ from pyconnect_agent.java_processes.launch import JavaOptions
 EXIT_OUT_OF_MEMORY = 3
 EXIT_HOST_FAILED = 70
 """The exit code with which the host ends the process when one of its threads fails."""
+EXIT_STUCK = 76
+"""The exit code of a shared process when what it began for a process that is gone goes on."""
 _EXIT_REFUSED = 1
 _EXITS_AT_A_PORT = (_EXIT_REFUSED, 2, -Signals.SIGABRT)
 
@@ -58,6 +60,11 @@ def reason_of(code: int, options: JavaOptions, lines: Sequence[str]) -> str:
         return (
             "The Java process ended because a thread of its host failed, as it does when code of "
             "the plugin closes descriptor 0, the connection to the worker."
+        )
+    if code == EXIT_STUCK:
+        return (
+            "The Java process ended itself: a task or connector in it was killed or gave up its"
+            " time, and its code went on."
         )
     if code == -Signals.SIGABRT:
         return "The Java process crashed (SIGABRT); its output names the file of the report."

@@ -21,6 +21,7 @@ from pyconnect_agent.java_processes.crossing import to_message_pack
 from pyconnect_agent.java_processes.errors import JavaFailure, java_error
 from pyconnect_agent.java_processes.frames import HEAD, FrameKind, frame, from_json, json_bytes
 from pyconnect_agent.java_processes.process import JavaProcess
+from pyconnect_agent.java_processes.shared import SharedJavaProcess
 from pyconnect_agent.process import long_lived
 from pyconnect_api import ConnectException
 
@@ -51,7 +52,11 @@ class JavaLink:
     payloads of batches, and None when the process has ended.
     """
 
-    def __init__(self, process: JavaProcess, answers: Mapping[str, Answer] | None = None) -> None:
+    def __init__(
+        self,
+        process: JavaProcess | SharedJavaProcess,
+        answers: Mapping[str, Answer] | None = None,
+    ) -> None:
         self._process = process
         self._socket = process.socket
         self._answers = {} if answers is None else answers

@@ -19,6 +19,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from pyconnect_agent.java_processes.end import reason_of
 from pyconnect_agent.java_processes.launch import (
@@ -75,37 +76,28 @@ class JavaProcess:
 
         `archive_options` replace those that map the archive of classes.
         """
-        options, dropped = options.without_jmx()
-        if dropped:
-            LOG.warning(
-                "options of JMX are left out, as every Java process would open the same port; the"
-                " admin interface serves the MBeans of tasks with the metrics",
-                extra={"options": " ".join(dropped)},
-            )
-        self.options = options
+        self.options = options = without_jmx(options)
         self._temporary = _temporary_directory(options.temporary_base())
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
         self.socket, theirs = socket.socketpair()
         for end in (self.socket, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
-        command = [installation.java, *(archive_options or _archived(installation))]
-        main = ["-cp", installation.class_path, MAIN_CLASS]
-        own = f"{TEMPORARY}{self._temporary.path}"
         try:
-            with theirs, _hidden((*options.arguments(), own)) as (arguments, files):
-                self._process: subprocess.Popen[bytes] = subprocess.Popen(
-                    [*command, *arguments, *main],
+            with theirs:
+                self._process = spawn(
+                    installation,
+                    options,
+                    self._temporary.path,
+                    archive_options=archive_options,
                     stdin=theirs.fileno(),
                     stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    env={**os.environ, **options.environment},
-                    pass_fds=(*files, self._temporary.descriptor),
-                    preexec_fn=_die_with_parent(),  # noqa: PLW1509  prctl and sigaction only
+                    pass_fds=(self._temporary.descriptor,),
+                    preexec_fn=preparation(dies_with_parent=True),
                 )
-        except OSError as exc:
+        except ConnectException:
             self.socket.close()
             self._temporary.remove()
-            raise ConnectException(f"Java could not be started: {exc}") from exc
+            raise
         self._reader = long_lived.Thread("java-output", self._read_output)
         self._reader.start()
         long_lived.Thread("java-end", self._await_end).start()
@@ -156,6 +148,44 @@ class JavaProcess:
                 OUTPUT.info("%s", text)
 
 
+def without_jmx(options: JavaOptions) -> JavaOptions:
+    """Return the options without those of JMX's ports; what is left out is logged."""
+    options, dropped = options.without_jmx()
+    if dropped:
+        LOG.warning(
+            "options of JMX are left out, as every Java process would open the same port; the"
+            " admin interface serves the MBeans of tasks with the metrics",
+            extra={"options": " ".join(dropped)},
+        )
+    return options
+
+
+def spawn(
+    installation: JavaInstallation,
+    options: JavaOptions,
+    temporary: Path,
+    *arguments: str,
+    archive_options: tuple[str, ...] = (),
+    pass_fds: tuple[int, ...] = (),
+    **how: Any,
+) -> subprocess.Popen[bytes]:
+    """Start the host; `how`: as for Popen. Raises ConnectException if there is no such Java."""
+    command = [installation.java, *(archive_options or _archived(installation))]
+    main = ["-cp", installation.class_path, MAIN_CLASS, *arguments]
+    own = f"{TEMPORARY}{temporary}"
+    try:
+        with _hidden((*options.arguments(), own)) as (words, files):
+            return subprocess.Popen(
+                [*command, *words, *main],
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **options.environment},
+                pass_fds=(*files, *pass_fds),
+                **how,
+            )
+    except OSError as exc:
+        raise ConnectException(f"Java could not be started: {exc}") from exc
+
+
 def _temporary_directory(base: Path) -> TemporaryDirectory:
     try:
         remove_leftovers(base)
@@ -196,13 +226,13 @@ def _quoted(argument: str) -> str:
     return f'"{argument}"'
 
 
-def _die_with_parent() -> Callable[[], None]:
+def preparation(*, dies_with_parent: bool) -> Callable[[], None]:
     """Return the function that runs in the new process before its program.
 
-    Linux kills the process when the thread that has started it ends. Signals are ignored that a
-    service manager sends to all processes of the worker.
+    Signals are ignored that a service manager sends to all processes of the worker. With
+    `dies_with_parent`, Linux kills the process when the thread that has started it ends.
     """
-    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+    libc = ctypes.CDLL(None) if dies_with_parent and sys.platform == "linux" else None
 
     def prepare() -> None:
         if libc is not None:

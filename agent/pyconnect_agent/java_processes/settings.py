@@ -28,20 +28,32 @@ from pyconnect_agent.java_processes.launch import (
 )
 from pyconnect_api import ConfigException
 
+SHARED_OPTIONS = "-XX:+UseSerialGC -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
 _OF_JMX = "-Dcom.sun.management."
 _DEFAULTS = {HEAP: DEFAULT_HEAP, HEAP_LIMIT: "1g", OPTIONS: " ".join(SERIAL)}
 
 
 def java_options(
-    worker: Mapping[str, str | None], connector: Mapping[str, str], *, quick: bool = False
+    worker: Mapping[str, str | None],
+    connector: Mapping[str, str],
+    *,
+    quick: bool = False,
+    shared: bool = False,
 ) -> JavaOptions:
     """Return the options of a connector's task; with `quick` those of the connector itself.
+
+    `shared`: of a process for several, which has the largest heap unless a key sets one.
 
     A connector's own options are properties (-Dname=value): others could run programs, and those of
     JMX open a port by which code can be loaded. Raises ConfigException.
     """
     usual = {key: worker.get(key) or default for key, default in _DEFAULTS.items()}
     initial_heap = INITIAL_HEAP
+    if shared:
+        usual |= {
+            HEAP: worker.get(HEAP) or usual[HEAP_LIMIT],
+            OPTIONS: worker.get(OPTIONS) or SHARED_OPTIONS,
+        }
     if quick and not worker.get(OPTIONS):
         usual[OPTIONS] = " ".join(CONNECTOR_SERIAL)
         initial_heap = CONNECTOR_INITIAL_HEAP

@@ -14,6 +14,7 @@ from pyconnect_agent.core.metrics.catalog import PLUGIN, TASK, TASK_ERROR
 from pyconnect_agent.core.metrics.sampled import Outcomes, Sampled, Sampling, StateTimes
 from pyconnect_agent.core.metrics.values import GroupValues, Metric
 from pyconnect_agent.tasks.records.tolerance import ErrorCounts
+from pyconnect_agent.tasks.records.transformations import Chain
 from pyconnect_api import PluginMetrics
 
 
@@ -30,6 +31,8 @@ class TaskMetrics:
         self.errors = ErrorCounts()
         self.plugins: tuple[Metric, ...] = ()
         """Classes and versions; grows while the task is made."""
+        self.chain: Chain | None = None
+        """The task's transformations, unless they are in a Java process."""
         self.own = PluginMetrics()
         """The task's; set once it has its context."""
         self._states = StateTimes()
@@ -51,10 +54,11 @@ class TaskMetrics:
         self._batch_size.record(size, now_ms())
 
     def plugin_values(self) -> tuple[Metric, ...]:
-        """Return classes, versions and the task's own numbers."""
+        """Return classes, versions, and the numbers of transformations and of the task's own."""
         own = self.own.values()
         return (
             *self.plugins,
+            *(self.chain.metrics() if self.chain else ()),
             *(Metric(group=PLUGIN, name=name, value=value, tags=tags) for name, tags, value in own),
         )
 

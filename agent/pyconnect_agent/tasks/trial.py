@@ -23,6 +23,7 @@ from dataclasses import asdict
 from typing import Any, NoReturn, Protocol
 
 from pyconnect_agent.channel import ConnectorTried, GivenRecord, Message, TryConnectorJob
+from pyconnect_agent.core.config.agent_keys import ISOLATION, OWN_PROCESS
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.kafka.task_consumer import message_of
@@ -236,7 +237,8 @@ class _InJava:
         self._segments = PythonSegments(
             segments, ConnectorSettings.parse(config), control.stop_requested
         )
-        self._link = start_link(worker, control, config, answers, quick=True)
+        alone = {**config, ISOLATION: OWN_PROCESS}
+        self._link = start_link(worker, control, alone, answers, quick=True)
         self._link.transform = self._segments.transform
         self._link.begin(
             {

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from pyconnect_cli.directories import state_directory
 from pyconnect_cli.errors import (
     Conflict,
     ExitCode,
@@ -32,7 +33,6 @@ from pyconnect_cli.render.styles import json_text
 from pyconnect_cli.render.whole_files import write_whole
 from pyconnect_cli.rest.masking import mask_command, mask_url
 from pyconnect_cli.session import Session
-from pyconnect_cli.settings.state_directory import state_directory
 
 DEADLINE_MARGIN_S = 0.5
 READABLE = 0o644  # by the collector, another user

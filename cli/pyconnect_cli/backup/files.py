@@ -18,13 +18,13 @@ from pathlib import Path
 
 from pyconnect_cli.backup.plan import Manifest, SavedConnector, read_manifest
 from pyconnect_cli.connectors.files import read_connector_files
+from pyconnect_cli.directories import IDENTITY, expired, new_identity
 from pyconnect_cli.errors import NotFound, OutputLost, UsageError
 from pyconnect_cli.offsets.plan.snapshots import read_snapshot
 from pyconnect_cli.parsing.json_text import parse_json
 from pyconnect_cli.render.styles import json_text
 from pyconnect_cli.render.whole_files import file_name, write_whole
 from pyconnect_cli.rest.model import bind
-from pyconnect_cli.settings.state_directory import IDENTITY, expired, new_identity
 
 MANIFEST = "manifest.json"
 CONNECTORS = "connectors"

@@ -43,6 +43,7 @@ from pyconnect_cli.backup.save import LOGGERS_OF, WorkerConfigOption
 from pyconnect_cli.connectors.from_files import SetOption, key_changes
 from pyconnect_cli.connectors.promote import MapOption, Remapping, remapping
 from pyconnect_cli.diagnostics.loggers import levels_to_set
+from pyconnect_cli.directories import new_identity, state_directory
 from pyconnect_cli.errors import PyconnectError, UnknownOutcome
 from pyconnect_cli.offsets.plan.change import OffsetsView, Planned, StateWish
 from pyconnect_cli.offsets.plan.snapshots import require_fitting
@@ -63,7 +64,6 @@ from pyconnect_cli.rest.model import (
     InstanceState,
 )
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.settings.state_directory import new_identity, state_directory
 from pyconnect_cli.verbs import ActingVerb
 
 app = typer.Typer(help="Restore connectors, states, offsets and loggers from a backup.")

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from pyconnect_cli.backup.files import BackupWriter
 from pyconnect_cli.backup.plan import Manifest, SavedConnector
+from pyconnect_cli.directories import expired, new_identity
 from pyconnect_cli.errors import PreconditionFailed
 from pyconnect_cli.parsing.durations import utc_text
 from pyconnect_cli.render.styles import json_text
 from pyconnect_cli.render.whole_files import write_whole
 from pyconnect_cli.rest.masking import mask_config
-from pyconnect_cli.settings.state_directory import expired, new_identity
 
 RUN = "run.json"
 BEFORE = "before"

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import get_args
 
 from pyconnect_cli.acting.journal import JournalFile, bound_entry, read_lines
+from pyconnect_cli.directories import state_directory
 from pyconnect_cli.dlq.plan.replays import Replay, ReplayEntry, read_replays
 from pyconnect_cli.errors import Conflict, NotFound, UsageError
-from pyconnect_cli.settings.state_directory import state_directory
 
 _ENTRIES: Mapping[str, type[ReplayEntry]] = {kind.__name__: kind for kind in get_args(ReplayEntry)}
 HISTORY = "list the replays: pyconnect dlq history"

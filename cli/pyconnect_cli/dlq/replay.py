@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from pyconnect_cli.directories import new_identity
 from pyconnect_cli.dlq.carry_out import ReplayRun, require_complete, target_partitions
 from pyconnect_cli.dlq.dead_letters import QueueArgument, QueueTopicOption
 from pyconnect_cli.dlq.history import certainly_sent, queue_of_replay, replay_json
@@ -33,7 +34,6 @@ from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.settings.state_directory import new_identity
 from pyconnect_cli.verbs import PlannedVerb
 
 app = typer.Typer()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyconnect_clients.brokers.requests import AdminRequests
 
 CONTACT_S = 8.0
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 
 
 class AdminConnection:
@@ -71,6 +72,12 @@ class KafkaAdmin(AdminConnection):
                 elif code_of(answer) not in UNKNOWN_TOPIC | TOPIC_NOT_AUTHORIZED:
                     raise answer
         return found
+
+    def names(self) -> list[str]:
+        """Return the topics that this command may see, without those of Kafka itself."""
+        with translated_errors("list topics"):
+            found = self._client().list_topics(timeout=self._timeout_s()).topics
+        return sorted(name for name in found if name not in INTERNAL_TOPICS)
 
     def cluster_id(self) -> str:
         """Return the id of the cluster, empty from a broker that has none."""

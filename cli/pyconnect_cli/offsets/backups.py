@@ -14,16 +14,16 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
-from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot, read_snapshot
-from pyconnect_cli.render.whole_files import write_whole
-from pyconnect_cli.settings.state_directory import (
+from pyconnect_cli.directories import (
     IDENTITY,
     KEPT_DAYS,
     expired,
     new_identity,
     state_directory,
 )
+from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
+from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot, read_snapshot
+from pyconnect_cli.render.whole_files import write_whole
 
 
 class Backups:

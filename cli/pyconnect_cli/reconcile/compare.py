@@ -10,6 +10,7 @@ import typer
 
 from pyconnect_cli.acting.conditions import texts
 from pyconnect_cli.errors import UsageError
+from pyconnect_cli.kafka.admin import kafka_admin
 from pyconnect_cli.reconcile import connectors
 from pyconnect_cli.reconcile.audited import Audited, Config, Document, Resolved
 from pyconnect_cli.reconcile.options import CompareVerb, DataVerb, ReconcileVerb
@@ -34,6 +35,11 @@ Key = Annotated[
         "--key", metavar="WHERE", help="with --upsert, the key of a row: key, json:PATH or a column"
     ),
 ]
+DEAD_LETTER_CONTEXT = "errors.deadletterqueue.context.headers.enable"
+NAMELESS_LETTERS = (
+    "dead letters without headers do not name their connector: equal ones of another connector that"
+    f" shares the queue count as arrived ({DEAD_LETTER_CONTEXT}=true names it)"
+)
 FILE_SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}
 
 
@@ -109,7 +115,10 @@ def sink_audit(session: Session, connector: str | None, key: str | None) -> Audi
         config = _config(session, connector, "sink")
         offsets = session.client.connector_offsets(connector).entries
         bounds = connectors.sink_bounds(offsets)
-        named = named or connectors.sink_topics(config, bounds)
+        if not named:
+            # A topic of the pattern without an offset is one that the sink has not written.
+            existing = kafka_admin(session, "an audit").names() if _has_pattern(config) else ()
+            named = connectors.sink_topics(config, bounds, existing)
         left["topics"] = named
         document |= _registries(config)
         left["value"] = _form(config)
@@ -123,7 +132,10 @@ def sink_audit(session: Session, connector: str | None, key: str | None) -> Audi
             left |= found.topic
         left["value"] = value or left["value"]
         if letters := connectors.dead_letters(config):
-            document["arrived"] = {**left, "topics": letters}
+            document["arrived"] = {**left, "topics": letters, "connector": connector}
+            if (config.get(DEAD_LETTER_CONTEXT) or "").strip().lower() != "true":
+                notes = document.get("notes")
+                document["notes"] = [*(notes if isinstance(notes, list) else []), NAMELESS_LETTERS]
     else:
         left["value"] = value or "bytes"
     document |= given | _known_sides(session, left, right)
@@ -214,6 +226,10 @@ def _tier(text: str) -> Document:
     if event_time:
         tier["event_time"] = event_time
     return tier
+
+
+def _has_pattern(config: Config) -> bool:
+    return bool(config.get("topics.regex")) and not config.get("topics")
 
 
 def _common(given: Mapping[str, object], key: str | None) -> Document:

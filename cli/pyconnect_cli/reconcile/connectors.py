@@ -7,7 +7,7 @@ replace them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyconnect_cli.kafka.model import kafka_offset, topic_partition
 from pyconnect_cli.reconcile.audited import Config, Document
@@ -62,15 +62,18 @@ def sink_bounds(entries: Sequence[OffsetEntry]) -> dict[str, dict[int, int]]:
     return bounds
 
 
-def sink_topics(config: Config, committed: Mapping[str, object]) -> list[str]:
-    """Return the topics a sink reads: the ones it lists, or those of its pattern with offsets."""
+def sink_topics(
+    config: Config, committed: Mapping[str, object], existing: Iterable[str] = ()
+) -> list[str]:
+    """Return the topics a sink reads: the ones it lists, or those of its pattern that exist."""
     if listed := config.get("topics"):
         return [name.strip() for name in listed.split(",") if name.strip()]
     pattern = config.get("topics.regex")
     if not pattern:
         return sorted(committed)
     try:
-        return sorted(topic for topic in committed if re.fullmatch(pattern, topic))
+        found = {*committed, *existing}
+        return sorted(topic for topic in found if re.fullmatch(pattern, topic))
     except re.error:
         # Python may not understand a Java expression; the group's offsets name the topics too.
         return sorted(committed)

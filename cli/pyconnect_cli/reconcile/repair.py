@@ -34,7 +34,7 @@ from pyconnect_cli.reconcile.repairs import (
     RepairStarted,
     RepairState,
 )
-from pyconnect_cli.reconcile.run import Audit, reconcile_each, write_private
+from pyconnect_cli.reconcile.run import Audit, name_secrets, reconcile_each, write_private
 from pyconnect_cli.reconcile.secrets import with_providers
 from pyconnect_cli.reconcile.spec import complete
 from pyconnect_cli.session import Session, session_of
@@ -178,15 +178,18 @@ class _Work:
 
         session = self.session
         audit = self.audit()
+        resolved = complete(session, JOB, audit.target, audit.resolved)
         document = {
             "action": action,
             "rows": str(rows),
             "report": str(report or ""),
-            "audit": complete(session, JOB, audit.target, audit.resolved),
+            "audit": resolved,
             "config": with_providers(self._config),
         }
         with tempfile.TemporaryDirectory(prefix="pyconnect-repair-") as work:
             spec, log = Path(work) / "spec.json", Path(work) / "log"
+            # The user of the table is a part of the question.
+            name_secrets(resolved, audit.secrets, Path(work))
             # The configuration may hold passwords: it is here for as long as the process runs.
             write_private(spec, json.dumps(document))
             with StepLine(session.output) as line:

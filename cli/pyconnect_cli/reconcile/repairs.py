@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TypeAlias, get_args
 
 from pyconnect_cli.acting.journal import JournalFile, bound_entry
+from pyconnect_cli.directories import expired, new_identity, state_directory
 from pyconnect_cli.errors import Conflict, NotFound
-from pyconnect_cli.settings.state_directory import expired, new_identity, state_directory
 
 
 class RepairState(Enum):

@@ -170,7 +170,7 @@ def _run(session: Session, runs: Sequence[_Run], work: Path) -> ProcessEnd:
         for number, run in enumerate(runs):
             place = work / str(number)
             place.mkdir()
-            _name_secrets(run.document, run.secrets, place)
+            name_secrets(run.document, run.secrets, place)
             write_private(place / "spec.json", json.dumps(run.document))
             specs[place / "spec.json"] = run.directory
 
@@ -184,7 +184,7 @@ def _run(session: Session, runs: Sequence[_Run], work: Path) -> ProcessEnd:
     return ended
 
 
-def _name_secrets(document: Document, secrets: Secrets, work: Path) -> None:
+def name_secrets(document: Document, secrets: Secrets, work: Path) -> None:
     """Write the secrets of sides to files, unless the user has named a file of a side."""
     import javaproperties
 

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
+from pyconnect_cli.directories import state_directory
 from pyconnect_cli.errors import PreconditionFailed, UsageError
 from pyconnect_cli.parsing.durations import parse_moment
 from pyconnect_cli.reconcile.audited import Document
 from pyconnect_cli.session import Session
-from pyconnect_cli.settings.state_directory import state_directory
 
 MAIN = "main"
 

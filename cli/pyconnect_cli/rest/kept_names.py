@@ -14,6 +14,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pyconnect_cli.directories import user_directory
+
 
 def cache_of(kind: str, urls: Sequence[str], environ: Mapping[str, str]) -> Path:
     """Return the file of one kind of names of one cluster."""
@@ -23,11 +25,7 @@ def cache_of(kind: str, urls: Sequence[str], environ: Mapping[str, str]) -> Path
 
 def cache_directory(environ: Mapping[str, str]) -> Path:
     """Return the directory of kept answers."""
-    if home := environ.get("XDG_CACHE_HOME"):
-        return Path(home) / "pyconnect" / "completion"
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("pyconnect", appauthor=False)) / "completion"
+    return user_directory("cache", environ) / "completion"
 
 
 def read_cache(cache: Path) -> tuple[list[str], float]:

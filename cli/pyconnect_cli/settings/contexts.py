@@ -32,11 +32,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyconnect_cli.directories import state_directory, user_directory
 from pyconnect_cli.errors import ContextError, NotFound, OutputLost
 from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.render.whole_files import write_whole
 from pyconnect_cli.rest.masking import mask_text, mask_url
-from pyconnect_cli.settings.state_directory import state_directory
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -111,11 +111,7 @@ def user_config_path(environ: Mapping[str, str]) -> Path:
     """Return the user's file: `PYCONNECT_CONFIG`, XDG_CONFIG_HOME, or the platform's directory."""
     if override := environ.get("PYCONNECT_CONFIG"):
         return Path(override).expanduser()
-    if home := environ.get("XDG_CONFIG_HOME"):
-        return Path(home) / "pyconnect" / "config.toml"
-    import platformdirs
-
-    return Path(platformdirs.user_config_dir("pyconnect", appauthor=False)) / "config.toml"
+    return user_directory("config", environ) / "config.toml"
 
 
 def system_config_path(environ: Mapping[str, str]) -> Path:

@@ -171,7 +171,8 @@ def kill(
     """Kill the process of a task, and wait until it has ended, at most --timeout (exit 124).
 
     The task becomes FAILED and can be restarted; its trace holds the stacks from before the end.
-    Agents only: a Java worker cannot end a thread (exit 9).
+    Other tasks end too when they share a Java process with it (agent.java.isolation) and its code
+    does not stop. Agents only: a Java worker cannot end a thread (exit 9).
     """
     session = session_of(context)
     chosen = [task_of(session, text) for text in tasks]

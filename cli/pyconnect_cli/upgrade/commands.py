@@ -14,6 +14,7 @@ from typer.core import TyperOption
 
 from pyconnect_cli.acls.options import BROKER_OPTIONS, AclOptions, acl_options
 from pyconnect_cli.acting.conditions import texts
+from pyconnect_cli.directories import new_identity
 from pyconnect_cli.errors import Conflict, PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.noun_groups import NounGroup
@@ -23,7 +24,6 @@ from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.inventory import Inventory, read_inventory
-from pyconnect_cli.settings.state_directory import new_identity
 from pyconnect_cli.upgrade.cluster.observe import LOOK_S, Observer, Workers
 from pyconnect_cli.upgrade.journal import Journal, journal_directory, unfinished_group
 from pyconnect_cli.upgrade.output import runs, show_plan

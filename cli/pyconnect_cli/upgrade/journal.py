@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pyconnect_cli.acting.journal import JournalFile, bound_entry, read_lines
+from pyconnect_cli.directories import state_directory
 from pyconnect_cli.errors import Conflict, UsageError
-from pyconnect_cli.settings.state_directory import state_directory
 from pyconnect_cli.upgrade.plan.run import Entry, Run, replay
 
 _ENTRIES: Mapping[str, type[Entry]] = {kind.__name__: kind for kind in get_args(Entry)}

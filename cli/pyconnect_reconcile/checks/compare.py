@@ -8,7 +8,7 @@ committed offsets is neither missing nor extra.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -16,21 +16,38 @@ from pyspark.sql import DataFrame, Observation, Row
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.checks import key_order, not_representable
+from pyconnect_reconcile.checks import key_order
 from pyconnect_reconcile.compares import stages, uncertain
 from pyconnect_reconcile.compares.columns import columns_of_records, compared_columns, with_values
 from pyconnect_reconcile.compares.key_order import Identities
-from pyconnect_reconcile.compares.places import places_of_rows
-from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, plan_of, rows_of
-from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.compares.places import (
+    Places,
+    copies_of,
+    identity_of,
+    places_of,
+    places_of_strange,
+)
+from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, frame_of, plan_of, rows_of
+from pyconnect_reconcile.errors import NotAuditable
 from pyconnect_reconcile.file_side import FileSide
-from pyconnect_reconcile.files import local_files, rows_of_lines
-from pyconnect_reconcile.findings import COPIES, CheckOutcome, Finding, Place, Severity
-from pyconnect_reconcile.lookup import places
-from pyconnect_reconcile.spec import Side, Spec, TopicSide
+from pyconnect_reconcile.findings import (
+    COPIES,
+    CheckOutcome,
+    Finding,
+    Severity,
+    Verdict,
+    verdict_of,
+)
+from pyconnect_reconcile.spec import Spec, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide
-from pyconnect_reconcile.topics.range_findings import open_tails, refuse_compacted, unknown_policies
-from pyconnect_reconcile.unparsable import SAMPLES, places_of_records, unparsable_finding
+from pyconnect_reconcile.topics.range_findings import (
+    open_tails,
+    refuse_compacted,
+    removed_beginnings,
+    unknown_policies,
+    without_commits,
+)
+from pyconnect_reconcile.unparsable import SAMPLES, UNHELD, unheld_findings, unparsable_finding
 from pyconnect_reconcile.values.hashes import HASHES
 from pyconnect_reconcile.values.normal import Columns
 from pyconnect_reconcile.values.rows import RowPlan
@@ -87,12 +104,12 @@ class _Looked:
 def check(bench: Bench) -> CheckOutcome:
     """Compare the two sides of the spec."""
     spec = bench.spec
-    assert spec.left is not None
-    assert spec.right is not None
     columns = compared_columns(bench)
     if spec.mode == "append":
         for side in (spec.left, spec.right, spec.arrived):
-            _refuse_compacted(bench, side)
+            if isinstance(side, TopicSide):
+                snapshot = bench.snapshot(side.topics, side.cluster)
+                refuse_compacted(snapshot, f"{spec.job} (append)")
     plan = plan_of(bench, columns)
     first = _first(bench, columns, plan)
     if first.sums.bad and plan is None and columns.closed:
@@ -104,7 +121,24 @@ def check(bench: Bench) -> CheckOutcome:
         fields = plan.contents[VALUE].fields
         names = [n for n in plan.left_out if spec.job != "topic-sink" or n in fields]
         first = replace(first, absent=with_values(bench, names))
+    elif spec.columns and not first.sums.bad and first.sums.unparsable_left < first.sums.left:
+        _require_values(bench, first.sides.left, columns)
     return _outcome(bench, first, _not_compared(bench, plan))
+
+
+def _require_values(bench: Bench, rows: Rows, columns: Columns) -> None:
+    """Refuse names of columns that no row has: two sides of JSON agree in what neither has."""
+    names = [f"pyconnect_token_{number}" for number in range(len(columns.all))]
+    sides = [side for side in (bench.spec.left, bench.spec.right) if side is not None]
+    if not set(names) <= set(rows.rows.columns) or any(
+        frame_of(bench, side) is not None for side in sides
+    ):
+        return
+    if rows.rows.where(" OR ".join(f"{name} IS NOT NULL" for name in names)).isEmpty():
+        raise NotAuditable(
+            f"no row has a value in the columns that are compared: {', '.join(columns.known)}",
+            hint="correct the names or paths: --column",
+        )
 
 
 def _first(bench: Bench, columns: Columns, plan: RowPlan | None) -> _First:
@@ -156,9 +190,9 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
         )
     findings += _under_way(sides, sums, looked)
     totals = dict(looked.totals)
-    unheld = [each.count for each in looked.findings if each.kind == not_representable.KIND]
+    unheld = [each.count for each in looked.findings if each.kind == UNHELD]
     if unheld:
-        totals[not_representable.KIND] = sum(unheld)
+        totals[UNHELD] = sum(unheld)
     if spec.mode == "upsert":
         doubled = list(_doubled(first))
         findings += doubled
@@ -169,7 +203,13 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
         first.known.rows.unpersist()
         findings += more
         totals = {**totals, "disorder": late}
-    findings += [*_changed(sides.left), *_changed(sides.right)]
+    for rows in (sides.left, sides.right):
+        if isinstance(rows.side, FileSide):
+            # What was copied may be appended to.
+            findings += rows.files.changes(rows.side.paths)
+    if sums.left == 0 and verdict_of(findings) is not Verdict.DIFFER:
+        message = f"there is nothing to compare: {sides.left.name} has no row in the range"
+        findings.append(Finding(kind="empty-range", severity=Severity.UNKNOWN, message=message))
     return CheckOutcome(
         findings=tuple(findings),
         totals=totals,
@@ -197,7 +237,7 @@ def _doubled(first: _First) -> Iterator[Finding]:
             continue
         several = versions.where("copies > 1 AND NOT keyless")
         chosen = several.orderBy(*KEY_HASHES).limit(SAMPLES)
-        found = _places(rows, chosen, KEY_HASHES, SAMPLES)
+        found = places_of(rows, chosen, KEY_HASHES, SAMPLES)
         yield Finding(
             kind="repeated",
             severity=severity,
@@ -232,16 +272,14 @@ def _not_compared(bench: Bench, plan: RowPlan | None) -> tuple[str, ...]:
 
 
 def _never_compared(spec: Spec) -> tuple[str, ...]:
+    topics = [side for side in (spec.left, spec.right) if isinstance(side, TopicSide)]
+    schemas = any(side.value == "connect-json" and side.row is None for side in topics)
+    more = ("the schemas beside the values",) if schemas else ()
     if spec.mode == "upsert":
-        return ("earlier versions of a key", "the order of keys", "headers and timestamps")
-    both = isinstance(spec.left, TopicSide) and isinstance(spec.right, TopicSide)
+        return ("earlier versions of a key", "the order of keys", "headers and timestamps", *more)
     order = "the order of records of different keys" if spec.ordered else "the order of rows"
-    return (order, "headers and timestamps" if both else "keys, headers and timestamps")
-
-
-def _refuse_compacted(bench: Bench, side: Side | None) -> None:
-    if isinstance(side, TopicSide):
-        refuse_compacted(bench.snapshot(side.topics, side.cluster), f"{bench.spec.job} (append)")
+    others = "headers and timestamps" if len(topics) == 2 else "keys, headers and timestamps"
+    return (order, others, *more)
 
 
 def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
@@ -250,6 +288,10 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
         if isinstance(rows.side, TopicSide):
             snapshot = bench.snapshot(rows.side.topics, rows.side.cluster)
             yield from open_tails(snapshot)
+            yield from without_commits(snapshot, bench.spec.until)
+            if rows is first.sides.left:
+                untold = "it is not known whether they have arrived"
+                yield from removed_beginnings(snapshot, Severity.NOTE, untold)
             if bench.spec.mode == "append":
                 yield from unknown_policies(snapshot)
     if first.absent:
@@ -267,12 +309,6 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
             message=f"{first.sums.keyless:,} rows have no key (`{bench.spec.key}`): all different"
             " ones were compared, but not how often each is there",
             count=first.sums.keyless,
-        )
-    if first.sums.left == 0 and first.sums.right == 0:
-        yield Finding(
-            kind="empty-range",
-            severity=Severity.UNKNOWN,
-            message="there is nothing to compare: both sides are empty",
         )
 
 
@@ -296,26 +332,8 @@ def _unparsable(bench: Bench, first: _First) -> Iterator[Finding]:
             fatal=bench.spec.fail_unparsable,
             of="keys" if upsert else "records",
             fate="their bytes were compared",
-            places=partial(_places_of_strange, rows),
+            places=partial(places_of_strange, rows),
         )
-
-
-def _places_of_strange(rows: Rows, strange: DataFrame) -> list[Place]:
-    match rows.side:
-        case TopicSide():
-            return places_of_records(strange)
-        case FileSide(format="text" | "json") as side:
-            lines = strange.selectExpr("CAST(value AS BINARY) AS line").distinct().collect()
-            found = _places_of_lines(rows, side, {bytes(row.line) for row in lines})
-            return [place for places in found.values() for place in places][:SAMPLES]
-        case FileSide() | TableSide():
-            return []
-    raise ReconcileError(f"a side of an unknown kind: {rows.side}")
-
-
-def _changed(rows: Rows) -> list[Finding]:
-    """Return a finding when files changed; what was copied may be appended to."""
-    return rows.files.changes(rows.side.paths) if isinstance(rows.side, FileSide) else []
 
 
 def _under_way(sides: _Sides, sums: stages.Checksums, looked: _Looked) -> Iterator[Finding]:
@@ -348,7 +366,9 @@ def _rows(
     different = stages.differing_rows(bench, left, right, sums)
     observed = different.observe(counted, *map(sql.expr, TOTALS))
     place = (sql.expr(f"IF(missing > 0, left_{of}, right_{of})") for of in ("lane", "offset"))
-    first = observed.where("missing > 0 OR surplus > 0").orderBy(*place, *HASHES)
+    # Repetitions come last: they may be allowed, and would hide rows that are on the right only.
+    last = sql.expr(f"missing = 0 AND {KNOWN}")
+    first = observed.where("missing > 0 OR surplus > 0").orderBy(last, *place, *HASHES)
     rows = first.limit(LOOKED_AT * limit).collect()
     total = counted.get
     chosen = {}
@@ -356,21 +376,21 @@ def _rows(
         chosen[kind] = [row for row in rows if row[kind]][:limit]
         if len(chosen[kind]) < min(limit, total[f"rows_{kind}"]):
             of_kind = different.where(f"{kind} > 0")
-            of_kind = of_kind.orderBy(f"{side}_lane", f"{side}_offset", *HASHES)
+            of_kind = of_kind.orderBy(last, f"{side}_lane", f"{side}_offset", *HASHES)
             chosen[kind] = of_kind.limit(limit).collect()
     missing, surplus = chosen["missing"], chosen["surplus"]
-    lost = _copies(bench, sides.left, missing, "left")
-    found = _copies(bench, sides.right, surplus, "right")
+    lost = copies_of(bench, sides.left, missing, "left")
+    found = copies_of(bench, sides.right, surplus, "right")
     if isinstance(sides.right.side, TableSide):
         # Rows without a key are known by a record that they are copies of.
-        known = _copies(bench, sides.left, [row for row in surplus if row.committed], "left")
+        known = copies_of(bench, sides.left, [row for row in surplus if row.committed], "left")
         found = {row: (*known.get(row, ())[:1], *found.get(row, ())) for row in {**known, **found}}
     findings = [_missing(row, lost, sides) for row in missing]
     if missing and not isinstance(sides.right.side, TopicSide):
         certain = sides.left.rows.where("NOT tail")
         if bench.spec.arrived is not None:
             certain = certain.join(different.where("missing > 0"), list(HASHES), "left_semi")
-        findings += not_representable.findings(certain, sides.right.name)
+        findings += unheld_findings(certain, sides.right.name)
     findings += [_surplus(row, found, sides, bench) for row in surplus]
     totals = {"missing": total["missing"], "extra": total["extra"], "repeated": total["repeated"]}
     return _Looked(
@@ -379,29 +399,6 @@ def _rows(
         buckets=len(sums.bad) if any(totals.values()) else 0,
         ahead=sums.right - sums.left + total["absent"] - total["extra"] - total["repeated"],
     )
-
-
-def _copies(bench: Bench, rows: Rows, found: list[Row], name: str) -> Places:
-    """Return the first places of rows that differ, by their HASHES."""
-    if not found:
-        return {}
-    several = ("committed", "uncommitted") if name == "left" else ("there", "unsettled")
-    if isinstance(rows.side, TopicSide) and all(
-        sum(row[each] for each in several) == 1 and row[f"{name}_lane"] is not None for row in found
-    ):
-        places = places_of_rows(bench, rows.side, found, name)
-        return {_identity(row, HASHES): [place] for row, place in zip(found, places, strict=True)}
-    wanted = bench.spark.createDataFrame(
-        [_identity(row, HASHES) for row in found], ", ".join(f"{name} bigint" for name in HASHES)
-    )
-    return _places(rows, wanted, HASHES, bench.spec.findings)
-
-
-Places = Mapping[tuple[object, ...], Sequence[Place]]
-
-
-def _identity(row: Row, names: Sequence[str]) -> tuple[object, ...]:
-    return tuple(row[name] for name in names)
 
 
 def _missing(row: Row, found: Places, sides: _Sides) -> Finding:
@@ -415,13 +412,13 @@ def _missing(row: Row, found: Places, sides: _Sides) -> Finding:
         first=row.committed if present else None,
         last=present or None,
         count=row.missing,
-        copies=tuple(found.get(_identity(row, HASHES), ())),
+        copies=tuple(found.get(identity_of(row, HASHES), ())),
     )
 
 
 def _surplus(row: Row, found: Places, sides: _Sides, bench: Bench) -> Finding:
     known = row.committed + row.uncommitted
-    copies = tuple(found.get(_identity(row, HASHES), ()))
+    copies = tuple(found.get(identity_of(row, HASHES), ()))
     if known == 0:
         return Finding(
             kind="extra",
@@ -454,10 +451,10 @@ def _keys(
         totals = {row.kind: row["count"] for row in different.groupBy("kind").count().collect()}
         under_way = every.count() - sum(totals.values())
         chosen = different.orderBy(*KEY_HASHES).limit(limit).persist()
-        before = _places(sides.left, chosen, KEY_HASHES, limit)
-        after = _places(sides.right, chosen, KEY_HASHES, limit)
+        before = places_of(sides.left, chosen, KEY_HASHES, limit)
+        after = places_of(sides.right, chosen, KEY_HASHES, limit)
         findings = [
-            _key_finding(row.kind, _identity(row, KEY_HASHES), before, after, sides)
+            _key_finding(row.kind, identity_of(row, KEY_HASHES), before, after, sides)
             for row in chosen.collect()
         ]
         chosen.unpersist()
@@ -465,7 +462,7 @@ def _keys(
         if totals.keys() & {"missing", "different"} and not is_topic:
             versions = different.where("before IS NOT NULL").withColumnRenamed("before", "second")
             lost = stages.last_records(sides.left.rows.where("NOT tail"), versions)
-            findings += not_representable.findings(lost, sides.right.name)
+            findings += unheld_findings(lost, sides.right.name)
     finally:
         different.unpersist()
         every.unpersist()
@@ -500,46 +497,3 @@ def _key_finding(
         # The last version of each side stands for it.
         copies=(*before.get(identity, ())[-1:], *after.get(identity, ())[-1:]),
     )
-
-
-def _places(rows: Rows, wanted: DataFrame, on: Sequence[str], limit: int) -> Places:
-    match rows.side:
-        case TopicSide():
-            return places(rows.rows, wanted, on, last=on is KEY_HASHES)
-        case FileSide(format="text" | "json") as side:
-            return _lines(rows, side, wanted, on, limit)
-        case TableSide():
-            named = rows.rows.where("NOT tail AND key IS NOT NULL")
-            found = places(named, wanted, on, last=on is KEY_HASHES)
-            return {
-                row: [replace(place, table=rows.name) for place in where]
-                for row, where in found.items()
-            }
-        case FileSide():
-            return {}
-    raise ReconcileError(f"a side of an unknown kind: {rows.side}")
-
-
-def _lines(rows: Rows, side: FileSide, wanted: DataFrame, on: Sequence[str], limit: int) -> Places:
-    """Find lines again in local files; their text stays here."""
-    found = (
-        rows.rows.join(sql.broadcast(wanted.select(*on).distinct()), list(on), "left_semi")
-        .selectExpr(*on, "CAST(value AS BINARY) AS line")
-        .distinct()
-        .limit(limit)
-        .collect()
-    )
-    places = _places_of_lines(rows, side, {bytes(row.line) for row in found})
-    return {_identity(row, on): places[bytes(row.line)] for row in found}
-
-
-def _places_of_lines(rows: Rows, side: FileSide, lines: set[bytes]) -> Mapping[bytes, list[Place]]:
-    """Find lines in the files; what follows a committed part is not looked at."""
-    copies = {str(copy): name for copy, name in rows.files.copies.items()}
-    found = rows_of_lines(
-        list(rows.files.copies) or local_files(rows.files.listed or side.paths), lines
-    )
-    return {
-        line: [Place(file=copies.get(file, file), row=row) for file, row in where]
-        for line, where in found.items()
-    }

@@ -7,7 +7,6 @@ range begins behind other records or ends before them.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -74,8 +73,8 @@ def check(bench: Bench) -> CheckOutcome:
     rows = joined.orderBy("bucket").limit(MOST_BUCKETS + 2).collect()
     dated = [row for row in rows if row.bucket is not None]
     kept = dated[:MOST_BUCKETS]
-    # When the first tier was looked at; now, if none of them is a topic.
-    taken_ms = min((snapshot.taken_ms for snapshot in snapshots), default=int(time.time() * 1000))
+    # Saved ranges are older than the run.
+    taken_ms = min([bench.begun_ms, *(snapshot.taken_ms for snapshot in snapshots)])
     buckets = [_bucket(row, len(names), spec.bucket_minutes, taken_ms) for row in kept]
     cut = [_is_cut(bench, tier) for tier in spec.tiers]
     differing = [

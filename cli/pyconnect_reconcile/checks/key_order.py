@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares import key_order
 from pyconnect_reconcile.compares.key_order import Identities
-from pyconnect_reconcile.compares.places import places_of_rows
+from pyconnect_reconcile.compares.places import places_in_topic
 from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows
 from pyconnect_reconcile.findings import Finding, Place, Severity
 
@@ -59,7 +59,7 @@ def _one_by_one(
         late.unpersist()
         spread.unpersist()
     before, after = (
-        places_of_rows(bench, side.side, rows, name)
+        places_in_topic(bench, side.side, rows, name)
         for side, name in zip(sides, ("left", "right"), strict=True)
     )
     findings = [_late(sides, *each) for each in zip(before, after, strict=True)]

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from pyconnect_reconcile.capture import load_snapshot
+from pyconnect_reconcile.capture import load_snapshot, require_cluster
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity
 from pyconnect_reconcile.spec import Spec
@@ -59,12 +59,7 @@ def previous_snapshot(spec: Spec, now: TopicsSnapshot) -> TopicsSnapshot | None:
     """
     if spec.previous is not None:
         before = load_snapshot(spec.previous)
-        if before.cluster_id != now.cluster_id:
-            raise ReconcileError(
-                f"{spec.previous} is from Kafka cluster {before.cluster_id}, but this cluster"
-                f" is {now.cluster_id}: their topics cannot be compared",
-                hint="choose the cluster with --context or --kafka-bootstrap",
-            )
+        require_cluster(spec.previous, before, now)
         return before
     for path in spec.earlier:
         with suppress(OSError, ValueError, ReconcileError):

@@ -45,12 +45,13 @@ def columns_of(
     rules: Sequence[ColumnRule] = (),
     kinds: Mapping[str, str] | None = None,
 ) -> Columns:
-    """Return the columns that rules name, or all of the first frame.
+    """Return the columns that rules name, or those of all frames, which each frame must have.
 
     `kinds` are what columns of texts stand for; None: the columns have types.
     """
     if not rules and frames:
-        names = [name for name in frames[0].schema.names if name not in {TOKENS, CORRUPT}]
+        every = dict.fromkeys(name for frame in frames for name in frame.schema.names)
+        names = [name for name in every if name not in {TOKENS, CORRUPT}]
         named: Sequence[ColumnRule] = [ColumnRule(name=name, path=name) for name in names]
     else:
         named = rules
@@ -90,14 +91,14 @@ def _kinds_of_texts(bench: Bench, sides: list[Side]) -> dict[str, str]:
 
 def members_of(bench: Bench, side: TopicSide) -> dict[str, frozenset[str]]:
     """Return the members of a topic's objects, those of JSON with the kinds of their values."""
-    ranges = bench.snapshot(side.topics, side.cluster).partitions
-    records = records_of(bench, side, ranges, with_tail=True)
     if side.value == AVRO:
-        schemas = bench.schemas.of(records, side.topics, side.cluster)
+        schemas = bench.schemas.of(side.topics, side.cluster)
         named = (kind.names for kind in schemas.types.values() if isinstance(kind, StructType))
         return {name: frozenset() for names in named for name in names}
     if side.value not in JSON_FORMS:
         return {}
+    ranges = bench.snapshot(side.topics, side.cluster).partitions
+    records = records_of(bench, side, ranges, with_tail=True)
     return member_kinds(content_of(bench, records, side, Columns()).frame)
 
 

@@ -20,17 +20,16 @@ from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, DataFrameReader
 from pyspark.sql import functions as sql
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType, TimestampNTZType
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.compares.places import lane_of
 from pyconnect_reconcile.database_tables.positions import with_tail_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import ICEBERG, FileSide
-from pyconnect_reconcile.files import FixedFiles, is_local
+from pyconnect_reconcile.files import FixedFiles, is_local, partition_columns
 from pyconnect_reconcile.lakes.parquet_types import REFUSALS, clock_text, readable_schema
 from pyconnect_reconcile.spark.errors import spark_errors
-from pyconnect_reconcile.spec import FRAMED_FORMS, Side, TopicSide
+from pyconnect_reconcile.spec import FRAMED_FORMS, Side, Spec, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide
 from pyconnect_reconcile.tokens import CORRUPT, HELD, MARK, TIME
 from pyconnect_reconcile.topics.reading import UNCOMMITTED
@@ -38,32 +37,32 @@ from pyconnect_reconcile.topics.snapshot import PartitionRange
 from pyconnect_reconcile.values.canonical import token
 from pyconnect_reconcile.values.extract import json_path, text_of
 from pyconnect_reconcile.values.hashes import HASHES, hashes
-from pyconnect_reconcile.values.lines import with_lines, writes_lines
 from pyconnect_reconcile.values.normal import (
     MARKED,
     Columns,
     Content,
     field_of,
-    held_type,
     json_columns,
     quoted,
     typed_columns,
     whole_values,
 )
 from pyconnect_reconcile.values.registered import framed_content
-from pyconnect_reconcile.values.rows import RowPlan, record_content, row_plan, table_content
+from pyconnect_reconcile.values.rows import RowPlan, record_content, row_plan
+from pyconnect_reconcile.values.table_rows import row_key, table_content
 
 KEY_HASHES = ("key_first", "key_second")
 PATTERN_MARKS, ESCAPED = re.compile(r"([\\*?\[\]{}])"), r"\\\1"
 LINE_FORMATS = frozenset({"text", "json"})
-WITH_COLUMNS = frozenset({"csv", "parquet", "orc", "iceberg"})
+COLUMNAR = frozenset({"csv", "parquet", "orc"})
+WITH_COLUMNS = COLUMNAR | {ICEBERG}
 SHAPED = frozenset({*HASHES, *KEY_HASHES, "keyless", "tail", "unparsable", "unheld", "copies"})
 ROW = "pyconnect_row"
 """The key of a table's row, as a finding names the row."""
-EXACT = re.compile("tinyint|smallint|int|bigint|string|date|decimal|numeric")
-"""Types whose texts are those of the database."""
 JSON_FORMS = frozenset({"json", "connect-json", "json-schema"})
 EMPTY = f"{MARK}empty"
+LETTER_OF = "__connect.errors.connector.name"
+"""The header of a dead letter that names the connector whose it is."""
 TIME_FIELDS = "Spark does not support time fields"
 # Values of CSV may have newlines and doubled quotes; files may have columns that others have not.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
@@ -78,6 +77,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
     "parquet": {"mergeSchema": "true"},
     "orc": {"mergeSchema": "true"},
 }
+LANE_BITS = 32
 EVERYTHING = Columns()
 NO_PLACE = {
     "topic": "CAST(NULL AS STRING)",
@@ -149,7 +149,7 @@ def plan_of(bench: Bench, columns: Columns) -> RowPlan | None:
 def frame_of(bench: Bench, side: Side) -> DataFrame | None:
     """Return the rows of a side whose columns have names."""
     if isinstance(side, TableSide):
-        return bench.tables[side.place].frame
+        return _of_zone(bench.tables[side.place].frame, side.zone)
     if isinstance(side, FileSide) and side.format in WITH_COLUMNS:
         files = bench.files.get(side.place, FixedFiles())
         return _load(bench, side, files.listed or side.paths)
@@ -180,8 +180,8 @@ def _topic(
 ) -> Rows:
     ranges = bench.snapshot(side.topics, side.cluster).partitions
     records = records_of(bench, side, ranges, with_tail=with_tail)
-    if writes_lines(bench.spec):
-        records = with_lines(records)
+    if _writes_lines(bench.spec):
+        records = _with_lines(records, _line_end(bench.spec.right))
     if plan is not None:
         content = record_content(records, plan)
         key = plan.key_columns(content.columns) if bench.spec.mode == "upsert" else []
@@ -192,9 +192,17 @@ def _topic(
     if bench.spec.job == "topic-topic" and bench.spec.mode == "append":
         compared = [sql.col("key"), *compared]
     rows = _shaped(bench, content, compared, key)
-    rows = rows.withColumns({"tombstone": sql.col("value").isNull(), "lane": lane_of(side.topics)})
+    rows = rows.withColumns({"tombstone": sql.col("value").isNull(), "lane": _lane_of(side.topics)})
     length = sum(part.length for part in ranges)
     return Rows(name=", ".join(side.topics), rows=rows, side=side, length=length)
+
+
+def _lane_of(topics: Sequence[str]) -> Column:
+    """Return the lane of a record: the index of its topic, then its partition in LANE_BITS."""
+    number = sql.lit(None).cast("bigint")
+    for index, topic in enumerate(topics):
+        number = sql.when(sql.col("topic") == topic, sql.lit(index << LANE_BITS)).otherwise(number)
+    return (number + sql.col("partition")).cast("bigint")
 
 
 def _key_at(bench: Bench, columns: Columns) -> int | None:
@@ -220,7 +228,7 @@ def _key_of_record(bench: Bench, content: Content, columns: Columns) -> Column:
 def records_of(
     bench: Bench, side: TopicSide, ranges: tuple[PartitionRange, ...], *, with_tail: bool
 ) -> DataFrame:
-    headers = bench.spec.key.startswith("header:")
+    headers = bench.spec.key.startswith("header:") or side.connector is not None
 
     def read(parts: tuple[PartitionRange, ...], isolation: str, tail: bool) -> DataFrame:
         records = bench.records(parts, isolation=isolation, cluster=side.cluster, headers=headers)
@@ -238,7 +246,43 @@ def records_of(
     ]
     # Last, as shuffles are fitted to what was read last.
     certain = read(ranges, side.isolation, tail=False)
-    return reduce(lambda one, other: one.unionByName(other), tails, certain)
+    records = reduce(lambda one, other: one.unionByName(other), tails, certain)
+    if side.connector is None:
+        return records
+    is_own = text_of(f"header:{LETTER_OF}") == side.connector
+    return records.where(sql.coalesce(is_own, sql.lit(True)))
+
+
+def _writes_lines(spec: Spec) -> bool:
+    """Return whether records of topics are compared with the lines that a sink wrote of them."""
+    return (
+        spec.job == "topic-sink"
+        and isinstance(spec.left, TopicSide)
+        and spec.left.value in {"bytes", "text"}
+        and isinstance(spec.right, FileSide)
+        and spec.right.format == "text"
+        and not spec.columns
+    )
+
+
+def _line_end(side: Side | None) -> str:
+    return side.options.get("lineSep", "\n") if isinstance(side, FileSide) else "\n"
+
+
+def _with_lines(records: DataFrame, end: str) -> DataFrame:
+    """Return one row for each line that a file sink writes of a record; `value` is the line.
+
+    FileStreamSink ends each value with a newline; a null value is the line `null`.
+    """
+    value = sql.coalesce("value", sql.lit(b"null"))
+    # Of this charset each byte is one character: no byte is changed on the way.
+    charset = "ISO-8859-1"
+    parts = sql.split(sql.decode(value, charset), re.escape(end))
+    lines = sql.transform(parts, lambda line: sql.encode(line, charset))
+    several = sql.contains(value, sql.lit(end.encode()))
+    return records.withColumn(
+        "value", sql.explode(sql.when(several, lines).otherwise(sql.array(value)))
+    )
 
 
 def _files(bench: Bench, side: FileSide, columns: Columns, plan: RowPlan | None) -> Rows:
@@ -265,10 +309,18 @@ def _table(bench: Bench, side: TableSide, columns: Columns, plan: RowPlan | None
     if side.position is not None:
         frame = with_tail_of(table.frame, side.position)
     if plan is None:
-        rows = _from_columns(bench, frame, columns)
+        rows = _from_columns(bench, _of_zone(frame, side.zone), columns)
     else:
-        rows = _from_plan(bench, frame.withColumn(ROW, _row_key(frame, plan.keys)), plan, side.zone)
+        rows = _from_plan(bench, frame.withColumn(ROW, row_key(frame, plan.keys)), plan, side.zone)
     return Rows(name=side.table, rows=rows, side=side, files=table.files)
+
+
+def _of_zone(frame: DataFrame, zone: str) -> DataFrame:
+    """Return rows whose times without a zone are instants, those of this zone."""
+    local = [each.name for each in frame.schema if isinstance(each.dataType, TimestampNTZType)]
+    times = {name: sql.col(quoted(name)).cast("timestamp") for name in local}
+    found = {name: sql.to_utc_timestamp(time, zone) for name, time in times.items()}
+    return frame.withColumns(found) if found and zone != "UTC" else frame
 
 
 def _of_this_run(bench: Bench, frame: DataFrame, plan: RowPlan | None) -> DataFrame:
@@ -283,17 +335,6 @@ def _of_this_run(bench: Bench, frame: DataFrame, plan: RowPlan | None) -> DataFr
         # A row without a place is of no earlier night.
         frame = frame.where(~sql.coalesce(before, sql.lit(False)))
     return frame
-
-
-def _row_key(frame: DataFrame, keys: Sequence[str]) -> Column:
-    """Return a JSON object of the texts of a row's key; null where they are not the database's."""
-    shown = [name for name in keys if name in frame.columns and EXACT.match(held_type(frame, name))]
-    if not keys or len(shown) < len(keys):
-        return sql.lit(None).cast("binary")
-    texts = [sql.col(quoted(name)).cast("string") for name in keys]
-    whole = reduce(lambda one, other: one & other, (text.isNotNull() for text in texts))
-    named = (text.alias(name) for text, name in zip(texts, keys, strict=True))
-    return sql.when(whole, sql.to_json(sql.struct(*named)).cast("binary"))
 
 
 def _from_plan(bench: Bench, frame: DataFrame, plan: RowPlan, zone: str) -> DataFrame:
@@ -424,7 +465,16 @@ def _load(bench: Bench, side: FileSide, paths: tuple[str, ...]) -> DataFrame:
     located = [_located(path) if is_local(path) else path for path in paths]
     # JSON lines are compared as texts in their canonical form: no schema is inferred.
     form = "text" if side.format == "json" else side.format
-    reader = bench.spark.read.format(form).options(**{**OPTIONS.get(form, {}), **side.options})
+    options = {**OPTIONS.get(form, {}), **side.options}
+    if side is bench.spec.right and _writes_lines(bench.spec):
+        # A carriage return at the end is one of the record.
+        options["lineSep"] = _line_end(side)
+    if form in COLUMNAR and (named := partition_columns(paths)):
+        whole = bench.spark.read.format(form).options(**{**options, "recursiveFileLookup": "true"})
+        if named & {*whole.load(located).schema.names}:
+            # Spark would read the names of directories in place of the column of their files.
+            options["recursiveFileLookup"] = "true"
+    reader = bench.spark.read.format(form).options(**options)
     if form == "parquet":
         return _parquet(bench, reader, located, paths)
     if form == ICEBERG:

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyconnect_reconcile.database_tables import sqlite
-from pyconnect_reconcile.database_tables.committed import OFFSET_COLUMNS, bounds_of
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.properties import table_properties
 from pyconnect_reconcile.spark.errors import spark_errors_translated
-from pyconnect_reconcile.table_side import SQLITE, TableSide
+from pyconnect_reconcile.table_side import OFFSET_COLUMNS, SQLITE, TableSide, committed_bounds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,4 +87,4 @@ def _reader(spark: SparkSession, side: TableSide, table: str) -> DataFrame:
 def _committed(spark: SparkSession, side: TableSide) -> Bounds:
     assert side.offsets is not None
     rows = _reader(spark, side, side.offsets.table).select(*OFFSET_COLUMNS).collect()
-    return bounds_of(side.offsets.connector, rows)
+    return committed_bounds(side.offsets.connector, rows)

@@ -8,14 +8,14 @@ as a token in the column `TOKENS`. `HELD` in a column's metadata names a type th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructField
 
-from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.errors import NotAuditable, ReconcileError
 from pyconnect_reconcile.tokens import DOCUMENT, HELD, MARK, NUMERIC, TIME, TOKENS
 
 Read = Callable[[str], DataFrame]
@@ -115,6 +115,7 @@ def exact_rows(read: Read, url: str, table: str, zone: str) -> DataFrame:
         case "mysql":
             columns = [_of_mysql(field, _quoted(field.name, "`")) for field in fields]
         case _:
+            _require_exact(fields, table)
             return rows
     quote = "`" if _family(url) == "mysql" else '"'
     selected = ", ".join(
@@ -122,6 +123,19 @@ def exact_rows(read: Read, url: str, table: str, zone: str) -> DataFrame:
     )
     texts = f"(SELECT {selected} FROM {_aliased(table)}) AS pyconnect_rows"  # noqa: S608
     return _typed(read(texts), columns)
+
+
+def _require_exact(fields: Iterable[StructField], table: str) -> None:
+    """Refuse numbers that Spark reads with the most digits it has, of a database not known here.
+
+    Oracle's NUMBER is one: Spark would round it to ten digits behind the point.
+    """
+    rounded = [field.name for field in fields if _decimal(field) == NUMERIC]
+    if rounded:
+        raise NotAuditable(
+            f"Spark may round the numbers of {', '.join(rounded)} in {table}",
+            hint="have the database write them as texts: --table '(SELECT … AS …) rows'",
+        )
 
 
 def _quoted(name: str, quote: str) -> str:

@@ -21,10 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from pyconnect_reconcile.database_tables.committed import OFFSET_COLUMNS, bounds_of
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.table_side import SQLITE, TableSide
+from pyconnect_reconcile.table_side import OFFSET_COLUMNS, SQLITE, TableSide, committed_bounds
 from pyconnect_reconcile.tokens import HELD, MARK, NUMERIC, TIME, TOKENS
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def copied(side: TableSide, rows: Path) -> SqliteCopy:
         committed: Bounds = {}
         if side.offsets is not None:
             query = f"SELECT {', '.join(OFFSET_COLUMNS)} FROM {side.offsets.table}"  # noqa: S608
-            committed = bounds_of(side.offsets.connector, connection.execute(query))
+            committed = committed_bounds(side.offsets.connector, connection.execute(query))
         connection.execute(f"CREATE TEMP VIEW {VIEW} AS SELECT * FROM {side.table}")  # noqa: S608
         columns = {
             str(name): spark_type(str(declared))

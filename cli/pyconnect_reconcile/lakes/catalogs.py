@@ -38,7 +38,7 @@ LOCAL = "org.apache.hadoop.fs.LocalFileSystem"
 def current_table(
     session: Callable[[], SparkSession], side: FileSide, catalog: IcebergCatalog, directory: Path
 ) -> FixedFiles:
-    """Return the table's metadata as the one file to read; ReconcileError if there is none.
+    """Return the table as one of Spark's; ReconcileError if the catalog has none.
 
     Spark keeps a catalog as it was first set until the process ends, so each table gets its own.
     """
@@ -72,8 +72,7 @@ def current_table(
     own = f"audited_{uuid4().hex}"
     for name, value in conf.items():
         session().conf.set(f"spark.sql.catalog.{own}{name}", value)
-    url = location if scheme in S3_SCHEMES else f"file://{metadata}"
-    return FixedFiles(listed=(url,), table=f"{own}.{NAMESPACE}.{NAME}")
+    return FixedFiles(table=f"{own}.{NAMESPACE}.{NAME}")
 
 
 def _ending(name: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import Store
-from pyconnect_reconcile.files import FixedFiles, complete_files
+from pyconnect_reconcile.files import FixedFiles, complete_files, is_data
 from pyconnect_reconcile.properties import store_properties
 
 PIECE_BYTES = 8 * 2**20
@@ -43,7 +43,7 @@ def copy_files(url: str, store: Store, properties: str | None, directory: Path) 
     root = url.partition("://")[2].rstrip("/")
     with _errors_translated(url):
         system = _file_system(store, properties)
-        names = [name for name in _listed(system, root) if _is_data(name.removeprefix(root))]
+        names = [name for name in _listed(system, root) if is_data(name.removeprefix(root))]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for copied in [pool.submit(_copy, system, name, directory) for name in names]:
                 copied.result()
@@ -73,11 +73,6 @@ def _listed(system: Any, root: str) -> list[str]:
 
     selector = FileSelector(root, recursive=True, allow_not_found=True)
     return [info.path for info in system.get_file_info(selector) if info.is_file]
-
-
-def _is_data(name: str) -> bool:
-    """Return whether a name is hidden for LakeSource and Spark: a marker or a hidden directory."""
-    return not any(part.startswith(("_", ".")) for part in name.split("/"))
 
 
 def _copy(system: Any, name: str, directory: Path) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -24,7 +24,6 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.files import absolute
 from pyconnect_reconcile.spark import connect
-from pyconnect_reconcile.spark.jvm import end_jvm, start_jvm
 from pyconnect_reconcile.spark_submit import submitted
 from pyconnect_reconcile.spec import SparkSettings
 
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 POLL_S = 0.5
+END_S = 600
+"""A JVM that writes an archive of its classes does so when it ends: minutes on a busy machine."""
 # Names of options whose values Spark must not show in plans, its UI or its logs.
 HIDDEN_OPTIONS = "secret|password|token|access[.]?key|url|jaas|sasl|ssl[.]key|credential"
 REDACTED = f"(?i){HIDDEN_OPTIONS}"
@@ -206,7 +207,7 @@ def _session(
         builder = builder.config(key, value)
     try:
         if conf:
-            start_jvm(conf)
+            _start_jvm(conf)
         if over.is_set():
             raise ReconcileError("Spark is not needed any more")
         session = builder.getOrCreate()
@@ -275,7 +276,36 @@ def _end(started: Future[SparkSession]) -> None:
     if started.exception() is None:
         started.result().stop()
     if not submitted():
-        end_jvm()
+        _end_jvm()
+
+
+def _start_jvm(conf: Mapping[str, str]) -> None:
+    """Start the JVM that the next session of this process uses; not in the main thread.
+
+    pyspark knows the process only once it has answered. An exception before that, such as that of a
+    signal in the main thread, would leave a JVM that finds its connection file's directory removed,
+    and then waits forever.
+    """
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized(conf=SparkConf().setAll(list(conf.items())))  # noqa: SLF001
+
+
+def _end_jvm() -> None:
+    """End the JVM, which pyspark leaves until Python ends, and wait for it."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway  # noqa: SLF001
+    if gateway is None:
+        return
+    gateway.shutdown()
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        # The JVM ends with its standard input.
+        process.stdin.close()
+        process.wait(END_S)
+    SparkContext._gateway = None  # noqa: SLF001
+    SparkContext._jvm = None  # noqa: SLF001
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import NotAuditable
 from pyconnect_reconcile.findings import Finding, Severity
 from pyconnect_reconcile.topics.snapshot import UNKNOWN_POLICY, PartitionRange, TopicsSnapshot
@@ -90,6 +91,24 @@ def empty_ranges(snapshot: TopicsSnapshot) -> Iterator[Finding]:
             severity=Severity.UNKNOWN,
             message=f"there is nothing to read in {topics or 'no topic'}: the range is empty",
         )
+
+
+def without_commits(snapshot: TopicsSnapshot, until: Bounds) -> Iterator[Finding]:
+    """Yield topics with records of which a sink's group has committed no offset in any partition.
+
+    A consumer that never ran and offsets that have expired look the same.
+    """
+    for topic in snapshot.topics:
+        records = sum(part.beyond_end.length for part in topic.partitions)
+        if records and topic.topic in until and not until[topic.topic]:
+            yield Finding(
+                kind="not-audited",
+                severity=Severity.UNKNOWN,
+                message=f"no offset of {topic.topic} is committed: none of its {records:,} offsets"
+                " was compared",
+                topic=topic.topic,
+                count=records,
+            )
 
 
 def refuse_compacted(snapshot: TopicsSnapshot, job: str) -> None:

@@ -60,7 +60,7 @@ def without_frame(records: DataFrame) -> DataFrame:
     return records.withColumn("value", sql.when(sql.col("value").isNotNull(), framed))
 
 
-def avro_schemas(records: DataFrame, registry: SchemaRegistry, *, fatal: bool) -> AvroSchemas:
+def avro_schemas(records: DataFrame, registry: SchemaRegistry) -> AvroSchemas:
     """Read which schemas the records name and ask for each; what cannot be used is a finding."""
     counted = (
         records.where("value IS NOT NULL")
@@ -82,7 +82,7 @@ def avro_schemas(records: DataFrame, registry: SchemaRegistry, *, fatal: bool) -
     for row in counted:
         usable = _usable(records, registry.schema(row.id))
         if isinstance(usable, str):
-            findings.append(_unusable(row.id, row["count"], usable, fatal=fatal))
+            findings.append(_unusable(row.id, row["count"], usable))
         else:
             texts[row.id], types[row.id] = usable
     return AvroSchemas(texts, types, tuple(findings))
@@ -127,10 +127,11 @@ def _decoded(text: str) -> Column:
     return from_avro(body, text)
 
 
-def _unusable(number: int, count: int, why: str, *, fatal: bool) -> Finding:
+def _unusable(number: int, count: int, why: str) -> Finding:
+    """Return a note: the records that do not parse because of it are counted by the jobs."""
     return Finding(
         kind="unknown-schema",
-        severity=Severity.ERROR if fatal else Severity.NOTE,
+        severity=Severity.NOTE,
         message=f"schema {number} of {count:,} records: {why}; they do not parse",
         of="schema",
         first=number,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
@@ -34,26 +34,27 @@ AVRO_MEMBER = "avro:"
 class TopicSchemas:
     """The schemas that values of topics name; a run asks for those of the same topics once.
 
-    `registries` are by cluster; with `fatal` a schema that cannot be used is a difference.
+    `registries` are by cluster. `read` returns all records of topics in a cluster: those of a
+    sample or a tail may lack a schema that others name.
     """
 
     registries: Mapping[str, Registry]
-    fatal: bool
+    read: Callable[[Sequence[str], str], DataFrame]
     events: Events
     _known: dict[tuple[str, tuple[str, ...]], AvroSchemas] = field(default_factory=dict)
 
-    def of(self, records: DataFrame, topics: Sequence[str], cluster: str) -> AvroSchemas:
-        """Return those that the records name, which are all of these topics."""
+    def of(self, topics: Sequence[str], cluster: str) -> AvroSchemas:
+        """Return those that the records of these topics name."""
         place = (cluster, tuple(sorted(topics)))
         if place not in self._known:
-            self._known[place] = self._asked(records, cluster)
+            self._known[place] = self._asked(topics, cluster)
         return self._known[place]
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what is wrong with the schemas that were asked for."""
         return tuple(finding for schemas in self._known.values() for finding in schemas.findings)
 
-    def _asked(self, records: DataFrame, cluster: str) -> AvroSchemas:
+    def _asked(self, topics: Sequence[str], cluster: str) -> AvroSchemas:
         settings = self.registries.get(cluster) or self.registries.get(MAIN)
         if settings is None:
             raise ReconcileError(
@@ -62,7 +63,7 @@ class TopicSchemas:
             )
         self.events.step("reading the schemas of the values")
         with open_registry(settings) as registry:
-            return framed.avro_schemas(records, registry, fatal=self.fatal)
+            return framed.avro_schemas(self.read(topics, cluster), registry)
 
 
 def framed_content(
@@ -79,7 +80,7 @@ def framed_content(
         if not columns.all:
             return whole_values(records, "json")
         return json_columns(records, "json", columns, all_marked=all_marked)
-    schemas = known.of(records, side.topics, side.cluster)
+    schemas = known.of(side.topics, side.cluster)
     decoded = framed.with_decoded(records, schemas)
     if columns.all:
         return _avro_columns(decoded, schemas, side, columns)
@@ -145,7 +146,7 @@ def with_avro_members(
     """Return the records with a column for each `avro:PATH` that is asked of these topics."""
     if not asked:
         return records
-    schemas = known.of(records, topics, cluster)
+    schemas = known.of(topics, cluster)
     paths = {extraction: extraction.removeprefix(AVRO_MEMBER) for extraction in asked}
     for extraction, path in paths.items():
         if schemas.texts and not framed.member(schemas, path):

@@ -15,45 +15,38 @@ say it. Each column of both sides becomes a token (`canonical`) of one kind:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.errors import NotAuditable, ReconcileError
 from pyconnect_reconcile.table_side import BASE64, KAFKA, KAFKA_COLUMNS, KEY, VALUE, RowRule
-from pyconnect_reconcile.tokens import DOCUMENT, MARK, TIME, TOKENS
+from pyconnect_reconcile.tokens import DOCUMENT, MARK
 from pyconnect_reconcile.values.canonical import (
     INTEGRAL,
     Step,
     json_text,
     member_name,
-    nested_text,
     number_token,
     shortest,
     text_token,
-    token,
     with_marked,
 )
 from pyconnect_reconcile.values.flat import FlatObjects, with_flat_objects
 from pyconnect_reconcile.values.normal import (
-    CLOCK,
     END,
     NUMBER_TYPES,
     Columns,
     Compared,
     Content,
     clock,
-    column_content,
-    declared_steps,
-    field_of,
     first_object,
-    held_type,
     objects,
     of_base64,
-    or_own_token,
     unheld,
     with_tokens,
 )
@@ -61,19 +54,18 @@ from pyconnect_reconcile.values.normal import (
 ENVELOPE = frozenset({"schema", "payload"})
 FORMS = CONNECT_JSON, JSON, TEXT = "connect-json", "json", "text"
 FLOAT32, DOUBLE = "float", "double"
+INTEGERS = ("int8", "int16", "int32", "int64")
 TYPES_OF_TEXTS: Mapping[str | None, str] = {
-    **dict.fromkeys(("int8", "int16", "int32", "int64"), "number"),
+    **dict.fromkeys(INTEGERS, "number"),
     **{name: name for name in (FLOAT32, DOUBLE, "boolean")},
 }
 """Types in which fields are compared with a column of texts, which may write numbers otherwise."""
 NESTED = frozenset({"array", "map", "struct"})
-MOST_SCHEMAS = 1000
+MOST_SEEN = 10_000
 _FIELD = "type: STRING, name: STRING, parameters: STRUCT<scale: STRING>"
 _SCHEMA = f"schema STRUCT<{_FIELD}, fields: ARRAY<STRUCT<field: STRING, {_FIELD}>>>"
 _LOGICAL = "org.apache.kafka.connect.data."
 _PLACE = ("topic", "partition", "offset")
-_DAY = r"^(?!0000)\d{4}-\d\d-\d\d\z"
-_MOMENT = r"^(?!0000)\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?Z?)?\z"
 _PARSED: Mapping[str, str] = {VALUE: "parsed_value", KEY: "parsed_key"}
 
 
@@ -88,11 +80,15 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """The fields of a topic's values or keys; `single`: they have no fields."""
+    """The fields of a topic's values or keys; `single`: they have no fields.
+
+    `mixed` are those of which schemas of the topic say different things; None: what `single` is.
+    """
 
     form: str = TEXT
     fields: Mapping[str, Field] = field(default_factory=dict)
     single: Field | None = None
+    mixed: frozenset[str | None] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +129,8 @@ class RowColumn:
 class RowPlan:
     """The comparison of records and rows; `left_out`: columns without a comparable form.
 
-    With `closed` a field of the value that has no column is a difference.
+    With `closed` a field of the value that has no column is a difference. With `writes` the table
+    is a sink's, whose instants are no more exact than those of records.
     """
 
     columns: tuple[RowColumn, ...]
@@ -141,6 +138,7 @@ class RowPlan:
     contents: Mapping[str, Fields]
     left_out: tuple[str, ...]
     closed: bool = True
+    writes: bool = True
 
     def key_columns(self, columns: Sequence[Column]) -> list[Column]:
         """Return those of the key, of columns in the order of the plan and others behind them."""
@@ -187,6 +185,13 @@ def row_plan(
         else:
             found = (VALUE, value.fields.get(column.name))
         of, known = found
+        is_single = known is not None and known is contents.get(of, Fields()).single
+        if of in contents and (None if is_single else column.name) in contents[of].mixed:
+            raise NotAuditable(
+                f"the schemas of the records have several types for the field {column.name}",
+                hint="compare the records of one schema (--since), or name the other columns:"
+                " --column",
+            )
         if known is None or (flat and known.type in NESTED):
             left_out.append(column.name)
             continue
@@ -203,6 +208,7 @@ def row_plan(
         contents=contents,
         left_out=tuple(left_out),
         closed=table.closed,
+        writes=writes,
     )
 
 
@@ -255,10 +261,15 @@ def contents_of(records: DataFrame, rule: RowRule) -> Mapping[str, Fields]:
     parsed = {name: form for name, form in forms.items() if form != TEXT}
     if not parsed:
         return contents
-    seen = records.select(*(_seen(name, form) for name, form in parsed.items()))
-    rows = seen.distinct().limit(MOST_SCHEMAS).collect()
+    seen = sql.concat(*(_seen(name, form) for name, form in parsed.items()))
+    rows = records.select(sql.explode(seen).alias("seen")).distinct().limit(MOST_SEEN + 1).collect()
+    if len(rows) > MOST_SEEN:
+        raise NotAuditable(
+            f"the records have more than {MOST_SEEN:,} different schemas or members",
+            hint="compare fewer records (--since), or files of JSON lines",
+        )
     return contents | {
-        name: _content(form, [row[name] for row in rows if row[name] is not None])
+        name: _content(form, [row.seen["seen"] for row in rows if row.seen["of"] == name])
         for name, form in parsed.items()
     }
 
@@ -274,44 +285,53 @@ def _form(content: bytearray | None) -> str:
 
 
 def _seen(name: str, form: str) -> Column:
-    """Return the schema of a value, or the names of its members."""
+    """Return what a value shows, as a list: its schema as JSON, or its members with their kinds."""
     text = sql.col(name).cast("string")
     if form == CONNECT_JSON:
-        return sql.from_json(text, _SCHEMA)["schema"].alias(name)
-    members = sql.map_entries(sql.from_json(text, "MAP<STRING, STRING>"))
-    kinds = sql.transform(members, lambda each: _with_kind(each["key"], each["value"]))
-    return sql.array_sort(kinds).alias(name)
+        found = sql.array_compact(sql.array(sql.to_json(sql.from_json(text, _SCHEMA)["schema"])))
+    else:
+        members = sql.map_entries(sql.from_json(text, "MAP<STRING, STRING>"))
+        found = sql.transform(members, lambda each: _with_kind(each["key"], each["value"]))
+    named = sql.transform(
+        found, lambda each: sql.struct(sql.lit(name).alias("of"), each.alias("seen"))
+    )
+    return sql.coalesce(named, sql.array().cast("array<struct<of: string, seen: string>>"))
 
 
 def _with_kind(name: Column, text: Column) -> Column:
     return sql.concat(sql.when(text.rlike(r"^[\[{]"), "n").otherwise("-"), name)
 
 
-def _content(form: str, schemas: Sequence[object]) -> Fields:
+def _content(form: str, seen: Iterable[str]) -> Fields:
     fields: dict[str, Field] = {}
+    if form == JSON:
+        # "n" sorts behind "-": a field that is nested once is nested.
+        for member in sorted(seen):
+            fields[member[1:]] = Field(type="struct" if member[0] == "n" else None)
+        return Fields(form=form, fields=fields, single=None if fields else Field())
     single: Field | None = None
-    for schema in schemas:
-        if isinstance(schema, list):
-            for member in map(str, schema):
-                nested = member[0] == "n" or fields.get(member[1:], Field()).type is not None
-                fields[member[1:]] = Field(type="struct" if nested else None)
-            continue
-        for each in getattr(schema, "fields", None) or ():
-            fields[each.field] = _field(each)
-        if getattr(schema, "fields", None) is None:
-            single = _field(schema)
-    if not fields and single is None:
-        single = Field()
-    return Fields(form=form, fields=fields, single=None if fields else single)
+    mixed: set[str | None] = set()
+    for schema in map(json.loads, seen):
+        if "fields" not in schema:
+            single, before = _field(schema), single
+            if before not in {None, single}:
+                mixed.add(None)
+        for each in schema.get("fields", ()):
+            found = _field(each)
+            if fields.setdefault(each["field"], found) != found:
+                mixed.add(each["field"])
+    if fields:
+        return Fields(form=form, fields=fields, mixed=frozenset(mixed))
+    return Fields(form=form, single=single or Field(), mixed=frozenset(mixed))
 
 
-def _field(schema: object) -> Field:
-    name, parameters = getattr(schema, "name", None), getattr(schema, "parameters", None)
-    scale = getattr(parameters, "scale", None)
-    known = isinstance(name, str) and name.startswith(_LOGICAL)
+def _field(schema: Mapping[str, Any]) -> Field:
+    name, scale = schema.get("name", ""), schema.get("parameters", {}).get("scale")
+    kind = schema.get("type")
     return Field(
-        type=getattr(schema, "type", None),
-        logical=str(name).removeprefix(_LOGICAL) if known else None,
+        # Numbers without a fraction are the same ones in each length.
+        type="int64" if kind in INTEGERS else kind,
+        logical=name.removeprefix(_LOGICAL) if name.startswith(_LOGICAL) else None,
         scale=None if scale is None else int(scale),
     )
 
@@ -338,6 +358,9 @@ def record_content(records: DataFrame, plan: RowPlan) -> Content:
     found = [_of_record(column, plan) for column in plan.columns]
     records, tokens = with_tokens(records, [each for each, _ in found], [each for _, each in found])
     rest = sql.when(wrong, sql.col("value")).otherwise(others.cast("binary"))
+    if value.single is None:
+        # A record without a value is no row of nulls.
+        rest = sql.when(sql.col("value").isNull(), sql.lit(b"null")).otherwise(rest)
     compared = Columns(all=tuple(column.held for column in plan.columns))
     return Content(
         frame=records,
@@ -423,76 +446,3 @@ def _text(found: Column) -> Column:
     """Return the text of a token that is one."""
     is_marked = found.startswith(f"{MARK}s")
     return sql.when(is_marked, found.substr(3, 2**31 - 1)).otherwise(found)
-
-
-def table_content(frame: DataFrame, plan: RowPlan, zone: str) -> Content:
-    """Return the plan's columns of a table; `zone` is that of timestamps without one."""
-    found = [_of_table(frame, column, zone) for column in plan.columns]
-    steps = [list(steps) for _, steps, _ in found]
-    if TOKENS in frame.columns:
-        for column, before in zip(plan.columns, steps, strict=True):
-            before.append(partial(or_own_token, column.name))
-    kinds = [kind for _, _, kind in found]
-    frame, tokens = with_tokens(frame, [each for each, _, _ in found], kinds, before=steps)
-    return column_content(frame, tokens)
-
-
-def _of_table(
-    frame: DataFrame, column: RowColumn, zone: str
-) -> tuple[Column, Sequence[Step], Compared]:
-    """Return what a row has for a column, the steps to its token, and what it is then."""
-    found, type_ = field_of(frame, column.name)
-    held, kind = held_type(frame, column.name), column.converted
-    as_it_is = replace(kind, kind="string")
-    match column.kind:
-        case "timestamp" if held == "timestamp_ntz":
-            return _millis(sql.to_utc_timestamp(found.cast("timestamp"), zone)), [], as_it_is
-        case "timestamp" if held == "timestamp":
-            return _millis(found), [], as_it_is
-        case "timestamp" if held == "string":
-            local = found.cast("timestamp_ntz").cast("timestamp")
-            read = _millis(sql.to_utc_timestamp(local, zone))
-            return (
-                sql.coalesce(sql.when(found.rlike(_MOMENT), read), text_token(found)),
-                [],
-                as_it_is,
-            )
-        case "date" if held in {"timestamp", "timestamp_ntz", "string"}:
-            day = found.cast("date")
-            # A time of day beside a date is no date.
-            alone = found.rlike(_DAY) if held == "string" else day.cast(held) == found
-            days = sql.concat(sql.lit(f"{MARK}d"), sql.unix_date(day).cast("string"))
-            return (
-                sql.when(alone & day.isNotNull(), days).otherwise(token(found, type_)),
-                [],
-                as_it_is,
-            )
-        case "time" if held in {"string", TIME}:
-            moment = sql.concat(sql.lit("1970-01-01 "), found).cast("timestamp")
-            clock = sql.when(found.rlike(CLOCK), _millis(moment, "c"))
-            return sql.coalesce(clock, text_token(found)), [], as_it_is
-        case "time":
-            return _millis(found.cast("timestamp"), "c"), [], as_it_is
-        case "float" if held == "double":
-            # A short float is exact in a double; its digits are those of the float.
-            short = found.cast("float")
-            is_short = short.cast("double") == found
-            text = sql.when(is_short, shortest("float", short.cast("string")))
-            text = text.otherwise(shortest("double", found.cast("string")))
-            return text, [number_token], as_it_is
-        case "boolean" if held in INTEGRAL:
-            truth = sql.when(found == 1, f"{MARK}t").when(found == 0, f"{MARK}f")
-            return truth.otherwise(token(found, type_)), [], as_it_is
-        case "document" if held in {"string", DOCUMENT}:
-            return nested_text(found), [], as_it_is
-        case "text":
-            return found.cast("string"), [text_token], as_it_is
-    steps = declared_steps(frame, column.name)
-    # A text of a number or a boolean stands for it, where the field of the records is one.
-    return *steps, replace(kind, untyped=held == "string" and column.kind != "string")
-
-
-def _millis(timestamp: Column, kind: str = "i") -> Column:
-    micros = sql.unix_micros(timestamp)
-    millis = micros - sql.pmod(micros, sql.lit(1000))
-    return sql.concat(sql.lit(f"{MARK}{kind}"), millis.cast("string"))

@@ -16,7 +16,7 @@ from pyconnect_agent.kafka.group import GroupThread, JoinedGroup
 from tests.support.eventually import eventually
 from tests.support.fakes.fake_group import NO_SETTINGS
 
-WAIT_S = 60
+WAIT_S = 150
 SETTINGS = NO_SETTINGS
 
 

@@ -20,6 +20,7 @@ from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConvert
 from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
+from pyconnect_agent.tasks.records.transformations import Chain, TransformationStage
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink import columns as sink_columns
 from pyconnect_agent.tasks.sink import pipeline as sink_pipeline
@@ -35,6 +36,7 @@ from pyconnect_api import (
     SourceRecord,
     TopicPartition,
 )
+from tests.agent.builtin.transforms.transformations import transformation
 from tests.agent.tasks.sink.sink_loop import P0, assigned_sink, message
 from tests.support.fakes.fake_clients import FakeMessage
 from tests.support.functions import chain_of
@@ -258,3 +260,45 @@ def test_a_file_gets_the_lines_of_a_run_as_of_a_list(tmp_path: Any) -> None:
         task.stop()
         contents.append((tmp_path / str(number)).read_text())
     assert contents == ["one\ntwo\n3\nnull\n"] * 2 + ["one\ntwo\n"]
+
+
+def test_trace_headers_pass_transformations_and_reach_the_sink_as_they_are() -> None:
+    """Those of W3C Trace Context, in their order; written again they are the same bytes."""
+    trace = (
+        ("traceparent", b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+        ("tracestate", b"rojo=00f067aa0ba902b7,congo=t61rcWkgMzE"),
+        ("tracestate", b"vendor=1"),
+    )
+    consumed = FakeMessage(the_value=b'{"id": 1, "card": "4111"}', the_headers=trace)
+    tolerance = Tolerance(
+        tolerate_all=False,
+        policy=RetryPolicy(),
+        reporters=(),
+        stop_requested=threading.Event(),
+    )
+    stages = [
+        TransformationStage(alias=name, transformation=transformation(name, **options))
+        for name, options in (
+            ("InsertField$Value", {"topic_field": "topic"}),
+            ("MaskField$Value", {"fields": "card"}),
+            ("ValueToKey", {"fields": "id"}),
+            ("RegexRouter", {"regex": "(.*)", "replacement": "$1-clean"}),
+            ("InsertHeader", {"header": "origin", "value_literal": "x"}),
+        )
+    ]
+    header = SimpleHeaderConverter()
+    convert = sink_pipeline.compose(
+        converters=Converters(key=StringConverter(), value=schemaless(), header=header),
+        chain=Chain(stages, tolerance),
+        tolerance=tolerance,
+        topic_used=None,
+        is_assigned=lambda _: True,
+        check_error=lambda _: None,
+    )
+    (record,), _ = convert([consumed], {})
+    written = [
+        (each.key, header.from_connect_header("t", each.key, each.schema, each.value))
+        for each in record.headers
+    ]
+    assert written == [*trace, ("origin", b"x")]
+    assert [each.value for each in record.headers][:3] == [text.decode() for _, text in trace]

@@ -182,7 +182,7 @@ def test_the_deadline_leaves_a_backup_of_what_was_saved(run: Run, connect: FakeC
     import threading
 
     connect.slow["GET /connectors/orders/offsets"] = threading.Event()
-    outcome = run("backup", "b", "--deadline", "500ms")
+    outcome = run("backup", "b", "--deadline", "4s")
     connect.slow["GET /connectors/orders/offsets"].set()
     assert outcome.code == 124
     manifest = read(backups_in()[0], "manifest.json")

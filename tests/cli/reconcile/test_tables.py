@@ -11,7 +11,7 @@ import pytest
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.reconcile.audited import Audited, Config, Document
 from pyconnect_cli.reconcile.resolution import SINKS, SOURCES, resolver
-from pyconnect_cli.reconcile.run import _name_secrets, write_private
+from pyconnect_cli.reconcile.run import name_secrets, write_private
 from pyconnect_cli.reconcile.tables import read_table, written_table
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_reconcile.errors import ReconcileError
@@ -182,7 +182,7 @@ def test_secrets_go_to_a_file_of_their_owner(tmp_path: Path) -> None:
     }
     found = written_table(audited(config, "orders"))
     document: Document = {"right": dict(found.side)}
-    _name_secrets(document, {"right": found.secrets}, tmp_path)
+    name_secrets(document, {"right": found.secrets}, tmp_path)
     file = tmp_path / "right.properties"
     assert document["right"] == {**found.side, "properties": str(file)}
     assert stat.S_IMODE(file.stat().st_mode) == 0o600

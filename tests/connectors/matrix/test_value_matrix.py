@@ -19,7 +19,7 @@ from tests.support.seeds import LONG
 from tests.support.servers.mariadb import MariaDbServer
 from tests.support.servers.postgres import PostgresServer
 
-pytestmark = [pytest.mark.wire, pytest.mark.timeout(1800 if LONG else 300)]
+pytestmark = [pytest.mark.wire, pytest.mark.timeout(1800 if LONG else 900)]
 FEWER = 8
 """Without --long: one path of so many."""
 

@@ -407,7 +407,7 @@ def test_a_sink_whose_session_ended_in_a_transaction_goes_on(
     postgres: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a long pause of the process, without a successor."""
-    monkeypatch.setattr("pyconnect_connectors.sql.database.IDLE_IN_TRANSACTION_MS", 100)
+    monkeypatch.setattr("pyconnect_connectors.sql.database.IDLE_IN_TRANSACTION_MS", 2_000)
     harness = sink(postgres, database)
     task = harness.start()
     records = [harness.send(order(n, "x"), value_schema=ORDER) for n in range(2)]

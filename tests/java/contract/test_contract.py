@@ -37,7 +37,7 @@ from tests.support.fakes.fake_clients import FakeConsumer, FakeMessage
 
 pytestmark = pytest.mark.java
 
-WAIT_S = 60
+WAIT_S = 150
 PLACE = TopicPartition("t", 0)
 
 

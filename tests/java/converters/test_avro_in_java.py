@@ -29,9 +29,9 @@ from tests.support.plugins.maven_plugins import SNOWFLAKE, location_of
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.topics import create_topics, read_topic
 
-pytestmark = [pytest.mark.java, pytest.mark.long(only=True), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.java, pytest.mark.long(only=True), pytest.mark.timeout(850)]
 
-WAIT_S = 120
+WAIT_S = 150
 LINES = 3
 JAVA_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 PYTHON_SOURCE = "pyconnect_agent.builtin.connectors.file_stream.FileStreamSourceConnector"

@@ -11,7 +11,7 @@ from tests.agent.builtin.converters import converter_corpus, converter_deviation
 from tests.java.corpora import CASES, Judged, judge
 from tests.support.seeds import chosen
 
-pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(900)]
 
 PROGRAM = Path(__file__).parent / "ConverterCorpus.java"
 # The default seeds reach every rule: both tests share the same cases.

@@ -14,7 +14,7 @@ from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.java
 
-WAIT_S = 60
+WAIT_S = 150
 RECORDS = 20
 
 

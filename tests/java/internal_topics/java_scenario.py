@@ -14,7 +14,7 @@ from tests.support.fakes.stores import store_log
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedJavaWorker
 
-WAIT_S = 60
+WAIT_S = 150
 TIMEOUT_MS = 30_000
 ODD_TEXT = 'ü "quoted" \\ / \t\x01\x1f\x7f \u2028 😀 <&>'
 

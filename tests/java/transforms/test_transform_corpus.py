@@ -14,7 +14,7 @@ from tests.agent.builtin.transforms import transform_corpus, transform_deviation
 from tests.java.corpora import CASES, Judged, judge
 from tests.support.seeds import chosen
 
-pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(900)]
 
 PROGRAM = Path(__file__).parent / "TransformCorpus.java"
 # The default seed reaches every rule: both tests share the same cases.

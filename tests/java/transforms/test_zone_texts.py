@@ -12,7 +12,7 @@ from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.corpora import printed
 from tests.java.java_sources import compiled
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(700)]
 
 PROGRAM = Path(__file__).parent / "ZoneTexts.java"
 _HISTORIES = ("1899", "1985", "2012")

@@ -53,7 +53,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> FakeSpark:
     fake = FakeSpark()
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     monkeypatch.setattr(session, "_session", fake.start)
-    monkeypatch.setattr(session, "end_jvm", fake.end_jvm)
+    monkeypatch.setattr(session, "_end_jvm", fake.end_jvm)
     return fake
 
 

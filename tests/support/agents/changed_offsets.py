@@ -20,7 +20,7 @@ from tests.support.names import unique_name
 from tests.support.plugins.offset_hooks import HOOK_SINK, HOOK_SOURCE
 from tests.support.servers.offset_topics import OffsetTopic
 
-WAIT_S = 60
+WAIT_S = 150
 LINES = 10
 PARTITIONS = 3
 SUPPORT = "exactly.once.source.support"

@@ -13,7 +13,7 @@ from tests.support.names import unique_name
 from tests.support.servers.cluster import QUICK_GROUP
 from tests.support.servers.kafka import Servers, SharedBroker
 
-WAIT_S = 60
+WAIT_S = 150
 
 MixedWorker = WorkerRest[ConnectWorker]
 

@@ -22,7 +22,7 @@ from tests.support.names import unique_name
 from tests.support.servers.cluster import QUICK_GROUP
 from tests.support.servers.kafka import Servers
 
-WAIT_S = 120
+WAIT_S = 150
 
 
 class RolledCluster:

@@ -10,7 +10,7 @@ from tests.support.agents.rest_client import Answer, call_url
 from tests.support.eventually import eventually
 
 JSON = {"Content-Type": "application/json"}
-WAIT_S = 60
+WAIT_S = 150
 
 
 def is_momentary(answer: Answer) -> bool:

@@ -71,6 +71,7 @@ class Audit:
                 events=Steps(began),
                 files=captured.files,
                 tables=captured.tables,
+                begun_ms=captured.begun_ms,
             )
             outcome = continued(check(bench), captured.base, snapshots)
             answer = Answer(arranged(outcome, hide_keys=spec.hide_keys))

@@ -19,7 +19,7 @@ from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.sequence_source import LIMIT, SEQUENCE_SOURCE
 
-WAIT_S = 60
+WAIT_S = 150
 NO_TOPIC = (
     KafkaError._UNKNOWN_PARTITION,
     KafkaError._UNKNOWN_TOPIC,

@@ -25,4 +25,4 @@ def install(project: Path, plugin_path: Path) -> None:
     """Install a project as a plugin of its own below a plugin path."""
     target = str(plugin_path / project.name)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*pip, "--no-index", "--target", target, str(project)], check=True, timeout=100)
+    subprocess.run([*pip, "--no-index", "--target", target, str(project)], check=True, timeout=400)

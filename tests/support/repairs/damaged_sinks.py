@@ -32,7 +32,7 @@ from tests.support.servers.mariadb import MariaDbServer
 from tests.support.servers.postgres import PASSWORD, USER, PostgresServer
 from tests.support.servers.topics import create_topics
 
-WAIT_S = 120
+WAIT_S = 150
 RUN_S = 300
 PATIENTLY = ("--timeout", "5m", "--request-timeout", "2m")
 RECORDS = 250

@@ -36,7 +36,7 @@ class PostgresServer(Server):
 
     def __init__(self, *, directory: Path, hold_file: Path) -> None:
         super().__init__(
-            directory=directory, start_timeout_s=120.0, stop_timeout_s=5.0, hold_file=hold_file
+            directory=directory, start_timeout_s=150, stop_timeout_s=5.0, hold_file=hold_file
         )
         self._programs = _programs()
         self.port = free_port()

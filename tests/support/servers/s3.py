@@ -26,7 +26,7 @@ class S3Server(Server):
 
     def __init__(self, *, directory: Path, hold_file: Path, overwrites: bool) -> None:
         super().__init__(
-            directory=directory, start_timeout_s=90.0, stop_timeout_s=5.0, hold_file=hold_file
+            directory=directory, start_timeout_s=150, stop_timeout_s=5.0, hold_file=hold_file
         )
         self._overwrites = overwrites
         self.port = free_port()

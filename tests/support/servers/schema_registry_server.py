@@ -65,7 +65,7 @@ class SchemaRegistryServer(Server):
 
     def __init__(self, runner: Path, *, directory: Path, hold_file: Path | None = None) -> None:
         super().__init__(
-            directory=directory, start_timeout_s=90.0, stop_timeout_s=10.0, hold_file=hold_file
+            directory=directory, start_timeout_s=150, stop_timeout_s=10.0, hold_file=hold_file
         )
         self._runner = runner
         self._port = free_port()

@@ -21,6 +21,8 @@ from pyconnect_api.key_table import define_table
 GROUP = "Agent"
 MEMORY, PROCESSOR = "agent.limit.memory.bytes", "agent.limit.cpu.percent"
 SLEEP = "agent.connector.sleep"
+ISOLATION = "agent.java.isolation"
+OWN_PROCESS, OF_CONNECTOR, OF_LOCATION = "task", "connector", "location"
 _DEFAULTS = RestartPolicy()
 _OWN = "A key of this agent alone; a connector's config may override the worker's."
 _TABLE = f"""
@@ -46,6 +48,11 @@ agent.restart.stable.ms  LONG  LOW  {_DEFAULTS.stable_ms}
 {SLEEP}  BOOLEAN  LOW  true
     Whether a connector's process ends while the connector has neither threads nor requests: its
     stop is called then, and its start again before the next call. Tasks are not affected.
+{ISOLATION}  STRING  LOW  {OWN_PROCESS}
+    What shares a Java process: nothing (task), a connector and its tasks (connector), or all
+    connectors of a plugin location with the same heap, options and release of Kafka (location). Its
+    end is then the end of all of them, and its heap is theirs together: agent.java.heap, by default
+    agent.java.heap.limit. Limits of tasks need {OWN_PROCESS}.
 """
 _FROM_ZERO = ("agent.restart.stable.ms", MEMORY, PROCESSOR)
 _FROM_ONE = ("backoff.ms", "backoff.max.ms", "max.attempts", "window.ms")
@@ -57,6 +64,7 @@ def define_agent_keys(definition: ConfigDef) -> ConfigDef:
         "agent.restart.policy": ValidString.one_of(*(mode.value for mode in RestartMode)),
         **{f"agent.restart.{name}": Range.at_least(1) for name in _FROM_ONE},
         **dict.fromkeys(_FROM_ZERO, Range.at_least(0)),
+        ISOLATION: ValidString.one_of(OWN_PROCESS, OF_CONNECTOR, OF_LOCATION),
     }
     for key in define_table(ConfigDef(), _TABLE, validators).keys.values():
         text = f"{key.documentation} {_OWN}"
@@ -66,11 +74,15 @@ def define_agent_keys(definition: ConfigDef) -> ConfigDef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentKeys:
-    """The values of a worker or connector; `sleep`: of an idle connector's process."""
+    """The values of a worker or connector; `sleep`: of an idle connector's process.
+
+    `isolation`: what has a Java process, one of the values of agent.java.isolation.
+    """
 
     restart: RestartPolicy = _DEFAULTS
     limits: TaskLimits = NO_LIMITS
     sleep: bool = True
+    isolation: str = OWN_PROCESS
 
     @classmethod
     def of_worker(cls, values: Mapping[str, Any]) -> AgentKeys:
@@ -86,6 +98,7 @@ class AgentKeys:
                 cpu_percent=values.get(PROCESSOR, self.limits.cpu_percent) or None,
             ),
             sleep=values.get(SLEEP, self.sleep),
+            isolation=values.get(ISOLATION, self.isolation),
         )
 
     def of_connector(self, config: Mapping[str, str | None]) -> AgentKeys:
@@ -121,4 +134,10 @@ def agent_infos(config: Mapping[str, str | None], raw: Mapping[str, str | None])
                 f"Invalid value for configuration {value.name}: references to config providers"
                 " are not resolved here; write the value itself"
             )
+        if value.name == ISOLATION and value.value != OWN_PROCESS:
+            for limit in {MEMORY, PROCESSOR} & given.keys():
+                value.add_error_message(
+                    f"Invalid value {value.value} for configuration {ISOLATION}: {limit} limits a"
+                    f" task's own process; set {OWN_PROCESS}, or remove the limit"
+                )
     return prefixed_infos(_CONNECTOR_DEF.keys, values, "")

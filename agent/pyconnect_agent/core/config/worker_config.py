@@ -94,6 +94,8 @@ class WorkerConfig:
     agent_admin_basic_auth_file: str | None
     agent_admin_bearer_token_file: str | None
     agent_connect_release: str
+    agent_tracing_otlp_endpoint: str | None
+    agent_tracing_sample_every: int
     agent_log_kept_bytes: int
     agent_log_dir: str | None
     agent_log_file_bytes: int

@@ -144,6 +144,11 @@ agent.log.file.bytes  INT  LOW  10485760
     Size at which such a file is replaced by a new one. A key of this agent alone.
 agent.log.file.count  INT  LOW  5
     Most files of one connector, the newest included. A key of this agent alone.
+agent.tracing.otlp.endpoint  STRING  LOW  ~
+    Address of an OpenTelemetry collector, such as http://collector:4318, that gets spans of sampled
+    records by OTLP over HTTP; needs the extra tracing. Unset: none. A key of this agent alone.
+agent.tracing.sample.every  INT  LOW  1000
+    One record of a task in so many has a span. A key of this agent alone.
 agent.java.home  STRING  LOW  ~
     Home of the Java that runs Java plugins; unset: JAVA_HOME, else PATH. A key of this agent alone.
 agent.java.kafka.home  STRING  LOW  ~
@@ -213,6 +218,7 @@ def worker_config_def() -> ConfigDef:
             "agent.metrics.listeners": valid_listeners("agent.metrics.listeners", optional=True),
             RELEASE_KEY: ValidString.one_of(*RELEASES),
             "agent.journal.file.bytes": Range.at_least(0),
+            "agent.tracing.sample.every": Range.at_least(1),
             "agent.log.kept.bytes": Range.at_least(0),
             "agent.log.file.bytes": Range.at_least(1),
             "agent.log.file.count": Range.at_least(1),

@@ -3,8 +3,9 @@
 Layer: core. Kafka: ConnectMetricsRegistry, whose groups and names these are. The two of
 `sink-task-metrics` that begin with `sink-closing` are this worker's own, and so is
 `agent-restart-metrics`. `mbeans` has the numbers that Java plugins show by JMX, whose names are not
-known here; so has `plugin-metrics` those of Python tasks. `sink-record-lag-max` is left out: Kafka
-declares it and never gives it a value.
+known here; so has `plugin-metrics` those of Python tasks. Own ones are also the lag of
+`source-task-metrics` and the numbers of `connector-transform-metrics`. `sink-record-lag-max` is
+left out: Kafka declares it and never gives it a value.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ MBEANS = "mbeans"
 PLUGIN = "plugin-metrics"
 
 _WINDOWS = "over the last sample windows"
+_LAG = "time from a commit's last record, by its timestamp, to the commit"
 
 DESCRIPTIONS: Mapping[str, Mapping[str, str]] = {
     CONNECTOR: {
@@ -66,6 +68,8 @@ DESCRIPTIONS: Mapping[str, Mapping[str, str]] = {
         "source-record-active-count": "Records polled and not finished yet",
         "source-record-active-count-max": f"Most records polled and not finished {_WINDOWS}",
         "source-record-active-count-avg": f"Mean of records polled and not finished {_WINDOWS}",
+        "source-record-commit-lag-max-ms": f"Longest {_LAG} {_WINDOWS}",
+        "source-record-commit-lag-avg-ms": f"Mean {_LAG} {_WINDOWS}",
         "transaction-size-min": f"Records of the smallest committed transaction {_WINDOWS}",
         "transaction-size-max": f"Records of the largest committed transaction {_WINDOWS}",
         "transaction-size-avg": f"Mean records of a committed transaction {_WINDOWS}",
@@ -102,6 +106,11 @@ DESCRIPTIONS: Mapping[str, Mapping[str, str]] = {
     TRANSFORMATION: {
         "transform-class": "Class of the transformation",
         "transform-version": "Version the transformation reports",
+        "transform-record-in-total": "Records the transformation got",
+        "transform-record-out-total": "Records it passed on, also those that a predicate exempts",
+        "transform-record-dropped-total": "Records it dropped",
+        "transform-record-failed-total": "Records it could not transform, after all attempts",
+        "transform-record-avg-time-us": f"Mean time for a record, one in 100 measured, {_WINDOWS}",
     },
     PREDICATE: {
         "predicate-class": "Class of the predicate",

@@ -71,26 +71,27 @@ class _Queue:
         records.remove(record)
         return True
 
-    def take_acknowledged(self) -> tuple[int, Offset | None]:
-        """Remove the acknowledged prefix; return its length and the offset of its last record."""
-        records, count, offset = self.records, 0, None
+    def take_acknowledged(self) -> tuple[int, Offset | None, int]:
+        """Remove the acknowledged prefix; return its length, and its last offset and timestamp."""
+        records, count, offset, timestamp = self.records, 0, None, 0
         while records and records[0].acked:
             first = records.popleft()
-            offset = first.offset
+            offset, timestamp = first.offset, first.timestamp
             count += first.size
-        return count, offset
+        return count, offset, timestamp
 
 
 class SubmittedRecord:
     """A record handed to the producer. `offset` must not be changed by the connector."""
 
-    __slots__ = ("_queue", "acked", "offset")
+    __slots__ = ("_queue", "acked", "offset", "timestamp")
 
     size = 1
 
-    def __init__(self, queue: _Queue, offset: Offset | None) -> None:
+    def __init__(self, queue: _Queue, offset: Offset | None, timestamp: int) -> None:
         self._queue = queue
         self.offset = offset
+        self.timestamp = timestamp
         self.acked = False
 
     def ack(self) -> None:
@@ -103,13 +104,17 @@ class SubmittedRecord:
 
 
 class SubmittedRun:
-    """Records of one source partition that are committed together; `offset` is the last one's."""
+    """Records of one source partition that are committed together.
 
-    __slots__ = ("_acknowledged", "_queue", "acknowledge", "offset", "size")
+    `offset` and `timestamp` (ms, 0 without one) are the last one's.
+    """
 
-    def __init__(self, queue: _Queue, offset: Offset | None, size: int) -> None:
+    __slots__ = ("_acknowledged", "_queue", "acknowledge", "offset", "size", "timestamp")
+
+    def __init__(self, queue: _Queue, offset: Offset | None, size: int, timestamp: int) -> None:
         self._queue = queue
         self.offset = offset
+        self.timestamp = timestamp
         self.size = size
         self._acknowledged: list[None] = []
         self.acknowledge: Callable[[None], None] = self._acknowledged.append
@@ -130,12 +135,14 @@ class SubmittedRun:
 class CommittableOffsets:
     """Offsets that can be committed, and the number of records pending behind them.
 
-    `offsets`: canonical partition -> (partition, offset).
+    `offsets`: canonical partition -> (partition, offset). `timestamp`: the latest of their records'
+    in ms, 0 without one.
     """
 
     offsets: Mapping[Hashable, tuple[Partition | None, Offset | None]] = field(default_factory=dict)
     committable_count: int = 0
     uncommittable_count: int = 0
+    timestamp: int = 0
 
     def is_empty(self) -> bool:
         return not (self.committable_count or self.uncommittable_count or self.offsets)
@@ -146,6 +153,7 @@ class CommittableOffsets:
             offsets={**self.offsets, **newer.offsets},
             committable_count=self.committable_count + newer.committable_count,
             uncommittable_count=newer.uncommittable_count,
+            timestamp=max(self.timestamp, newer.timestamp),
         )
 
 
@@ -158,19 +166,21 @@ class SubmittedRecords:
         # last one costs a tenth of making a key.
         self._last: _Queue | None = None
 
-    def submit(self, partition: Partition | None, offset: Offset | None) -> SubmittedRecord:
+    def submit(
+        self, partition: Partition | None, offset: Offset | None, timestamp: int = 0
+    ) -> SubmittedRecord:
         """Append a record that is about to be sent; the caller acks or drops the result."""
         queue = self._queue_of(partition)
-        record = SubmittedRecord(queue, offset)
+        record = SubmittedRecord(queue, offset, timestamp)
         queue.records.append(record)
         return record
 
     def submit_run(
-        self, partition: Partition | None, offset: Offset | None, size: int
+        self, partition: Partition | None, offset: Offset | None, size: int, timestamp: int = 0
     ) -> SubmittedRun:
         """Append records that are about to be sent, `offset` being that of the last of them."""
         queue = self._queue_of(partition)
-        run = SubmittedRun(queue, offset, size)
+        run = SubmittedRun(queue, offset, size, timestamp)
         queue.records.append(run)
         return run
 
@@ -188,9 +198,10 @@ class SubmittedRecords:
     def committable_offsets(self) -> CommittableOffsets:
         """Take every acknowledged prefix."""
         offsets: dict[Hashable, tuple[Partition | None, Offset | None]] = {}
-        committable = uncommittable = 0
+        committable = uncommittable = latest = 0
         for canonical, queue in self._queues.items():
-            count, offset = queue.take_acknowledged()
+            count, offset, timestamp = queue.take_acknowledged()
+            latest = max(latest, timestamp)
             if count:
                 offsets[canonical] = (queue.partition, offset)
                 committable += count
@@ -200,6 +211,7 @@ class SubmittedRecords:
             offsets=offsets,
             committable_count=committable,
             uncommittable_count=uncommittable,
+            timestamp=latest,
         )
 
     def _queue(self, partition: Partition | None) -> _Queue:

@@ -122,6 +122,7 @@ def java_connector(
     link = start_link(worker, control, config, answers, quick=True)
     job = {
         "mode": "connector",
+        "owner": f"connector {config.get('name')}",
         "connector": found.to_json(),
         "locations": plugin_locations(worker.catalog),
     }

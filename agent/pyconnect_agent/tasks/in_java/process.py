@@ -12,6 +12,12 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyconnect_agent.core.config.agent_keys import (
+    ISOLATION,
+    OF_CONNECTOR,
+    OF_LOCATION,
+    OWN_PROCESS,
+)
 from pyconnect_agent.core.metrics.catalog import MBEANS
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.plugins.catalog import PluginNotFoundError
@@ -19,11 +25,13 @@ from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.java_processes.link import Answer, JavaLink
 from pyconnect_agent.java_processes.process import JavaProcess
 from pyconnect_agent.java_processes.settings import java_options
+from pyconnect_agent.java_processes.shared import SharedJavaProcess
 from pyconnect_agent.plugins.java_classes import java_connector
 from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_agent.tasks.stacks import describe_threads
+from pyconnect_api import ConfigException
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]+")
 _RESERVED = frozenset({"connector", "task"})
@@ -76,13 +84,39 @@ def start_link(
     *,
     quick: bool = False,
 ) -> JavaLink:
-    """Start the Java process of a connector or task; its process's main thread has to do that."""
-    options = java_options(worker.config.originals, config, quick=quick)
-    link = JavaLink(JavaProcess(worker.java_installation(config), options), answers)
+    """Start the Java process of a connector or task; its process's main thread has to do that.
+
+    Or connect to the one that it shares with others, as agent.java.isolation says.
+    """
+    link = JavaLink(_java_process(worker, config, quick=quick), answers)
     control.describe_stacks = lambda: f"{describe_threads()}\n{link.stacks()}"
-    control.mbeans = lambda: mbean_metrics(link.mbeans())
+    if worker.config.agent_keys.of_connector(config).isolation != OF_LOCATION:
+        # Those of a process of several connectors belong to none of them.
+        control.mbeans = lambda: mbean_metrics(link.mbeans())
     _follow_levels(control, link)
     return link
+
+
+def _java_process(
+    worker: WorkerView, config: Mapping[str, str], *, quick: bool
+) -> JavaProcess | SharedJavaProcess:
+    keys = worker.config.agent_keys.of_connector(config)
+    originals, installation = worker.config.originals, worker.java_installation(config)
+    if keys.isolation == OWN_PROCESS:
+        return JavaProcess(installation, java_options(originals, config, quick=quick))
+    if keys.limits.any:
+        raise ConfigException(
+            f"Invalid value {keys.isolation} for configuration {ISOLATION}: the limits of tasks are"
+            f" those of a process of their own; set {OWN_PROCESS}, or no limits"
+        )
+    group = [keys.isolation]
+    if keys.isolation == OF_CONNECTOR:
+        group.append(config["name"])
+    elif found := java_class_of(worker, config):
+        group += found.jars
+    return SharedJavaProcess(
+        installation, java_options(originals, config, shared=True), "\n".join(group)
+    )
 
 
 def _follow_levels(control: Control, link: JavaLink) -> None:

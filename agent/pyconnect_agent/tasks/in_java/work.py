@@ -138,6 +138,7 @@ def java_task(
     converting, segments = conversions(setup.worker, config, connector.jars)
     job: dict[str, Any] = {
         "mode": "task",
+        "owner": f"task {setup.task_id}",
         "connector": connector.to_json(),
         "task": setup.task_config.get(TASK_CLASS),
         "exactlyOnce": exactly_once,

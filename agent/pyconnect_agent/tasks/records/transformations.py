@@ -5,12 +5,16 @@ Layer: tasks. Failures go through the task's tolerance, one stage per transforma
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from pyconnect_agent.core.metrics.catalog import TRANSFORMATION
+from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Sampled, Sampling
+from pyconnect_agent.core.metrics.values import Metric, tagged
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped, RecordStage, Tolerance
 from pyconnect_api import ConnectRecord, Predicate, Transformation
 
@@ -40,15 +44,44 @@ class TransformationStage:
             self.predicate.close()
 
 
+TIMED_EVERY = 100
+"""Records of which one is timed."""
+
+
+class _Counts:
+    """What has become of the records that one transformation got; `us`: times of some of them."""
+
+    __slots__ = ("dropped", "failed", "us")
+
+    def __init__(self, sampling: Sampling) -> None:
+        self.dropped = self.failed = 0
+        self.us = Sampled(sampling)
+
+
 class Chain:
     """The transformations of a connector, as one function of a record or of many.
+
+    Only records that do not reach the end of the chain are counted one by one: the others are those
+    that came less those. A record that a predicate exempts goes in and out.
 
     For one record it returns None when the record is dropped, and raises RecordSkipped or
     ConnectException when it fails; reports of a failure name the record as it was before the chain.
     """
 
-    def __init__(self, stages: Sequence[TransformationStage], tolerance: Tolerance) -> None:
+    def __init__(
+        self,
+        stages: Sequence[TransformationStage],
+        tolerance: Tolerance,
+        sampling: Sampling = DEFAULT_SAMPLING,
+    ) -> None:
         self._steps = tuple((stage.apply, type(stage.transformation)) for stage in stages)
+        self._aliases = [stage.alias for stage in stages]
+        self._counts = [_Counts(sampling) for _ in stages]
+        self._timed_steps = tuple(
+            (partial(_timed, counts.us, step), kind)
+            for counts, (step, kind) in zip(self._counts, self._steps, strict=True)
+        )
+        self._records = self._timed_at = 0
         self._recover = tolerance.recover
 
     def __call__(self, original: Any) -> Any:
@@ -64,16 +97,23 @@ class Chain:
         """
         done: list[Any] = []
         append, steps = done.append, self._steps
+        if self._records >= self._timed_at:
+            self._timed_at = self._records + TIMED_EVERY
+            steps = self._timed_steps
         for original in originals:
             record = original
             for place, (step, _) in enumerate(steps):
                 try:
                     record = step(record)
                 except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
+                    self._records += len(done) + 1
                     return done, partial(self._resume, original, record, place, exc)
                 if record is None:
+                    self._counts[place].dropped += 1
                     break
             append(record)
+            steps = self._steps
+        self._records += len(done)
         return done, None
 
     def kept(self, records: Sequence[Any]) -> list[Any]:
@@ -93,21 +133,54 @@ class Chain:
 
     def _resume(self, original: Any, record: Any, place: int, error: Exception | None) -> Any:
         """Go on with the step at `place`, whose first attempt raised `error`."""
-        for step, kind in self._steps[place:]:
+        for (step, kind), counts in zip(self._steps[place:], self._counts[place:], strict=True):
             try:
                 if error is not None:
                     raise error
                 record = step(record)
             except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
                 error = None
-                record = self._recover(
-                    RecordStage.TRANSFORMATION, kind, exc, original, step, record
-                )
+                try:
+                    record = self._recover(
+                        RecordStage.TRANSFORMATION, kind, exc, original, step, record
+                    )
+                except Exception:
+                    counts.failed += 1
+                    raise
             if record is None:
+                counts.dropped += 1
                 return None
         return record
 
+    def metrics(self) -> list[Metric]:
+        """Return the numbers of each transformation; any thread, also while records go through."""
+        metrics: list[Metric] = []
+        now, came = time.monotonic() * 1000, self._records
+        for alias, counts in zip(self._aliases, self._counts, strict=True):
+            went = came - counts.dropped - counts.failed
+            numbers = {
+                "transform-record-in-total": came,
+                "transform-record-out-total": went,
+                "transform-record-dropped-total": counts.dropped,
+                "transform-record-failed-total": counts.failed,
+                "transform-record-avg-time-us": counts.us.average(now),
+            }
+            metrics += tagged({TRANSFORMATION: numbers}, {"transform": alias})
+            came = went
+        return metrics
 
-def chain(stages: Sequence[TransformationStage], tolerance: Tolerance) -> Chain | None:
+
+def _timed(us: Sampled, step: Callable[[Any], Any], record: Any) -> Any:
+    began_ns = time.perf_counter_ns()
+    result = step(record)
+    us.record((time.perf_counter_ns() - began_ns) / 1000, time.monotonic() * 1000)
+    return result
+
+
+def chain(
+    stages: Sequence[TransformationStage],
+    tolerance: Tolerance,
+    sampling: Sampling = DEFAULT_SAMPLING,
+) -> Chain | None:
     """Return the chain, None when there is nothing to do."""
-    return Chain(stages, tolerance) if stages else None
+    return Chain(stages, tolerance, sampling) if stages else None

@@ -15,6 +15,7 @@ from pyconnect_agent.kafka.task_consumer import ConsumedMessage, TaskConsumer
 from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.sink.metrics import SinkMetrics
 from pyconnect_agent.tasks.sink.puts import BeginPut, FrameSize, Put, PutEnd
+from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import SinkRecord, TopicPartition
 
 
@@ -30,6 +31,7 @@ class SinkDelivery:
         consumer: TaskConsumer,
         reports: ErrantRecords | None,
         metrics: SinkMetrics,
+        tracing: Tracing | None = None,
     ) -> None:
         self.frame = frame
         self.puts: deque[Put] = deque()
@@ -38,6 +40,7 @@ class SinkDelivery:
         self._consumer = consumer
         self._reports = reports
         self._metrics = metrics
+        self._tracing = tracing
         self._batch: Sequence[SinkRecord] = ()
         self._ends: dict[TopicPartition, int] = {}
 
@@ -94,6 +97,8 @@ class SinkDelivery:
             # Before the offsets count: the last commit must not pass the record.
             self._reports.raise_failure()
         self._accept(put, end)
+        if self._tracing is not None:
+            self._tracing.accepted(self._offsets.current)
         if end.error is not None:
             raise end.error
         return not end.stopped

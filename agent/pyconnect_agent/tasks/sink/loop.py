@@ -22,6 +22,7 @@ from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.sink.metrics import SinkMetrics
 from pyconnect_agent.tasks.sink.pipeline import Convert
 from pyconnect_agent.tasks.sink.puts import BeginPut, FrameSize, put_at_once
+from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import (
     ConnectException,
     RetriableException,
@@ -61,6 +62,7 @@ class SinkLoop:
         max_poll_records: int,
         now_ms: Callable[[], int],
         begin_put: BeginPut | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self._task = task
         self._overlaps = begin_put is not None
@@ -71,6 +73,7 @@ class SinkLoop:
         self._reports = reports
         self._metrics = metrics
         self._report = report
+        self._tracing = tracing
         self._retries = retries
         self._flush_interval_ms = flush_interval_ms
         self._max_poll_records = max_poll_records
@@ -91,6 +94,7 @@ class SinkLoop:
             consumer=consumer,
             reports=reports,
             metrics=metrics,
+            tracing=tracing,
         )
         self.commits = SinkCommits(
             task=task,
@@ -227,6 +231,8 @@ class SinkLoop:
         if self._rebalance_error is not None:
             error, self._rebalance_error = self._rebalance_error, None
             raise error
+        if self._tracing is not None:
+            self._tracing.read(messages)
         return messages
 
     def _rewind(self) -> None:

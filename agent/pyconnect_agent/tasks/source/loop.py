@@ -128,6 +128,8 @@ class SourceLoop:
         if self._process is None or not self._process.is_waiting:
             self.last_poll_ms = int(time.time() * 1000)
         began_s = self.polling_since_s = time.monotonic()
+        if self._sender.tracing is not None:
+            self._sender.tracing.began_ns = time.time_ns()
         try:
             polled = self._task.poll() or ()
         except RetriableException as exc:

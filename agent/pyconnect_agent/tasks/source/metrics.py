@@ -7,6 +7,7 @@ not counted one by one: they are those polled, less those left out, less those u
 from __future__ import annotations
 
 import threading
+import time
 
 from pyconnect_agent.core.metrics.catalog import SOURCE_TASK
 from pyconnect_agent.core.metrics.sampled import Sampled
@@ -25,6 +26,7 @@ class SourceMetrics:
         self._written = Sampled(sampling)
         self._active = Sampled(sampling)
         self._transaction_size = Sampled(sampling)
+        self._lag_ms = Sampled(sampling)
         self._left_out = 0
         self._active_now = 0
         # The loop and the thread that answers the worker process read the records under way.
@@ -56,6 +58,11 @@ class SourceMetrics:
     def transaction_committed(self, size: int) -> None:
         self._transaction_size.record(size, now_ms())
 
+    def committed_until(self, timestamp_ms: int) -> None:
+        """Offsets are committed; the timestamp is that of the last record, 0 without one."""
+        if timestamp_ms > 0:
+            self._lag_ms.record(time.time() * 1000 - timestamp_ms, now_ms())
+
     def values(self) -> GroupValues:
         now = now_ms()
         return {
@@ -70,6 +77,8 @@ class SourceMetrics:
                 "source-record-active-count": self._active_now,
                 "source-record-active-count-max": self._active.maximum(now),
                 "source-record-active-count-avg": self._active.average(now),
+                "source-record-commit-lag-max-ms": self._lag_ms.maximum(now),
+                "source-record-commit-lag-avg-ms": self._lag_ms.average(now),
                 "transaction-size-min": self._transaction_size.minimum(now),
                 "transaction-size-max": self._transaction_size.maximum(now),
                 "transaction-size-avg": self._transaction_size.average(now),

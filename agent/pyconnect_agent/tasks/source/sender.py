@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pyconnect_agent.kafka.task_producer import DeliveredMessage
 from pyconnect_agent.tasks.source.columns import Outgoing, OutgoingRun
+from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import RecordMetadata, SourceRecord, SourceTask
 
 LOG = logging.getLogger(__name__)
@@ -52,10 +53,12 @@ class Sender(Protocol):
     `takes_runs` False: something is done after each record, so the loop must not use `send_run`.
     `hears_of_records`: the task hears of all records in their order, so the loop must not use it
     for records of which some are left out. With False it need not call `dropped` for those.
+    `tracing`: set before the first record; None makes no spans.
     """
 
     takes_runs: bool
     hears_of_records: bool
+    tracing: Tracing | None
 
     def begin_iteration(self) -> None:
         """Before each poll or repeated send."""

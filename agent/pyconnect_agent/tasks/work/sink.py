@@ -33,6 +33,7 @@ from pyconnect_agent.tasks.sink.loop import SinkLoop
 from pyconnect_agent.tasks.sink.metrics import SinkMetrics
 from pyconnect_agent.tasks.sink.pipeline import Convert, compose
 from pyconnect_agent.tasks.sink.topics import TOPICS_REGEX, check_sink_config, topics_of
+from pyconnect_agent.tasks.tracing import Tracing, tracing_of
 from pyconnect_api import SinkTask, TopicPartition
 
 CLOSE_TIMEOUT_S = 30.0
@@ -125,6 +126,7 @@ class SinkWork:
         self._metrics: SinkMetrics | None = None
         self._consumer: TaskConsumer | None = None
         self._loop: SinkLoop | None = None
+        self._tracing: Tracing | None = None
         self._started = False
 
     def version(self) -> str | None:
@@ -157,6 +159,8 @@ class SinkWork:
                 self._plugins.close_with(closing)
             if self._errors is not None:
                 closing.callback(self._errors.close)
+            if self._tracing is not None:
+                closing.callback(self._tracing.close)
             if self._consumer is not None:
                 closing.callback(self._consumer.close)
             if self._loop is not None:
@@ -195,6 +199,7 @@ class SinkWork:
         max_poll_records = config.max_poll_records or MAX_POLL_RECORDS
         if isinstance(self._task, JavaSinkTask):
             self._task.put_records = max_poll_records
+        self._tracing = tracing_of(setup)
         self._loop = SinkLoop(
             task=self._task,
             consumer=consumer,
@@ -210,6 +215,7 @@ class SinkWork:
             max_poll_records=max_poll_records,
             now_ms=_now_ms,
             begin_put=self._task.begin_put if isinstance(self._task, JavaSinkTask) else None,
+            tracing=self._tracing,
         )
         control.statistics = self._statistics
         return context
@@ -229,9 +235,11 @@ class SinkWork:
                 check_error=consumer.check,
                 only_topic=only_topic,
             )
+        metrics = self._life_cycle.metrics
+        metrics.chain = chain(plugins.stages, errors.tolerance, metrics.sampling)
         return compose(
             converters=plugins.converters,
-            chain=chain(plugins.stages, errors.tolerance),
+            chain=metrics.chain,
             tolerance=errors.tolerance,
             topic_used=topic_used,
             is_assigned=consumer.is_assigned,

@@ -31,6 +31,7 @@ from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_sto
 from pyconnect_agent.tasks.source.offsets.stores import OffsetStores, WorkerOffsetReader
 from pyconnect_agent.tasks.source.pipeline import Pipeline, compose, place_of
 from pyconnect_agent.tasks.source.topic_creation import topic_creation_of
+from pyconnect_agent.tasks.tracing import Tracing, tracing_of
 from pyconnect_api import (
     OffsetStorageReader,
     SourceTask,
@@ -94,6 +95,7 @@ class SourceWork:
         self._failed = False
         self._reader: WorkerOffsetReader | None = None
         self._delivery: Delivery | None = None
+        self._tracing: Tracing | None = None
         self._loop: SourceLoop | None = None
         self._last_statistics: StatsReported | None = None
 
@@ -143,6 +145,8 @@ class SourceWork:
                 self._plugins.close_with(closing)
             if self._reader is not None:
                 closing.callback(self._reader.close)
+            if self._tracing is not None:
+                closing.callback(self._tracing.close)
             if self._delivery is not None:
                 closing.callback(self._delivery.close, failed=self._failed)
             if self._initialized:
@@ -173,6 +177,7 @@ class SourceWork:
         self._metrics.task.errors = tolerance.counts
         self._reader = WorkerOffsetReader(setup.task_id.connector, offsets.read)
         delivery = self._delivery = self._new_delivery(tolerance, offsets)
+        delivery.sender.tracing = self._tracing = tracing_of(setup)
         self._loop = SourceLoop(
             task=self._task,
             pipeline=self._stamped(self._pipeline(tolerance)),
@@ -190,9 +195,11 @@ class SourceWork:
         topics = topic_creation_of(setup.worker.config, setup.connector_config, setup.task_id)
         if plugins is None:
             return compose_converted(tolerance=tolerance, topics=topics)
+        metrics = self._metrics.task
+        metrics.chain = chain(plugins.stages, tolerance, metrics.sampling)
         return compose(
             converters=plugins.converters,
-            chain=chain(plugins.stages, tolerance),
+            chain=metrics.chain,
             tolerance=tolerance,
             topics=topics,
         )

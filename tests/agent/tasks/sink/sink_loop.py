@@ -19,6 +19,7 @@ from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.sink.loop import SinkLoop
 from pyconnect_agent.tasks.sink.pipeline import compose
 from pyconnect_agent.tasks.sink.puts import PutEnd
+from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import SinkRecord, SinkTask, TopicPartition
 from tests.agent.tasks.fake_control import FakeControl
 from tests.agent.tasks.metrics import sink_metrics
@@ -90,6 +91,7 @@ class Sink:
         put_records: int = 500,
         slow_puts: bool = False,
         reports: ErrantRecords | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         """With `overlapped` a put is done when its end is awaited, as late as it can be.
 
@@ -150,6 +152,7 @@ class Sink:
             flush_timeout_ms=TIMEOUT_MS,
             max_poll_records=put_records,
             now_ms=self.tick,
+            tracing=tracing,
             begin_put=self.begin_put if overlapped else None,
         )
         self.context.connect(self.consumer)

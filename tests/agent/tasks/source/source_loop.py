@@ -105,7 +105,7 @@ class Source:
             flush_interval_ms=60_000,
             flush_timeout_ms=5_000,
             serve_if_idle=lambda: None,
-            metrics=self.metrics.task,
+            metrics=self.metrics,
         )
         self.sender = AtLeastOnceSender(
             task=self.task,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 import pytest
 from confluent_kafka import KafkaError as ClientError
 
@@ -10,9 +13,17 @@ from pyconnect_agent.core.metrics.catalog import SOURCE_TASK
 from pyconnect_api import (
     ConnectException,
     ConnectHeaders,
+    Header,
     RetriableException,
+    SourceRecord,
 )
 from tests.agent.tasks.source.source_loop import ScriptedTask, Source, entry, record
+
+TRACE = (
+    ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+    ("tracestate", "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE"),
+    ("tracestate", "vendor=1"),
+)
 
 
 def test_a_retriable_poll_counts_as_empty_and_another_error_ends(source: Source) -> None:
@@ -74,6 +85,31 @@ def test_the_last_commit_waits_for_records_in_flight(source: Source) -> None:
     source.sender.finish(failed=False, complete=True)
     assert source.written == [entry(2)]
     assert source.task.commits == 1
+
+
+def test_a_commit_says_how_far_it_is_behind_the_source(source: Source) -> None:
+    """By the timestamp of its last record; a commit without timestamps says nothing."""
+
+    def longest() -> float:
+        return float(source.metrics.values()[SOURCE_TASK]["source-record-commit-lag-max-ms"])
+
+    def committed(*records: SourceRecord) -> None:
+        source.poll(*records)
+        source.producer.deliver()
+        source.sender.finish(failed=False, complete=True)
+
+    committed(record(1))
+    assert math.isnan(longest())
+    now_ms = int(time.time() * 1000)
+    committed(record(2, timestamp=now_ms - 9_000_000), record(3, timestamp=now_ms - 5_000_000))
+    assert 5_000_000 <= longest() < 9_000_000
+
+
+def test_trace_headers_reach_kafka_as_they_are(source: Source) -> None:
+    """Those of W3C Trace Context, as texts and as bytes, in their order."""
+    source.poll(record(1, headers=[Header(name, None, text) for name, text in TRACE]))
+    (sent,) = source.producer.sent
+    assert sent.headers == [(name, text.encode()) for name, text in TRACE]
 
 
 def test_sent_records_have_the_converters_results(source: Source) -> None:

@@ -230,6 +230,7 @@ public class NumberSource extends SourceConnector {
                 }
                 case "memory" -> fill(Integer.MAX_VALUE);
                 case "hold" -> fill(150);
+                case "hang" -> hang();
                 case "read" -> next += System.in == null ? 1 : 0;
                 default -> {}
             }

@@ -18,7 +18,7 @@ from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.offsets.source import OffsetWriter, offset_value
 from pyconnect_agent.core.offsets.submitted import CommittableOffsets
 from pyconnect_agent.process import long_lived
-from pyconnect_agent.tasks.task_metrics import TaskMetrics
+from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_api import DataException, SourceTask
 
 LOG = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class SourceCommitter:
         flush_interval_ms: int,
         flush_timeout_ms: int,
         serve_if_idle: Callable[[], None],
-        metrics: TaskMetrics,
+        metrics: SourceMetrics,
     ) -> None:
         self._task = task
         self._write = write
@@ -95,7 +95,7 @@ class SourceCommitter:
             self._commit_lock.release()
 
     def _ended(self, began_s: float, *, success: bool) -> None:
-        self._metrics.committed((time.monotonic() - began_s) * 1000, success=success)
+        self._metrics.task.committed((time.monotonic() - began_s) * 1000, success=success)
         if success:
             self.last_commit_ms = int(time.time() * 1000)
 
@@ -113,6 +113,7 @@ class SourceCommitter:
                 LOG.exception("source offsets were not committed; the next commit tries again")
                 return False
             self._writer.end_flush()
+            self._metrics.committed_until(offered.timestamp)
             LOG.info(
                 "source offsets committed",
                 extra={

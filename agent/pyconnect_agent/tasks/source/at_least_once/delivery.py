@@ -110,7 +110,7 @@ class AtLeastOnceDelivery:
             flush_interval_ms=worker.offset_flush_interval_ms,
             flush_timeout_ms=worker.offset_flush_timeout_ms,
             serve_if_idle=self._serve_if_idle,
-            metrics=metrics.task,
+            metrics=metrics,
         )
         self._loop: SourceLoop | None = None
 

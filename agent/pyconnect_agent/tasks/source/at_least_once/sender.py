@@ -35,6 +35,7 @@ from pyconnect_agent.tasks.source.sender import (
     metadata_of,
     size_of,
 )
+from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import (
     ConnectException,
     RecordMetadata,
@@ -99,6 +100,7 @@ class AtLeastOnceSender:
         # Without it a delivery is only a flag set.
         self._hearing = hearing_of(task)
         self.hears_of_records = self._hearing is not None
+        self.tracing: Tracing | None = None
         self.takes_runs = True
 
     def begin_iteration(self) -> None:
@@ -122,8 +124,10 @@ class AtLeastOnceSender:
         if self._error is not None:
             self.check()
         topic, value, key, kafka_partition, timestamp, headers = outgoing
-        submitted = self._submit(record.source_partition, record.source_offset)
-        done = partial(self._delivered, submitted, record, topic)
+        submitted = self._submit(record.source_partition, record.source_offset, timestamp)
+        done: OnDelivery | None = partial(self._delivered, submitted, record, topic)
+        if self.tracing is not None:
+            (done,) = self.tracing.watched((topic,), (headers,), (done,))
         while True:
             try:
                 if headers is None:
@@ -170,6 +174,8 @@ class AtLeastOnceSender:
             self.check()
             rest = run.rest()
             submitted, callbacks = self._submitted(rest)
+            if self.tracing is not None:
+                callbacks = self.tracing.watched(rest.topics, rest.headers, callbacks)
             taken = self._producer.produce_many(rest, callbacks)
             run.taken += taken
             if taken == len(rest):
@@ -207,7 +213,8 @@ class AtLeastOnceSender:
         parts: list[_PartOfRun] = []
         callbacks: list[OnDelivery | None] = [None] * len(run)
         for partition, offset, mine in by_partition(records):
-            submitted = self.submitted.submit_run(partition, offset, len(mine))
+            timestamp = run.timestamps[mine[-1]]
+            submitted = self.submitted.submit_run(partition, offset, len(mine), timestamp)
             parts.append(_PartOfRun(mine, submitted))
             done = partial(delivered, submitted.acknowledge)
             dones = map(partial, repeat(done), mine) if told else repeat(partial(done, None))

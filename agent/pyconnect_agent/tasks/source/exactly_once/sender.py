@@ -35,6 +35,7 @@ from pyconnect_agent.tasks.source.sender import (
     metadata_of,
     size_of,
 )
+from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import (
     ConnectException,
     DataException,
@@ -82,12 +83,14 @@ class TransactionalSender:
         self._open = False
         self._began_s = 0.0
         self._count = 0
+        self._timestamp = 0  # of the last record
         self._used_topics: set[str] = set()
         self._error: BaseException | None = None
         self._hearing = hearing_of(task)
         # Of each run what the task knows its records by, and their results.
         self._remembered: list[tuple[Sequence[Any], list[RecordMetadata | None]]] = []
         self.hears_of_records = self._hearing is not None
+        self.tracing: Tracing | None = None
         self.takes_runs = not boundary.watches_records
         self.last_commit_ms: int | None = None
         self.transaction_began_ms: int | None = None
@@ -111,9 +114,13 @@ class TransactionalSender:
         self._before_send(run.distinct_topics)
         while run.taken < len(run):
             rest = run.rest()
-            taken = self._producer.produce_many(rest, self._remember(rest.records))
+            callbacks = self._remember(rest.records)
+            if self.tracing is not None:
+                callbacks = self.tracing.watched(rest.topics, rest.headers, callbacks)
+            taken = self._producer.produce_many(rest, callbacks)
             run.taken += taken
             self._count += taken
+            self._timestamp = rest.timestamps[taken - 1] if taken else self._timestamp
             if taken == len(rest):
                 self._used_topics |= rest.distinct_topics
                 self._offsets.note_many(rest.records)
@@ -128,6 +135,8 @@ class TransactionalSender:
         self._before_send((topic,))
         arguments: tuple[Any, ...] = (topic, value, key, kafka_partition)
         (done,) = self._remember((record,)) if self._hearing else (None,)
+        if self.tracing is not None:
+            (done,) = self.tracing.watched((topic,), (headers,), (done,))
         while True:
             try:
                 if headers is None:
@@ -144,6 +153,7 @@ class TransactionalSender:
                 self._refused(outgoing, exc)
                 break
         self._count += 1
+        self._timestamp = timestamp
         if topic not in self._used_topics:
             self._used_topics.add(topic)
         # Only now: the offset of a record that the producer did not take must not be committed.
@@ -255,6 +265,7 @@ class TransactionalSender:
         )
         self._commit_ended(started_s, success=True)
         self._metrics.transaction_committed(self._count)
+        self._metrics.committed_until(self._timestamp if self._count else 0)
         self._count = 0
         self._stores.committed(entries)
         self._commit_records()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -348,6 +349,17 @@ def test_a_failed_preparation_prevents_the_commit() -> None:
         case.poll(1)
     assert case.producer.calls == ["begin"]
     assert case.offsets.entries == []
+
+
+def test_a_commit_says_how_far_it_is_behind_the_source() -> None:
+    """By the timestamp of the transaction's last record."""
+    case = Case()
+    now_ms = int(time.time() * 1000)
+    for number, age_ms in ((1, 9_000_000), (2, 5_000_000)):
+        case.sender.send(made(number), ("t", b"v", None, -1, now_ms - age_ms, None))
+    case.sender.batch_sent()
+    lag_ms = case.metrics.values()[SOURCE_TASK]["source-record-commit-lag-max-ms"]
+    assert 5_000_000 <= float(lag_ms) < 9_000_000
 
 
 def test_transactions_are_measured_by_their_records() -> None:

@@ -21,6 +21,7 @@ final class ConnectorHost implements Host.Answers {
     private final Link link;
     private final Connector connector;
     private final Set<Thread> threads = threads();
+    private boolean isStarted;
 
     ConnectorHost(Link link, Connector connector, Map<String, Object> facts) {
         this.link = link;
@@ -35,8 +36,11 @@ final class ConnectorHost implements Host.Answers {
         var config = Context.strings(call.path("config"));
         switch (call.get("method").asText()) {
             case "initialize" -> connector.initialize(context());
-            case "start" -> connector.start(config);
-            case "stop" -> connector.stop();
+            case "start" -> {
+                isStarted = true;
+                connector.start(config);
+            }
+            case "stop" -> end();
             case "taskConfigs" -> {
                 return connector.taskConfigs(call.get("maxTasks").asInt());
             }
@@ -54,6 +58,14 @@ final class ConnectorHost implements Host.Answers {
         return null;
     }
 
+    @Override
+    public void end() {
+        if (isStarted) {
+            isStarted = false;
+            connector.stop();
+        }
+    }
+
     /** Whether the connector has started no threads and processes that still run. */
     private boolean isIdle() {
         var now = threads();
@@ -62,7 +74,7 @@ final class ConnectorHost implements Host.Answers {
         return now.isEmpty() && ProcessHandle.current().children().findAny().isEmpty();
     }
 
-    /** Those of the process's main group: the virtual machine has its own elsewhere. */
+    /** Those of the session: the virtual machine has its own elsewhere. */
     private static Set<Thread> threads() {
         var group = Thread.currentThread().getThreadGroup();
         var found = new Thread[2 * group.activeCount() + 64];

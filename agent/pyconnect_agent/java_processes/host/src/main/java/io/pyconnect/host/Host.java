@@ -3,10 +3,13 @@ package io.pyconnect.host;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.PrintStream;
 import java.nio.ByteBuffer;
+import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import org.apache.kafka.connect.connector.Connector;
 import org.apache.kafka.connect.connector.Task;
@@ -15,29 +18,38 @@ import org.apache.kafka.connect.source.SourceConnector;
 import org.apache.kafka.connect.source.SourceTask;
 
 /**
- * A Java process that serves one connector, one task or one round of questions.
+ * A Java process that serves one connector, one task or one round of questions; or, with the path of
+ * an address as its argument, several connectors and tasks ({@link Shared}).
  *
- * <p>The first frame is the job. The process ends with the other end of the socket.
+ * <p>The first frame of a link is the job. The process ends with the other end of the socket.
  */
 public final class Host {
-    /** The exit code with which {@code end.py} knows a failure of this class. */
-    private static final int EXIT_FAILED = 70;
+    /** A process that is shared loads a location once, as a worker does. */
+    private static final Map<JsonNode, Loaders> LOADERS = new ConcurrentHashMap<>();
 
-    private static volatile Link.Receiver job;
+    /** What the virtual machine's own output goes to; plugins may replace System.err. */
+    static final PrintStream ERR = System.err;
 
     private Host() {}
+
+    /** A job that was begun, and the facts about it that the Python process needs. */
+    record Begun(Link.Receiver job, Map<String, Object> facts) {}
 
     /** A job that consists of calls, which are answered one after the other. */
     interface Answers {
         Object answer(JsonNode call) throws Exception;
+
+        /** Ends what was begun, if no call has done that. */
+        default void end() {}
     }
 
     /** A thread that runs what it is given, in that order. */
     static final class Worker {
         private final LinkedBlockingQueue<Runnable> waiting = new LinkedBlockingQueue<>();
+        private final Session session = Session.of(Thread.currentThread());
 
         Worker(String name) {
-            var thread = thread(name, this::work);
+            var thread = session.thread(name, this::work);
             // The plugin's: its libraries find their services by it.
             thread.setContextClassLoader(Thread.currentThread().getContextClassLoader());
             thread.start();
@@ -52,7 +64,7 @@ public final class Host {
         }
 
         private void work() {
-            while (true) {
+            while (!session.isOver()) {
                 try {
                     waiting.take().run();
                 } catch (InterruptedException interrupted) {
@@ -65,64 +77,34 @@ public final class Host {
     public static void main(String[] arguments) {
         try {
             System.setIn(InputStream.nullInputStream());
-            var link = new Link();
-            Logs.to(link);
-            link.read((kind, id, payload) -> receive(link, kind, id, payload));
+            Logs.begin();
+            if (arguments.length == 0) {
+                new Session(new Link(), true).serve();
+            } else {
+                Shared.serve(Path.of(arguments[0]), Long.parseLong(arguments[1]));
+            }
         } catch (Throwable failed) {
-            fail(failed);
+            failed.printStackTrace(ERR);
+            Runtime.getRuntime().halt(Session.EXIT_FAILED);
         }
-        // The Python process is gone. Shutdown hooks of plugins could delay the end.
         Runtime.getRuntime().halt(0);
-    }
-
-    private static Thread thread(String name, Runnable work) {
-        var thread = new Thread(work, name);
-        thread.setUncaughtExceptionHandler((ended, failed) -> fail(failed));
-        return thread;
-    }
-
-    /** Ends the process, because without one of these threads the Python process would wait. */
-    private static void fail(Throwable failed) {
-        try {
-            failed.printStackTrace();
-        } finally {
-            Runtime.getRuntime().halt(EXIT_FAILED);
-        }
-    }
-
-    private static void receive(Link link, int kind, int id, ByteBuffer payload)
-            throws IOException {
-        switch (kind) {
-            case Link.JOB -> begin(link, id, json(payload));
-            case Link.LEVELS -> Logs.setLevels(json(payload));
-            case Link.STACKS -> link.answer(id, Stacks::describe);
-            // Getters of beans are code of the plugin, which may wait.
-            case Link.MBEANS -> thread("mbeans", () -> link.answer(id, MBeans::values)).start();
-            default -> job.receive(kind, id, payload);
-        }
     }
 
     static JsonNode json(ByteBuffer payload) throws IOException {
         return Json.read(payload.array());
     }
 
-    private static void begin(Link link, int id, JsonNode described) {
-        // On another thread: this one reads the answers to what a constructor asks.
-        thread("begin", () -> link.answer(id, () -> begin(link, described))).start();
-    }
-
-    /** Makes the connector or task. Returns the facts about it that the Python process needs. */
-    private static Map<String, Object> begin(Link link, JsonNode described) {
-        var loaders = new Loaders(described.path("locations"));
+    /** Makes the connector or task. */
+    static Begun begin(Link link, JsonNode described) {
+        var loaders = LOADERS.computeIfAbsent(described.path("locations"), Loaders::new);
         var facts = new HashMap<String, Object>();
         if (described.get("mode").asText().equals("questions")) {
-            job = inTurn(link, "questions", new Questions(loaders));
-            return facts;
+            return new Begun(inTurn(link, "questions", new Questions(loaders)), facts);
         }
         var loader = loaders.load(described.get("connector")).getClassLoader();
         Thread.currentThread().setContextClassLoader(loader);
         var connector = loaders.instance(described.get("connector"), Connector.class);
-        job =
+        var job =
                 switch (described.get("mode").asText()) {
                     case "task" -> task(link, loaders, connector, described, facts);
                     case "trial" -> {
@@ -134,7 +116,7 @@ public final class Host {
                     default ->
                             inTurn(link, "connector", new ConnectorHost(link, connector, facts));
                 };
-        return facts;
+        return new Begun(job, facts);
     }
 
     private static Link.Receiver task(
@@ -165,9 +147,17 @@ public final class Host {
 
     private static Link.Receiver inTurn(Link link, String thread, Answers answers) {
         var calls = new Worker(thread);
-        return (kind, id, payload) -> {
-            var call = json(payload);
-            calls.answer(link, id, () -> answers.answer(call));
+        return new Link.Receiver() {
+            @Override
+            public void receive(int kind, int id, ByteBuffer payload) throws IOException {
+                var call = json(payload);
+                calls.answer(link, id, () -> answers.answer(call));
+            }
+
+            @Override
+            public void end() {
+                answers.end();
+            }
         };
     }
 }

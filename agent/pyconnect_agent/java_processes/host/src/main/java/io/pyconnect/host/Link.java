@@ -8,8 +8,10 @@ import java.io.FileDescriptor;
 import java.io.FileInputStream;
 import java.io.FileOutputStream;
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
+import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.HashMap;
@@ -25,7 +27,7 @@ import java.util.function.Supplier;
 import org.apache.kafka.connect.errors.ConnectException;
 
 /**
- * Frames to and from the Python process, over the socket that is descriptor 0.
+ * Frames to and from the Python process, over the socket that is descriptor 0 or another one.
  *
  * <p>A frame is the length of what follows (32 bits, little endian), its kind (8), an id (32) and
  * the payload. Plain streams and not a channel: an interrupted thread that writes to a channel
@@ -55,17 +57,46 @@ final class Link {
     /** Takes the frames that are no answers; must not block, as it is called by the reading thread. */
     interface Receiver {
         void receive(int kind, int id, ByteBuffer payload) throws IOException;
+
+        /** Ends what was begun, if no call has done that: the Python process is gone. */
+        default void end() {}
     }
 
-    private final DataInputStream in =
-            new DataInputStream(
-                    new BufferedInputStream(new InputInPieces(), PIECE_BYTES));
-    private final OutputStream out = new OutputInPieces();
+    private final DataInputStream in;
+    private final OutputStream out;
     private final Map<Integer, CompletableFuture<JsonNode>> asked = new ConcurrentHashMap<>();
     private final Map<Integer, CompletableFuture<byte[]>> transforming = new ConcurrentHashMap<>();
     private final AtomicInteger lastId = new AtomicInteger();
     /** Arrays for records: new ones for each frame would often be copied by the garbage collector. */
     private final Queue<byte[]> rooms = new ArrayBlockingQueue<>(3);
+
+    /** The link of a process that has no other. */
+    Link() {
+        this(new InputInPieces(), new OutputInPieces());
+    }
+
+    Link(Socket socket) throws IOException {
+        this(socket.getInputStream(), socket.getOutputStream());
+    }
+
+    private Link(InputStream in, OutputStream out) {
+        this.in = new DataInputStream(new BufferedInputStream(in, PIECE_BYTES));
+        this.out = out;
+    }
+
+    /** Lets the Python process see the end. */
+    void close() {
+        try {
+            out.close();
+        } catch (IOException gone) {
+            // It has seen it.
+        }
+    }
+
+    /** Answers what was asked, because nobody will. */
+    void giveUp() {
+        asked.values().forEach(each -> each.completeExceptionally(new ConnectException("The worker is gone")));
+    }
 
     /** Gives frames to {@code receiver} until the other end of the socket is closed. */
     void read(Receiver receiver) throws IOException {

@@ -34,13 +34,11 @@ public final class Logs {
     private static final Map<String, Integer> SET = new ConcurrentHashMap<>();
     private static final List<Runnable> FOLLOWERS = new CopyOnWriteArrayList<>();
     private static final Map<String, Logger> LOGGERS = new ConcurrentHashMap<>();
-    private static volatile Link link;
     private static volatile int changes;
 
     private Logs() {}
 
-    static void to(Link found) {
-        link = found;
+    static void begin() {
         bindSlf4j();
         System.setProperty("java.util.logging.config.class", JavaUtilLogging.class.getName());
     }
@@ -57,7 +55,7 @@ public final class Logs {
     }
 
     /** Sets the levels of loggers by name; there are never fewer than the last time. */
-    static void setLevels(JsonNode levels) {
+    static synchronized void setLevels(JsonNode levels) {
         for (var each : levels.properties()) {
             SET.put(each.getKey(), LEVELS.indexOf(each.getValue().asText()));
         }
@@ -125,10 +123,15 @@ public final class Logs {
         if (error != null) {
             line.put("trace", Utils.stackTrace(error));
         }
-        if (link == null) {
-            System.err.println(line);
+        var session = Session.of(Thread.currentThread());
+        if (session == null || session.isOver()) {
+            // A thread that all sessions use, such as one of the virtual machine's own pool.
+            session = Session.first();
+        }
+        if (session == null) {
+            Host.ERR.println(line);
         } else {
-            link.send(Link.LOG, 0, line);
+            session.link().send(Link.LOG, 0, line);
         }
     }
 

@@ -36,6 +36,7 @@ final class SinkHost implements Link.Receiver {
     private final TaskContext context;
     private final Pending pending = new Pending();
     private int round;
+    private volatile boolean isStopped;
 
     SinkHost(Link link, SinkTask task, Chain<SinkRecord> chain, JsonNode job) {
         this.link = link;
@@ -104,16 +105,27 @@ final class SinkHost implements Link.Receiver {
             case "preCommit" -> {
                 return preCommit(call.get("offsets"));
             }
-            case "stop" -> {
-                try {
-                    task.stop();
-                } finally {
-                    chain.close();
-                }
-            }
+            case "stop" -> stop();
             default -> throw new IOException("Unknown call " + call);
         }
         return null;
+    }
+
+    private void stop() {
+        isStopped = true;
+        try {
+            task.stop();
+        } finally {
+            chain.close();
+        }
+    }
+
+    /** Stops a task whose Python process is gone without having asked for it. */
+    @Override
+    public void end() {
+        if (!isStopped) {
+            stop();
+        }
     }
 
     private Object preCommit(JsonNode offsets) {

@@ -54,6 +54,7 @@ final class SourceHost implements Link.Receiver {
     private final Map<Long, Sent> unacknowledged = new ConcurrentSkipListMap<>();
     /** False once the task is to be stopped or has failed; later credits have no effect. */
     private volatile boolean isPolled = true;
+    private volatile boolean isStopped;
     private long nextRecord;
 
     SourceHost(
@@ -106,7 +107,16 @@ final class SourceHost implements Link.Receiver {
         return null;
     }
 
+    /** Stops a task whose Python process is gone without having asked for it. */
+    @Override
+    public void end() {
+        if (!isStopped) {
+            stop();
+        }
+    }
+
     private Object stop() {
+        isStopped = true;
         try {
             task.stop();
         } finally {

@@ -2,14 +2,15 @@ package io.pyconnect.host;
 
 import java.util.Comparator;
 
-/** The stacks of this process's threads, in the form of Java's own dumps. */
+/** The stacks of a session's threads and of those of none, in the form of Java's own dumps. */
 final class Stacks {
     private Stacks() {}
 
-    static String describe() {
+    static String describe(Session session) {
         var text = new StringBuilder();
         var stacks = Thread.getAllStackTraces();
         stacks.keySet().stream()
+                .filter(thread -> isOf(session, thread))
                 .sorted(Comparator.comparingLong(Thread::getId))
                 .forEach(
                         thread -> {
@@ -21,5 +22,10 @@ final class Stacks {
                             text.append('\n');
                         });
         return text.toString();
+    }
+
+    private static boolean isOf(Session session, Thread thread) {
+        var found = Session.of(thread);
+        return found == null || found == session;
     }
 }
