@@ -1,13 +1,15 @@
 """Debezium's PostgreSQL source on a warm pyconnect agent beside the same on a warm Java worker.
 
-    scripts/benchmark debezium [--rows N] [--runs N] [--case TEXT] [--busy]
+    scripts/benchmark debezium [--rows N] [--runs N] [--case TEXT] [--busy] [--filter class]
 
 Both run one jar and snapshot the same table into a topic of their own, in turn. On the agent the
 task has a Java process beside its Python process. A row has an integer key, a text of 40
 characters, a number, a timestamp and an integer; keys and values are JSON without schemas. A rate
 is counted from the first records that arrive, committed or not, until the last one is committed.
 The ratio is that of two runs that follow each other. The settings are the defaults of each. With
-`--busy` another process uses a processor all the time.
+`--busy` another process uses a processor all the time. With `--filter` both sides are one agent,
+and the connector of the second has a filter in Python that looks at a field of each record and
+keeps all: a `class`, or an `expression` in CEL. The columns of the first side are those without.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from benchmarks.beside_java import busy
 from benchmarks.file_stream import find_runtime
 from benchmarks.sides import Side, both, print_head, print_row
 from tests.support.names import unique_name
-from tests.support.plugins.maven_plugins import DEBEZIUM
+from tests.support.plugins.maven_plugins import DEBEZIUM, location_of
 from tests.support.servers.kafka import Servers
 from tests.support.servers.postgres import PASSWORD, USER, PostgresServer, running_postgres
 from tests.support.servers.topics import create_topics
@@ -46,14 +48,35 @@ TABLE = (
 SUPPORT = {"exactly-once": "enabled", "at-least-once": "disabled"}
 
 
+FILTER = """
+from pyconnect_api import ConfigDef, Transformation
+
+class Keep(Transformation):
+    def config(self):
+        return ConfigDef()
+
+    def apply(self, record):
+        return record if record.value.get_struct("after").get_int64("id") > 0 else None
+"""
+ENTRY = "[pyconnect.transforms]\nKeep = keep_filter:Keep\n"
+FILTERS = {
+    "class": {"transforms.keep.type": "Keep"},
+    "expression": {
+        "transforms.keep.type": "Expression",
+        "transforms.keep.filter": "value.after.id > 0",
+    },
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
     server: PostgresServer
     database: str
     bootstrap_servers: str
     rows: int
+    filter: str | None = None
 
-    def rate(self, _name: str, side: Side) -> float:
+    def rate(self, name: str, side: Side) -> float:
         prefix = unique_name("pg").replace("-", "_")
         topic = f"{prefix}.public.snapped"
         create_topics(self.bootstrap_servers, [topic])
@@ -62,7 +85,10 @@ class Bench:
             contextlib.closing(self._reader("read_committed")) as committing,
         ):
             arrived, committed = (partial(_end, r, topic) for r in (arriving, committing))
-            return side.rate(self._config(prefix), arrived, committed, self.rows)
+            config = self._config(prefix)
+            if self.filter and name == "ours":
+                config |= {"transforms": "keep", **FILTERS[self.filter]}
+            return side.rate(config, arrived, committed, self.rows)
 
     def _reader(self, isolation: str) -> Consumer:
         return Consumer(
@@ -89,6 +115,17 @@ class Bench:
         }
 
 
+def _write_plugin(directory: Path) -> None:
+    """Write a plugin directory with the filter."""
+    information = directory / "keep" / "keep_filter-1.0.dist-info"
+    information.mkdir(parents=True)
+    (directory / "keep" / "keep_filter.py").write_text(FILTER)
+    (information / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: keep_filter\nVersion: 1.0\n"
+    )
+    (information / "entry_points.txt").write_text(ENTRY)
+
+
 def _end(consumer: Consumer, topic: str) -> int:
     return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1])
 
@@ -99,6 +136,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--case", default="", help="only the cases whose title holds this text")
     parser.add_argument("--busy", action="store_true")
+    parser.add_argument("--filter", choices=FILTERS)
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(running_postgres())
@@ -109,6 +147,7 @@ def main() -> None:
             database=server.new_database(),
             bootstrap_servers=servers.broker().bootstrap_servers,
             rows=options.rows,
+            filter=options.filter,
         )
         with server.connect(bench.database) as connection:
             connection.execute(TABLE.format(bench.rows).encode())
@@ -121,6 +160,20 @@ def main() -> None:
             if options.case not in guarantee:
                 continue
             properties = {**WORKER, "exactly.once.source.support": support}
+            if options.filter:
+                plugins = directory / support
+                _write_plugin(plugins)
+                path = f"{plugins},{location_of(DEBEZIUM).parent}"
+                agent = servers.agent(
+                    bench.bootstrap_servers,
+                    unique_name("ours"),
+                    properties={**properties, "plugin.path": path},
+                )
+                sides = {"peer": agent, "ours": agent}
+                title = f"snapshot with a filter ({options.filter}), {guarantee}"
+                print_row(title, sides, bench.rate, options.runs)
+                agent.stop()
+                continue
             with both(servers, bench.bootstrap_servers, DEBEZIUM, properties) as processes:
                 print_row(f"snapshot, {guarantee}", processes, bench.rate, options.runs)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -78,6 +79,58 @@ def test_a_java_source_and_a_java_sink(kafka_runtime: KafkaRuntime, tmp_path: Pa
     (record,) = tried(tmp_path, plugins, sink, "--records", str(records))["records"]
     assert values(record) == [("converted", "{a=1}"), ("hoist", "{number={a=1}}")]
     assert not notes.exists()
+
+
+def test_values_are_the_same_after_a_python_transformation(
+    kafka_runtime: KafkaRuntime, tmp_path: Path
+) -> None:
+    """Of all types, with their schemas; the transformation has changed another field."""
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    compiled_connectors(kafka_runtime, plugins)
+    logical, scale = "org.apache.kafka.connect.data", {"parameters": {"scale": "2"}}
+    fields: list[tuple[dict[str, Any], Any]] = [
+        ({"type": "int8"}, -128),
+        ({"type": "int16"}, 32767),
+        ({"type": "int32", "default": 7, "doc": "d"}, -(2**31)),
+        ({"type": "int64"}, 2**63 - 1),
+        ({"type": "float", "optional": True}, 0.1),
+        ({"type": "double"}, 0.1),
+        ({"type": "boolean"}, True),
+        ({"type": "bytes"}, "AP8="),
+        ({"type": "string", "optional": True}, None),
+        (
+            {"type": "bytes", "name": f"{logical}.Decimal", "version": 1, **scale},
+            "BNI=",
+        ),
+        ({"type": "int32", "name": f"{logical}.Date", "version": 1}, 20000),
+        ({"type": "int32", "name": f"{logical}.Time", "version": 1}, 86399999),
+        ({"type": "int64", "name": f"{logical}.Timestamp", "version": 1}, 1700000000123),
+        ({"type": "array", "items": {"type": "int16"}}, [1, 2]),
+        ({"type": "map", "keys": {"type": "int32"}, "values": {"type": "string"}}, [[1, "a"]]),
+    ]
+    inner = [{"field": f"f{at}", "optional": False, **of} for at, (of, _) in enumerate(fields)]
+    schema = {"type": "struct", "name": "all", "fields": [{"field": "a", "type": "int32"}, *inner]}
+    payload = {"a": 1, **{f"f{at}": value for at, (_, value) in enumerate(fields)}}
+    records = tmp_path / "records.json"
+    records.write_text(
+        json.dumps([{"topic": "t", "value": {"schema": schema, "payload": payload}}])
+    )
+    sink = {
+        "connector.class": "io.pyconnect.tests.NoteSink",
+        "topics": "t",
+        "notes": str(tmp_path / "notes"),
+        "value.converter": JSON,
+        "transforms": "set",
+        "transforms.set.type": "Expression",
+        "transforms.set.set.value": "{'a': 2}",
+    }
+    (record,) = tried(tmp_path, plugins, sink, "--records", str(records))["records"]
+    before, after = (step["record"] for step in record["steps"])
+    texts = [re.sub(r"\[B@\w+", "bytes", each["value"]) for each in (before, after)]
+    assert "{a=2," in texts[1]
+    assert texts[1] == texts[0].replace("{a=1,", "{a=2,")
+    assert after["value_schema"] == before["value_schema"]
 
 
 def test_debeziums_slot_is_the_trials_own_and_dropped(

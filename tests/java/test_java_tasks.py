@@ -29,6 +29,7 @@ SETTINGS = {
     "task.shutdown.graceful.timeout.ms": "5000",
     "agent.java.options": "-XX:+UseSerialGC -Dcom.sun.management.jmxremote.port=19999",
 }
+EXPRESSION = "pyconnect_agent.builtin.expressions.Expression"
 LONGS = "org.apache.kafka.connect.converters.LongConverter"
 
 
@@ -261,6 +262,45 @@ def test_failed_conversions_are_skipped(world: World) -> None:
     assert "key 7 dropped" in world.notes()
 
 
+def test_a_python_transformation_between_java_ones(world: World) -> None:
+    """It drops and changes records; one that fails in it is skipped, and the others arrive."""
+    transforms = "org.apache.kafka.connect.transforms"
+    world.source(
+        limit="1200",
+        errors_tolerance="all",
+        transforms="hoist, python, extract",
+        transforms_hoist_type=f"{transforms}.HoistField$Value",
+        transforms_hoist_field="number",
+        transforms_python_type="Expression",
+        transforms_python_filter="key == 'key 2' ? value.gone : key != 'key 1'",
+        transforms_python_set_value="{'number': value.number + '!'}",
+        transforms_extract_type=f"{transforms}.ExtractField$Value",
+        transforms_extract_field="number",
+    )
+    values = world.await_values(1198)
+    assert values == [f"number {number}!" for number in (0, *range(3, 1200))]
+    assert {"key 1 dropped", "key 2 dropped"} <= {*world.notes()}
+    found = [each for each in world.agent.get("/agent/metrics.json") if world.name in str(each)]
+    named = {
+        each["tags"]["transform"]: each["value"]
+        for each in found
+        if each["name"] == "transform-class"
+    }
+    assert named["python"] == EXPRESSION
+    assert named["hoist"] == f"{transforms}.HoistField$Value"
+
+
+def test_a_failed_python_transformation_fails_the_task(world: World) -> None:
+    """With the stage, the class and the error as if the connector were Python's."""
+    world.source(
+        limit="3", transforms="t", transforms_t_type="Expression", transforms_t_filter="value.gone"
+    )
+    trace = world.trace()
+    assert f"Stage TRANSFORMATION of class {EXPRESSION} failed" in trace
+    assert "the record has no value.gone" in trace
+    assert len(world.records()) == 0
+
+
 def test_output_and_log_lines_of_a_task_reach_the_workers_log(world: World) -> None:
     """Lines of standard output and SLF4J are in the worker's log with connector and task."""
     world.source(limit="10", deed="print")
@@ -419,6 +459,32 @@ def test_dead_letter_queue(world: World) -> None:
         b"org.apache.kafka.connect.errors.DataException",
         b"java.lang.IllegalStateException",
     ]
+
+
+def test_dead_letters_of_a_python_transformation(world: World) -> None:
+    """Their headers are those of a Python connector; the other records reach the Java task."""
+    queue = unique_name("queue")
+    produce(world.bootstrap_servers, world.topic, b"good", b"bad", b"other", key=b"k")
+    world.sink(
+        transforms="t",
+        transforms_t_type="Expression",
+        transforms_t_filter="value == 'bad' ? value.gone : true",
+        transforms_t_topic="topic + '!'",
+        errors_tolerance="all",
+        errors_deadletterqueue_topic_name=queue,
+        errors_deadletterqueue_topic_replication_factor="1",
+        errors_deadletterqueue_context_headers_enable="true",
+    )
+    world.await_note("2 k=other")
+    assert "0 k=good" in world.notes()
+    eventually(lambda: len(read_topic(world.bootstrap_servers, queue)) == 1, WAIT_S)
+    (letter,) = read_topic(world.bootstrap_servers, queue)
+    context = dict(letter.headers() or ())
+    assert letter.value() == b"bad"
+    assert context["__connect.errors.stage"] == b"TRANSFORMATION"
+    assert context["__connect.errors.class.name"] == EXPRESSION.encode()
+    expected = b"pyconnect_api.errors.DataException"
+    assert context["__connect.errors.exception.class.name"] == expected
 
 
 def test_connector_that_raises_an_error(world: World) -> None:

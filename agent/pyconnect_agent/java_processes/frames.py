@@ -62,6 +62,7 @@ class FrameKind(IntEnum):
     LEVELS = 10  # Python: of loggers, by name
     STACKS = 11  # Python
     MBEANS = 12  # Python
+    TRANSFORM = 13  # both: records for transformations in Python, and what became of them
 
 
 def frame(kind: FrameKind, request_id: int, *parts: bytes) -> list[bytes]:

@@ -17,6 +17,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeAlias
 
+from pyconnect_agent.java_processes.crossing import to_message_pack
 from pyconnect_agent.java_processes.errors import JavaFailure, java_error
 from pyconnect_agent.java_processes.frames import HEAD, FrameKind, frame, from_json, json_bytes
 from pyconnect_agent.java_processes.process import JavaProcess
@@ -68,6 +69,8 @@ class JavaLink:
         self._questions: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
         self._closing = False
         self._asks_for_mbeans = False
+        self.transform: Callable[[bytes], bytes] = lambda _: b""
+        """Transforms the records of a question (`crossing.py`); an exception fails the task."""
         self.on_end: Callable[[], object] = lambda: None
         """Called when the process has ended without `close`; it must not raise."""
         self.batches: queue.SimpleQueue[memoryview | None] = queue.SimpleQueue()
@@ -226,6 +229,8 @@ class JavaLink:
                 with self._end_lock:
                     call = self._calls.pop(request_id)
                 call.set_result(from_json(payload))
+            case FrameKind.TRANSFORM:
+                self._questions.put((request_id, payload))
             case FrameKind.LOG:
                 _log(from_json(payload))
             case _:
@@ -236,6 +241,10 @@ class JavaLink:
     def _answer_all(self) -> None:
         while (question := self._questions.get()) is not None:
             request_id, asked = question
+            if isinstance(asked, bytes):
+                with contextlib.suppress(ConnectException):
+                    self._send(FrameKind.TRANSFORM, request_id, self._transformed(asked))
+                continue
             try:
                 value: object = self._answers[asked["method"]](asked)
             except Exception as exc:  # noqa: BLE001  it is thrown there, where the question was asked
@@ -246,6 +255,13 @@ class JavaLink:
                 self._answer_later(request_id, answer["value"])  # type: ignore[arg-type]  # checked
             elif request_id:
                 self._answer(request_id, answer)
+
+    def _transformed(self, records: bytes) -> bytes:
+        try:
+            return self.transform(records)
+        except Exception as exc:
+            LOG.exception("records could not be given to Python's transformations")
+            return to_message_pack(_text(exc))
 
     def _answer_later(self, request_id: int, value: Future[Any]) -> None:
         def done(found: Future[Any]) -> None:

@@ -9,8 +9,12 @@ from pyconnect_agent.core.apache_release import CONNECT_VERSION, RELEASE_4_4
 from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
 from pyconnect_clients.installation import version
 
-EXTRAS = {"pyconnect_connectors.sql": "sql", "pyconnect_connectors.lake": "lake"}
-"""The extra that the plugins of a package need."""
+EXTRAS = {
+    "pyconnect_connectors.sql": "sql",
+    "pyconnect_connectors.lake": "lake",
+    "pyconnect_agent.builtin.expressions": "expressions",
+}
+"""The extra that the plugins of a package or module need."""
 
 _BUILTIN, _TESTKIT = "pyconnect_agent.builtin", "pyconnect_testkit"
 _CONNECT = "org.apache.kafka.connect"
@@ -67,10 +71,12 @@ _OTHER_NAMES = {
 }
 """Further aliases: names of Confluent's connectors that these classes replace."""
 _OWN = (
-    ("SqlSource", "pyconnect_connectors.sql.source", PluginKind.SOURCE),
-    ("SqlSink", "pyconnect_connectors.sql.sink", PluginKind.SINK),
-    ("LakeSource", "pyconnect_connectors.lake.source", PluginKind.SOURCE),
-    ("LakeSink", "pyconnect_connectors.lake.sink", PluginKind.SINK),
+    ("SqlSourceConnector", "pyconnect_connectors.sql.source", PluginKind.SOURCE),
+    ("SqlSinkConnector", "pyconnect_connectors.sql.sink", PluginKind.SINK),
+    ("LakeSourceConnector", "pyconnect_connectors.lake.source", PluginKind.SOURCE),
+    ("LakeSinkConnector", "pyconnect_connectors.lake.sink", PluginKind.SINK),
+    ("Expression", f"{_BUILTIN}.expressions", PluginKind.TRANSFORMATION),
+    ("ExpressionHolds", f"{_BUILTIN}.expressions", PluginKind.PREDICATE),
 )
 
 
@@ -95,8 +101,8 @@ def builtin_plugins(release: str = CONNECT_VERSION) -> tuple[PluginDesc, ...]:
             ]
     found += [
         PluginDesc(
-            class_name=f"{module}.{name}Connector",
-            python_path=f"{module}:{name}Connector",
+            class_name=f"{module}.{name}",
+            python_path=f"{module}:{name}",
             kind=kind,
             version=version(),
         )

@@ -1,8 +1,8 @@
 """The language of a connector, Java or Python, and the classes of its names in that language.
 
-Layer: plugins. A connector, its converters, transformations and predicates are in one language. A
-name that both languages have, such as Apache's converters, means the class in the connector's
-language.
+Layer: plugins. A connector and its converters are in one language. A name that both languages have,
+such as Apache's converters, means the class in the connector's language. Transformations and
+predicates of a Java connector may be Python's.
 """
 
 from __future__ import annotations
@@ -107,6 +107,31 @@ def java_plugin(
         raise
 
 
+def is_python_stage(catalog: Catalog, config: Mapping[str, str | None], alias: str) -> bool:
+    """Return whether a transformation of a Java connector, with its predicate, is Python's.
+
+    It is if only Python has both classes. Raises ConnectException if each language has one.
+    """
+    predicate = config.get(f"transforms.{alias}.predicate")
+    named = [(f"transforms.{alias}.type", PluginKind.TRANSFORMATION)]
+    if predicate is not None:
+        named.append((f"predicates.{predicate}.type", PluginKind.PREDICATE))
+    names = [(config.get(key) or "", kind) for key, kind in named]
+
+    def has(side: Catalog, name: str, kind: PluginKind) -> bool:
+        return any(plugin.kind is kind for plugin in side.find(name))
+
+    only_python = [has(catalog.python, *each) and not has(catalog.java, *each) for each in names]
+    if not any(only_python):
+        return False
+    if all(has(catalog.python, *each) for each in names):
+        return True
+    raise ConnectException(
+        f"The transformation '{alias}' and its predicate '{predicate}' have no language in common: "
+        f"{' and '.join(name for name, _ in names)}. Name a predicate of the same language."
+    )
+
+
 def refuse_other_side(
     other: Catalog, name: str, *kinds: PluginKind, wanted: str, found: str
 ) -> None:
@@ -122,9 +147,10 @@ def refuse_other_side(
             "EnvVarConfigProvider are there under their Java names."
         )
     if there:
+        others = "" if wanted == "Java" else ", transformations and predicates"
         raise ConnectException(
             f"Class {name} is a {found} class and the connector is a {wanted} class. A connector "
-            f"and its converters, transformations and predicates must all be {wanted} classes: "
+            f"and its converters{others} must all be {wanted} classes: "
             f"name a {wanted} class, or install one under this name."
         )
 

@@ -17,6 +17,7 @@ from pyconnect_agent.core.config.plugin_source import PluginClass
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.java_processes.jar_contents import API_CLASSES
 from pyconnect_agent.java_processes.launch import JavaClass
+from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.java_classes import class_of, java_plugin
 from pyconnect_agent.plugins.loading import BASE_CLASSES
 from pyconnect_api.config_key import Config, ConfigValue
@@ -145,6 +146,7 @@ class JavaPluginSource:
         `process_errors` returns errors of a connector's keys for its Java processes.
         """
         self._catalog = catalog
+        self._python = CatalogPluginSource(catalog)
         self._questions = questions
         self._process_errors = process_errors
         self._classes: dict[JavaClass, type] = {}
@@ -157,6 +159,8 @@ class JavaPluginSource:
 
     def plugin(self, name: str, kind: PluginKind, version_range: str | None = None) -> PluginClass:
         """Return a class of one kind; ConnectException if only Python has it."""
+        if self._is_only_python(name, kind):
+            return self._python.plugin(name, kind, version_range)
         found = java_plugin(
             self._catalog, name, kind, version_range=version_range, jars=self._connector_jars
         )
@@ -166,10 +170,20 @@ class JavaPluginSource:
 
     def find(self, name: str) -> PluginClass:
         """Return a class of any kind, listed or not."""
+        if self._is_only_python(name, PluginKind.TRANSFORMATION, PluginKind.PREDICATE):
+            return self._python.find(name)
         try:
             return self._loaded(java_plugin(self._catalog, name, jars=self._connector_jars))
         except LookupError:
             return self._unlisted(name)
+
+    def _is_only_python(self, name: str, *kinds: PluginKind) -> bool:
+        """Return whether a name is that of a Python transformation or predicate."""
+        crosses = {PluginKind.TRANSFORMATION, PluginKind.PREDICATE}.intersection(kinds)
+        found = self._catalog.find(name)
+        return bool(found) and all(
+            not plugin.is_java and plugin.kind in crosses for plugin in found
+        )
 
     def class_names(self, kind: PluginKind) -> tuple[str, ...]:
         """Return the names of all Java plugins of one kind, sorted."""

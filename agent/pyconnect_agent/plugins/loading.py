@@ -91,7 +91,7 @@ def import_plugin_module(name: str) -> ModuleType:
         return importlib.import_module(name)
     # The import runs the plugin's code, which may raise any exception.
     except Exception as error:
-        extra = EXTRAS.get(name.rpartition(".")[0])
+        extra = EXTRAS.get(name) or EXTRAS.get(name.rpartition(".")[0])
         if extra is not None and isinstance(error, ModuleNotFoundError):
             raise ConnectException(
                 f"{name} needs {error.name}, which is not installed; "

@@ -24,6 +24,7 @@ from typing import Any, NoReturn, Protocol
 
 from pyconnect_agent.channel import ConnectorTried, GivenRecord, Message, TryConnectorJob
 from pyconnect_agent.core.config.agent_keys import ISOLATION, OWN_PROCESS
+from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.kafka.task_consumer import message_of
 from pyconnect_agent.plugins.java_classes import plugin_locations
@@ -31,6 +32,7 @@ from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_agent.tasks.connector.checks import task_class_of
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.in_java.process import java_class_of, start_link
+from pyconnect_agent.tasks.in_java.segments import PythonSegments
 from pyconnect_agent.tasks.in_java.work import conversions
 from pyconnect_agent.tasks.jobs.plugin_questions import answer
 from pyconnect_agent.tasks.setup.plugins import TaskPlugins
@@ -231,15 +233,20 @@ class _InJava:
             "configs": lambda _: dict(task_config),
             "readOffsets": lambda asked: [None] * len(asked["partitions"]),
         }
+        converting, segments = conversions(worker, config, found.jars, alone=True)
+        self._segments = PythonSegments(
+            segments, ConnectorSettings.parse(config), control.stop_requested
+        )
         alone = {**config, ISOLATION: OWN_PROCESS}
         self._link = start_link(worker, control, alone, answers, quick=True)
+        self._link.transform = self._segments.transform
         self._link.begin(
             {
                 "mode": "trial",
                 "connector": found.to_json(),
                 "task": task_config.get("task.class"),
                 "locations": plugin_locations(worker.catalog),
-                **conversions(worker, config, found.jars),
+                **converting,
             }
         )
 
@@ -271,6 +278,7 @@ class _InJava:
                 self._link.call("stop")
         finally:
             self._link.close()
+            self._segments.close()
 
     @staticmethod
     def _plain(shown: Shown) -> Shown:

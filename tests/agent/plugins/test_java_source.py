@@ -14,7 +14,12 @@ from pyconnect_agent.java_processes.jar_contents import API_CLASSES
 from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
-from pyconnect_agent.plugins.java_classes import is_java_connector, java_class, plugin_locations
+from pyconnect_agent.plugins.java_classes import (
+    is_java_connector,
+    is_python_stage,
+    java_class,
+    plugin_locations,
+)
 from pyconnect_agent.plugins.java_source import JavaPluginSource
 from pyconnect_api import ConfigException, ConnectException
 from pyconnect_api.configdef import ConfigValue
@@ -196,8 +201,6 @@ def test_names_of_both_sides_mean_the_class_of_the_connectors_side(fake: FakeJav
          "is a Python class and the connector is a Java class"),
         ({}, {"key_converter": "io.confluent.connect.avro.AvroConverter"}, "key.converter",
          "is a Python class and the connector is a Java class"),
-        ({"transforms": "t", "transforms.t.type": "org.apache.kafka.connect.transforms.Cast$Key"},
-         {}, "transforms.t.type", "is a Python class and the connector is a Java class"),
         ({"connector.class": "FileStreamSource", "topic": "t", "transforms": "t",
           "transforms.t.type": "a.Change"}, {}, "transforms.t.type",
          "is a Java class and the connector is a Python class"),
@@ -210,6 +213,19 @@ def test_a_chain_of_both_sides_is_refused_with_the_reason(
     found = errors(validated(fake, config, **worker))[at]
     assert sides in found[0]
     assert "must all be" in found[0]
+
+
+def test_a_java_connector_may_have_python_transformations(fake: FakeJava) -> None:
+    """With the settings of the Python class; one stage has one language."""
+    stage = {"transforms": "t", "transforms.t.type": "org.apache.kafka.connect.transforms.Cast$Key"}
+    found = errors(validated(fake, stage))
+    assert "transforms.t.spec" in found
+    assert "transforms.t.type" not in found
+    config = {**stage, "transforms.t.predicate": "p", "predicates.p.type": "a.When"}
+    assert is_python_stage(CATALOG, stage, "t")
+    catalog = Catalog((*CATALOG.plugins, java("a.When", PluginKind.PREDICATE)))
+    with pytest.raises(ConnectException, match=r"'t' and its predicate 'p' have no language in"):
+        is_python_stage(catalog, config, "t")
 
 
 def test_classes_that_no_plugin_lists_are_looked_for_in_the_connectors_jars(fake: FakeJava) -> None:

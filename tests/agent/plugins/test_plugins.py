@@ -66,7 +66,7 @@ def make_plugin(root: Path, name: str, *, version: str, listed: bool = True) -> 
 def test_every_builtin_plugin_loads_as_its_kind(plugin: PluginDesc) -> None:
     """The table of Java names tells the truth."""
     assert issubclass(load(plugin), BASE_CLASSES[plugin.kind])
-    own = plugin.python_path.startswith("pyconnect_connectors.")
+    own = plugin.class_name.startswith(("pyconnect_connectors.", "pyconnect_agent."))
     assert plugin.version == (version() if own else CONNECT_VERSION)
 
 

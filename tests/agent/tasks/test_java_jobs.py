@@ -39,7 +39,7 @@ def job(**config: str) -> dict[str, Any]:
         java(HEADERS, PluginKind.HEADER_CONVERTER, "4.3.1"),
         java("a.Change", PluginKind.TRANSFORMATION, "1.2"),
     )
-    return conversions(WorkerView(PROPERTIES, plugins), {**CONFIG, **config}, ())
+    return conversions(WorkerView(PROPERTIES, plugins), {**CONFIG, **config}, ())[0]
 
 
 def test_settings_of_plugins() -> None:

@@ -67,7 +67,7 @@ def record_failed(failure: Mapping[str, Any], record: object, tolerance: Toleran
         Failure(
             stage=RecordStage(failure["stage"]),
             class_name=failure["class"],
-            error=java_error(failure["error"]),
+            error=failure.get("raised") or java_error(failure["error"]),
             record=record,
         )
     )

@@ -25,6 +25,7 @@ from pyconnect_agent.java_processes.frames import (
 from pyconnect_agent.java_processes.link import Answer, JavaLink
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage, TaskConsumer
 from pyconnect_agent.tasks.in_java.pipeline import record_failed
+from pyconnect_agent.tasks.in_java.segments import PythonSegments
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped, Tolerance
 from pyconnect_agent.tasks.sink.columns import TIMESTAMP_TYPES, MessageRun
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
@@ -131,6 +132,7 @@ class JavaSinkTask(SinkTask):
     tolerance: Tolerance
     put_records: int
     longest_ms = 100
+    segments: PythonSegments | None = None
 
     def __init__(self, link: JavaLink, facts: Mapping[str, Any]) -> None:
         self._link = link
@@ -206,6 +208,8 @@ class JavaSinkTask(SinkTask):
         puts = [(size, duration_us / 1000) for size, duration_us in value["puts"]]
         taken = value["taken"] + (kept if puts else 0)
         error = value.get("error")
+        if self.segments is not None:
+            self.segments.take_errors(value["failures"])
         for failure in value["failures"]:
             try:
                 record_failed(failure, new[failure["row"]], self.tolerance)
@@ -240,6 +244,8 @@ class JavaSinkTask(SinkTask):
                 self._call("stop")
         finally:
             self._link.close()
+            if self.segments is not None:
+                self.segments.close()
 
     def _call(self, method: str, **arguments: Any) -> Any:
         payload = json_bytes({"method": method, **arguments})

@@ -18,6 +18,7 @@ from pyconnect_agent.java_processes.errors import java_error
 from pyconnect_agent.java_processes.frames import FrameKind, decode_source, json_bytes
 from pyconnect_agent.java_processes.link import Answer, JavaLink
 from pyconnect_agent.java_processes.source_records import JavaSourceRecord, JavaSourceRecords
+from pyconnect_agent.tasks.in_java.segments import PythonSegments
 from pyconnect_api import (
     ConnectException,
     OffsetStorageReader,
@@ -50,6 +51,8 @@ RESULTS = 500
 
 class JavaSourceTask(SourceTask):
     """`facts`: the Java process's answer to its job."""
+
+    segments: PythonSegments | None = None
 
     def __init__(self, link: JavaLink, facts: Mapping[str, Any], *, exactly_once: bool) -> None:
         self._link = link
@@ -109,6 +112,8 @@ class JavaSourceTask(SourceTask):
                 self._link.call("stop")
         finally:
             self._link.close()
+            if self.segments is not None:
+                self.segments.close()
 
     def _received(self, timeout_s: float | None) -> JavaSourceRecords:
         payload = self._link.batches.get(timeout=timeout_s)
@@ -118,6 +123,8 @@ class JavaSourceTask(SourceTask):
             raise self._link.ended()
         records = JavaSourceRecords.of(decode_source(payload))
         facts = records.batch.facts
+        if self.segments is not None:
+            self.segments.take_errors(facts.get("failures", ()))
         self._is_whole = facts["last"]
         if self._is_whole:
             self._asked -= 1

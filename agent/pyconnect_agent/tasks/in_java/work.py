@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
@@ -18,12 +19,20 @@ from pyconnect_agent.core.plugins.catalog import (
 )
 from pyconnect_agent.java_processes.launch import UNKNOWN_VERSION, JavaClass
 from pyconnect_agent.java_processes.link import Answer
-from pyconnect_agent.plugins.java_classes import java_class, plugin_locations
+from pyconnect_agent.plugins.java_classes import is_python_stage, java_class, plugin_locations
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.in_java.process import start_link
+from pyconnect_agent.tasks.in_java.segments import PythonSegments
 from pyconnect_agent.tasks.in_java.sink_task import JavaSinkTask
 from pyconnect_agent.tasks.in_java.source_task import JavaSourceTask, ListeningJavaSourceTask
-from pyconnect_agent.tasks.setup.plugins import VERSION_OPTION, aliases, converter_choice
+from pyconnect_agent.tasks.records.transformations import TransformationStage
+from pyconnect_agent.tasks.setup.plugins import (
+    VERSION_OPTION,
+    aliases,
+    converter_choice,
+    stage_metrics,
+    stages_of,
+)
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.setup.worker_view import WorkerView, plugin_named
 from pyconnect_api import CONVERTER_TYPE_CONFIG
@@ -47,15 +56,25 @@ class _Names:
 
 
 def conversions(
-    worker: WorkerView, config: Mapping[str, str], jars: tuple[str, ...]
-) -> dict[str, Any]:
-    """Return the converters and transformations of a connector. Raises ConfigException.
+    worker: WorkerView, config: Mapping[str, str], jars: tuple[str, ...], *, alone: bool = False
+) -> tuple[dict[str, Any], list[list[TransformationStage]]]:
+    """Return the part of a job about converters and transformations, and the segments in Python.
 
-    `jars`: the connector's, where classes are that no list has.
+    Raises ConfigException. `jars`: the connector's, where classes are that no list has. `alone`: a
+    segment has one transformation.
     """
     settings = ConnectorSettings.parse(config)
     names = _Names(worker, jars)
-    stages = [_stage(names, config, alias) for alias in aliases(config, "transforms")]
+    stages: list[dict[str, Any]] = []
+    segments: list[list[TransformationStage]] = []
+    for alias in aliases(config, "transforms"):
+        if not is_python_stage(worker.catalog, config, alias):
+            stages.append(_stage(names, config, alias))
+            continue
+        if alone or not stages or "segment" not in stages[-1]:
+            stages.append({"alias": alias, "segment": len(segments)})
+            segments.append([])
+        segments[-1] += stages_of(worker, config, [alias])
     return {
         "converters": {
             "key": _converter(names, "key", config, worker.config.key_converter),
@@ -67,7 +86,7 @@ def conversions(
         "showsRecords": settings.errors_log_enable and settings.errors_log_include_messages,
         "retryTimeoutMs": settings.errors_retry_timeout_ms,
         "retryDelayMaxMs": settings.errors_retry_delay_max_ms,
-    }
+    }, segments
 
 
 def _converter(names: _Names, role: str, config: Mapping[str, str], workers: str) -> dict[str, Any]:
@@ -116,6 +135,7 @@ def java_task(
     reports = ConnectorSettings.parse(config).errors_log_enable or bool(
         config.get(DEAD_LETTER_TOPIC)
     )
+    converting, segments = conversions(setup.worker, config, connector.jars)
     job: dict[str, Any] = {
         "mode": "task",
         "owner": f"task {setup.task_id}",
@@ -125,8 +145,10 @@ def java_task(
         "boundaries": exactly_once and boundary == "connector",
         "reportsErrors": reports,
         "locations": plugin_locations(setup.worker.catalog),
-        **conversions(setup.worker, config, connector.jars),
+        **converting,
     }
+    in_python = PythonSegments(segments, ConnectorSettings.parse(config), control.stop_requested)
+    link.transform = in_python.transform
     facts = link.begin(job)
     if not facts["isSource"]:
         task = JavaSinkTask(link, facts)
@@ -135,7 +157,9 @@ def java_task(
     else:
         task = JavaSourceTask(link, facts, exactly_once=exactly_once)
     answers |= task.answers
-    return task, plugin_metrics(connector, facts, job)
+    task.segments = in_python
+    texts = plugin_metrics(connector, facts, job)
+    return task, (*texts, *stage_metrics(chain.from_iterable(segments)))
 
 
 def plugin_metrics(
@@ -153,6 +177,8 @@ def plugin_metrics(
         texts |= _class_and_version(f"{role}-converter", converter)
     metrics = [*tagged({TASK: texts}, {})]
     for stage in job["transforms"]:
+        if "segment" in stage:
+            continue
         texts = _class_and_version("transform", stage)
         metrics += tagged({TRANSFORMATION: texts}, {"transform": stage["alias"]})
         if predicate := stage.get("predicate"):

@@ -76,6 +76,34 @@ class RecordSkipped(Exception):
     """The record failed and is to be left out: errors are tolerated."""
 
 
+def repeated(
+    error: Exception,
+    policy: RetryPolicy,
+    stop_requested: threading.Event,
+    counts: ErrorCounts,
+    operation: Callable[..., Result],
+    *arguments: Any,
+) -> Result:
+    """Repeat an operation that raised `error` as long as the policy allows; raise its last error.
+
+    `stop_requested` interrupts the wait between attempts.
+    """
+    attempt, started_s = 1, time.monotonic()
+    while isinstance(error, RetriableException):
+        elapsed_ms = int((time.monotonic() - started_s) * 1000)
+        delay_ms = policy.delay_ms(attempt, elapsed_ms, random.random())
+        if delay_ms is None or stop_requested.wait(delay_ms / 1000):
+            break
+        attempt += 1
+        counts.record_failures += 1
+        counts.retries += 1
+        try:
+            return operation(*arguments)
+        except Exception as exc:  # noqa: BLE001  plugin code
+            error = exc
+    raise error
+
+
 class Tolerance:
     """Retries, reports, and then skips the record or fails the task.
 
@@ -113,19 +141,12 @@ class Tolerance:
 
         Raises RecordSkipped when the record is to be left out, ConnectException otherwise.
         """
-        attempt, started_s = 1, time.monotonic()
-        while isinstance(error, RetriableException):
-            elapsed_ms = int((time.monotonic() - started_s) * 1000)
-            delay_ms = self._policy.delay_ms(attempt, elapsed_ms, random.random())
-            if delay_ms is None or self._stop_requested.wait(delay_ms / 1000):
-                break
-            attempt += 1
-            self.counts.record_failures += 1
-            self.counts.retries += 1
-            try:
-                return operation(*arguments)
-            except Exception as exc:  # noqa: BLE001  every failure of plugin code is this method's subject
-                error = exc
+        try:
+            return repeated(
+                error, self._policy, self._stop_requested, self.counts, operation, *arguments
+            )
+        except Exception as exc:  # noqa: BLE001  every failure of plugin code is this method's subject
+            error = exc
         self.failed(
             Failure(
                 stage=stage,

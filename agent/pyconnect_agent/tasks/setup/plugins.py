@@ -8,7 +8,7 @@ be a secret.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -99,10 +99,12 @@ def header_converter_of(worker: WorkerView, config: Mapping[str, str]) -> Header
     return converter
 
 
-def stages_of(worker: WorkerView, config: Mapping[str, str]) -> list[TransformationStage]:
-    """Make and configure the chain of a connector."""
+def stages_of(
+    worker: WorkerView, config: Mapping[str, str], wanted: Sequence[str] | None = None
+) -> list[TransformationStage]:
+    """Make and configure the chain of a connector, or the part of it that is wanted."""
     stages: list[TransformationStage] = []
-    for alias in aliases(config, "transforms"):
+    for alias in aliases(config, "transforms") if wanted is None else wanted:
         options = below(config, f"transforms.{alias}.")
         predicate_alias = options.pop("predicate", None)
         negate = options.pop("negate", "false").strip().lower() == "true"
@@ -173,8 +175,13 @@ def converters_and_stages(plugins: TaskPlugins) -> tuple[Metric, ...]:
         **_plugin("value-converter", plugins.converters.value),
         **_plugin("header-converter", plugins.converters.header),
     }
-    metrics = [*tagged({TASK: converters}, {})]
-    for stage in plugins.stages:
+    return (*tagged({TASK: converters}, {}), *stage_metrics(plugins.stages))
+
+
+def stage_metrics(stages: Iterable[TransformationStage]) -> tuple[Metric, ...]:
+    """Class and version of each transformation and predicate."""
+    metrics: list[Metric] = []
+    for stage in stages:
         texts = _plugin("transform", stage.transformation)
         metrics += tagged({TRANSFORMATION: texts}, {"transform": stage.alias})
         if stage.predicate is not None and stage.predicate_alias is not None:

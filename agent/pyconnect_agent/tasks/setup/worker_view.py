@@ -31,7 +31,12 @@ from pyconnect_agent.java_processes.questions import JavaQuestions
 from pyconnect_agent.java_processes.settings import java_options
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.discovery import installed_catalog
-from pyconnect_agent.plugins.java_classes import is_java_connector, kafka_of, plugin_locations
+from pyconnect_agent.plugins.java_classes import (
+    is_java_connector,
+    is_python_stage,
+    kafka_of,
+    plugin_locations,
+)
 from pyconnect_agent.plugins.java_source import JavaPluginSource
 from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_api import (
@@ -159,7 +164,16 @@ class WorkerView:
         return find_installation(self.config.originals, kafka=kafka)
 
     def _process_errors(self, config: StringMap) -> Iterator[ConfigValue]:
-        """Yield the errors of the keys of a connector's own Java processes."""
+        """Yield the errors of a Java connector's keys that the validation of a key does not find.
+
+        These are the keys of its processes, and stages with classes of both languages.
+        """
+        for alias in filter(None, map(str.strip, (config.get("transforms") or "").split(","))):
+            try:
+                is_python_stage(self.catalog, config, alias)
+            except ConnectException as exc:
+                key = f"transforms.{alias}.type"
+                yield ConfigValue(key, config.get(key), error_messages=[str(exc)])
         for key in (HEAP, OPTIONS):
             value = config.get(key)
             try:

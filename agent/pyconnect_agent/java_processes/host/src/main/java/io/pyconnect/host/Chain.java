@@ -1,11 +1,15 @@
 package io.pyconnect.host;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
@@ -13,6 +17,7 @@ import java.util.function.BiConsumer;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.connect.connector.ConnectRecord;
+import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.errors.RetriableException;
 import org.apache.kafka.connect.storage.Converter;
 import org.apache.kafka.connect.storage.HeaderConverter;
@@ -30,6 +35,8 @@ import org.slf4j.LoggerFactory;
 final class Chain<R extends ConnectRecord<R>> {
     private static final Logger LOG = LoggerFactory.getLogger(Chain.class);
     private static final long FIRST_DELAY_MS = 300;
+    /** Records of one question to Python. */
+    private static final int PART = 500;
 
     final Converter key;
     final Converter value;
@@ -37,6 +44,9 @@ final class Chain<R extends ConnectRecord<R>> {
     final boolean toleratesAll;
 
     private final List<Stage<R>> stages = new ArrayList<>();
+    boolean isMixed;
+    private final Link link;
+    private final Crossing crossing = new Crossing();
     private final long timeoutMs;
     private final long maxDelayMs;
     private final CountDownLatch stopping = new CountDownLatch(1);
@@ -46,14 +56,17 @@ final class Chain<R extends ConnectRecord<R>> {
         private static final long serialVersionUID = 1;
 
         final String stage;
-        final Class<?> operator;
+        final String operator;
         final int retries;
+        /** The number under which the Python process has the error, null for an error of Java's. */
+        final Object python;
 
-        Failed(String stage, Class<?> operator, Exception cause, int retries) {
+        Failed(String stage, String operator, Exception cause, int retries, Object python) {
             super(cause);
             this.stage = stage;
             this.operator = operator;
             this.retries = retries;
+            this.python = python;
         }
 
         /** Returns a map that may be changed; {@code row} is the record's place in its frame. */
@@ -61,15 +74,20 @@ final class Chain<R extends ConnectRecord<R>> {
             var described = new HashMap<String, Object>();
             described.put("row", row);
             described.put("stage", stage);
-            described.put("class", operator.getName());
+            described.put("class", operator);
             described.put("retries", retries);
-            described.put("error", Errors.describe(getCause()));
+            if (python == null) {
+                described.put("error", Errors.describe(getCause()));
+            } else {
+                described.put("python", python);
+            }
             return described;
         }
     }
 
+    /** {@code segment}: the number of transformations in Python; -1: this one is in Java. */
     private record Stage<R extends ConnectRecord<R>>(
-            String alias, Transformation<R> change, Predicate<R> when, boolean not) {
+            String alias, Transformation<R> change, Predicate<R> when, boolean not, int segment) {
         R apply(R record) {
             return when == null || Loaders.within(loader(when), () -> when.test(record)) != not
                     ? change.apply(record)
@@ -78,7 +96,8 @@ final class Chain<R extends ConnectRecord<R>> {
     }
 
     @SuppressWarnings("unchecked")
-    Chain(JsonNode job, Loaders loaders) {
+    Chain(JsonNode job, Loaders loaders, Link link) {
+        this.link = link;
         var converters = job.get("converters");
         key = loaders.instance(converters.get("key"), Converter.class);
         configured(key, () -> key.configure(config(converters.get("key")), true));
@@ -87,6 +106,17 @@ final class Chain<R extends ConnectRecord<R>> {
         header = loaders.instance(converters.get("header"), HeaderConverter.class);
         configured(header, () -> header.configure(config(converters.get("header"))));
         for (var stage : job.get("transforms")) {
+            if (stage.has("segment")) {
+                stages.add(
+                        new Stage<>(
+                                stage.get("alias").asText(),
+                                null,
+                                null,
+                                false,
+                                stage.get("segment").asInt()));
+                isMixed = true;
+                continue;
+            }
             Transformation<R> change = loaders.instance(stage, Transformation.class);
             configured(change, () -> change.configure(config(stage)));
             Predicate<R> when = null;
@@ -96,7 +126,7 @@ final class Chain<R extends ConnectRecord<R>> {
                 when = found;
             }
             var alias = stage.path("alias").asText();
-            stages.add(new Stage<>(alias, change, when, stage.path("negate").asBoolean()));
+            stages.add(new Stage<>(alias, change, when, stage.path("negate").asBoolean(), -1));
         }
         toleratesAll = job.path("toleratesAll").asBoolean();
         timeoutMs = job.path("retryTimeoutMs").asLong();
@@ -113,13 +143,150 @@ final class Chain<R extends ConnectRecord<R>> {
         var current = record;
         for (var stage : stages) {
             var before = current;
-            current = run("TRANSFORMATION", stage.change, () -> stage.apply(before));
+            if (stage.segment < 0) {
+                current = run("TRANSFORMATION", stage.change, () -> stage.apply(before));
+            } else {
+                var pass = new Pass<>(List.of(before), each -> each, stages.indexOf(stage));
+                pass.takeAnswer();
+                current = result(pass.rows[0]);
+            }
             seen.accept(stage.alias, current);
             if (current == null) {
                 return null;
             }
         }
         return current;
+    }
+
+    /** Makes a record of an item. */
+    interface Make<T, R> {
+        R of(T item) throws Failed;
+    }
+
+    /**
+     * Returns for each item the record after all transformations, null for a dropped one, or a
+     * {@code Failed}. Python works on some records while Java works on others.
+     */
+    <T> Iterator<Object> transformAll(List<T> items, Make<T, R> make) {
+        var passes = new ArrayList<Pass<T>>();
+        for (int at = 0; at < items.size(); at += PART) {
+            var part = items.subList(at, Math.min(at + PART, items.size()));
+            passes.add(new Pass<>(part, make, 0));
+        }
+        return passes.stream().flatMap(pass -> Arrays.stream(pass.finish())).iterator();
+    }
+
+    /** Returns an element of {@code transformAll}; throws it if it is a failure. */
+    @SuppressWarnings("unchecked")
+    R result(Object row) throws Failed {
+        if (row instanceof Failed failed) {
+            throw failed;
+        }
+        return (R) row;
+    }
+
+    /** Records on their way through the chain, up to the next question to Python. */
+    private final class Pass<T> {
+        final Object[] rows;
+        private final List<Integer> asked = new ArrayList<>();
+        private CompletableFuture<byte[]> answer;
+        private int stage;
+
+        Pass(List<T> items, Make<T, R> make, int stage) {
+            rows = new Object[items.size()];
+            this.stage = stage;
+            for (int row = 0; row < rows.length; row++) {
+                try {
+                    rows[row] = make.of(items.get(row));
+                } catch (Failed failed) {
+                    rows[row] = failed;
+                }
+            }
+            advance();
+        }
+
+        Object[] finish() {
+            while (stage < stages.size()) {
+                takeAnswer();
+                stage++;
+                advance();
+            }
+            return rows;
+        }
+
+        private void advance() {
+            for (; stage < stages.size(); stage++) {
+                var each = stages.get(stage);
+                if (each.segment >= 0) {
+                    ask(each.segment);
+                    return;
+                }
+                for (int row = 0; row < rows.length; row++) {
+                    if (!(rows[row] instanceof ConnectRecord)) {
+                        continue;
+                    }
+                    @SuppressWarnings("unchecked")
+                    var record = (R) rows[row];
+                    try {
+                        rows[row] = run("TRANSFORMATION", each.change, () -> each.apply(record));
+                    } catch (Failed failed) {
+                        rows[row] = failed;
+                    }
+                }
+            }
+        }
+
+        private void ask(int segment) {
+            var batch = crossing.new Batch();
+            asked.clear();
+            for (int row = 0; row < rows.length; row++) {
+                if (rows[row] instanceof ConnectRecord<?> record) {
+                    try {
+                        batch.add(record);
+                        asked.add(row);
+                    } catch (RuntimeException odd) {
+                        rows[row] =
+                                new Failed("TRANSFORMATION", Crossing.class.getName(), odd, 0, null);
+                    }
+                }
+            }
+            answer = link.transform(batch.finish(segment));
+        }
+
+        @SuppressWarnings("unchecked")
+        void takeAnswer() {
+            var found = Crossing.read(ByteBuffer.wrap(answer.join()));
+            if (!(found instanceof List<?> parts)) {
+                throw new ConnectException("Python's transformations failed: " + found);
+            }
+            var outcomes = (List<?>) parts.get(0);
+            for (int place = 0; place < asked.size(); place++) {
+                int row = asked.get(place);
+                var outcome = outcomes.get(place);
+                if (outcome == null) {
+                    rows[row] = null;
+                } else if (outcome instanceof List<?> fields) {
+                    rows[row] = changed((R) rows[row], fields, (List<?>) parts.get(1));
+                } else if (outcome instanceof Map<?, ?> failure) {
+                    var text = new ConnectException((String) failure.get("text"));
+                    rows[row] =
+                            new Failed(
+                                    "TRANSFORMATION",
+                                    (String) failure.get("class"),
+                                    text,
+                                    ((Long) failure.get("retries")).intValue(),
+                                    failure.get("python"));
+                }
+            }
+        }
+
+        private Object changed(R before, List<?> fields, List<?> known) {
+            try {
+                return crossing.changed(before, fields, known);
+            } catch (RuntimeException odd) {
+                return new Failed("TRANSFORMATION", Crossing.class.getName(), odd, 0, null);
+            }
+        }
     }
 
     /**
@@ -138,7 +305,8 @@ final class Chain<R extends ConnectRecord<R>> {
                     return operation.call();
                 } catch (Exception failed) {
                     if (!(failed instanceof RetriableException) || !waited(attempt, since)) {
-                        throw new Failed(stage, operator.getClass(), failed, attempt - 1);
+                        throw new Failed(
+                                stage, operator.getClass().getName(), failed, attempt - 1, null);
                     }
                 }
             }

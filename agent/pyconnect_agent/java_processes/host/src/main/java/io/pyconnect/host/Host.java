@@ -127,8 +127,8 @@ public final class Host {
             Map<String, Object> facts) {
         var task = newTask(connector, described, facts);
         return task instanceof SourceTask source
-                ? new SourceHost(link, source, new Chain<>(described, loaders), described, facts)
-                : new SinkHost(link, (SinkTask) task, new Chain<>(described, loaders), described);
+                ? new SourceHost(link, source, new Chain<>(described, loaders, link), described, facts)
+                : new SinkHost(link, (SinkTask) task, new Chain<>(described, loaders, link), described);
     }
 
     private static Task newTask(

@@ -46,6 +46,7 @@ final class Link {
     static final int LEVELS = 10;
     static final int STACKS = 11;
     static final int MBEANS = 12;
+    static final int TRANSFORM = 13;
 
     private static final int HEAD_BYTES = 9;
     /** A smaller frame is sent by one write, as each would wake the Python process. */
@@ -64,6 +65,7 @@ final class Link {
     private final DataInputStream in;
     private final OutputStream out;
     private final Map<Integer, CompletableFuture<JsonNode>> asked = new ConcurrentHashMap<>();
+    private final Map<Integer, CompletableFuture<byte[]>> transforming = new ConcurrentHashMap<>();
     private final AtomicInteger lastId = new AtomicInteger();
     /** Arrays for records: new ones for each frame would often be copied by the garbage collector. */
     private final Queue<byte[]> rooms = new ArrayBlockingQueue<>(3);
@@ -110,7 +112,9 @@ final class Link {
             int size = length - HEAD_BYTES + Integer.BYTES;
             var payload = kind == DELIVER ? room(size) : new byte[size];
             in.readFully(payload, 0, size);
-            if (kind == ANSWER) {
+            if (kind == TRANSFORM) {
+                transforming.remove(id).complete(payload);
+            } else if (kind == ANSWER) {
                 asked.remove(id).complete(Json.read(payload));
             } else {
                 var buffer = ByteBuffer.wrap(payload, 0, size).order(ByteOrder.LITTLE_ENDIAN);
@@ -194,6 +198,15 @@ final class Link {
         var answer = new CompletableFuture<JsonNode>();
         asked.put(id, answer);
         send(ASK, id, question(method, arguments));
+        return answer;
+    }
+
+    /** Gives records to transformations of the Python process; both are as in Crossing. */
+    CompletableFuture<byte[]> transform(byte[] records) {
+        int id = lastId.incrementAndGet();
+        var answer = new CompletableFuture<byte[]>();
+        transforming.put(id, answer);
+        send(TRANSFORM, id, records);
         return answer;
     }
 

@@ -206,10 +206,18 @@ final class SinkHost implements Link.Receiver {
             int end,
             long first,
             List<Map<String, Object>> failures) {
+        var raws = new ArrayList<Columns.Raw>();
+        for (int row = start; chain.isMixed && row < end; row++) {
+            raws.add(batch.next());
+        }
+        var results = chain.transformAll(raws, this::record);
         for (int row = start; row < end; row++) {
             try {
-                var raw = batch.next();
-                var record = chain.transform(record(raw));
+                var raw = chain.isMixed ? raws.get(row - start) : batch.next();
+                var record =
+                        chain.isMixed
+                                ? chain.result(results.next())
+                                : chain.transform(record(raw));
                 if (record != null) {
                     pending.add(
                             first + row,

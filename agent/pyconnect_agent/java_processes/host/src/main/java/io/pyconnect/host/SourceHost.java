@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -166,17 +167,16 @@ final class SourceHost implements Link.Receiver {
         facts.put("dropped", dropped);
         facts.put("commitsAfter", commitsAfter);
         facts.put("abortsAfter", abortsAfter);
-        for (var record : records) {
-            if (record == null) {
-                // Kafka's worker drops it.
-                continue;
-            }
+        // Kafka's worker drops null.
+        var polled = records.stream().filter(Objects::nonNull).toList();
+        var results = chain.isMixed ? chain.transformAll(polled, each -> each) : null;
+        for (var record : polled) {
             int row = writer.count();
             if (requested != null) {
                 requested.take(record, row, commitsAfter, abortsAfter);
             }
             try {
-                if (!write(record, nextRecord++)) {
+                if (!write(record, nextRecord++, results)) {
                     dropped.add(row);
                 }
             } catch (Chain.Failed failed) {
@@ -214,7 +214,8 @@ final class SourceHost implements Link.Receiver {
     }
 
     /** Adds a record to the batch; returns false when a transformation has dropped it. */
-    private boolean write(SourceRecord polled, long number) throws Chain.Failed {
+    private boolean write(SourceRecord polled, long number, Iterator<Object> results)
+            throws Chain.Failed {
         var offset = storable(polled.sourceOffset());
         byte[] key = null;
         byte[] value = null;
@@ -222,7 +223,8 @@ final class SourceHost implements Link.Receiver {
         // A record that fails is reported with the topic that the task gave to it.
         var shown = polled;
         try {
-            var record = chain.transform(polled);
+            var record =
+                    results == null ? chain.transform(polled) : chain.result(results.next());
             if (record == null) {
                 return false;
             }

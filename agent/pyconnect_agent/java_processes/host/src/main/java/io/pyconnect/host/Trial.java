@@ -29,8 +29,8 @@ final class Trial implements Host.Answers {
     Trial(Link link, SourceTask task, JsonNode job, Loaders loaders) {
         this.link = link;
         this.task = task;
-        sourceChain = task == null ? null : new Chain<>(job, loaders);
-        sinkChain = task == null ? new Chain<>(job, loaders) : null;
+        sourceChain = task == null ? null : new Chain<>(job, loaders, link);
+        sinkChain = task == null ? new Chain<>(job, loaders, link) : null;
     }
 
     @Override
@@ -183,7 +183,7 @@ final class Trial implements Host.Answers {
 
     private static Map<String, Object> failure(Chain.Failed failed) {
         var step = new HashMap<String, Object>();
-        step.put("step", failed.operator.getSimpleName());
+        step.put("step", failed.operator.substring(failed.operator.lastIndexOf('.') + 1));
         var error = failed.getCause();
         var cause = error.getCause();
         step.put("error", cause == null ? error.toString() : error + " (" + cause + ")");

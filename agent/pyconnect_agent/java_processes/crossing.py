@@ -1,0 +1,263 @@
+"""Records between a Java process and transformations in Python, in MessagePack.
+
+Layer: java_processes. `Crossing.java` is the other side. A batch of records is `[segment, schemas,
+rows]`: the number of the transformations that they are for, the text of each schema, and rows of
+
+| place | what                                                                             |
+|-------|----------------------------------------------------------------------------------|
+| 0 - 6 | topic, partition, key's schema, key, value's schema, value, timestamp            |
+| 7     | headers: name, schema, value                                                     |
+| 8     | source partition and offset, or offset, type of timestamp, and the original ones |
+
+A schema is its place among the texts, or null. A struct is a list of its fields' values, a logical
+value is its base value. The answer is `[outcomes, schemas]`. An outcome is null for a record that
+was dropped, true for one that is unchanged, the first eight places of a changed one, or a map for
+one that failed. A value without a schema has in Java the type that JsonConverter would give to it:
+a whole number becomes a Long.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, time
+from decimal import Decimal
+from functools import partial
+from typing import Any, TypeAlias
+
+import msgspec
+
+from pyconnect_api import (
+    ConnectRecord,
+    DataException,
+    Field,
+    Header,
+    Schema,
+    SinkRecord,
+    SourceRecord,
+    Struct,
+    TimestampType,
+    Type,
+    from_logical,
+    is_logical,
+    to_logical,
+)
+
+_MOST_SCHEMAS = 1000
+_NO_SCHEMA: tuple[None, None] = (None, None)
+to_message_pack = msgspec.msgpack.encode
+
+
+class Crossing:
+    """Remembers the schemas of texts; for one thread."""
+
+    def __init__(self) -> None:
+        self._schemas: dict[str, tuple[Schema, _Decode]] = {}
+        self._texts: dict[Schema, str] = {}
+
+    def decode(self, payload: bytes) -> tuple[int, list[ConnectRecord]]:
+        """Return the number of the transformations and the records."""
+        segment, texts, rows = msgspec.msgpack.decode(payload, strict=False)
+        known = [self._schema(text) for text in texts]
+        return segment, [self._record(row, known) for row in rows]
+
+    def _schema(self, text: str) -> tuple[Schema, _Decode]:
+        found = self._schemas.get(text)
+        if found is None:
+            if len(self._schemas) >= _MOST_SCHEMAS:
+                self._schemas.clear()
+                self._texts.clear()
+            schema = _built(msgspec.json.decode(text))
+            found = self._schemas[text] = (schema, _decoder(schema))
+            self._texts.setdefault(schema, text)
+        return found
+
+    @staticmethod
+    def _record(row: Sequence[Any], known: Sequence[tuple[Schema, _Decode]]) -> ConnectRecord:
+        topic, partition, key_at, key, value_at, value, timestamp, headers, origin = row
+        key_schema, decode_key = _NO_SCHEMA if key_at is None else known[key_at]
+        value_schema, decode_value = _NO_SCHEMA if value_at is None else known[value_at]
+        fields = (
+            topic,
+            partition,
+            key_schema,
+            _decoded(decode_key, key),
+            value_schema,
+            _decoded(decode_value, value),
+        )
+        own = []
+        for name, at, header in headers:
+            schema, decode = _NO_SCHEMA if at is None else known[at]
+            own.append(Header(name, schema, _decoded(decode, header)))
+        if len(origin) == 2:
+            return SourceRecord(origin[0], origin[1], *fields, timestamp, own or None)
+        offset, kind, *original = origin
+        record = SinkRecord(*fields, offset, timestamp, TimestampType[kind], own or None)
+        (
+            record.original_topic,
+            record.original_kafka_partition,
+            record.original_kafka_offset,
+        ) = original
+        return record
+
+    def encode(
+        self, outcomes: Sequence[object], failed: Callable[[int, DataException], object]
+    ) -> bytes:
+        """Return the answer for records, True and None, and maps of failures.
+
+        `failed` returns the outcome of a record, by its place, that has a value which would change.
+        """
+        places: dict[str, int] = {}
+
+        def place(schema: Schema | None) -> int | None:
+            if schema is None:
+                return None
+            text = self._texts.get(schema)
+            if text is None:
+                text = self._texts[schema] = msgspec.json.encode(_described(schema)).decode()
+            return places.setdefault(text, len(places))
+
+        def row(record: ConnectRecord) -> list[object]:
+            return [
+                record.topic,
+                record.kafka_partition,
+                place(record.key_schema),
+                _to_plain(record.key_schema, record.key),
+                place(record.value_schema),
+                _to_plain(record.value_schema, record.value),
+                record.timestamp,
+                [[h.key, place(h.schema), _to_plain(h.schema, h.value)] for h in record.headers]
+                if record.has_headers
+                else [],
+            ]
+
+        rows = []
+        for at, each in enumerate(outcomes):
+            try:
+                rows.append(row(each) if isinstance(each, ConnectRecord) else each)
+            except DataException as exc:
+                rows.append(failed(at, exc))
+        return msgspec.msgpack.encode([rows, list(places)])
+
+
+_Decode: TypeAlias = Callable[[Any], Any] | None
+"""Makes a value of one of MessagePack that is not null; None: it is the same."""
+
+
+def _decoder(schema: Schema | None) -> _Decode:
+    """Return the decoding of a schema's values, which looks only at members that need it."""
+    if schema is None:
+        return None
+    if schema.name is not None and is_logical(schema):
+        return partial(to_logical, schema)
+    match schema.type:
+        case Type.STRUCT:
+            decoders = ((at, _decoder(field.schema)) for at, field in enumerate(schema.fields))
+            parts = [(at, decode) for at, decode in decoders if decode is not None]
+
+            def struct(values: list[Any]) -> Struct:
+                for at, decode in parts:
+                    if values[at] is not None:
+                        values[at] = decode(values[at])
+                return Struct.of_checked(schema, values)
+
+            return struct
+        case Type.ARRAY if (item := _decoder(schema.value_schema)) is not None:
+            return lambda items: [_decoded(item, each) for each in items]
+        case Type.MAP:
+            keys, values = _decoder(schema.key_schema), _decoder(schema.value_schema)
+            if keys is not None or values is not None:
+                return lambda found: {
+                    _decoded(keys, key): _decoded(values, each) for key, each in found.items()
+                }
+    return None
+
+
+def _decoded(decode: _Decode, value: Any) -> Any:
+    return value if value is None or decode is None else decode(value)
+
+
+def _to_plain(schema: Schema | None, value: Any) -> Any:
+    """Return a value of MessagePack. Raises DataException for one that it does not have."""
+    match value:
+        case None | str() | bool() | float() | bytes():
+            return value
+        case int():
+            if not -(2**63) <= value < 2**63:
+                raise DataException("An integer has more than 64 bits")
+            return value
+        case Struct():
+            fields = value.schema.fields
+            return [
+                _to_plain(field.schema, each)
+                for field, each in zip(fields, value.stored_values(), strict=True)
+            ]
+        case list() | tuple():
+            of = None if schema is None else schema.value_schema
+            return [_to_plain(of, each) for each in value]
+        case dict():
+            keys = None if schema is None else schema.key_schema
+            of = None if schema is None else schema.value_schema
+            return {_to_plain(keys, key): _to_plain(of, each) for key, each in value.items()}
+        case Decimal() | date() | time() if schema is not None:
+            return from_logical(schema, value)
+    raise DataException(
+        f"A {type(value).__qualname__} without a schema cannot be given to a Java process"
+    )
+
+
+def _built(described: Mapping[str, Any]) -> Schema:
+    bare = Schema(
+        Type(described["type"]),
+        optional=described["optional"],
+        name=described["name"],
+        version=described["version"],
+        doc=described["doc"],
+        parameters=described["parameters"],
+        fields=[
+            Field(name, index, _built(of))
+            for index, (name, of) in enumerate(described.get("fields", ()))
+        ],
+        key_schema=_built(described["keys"]) if "keys" in described else None,
+        value_schema=_built(described["values"]) if "values" in described else None,
+    )
+    if described.get("default") is None:
+        return bare
+    default = msgspec.msgpack.decode(base64.b64decode(described["default"]), strict=False)
+    return _with_default(bare, _decoded(_decoder(bare), default))
+
+
+def _with_default(bare: Schema, default: object) -> Schema:
+    return Schema(
+        bare.type,
+        optional=bare.optional,
+        default=default,
+        name=bare.name,
+        version=bare.version,
+        doc=bare.doc,
+        parameters=bare.parameters,
+        fields=bare.fields if bare.type is Type.STRUCT else (),
+        key_schema=bare.key_schema if bare.type is Type.MAP else None,
+        value_schema=bare.value_schema if bare.type in {Type.MAP, Type.ARRAY} else None,
+    )
+
+
+def _described(schema: Schema) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "type": schema.type.value,
+        "optional": schema.optional,
+        "name": schema.name,
+        "version": schema.version,
+        "doc": schema.doc,
+        "parameters": None if schema.parameters is None else dict(schema.parameters),
+    }
+    if schema.default is not None:
+        plain = msgspec.msgpack.encode(_to_plain(schema, schema.default))
+        found["default"] = base64.b64encode(plain).decode()
+    if schema.type is Type.STRUCT:
+        found["fields"] = [[field.name, _described(field.schema)] for field in schema.fields]
+    if schema.type is Type.MAP and schema.key_schema is not None:
+        found["keys"] = _described(schema.key_schema)
+    if schema.type in {Type.MAP, Type.ARRAY} and schema.value_schema is not None:
+        found["values"] = _described(schema.value_schema)
+    return found
