@@ -27,6 +27,8 @@ SHOWN = [
     "tasks/source/at_least_once/committer",
     "tasks/source/exactly_once/sender",
     "tasks/source/loop",
+    "tasks/source/metrics",
+    "tasks/tracing",
     "tasks/work/source",
 ]
 """Modules whose times are shown or written, and compared with no deadline."""
