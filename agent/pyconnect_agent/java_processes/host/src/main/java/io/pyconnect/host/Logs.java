@@ -1,6 +1,7 @@
 package io.pyconnect.host;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.io.UncheckedIOException;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
@@ -131,7 +132,16 @@ public final class Logs {
         if (session == null) {
             Host.ERR.println(line);
         } else {
+            send(session, line);
+        }
+    }
+
+    private static void send(Session session, Map<String, Object> line) {
+        try {
             session.link().send(Link.LOG, 0, line);
+        } catch (UncheckedIOException gone) {
+            // What a plugin logs while its connection ends must not end the work that ends it.
+            Host.ERR.println(line);
         }
     }
 

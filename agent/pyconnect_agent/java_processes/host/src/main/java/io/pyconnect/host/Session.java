@@ -87,7 +87,10 @@ final class Session extends ThreadGroup {
         try {
             link.read(this::receive);
         } catch (Throwable failed) {
-            fail(failed);
+            // A process in Python that is killed may end its connection by a reset.
+            if (isAlone || !(failed instanceof IOException)) {
+                fail(failed);
+            }
         }
         if (isAlone) {
             // The Python process is gone. Shutdown hooks of plugins could delay the end.
@@ -136,7 +139,7 @@ final class Session extends ThreadGroup {
     private void fail(Throwable failed) {
         try {
             if (!isOver) {
-                failed.printStackTrace();
+                failed.printStackTrace(Host.ERR);
             }
         } finally {
             if (isAlone) {
