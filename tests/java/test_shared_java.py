@@ -19,6 +19,7 @@ from pyconnect_agent.java_processes.link import JavaLink
 from pyconnect_agent.java_processes.shared import SharedJavaProcess
 from tests.java.test_java_processes import ANSWERS, jar, job, poll
 from tests.java.test_java_tasks import World, agent, world
+from tests.support.agents.agent import task_pids
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 
@@ -153,3 +154,12 @@ def test_a_source_in_a_shared_process_on_an_agent(world: World, isolation: str) 
     world.await_note("key 9 at 9")
     (printed,) = [line for line in world.agent.log().splitlines() if "printed by the" in line]
     assert f"task={world.name}-0" in printed
+
+
+def test_what_a_killed_task_began_is_stopped(world: World) -> None:
+    """Its Java code goes on in a process that others share, and hears of it."""
+    world.source(limit="10", agent_java_isolation="location")
+    world.await_values(10)
+    (pid,) = task_pids(world.agent)
+    os.kill(pid, signal.SIGKILL)
+    world.await_note("stop")
