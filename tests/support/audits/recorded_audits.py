@@ -130,7 +130,7 @@ class RecordedAudit:
                 if isinstance(side, TableSide)
             }
             files = {
-                side.paths: current_table(lambda: self.spark, side, side.catalog, Path(work))
+                side.place: current_table(lambda: self.spark, side, side.catalog, Path(work))
                 if side.catalog is not None
                 else FixedFiles(before=fingerprint(side.paths))
                 for side in (spec.left, spec.right)
