@@ -117,6 +117,7 @@ def test_rows_arrive_once(
     agent.do("DELETE", f"/connectors/{name}")
 
 
+@pytest.mark.long(only=True)
 def test_each_record_is_a_row(
     agent: Agent, postgres: PostgresServer, kafka_broker: SharedBroker
 ) -> None:

@@ -227,6 +227,7 @@ def move_and_return(cluster: RolledCluster, *sources: Lines | Rows) -> None:
         source.finish()
 
 
+@pytest.mark.long(only=True)
 def test_one_worker_is_moved_and_moved_back(
     servers: Servers,
     kafka_broker: SharedBroker,

@@ -11,6 +11,7 @@ from tests.support.agents.mixed_group import WAIT_S, MixedGroup, MixedWorker
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.java_plugin_jars import test_connectors as compiled_connectors
+from tests.support.seeds import chosen
 from tests.support.servers.kafka import Servers, SharedBroker
 from tests.support.servers.topics import create_topics, read_topic
 
@@ -58,7 +59,7 @@ class Numbers:
         return {key for key, value in live.items() if value is not None}
 
 
-@pytest.fixture(params=["disabled", "enabled"])
+@pytest.fixture(params=chosen(["enabled"], long=["disabled"]))
 def numbers(
     request: pytest.FixtureRequest,
     servers: Servers,

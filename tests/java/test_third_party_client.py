@@ -128,6 +128,7 @@ def use_every_command(kc: Kc) -> None:
     kc.run("delete", name)
 
 
+@pytest.mark.long(only=True)
 def test_kc_says_the_same_of_an_agent_as_of_a_java_worker(
     java_worker: SharedJavaWorker, agent_worker: SharedAgentWorker, tmp_path: Path
 ) -> None:

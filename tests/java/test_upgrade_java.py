@@ -88,6 +88,7 @@ def test_three_java_workers_go_up_by_commands(hosts: Hosts, lines: Lines, tool: 
     lines.check(once_after=10)
 
 
+@pytest.mark.long(only=True)
 def test_a_mixed_group_goes_down(
     hosts: Hosts, lines: Lines, tool: Tool, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:

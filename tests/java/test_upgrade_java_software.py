@@ -34,6 +34,7 @@ def hosts(
         started.close()
 
 
+@pytest.mark.long(only=True)
 def test_up_by_a_full_stop_and_down_to_other_software(hosts: Hosts, tmp_path: Path) -> None:
     """No record is missing; an agent is the other software, with the same file at the same address.
     The abilities of the worker are known from its file, so no unknown has to be accepted.

@@ -41,7 +41,7 @@ def replace_all(cluster: Cluster, phase: str) -> None:
         cluster.wait_until_running({"numbers": 2}, WAIT_S)
 
 
-@pytest.mark.long
+@pytest.mark.long(only=True)
 def test_soft_downgrade(cluster: Cluster, sequences: Sequences) -> None:
     """Through `preparing` to `disabled`, and back: orderly stops leave no gap and no duplicate.
 

@@ -26,7 +26,7 @@ from tests.support.repairs.damaged_sinks import (
     produce,
     stopped_sink,
 )
-from tests.support.seeds import LONG
+from tests.support.seeds import LONG, chosen
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.mariadb import MariaDbServer, running_mariadb
 from tests.support.servers.postgres import PASSWORD, PostgresServer, running_postgres
@@ -59,7 +59,8 @@ def finding(kind: str, *copies: Place, **members: Any) -> Finding:
     return Finding(kind=kind, severity=Severity.ERROR, message=kind, copies=copies, **members)
 
 
-@pytest.mark.parametrize("database", ["postgres", "mariadb"])
+@pytest.mark.long
+@pytest.mark.parametrize("database", chosen(["mariadb"], long=["postgres"]))
 def test_damaged_rows_are_repaired_audited_and_restored(
     shop: Shop, database: str, request: pytest.FixtureRequest
 ) -> None:
@@ -93,6 +94,7 @@ def test_damaged_rows_are_repaired_audited_and_restored(
         assert path.is_dir() or PASSWORD not in path.read_text("latin-1")
 
 
+@pytest.mark.long(only=True)
 def test_a_killed_repair_goes_on_where_it_ended(shop: Shop, postgres: PostgresServer) -> None:
     """kill -9 beside each kind of entry, with --long on both sides, and within a transaction."""
     sink = stopped_sink(shop, postgres, {"insert.mode": "insert", "pk.mode": "kafka"})

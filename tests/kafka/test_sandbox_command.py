@@ -168,6 +168,7 @@ def test_data_is_removed_only_after_a_yes(pyconnect: CommandLine) -> None:
     assert not data.exists()
 
 
+@pytest.mark.long(only=True)
 def test_using_a_sandbox_makes_it_the_current_context(pyconnect: CommandLine) -> None:
     """Commands without an address reach its agent, and its broker."""
     assert pyconnect("sandbox", "up", "--use").returncode == 2
@@ -186,6 +187,7 @@ def test_using_a_sandbox_makes_it_the_current_context(pyconnect: CommandLine) ->
     assert pyconnect("context", "current").returncode == 3
 
 
+@pytest.mark.long(only=True)
 def test_a_demo_takes_a_file_through_a_topic_each_time(pyconnect: CommandLine) -> None:
     """It starts what does not run; a second run goes on with the connectors of the first."""
     for lines in (1000, 2000):

@@ -123,6 +123,7 @@ def test_a_sandbox_that_crashed_or_froze_is_seen(sandboxes: Sandboxes) -> None:
     assert is_gone(identity)
 
 
+@pytest.mark.long(only=True)
 def test_a_second_up_adds_what_is_missing(sandboxes: Sandboxes) -> None:
     """It starts no second broker, and refuses options that the running one has not.
 
@@ -152,6 +153,7 @@ def test_a_second_up_adds_what_is_missing(sandboxes: Sandboxes) -> None:
     assert sandboxes.down() == ("java-worker", "broker")
 
 
+@pytest.mark.long(only=True)
 def test_sandboxes_of_different_names_do_not_meet(sandboxes: Sandboxes) -> None:
     """Each name has its own broker; one that is removed is forgotten and leaves the other."""
     one = sandboxes.up(UpRequest(name="one"))

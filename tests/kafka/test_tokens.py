@@ -169,6 +169,7 @@ def test_a_member_stays_while_the_authorization_server_hangs(
         tokens.lifetime(LIFETIME_S)
 
 
+@pytest.mark.long(only=True)
 def test_an_agent_and_its_tasks_outlive_their_tokens(
     broker: KafkaBroker, tokens: AuthorizationServer, tmp_path: Path
 ) -> None:

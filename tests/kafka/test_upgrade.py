@@ -118,8 +118,9 @@ def test_up_and_down_with_a_source_running_and_kills_on_the_way(
 # A worker has changed its phase and is about to restart, or has restarted; the journal does not say
 # so yet, or says it already.
 POINTS = chosen(
-    ["StepStarted after 1", "StepChanged before 2"],
+    ["StepChanged before 2"],
     long=[
+        "StepStarted after 1",
         "Started after 1",
         "StepStarted before 2",
         "StepChanged after 1",
@@ -147,6 +148,7 @@ def test_a_run_killed_at_a_point_of_its_journal_is_continued(
     tool.must_upgrade("disabled")
 
 
+@pytest.mark.long(only=True)
 def test_a_full_stop_skips_preparing(
     cluster: Cluster, tool: Tool, sequences: Sequences, kafka_broker: SharedBroker
 ) -> None:
@@ -171,6 +173,7 @@ def test_a_full_stop_skips_preparing(
     assert "already" in tool.must_upgrade("enabled")
 
 
+@pytest.mark.long(only=True)
 def test_an_agent_that_may_not_change_itself_is_left_to_its_operator(
     kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ def steps() -> list[Step]:
     return found
 
 
+@pytest.mark.long(only=True)
 def test_the_runbook_does_what_it_says(kafka_broker: SharedBroker, tmp_path: Path) -> None:
     """From disabled to enabled and back."""
     assert sum(step.arguments[1:3] in PHASED for step in steps()) >= 6

@@ -176,6 +176,7 @@ class Installation:
         )
 
 
+@pytest.mark.long(only=True)
 def test_both_commands_run_from_any_directory(wheel: Path, tmp_path: Path) -> None:
     """With the requirements of a worker."""
     installed = Installation(wheel, "runtime.txt", tmp_path)

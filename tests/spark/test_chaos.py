@@ -53,6 +53,7 @@ def test_an_exactly_once_run_is_confirmed(audit: Audit, tmp_path: Path) -> None:
     assert stamped.outcome.counts["rows"] == LAST
 
 
+@pytest.mark.long(only=True)
 def test_duplicates_of_an_at_least_once_run_are_found(audit: Audit, tmp_path: Path) -> None:
     """Without transactions the killed worker's records are there twice, at these offsets."""
     sequences = Sequences(audit.bootstrap, tmp_path)

@@ -167,6 +167,7 @@ def test_credentials_show_nowhere_on_a_shared_server(
     assert PASSWORD not in shown + ended.out + ended.err + json.dumps(ended.report)
 
 
+@pytest.mark.long(only=True)
 def test_a_lost_server_gives_an_undecided_result(
     server: ConnectServer, reconcile: Reconcile, secured: Secured
 ) -> None:

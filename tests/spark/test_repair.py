@@ -59,6 +59,7 @@ def test_a_repaired_table_agrees_with_its_topic(audit: Audit, shop: Shop) -> Non
         assert sink.rows() == whole
 
 
+@pytest.mark.long(only=True)
 def test_rows_without_a_key_are_repaired_too(audit: Audit, shop: Shop) -> None:
     """On MariaDB surplus copies go and missing ones come back; upserts are as on PostgreSQL."""
     with running_mariadb() as mariadb:

@@ -87,6 +87,7 @@ def test_a_source_that_counts_from_one_has_lost_its_first_records(audit: Audit) 
     assert answer.intervals("missing") == {("p/2", 1, 3)}
 
 
+@pytest.mark.long(only=True)
 def test_records_without_a_number_leave_the_sequence_undecided(audit: Audit) -> None:
     """Tombstones, arrays, fractions, twenty digits: what is left out may be what is missing."""
     values = (None, b"", b'[{"n":4}]', b'{"n":4.5}', b'{"n":"99999999999999999999"}', b"no json")
@@ -130,6 +131,7 @@ def test_sources_that_are_keys_are_hidden_with_them(audit: Audit) -> None:
     assert "alice" not in repr(answer.outcome)
 
 
+@pytest.mark.long(only=True)
 def test_sources_between_each_other_are_checked_as_those_behind_each_other(audit: Audit) -> None:
     """Many keys by turns: a hole, a repetition and a late record of three of them are found."""
     seed = seed_topic(audit.bootstrap, partitions=2)
@@ -151,6 +153,7 @@ def test_sources_between_each_other_are_checked_as_those_behind_each_other(audit
     assert answer.outcome.counts["groups"] == 50
 
 
+@pytest.mark.long(only=True)
 def test_every_missing_row_is_named_beside_a_hot_one(audit: Audit) -> None:
     """In a compare whose second topic has none of them."""
     left, right = seed_topic(audit.bootstrap), seed_topic(audit.bootstrap)

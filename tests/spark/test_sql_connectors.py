@@ -193,6 +193,7 @@ def test_a_running_sink_agrees(
     assert "columns of no record: added" in answer.outcome.not_compared
 
 
+@pytest.mark.long(only=True)
 def test_a_running_source_agrees(audit: Audit, shop: Shop, moved: Moved) -> None:
     """Rows behind the committed position may be in the topic already."""
     agreed(audit.run(**shop.spec_of("source-topic", moved.source, "left")))
@@ -265,6 +266,7 @@ def test_the_last_row_of_each_key_is_compared(
     assert answer.outcome.totals == {"missing": 1, "different": 1, "extra": 1}
 
 
+@pytest.mark.long(only=True)
 def test_rows_that_changed_since_they_were_read_are_under_way(
     audit: Audit, shop: Shop, mariadb: MariaDbServer
 ) -> None:
@@ -311,6 +313,7 @@ def test_rows_that_changed_since_they_were_read_are_under_way(
     assert [copy.topic for copy in finding.copies] == [f"{prefix}orders"]
 
 
+@pytest.mark.long(only=True)
 def test_lines_in_a_table_of_sqlite_are_compared(audit: Audit, shop: Shop, tmp_path: Path) -> None:
     """HoistField makes rows of texts; their places in Kafka are the primary key."""
     lines, database, topic = tmp_path / "lines.txt", tmp_path / "lines.db", unique_name("lines")

@@ -94,6 +94,7 @@ def test_every_audit_runs_in_client_mode(
     assert cluster.executors() == WORKERS
 
 
+@pytest.mark.long(only=True)
 def test_every_audit_runs_under_spark_submit(
     cluster: Cluster, audits: Sequence[SeededAudit], kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
@@ -121,6 +122,7 @@ def test_every_audit_runs_under_spark_submit(
     assert cluster.executors() == WORKERS
 
 
+@pytest.mark.long(only=True)
 def test_every_audit_runs_through_spark_connect(
     cluster: Cluster, audits: Sequence[SeededAudit], kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ _HISTORIES = ("1899", "1985", "2012")
 """Years whose offsets depend on the release of the zone database."""
 
 
+@pytest.mark.long(only=True)
 def test_all_names_and_numbers_of_zones_are_read_as_in_java(
     kafka_runtime: KafkaRuntime, tmp_path: Path
 ) -> None:
