@@ -6,9 +6,9 @@ import re
 
 OUR_OWN_PLUGINS = re.compile(
     r"io\.confluent\.connect\..*|org\.apache\.kafka\.connect\.(tools|integration)\..*"
-    r"|pyconnect_(connectors|testkit)\..*"
+    r"|pyconnect_(connectors|testkit|agent\.builtin\.expressions)\..*"
 )
-"""Classes: Confluent's converters, test connectors, the generator, connectors of extras."""
+"""Classes: Confluent's converters, test connectors, the generator, expressions, connectors of extras."""
 
 
 def is_our_own(class_name: object) -> bool:
