@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, make_url
 from sqlalchemy.pool import NullPool
 
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Place
@@ -127,7 +127,12 @@ class Sink:
         """Write the report of an audit that has these findings, and return its directory."""
         directory = self.shop.directory / unique_name("report")
         directory.mkdir()
-        spec = read_spec(self.shop.spec(self.name))
+        document = self.shop.spec(self.name)
+        # An audit names the user in a file; --print-spec shows no credentials.
+        access = self.shop.directory / f"{directory.name}.properties"
+        access.write_text(f"user={make_url(self.url).username}\n")
+        document["right"]["properties"] = str(access)
+        spec = read_spec(document)
         assert isinstance(spec.left, TopicSide)
         snapshot = ClusterView(spec.clusters[MAIN]).snapshot(spec.left.topics)
         totals = Counter({finding.kind: 0 for finding in findings})
