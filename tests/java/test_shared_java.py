@@ -19,7 +19,6 @@ from pyconnect_agent.java_processes.link import JavaLink
 from pyconnect_agent.java_processes.shared import SharedJavaProcess
 from tests.java.test_java_processes import ANSWERS, jar, job, poll
 from tests.java.test_java_tasks import World, agent, world
-from tests.support.agents.agent import task_pids
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 
@@ -160,6 +159,10 @@ def test_what_a_killed_task_began_is_stopped(world: World) -> None:
     """Its Java code goes on in a process that others share, and hears of it."""
     world.source(limit="10", agent_java_isolation="location")
     world.await_values(10)
-    (pid,) = task_pids(world.agent)
+    (pid,) = (
+        int(child["pid"])
+        for child in world.agent.get("/agent/tasks")
+        if child["task"] is not None and world.name in str(child)
+    )
     os.kill(pid, signal.SIGKILL)
     world.await_note("stop")
