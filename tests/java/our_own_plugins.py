@@ -8,7 +8,7 @@ OUR_OWN_PLUGINS = re.compile(
     r"io\.confluent\.connect\..*|org\.apache\.kafka\.connect\.(tools|integration)\..*"
     r"|pyconnect_(connectors|testkit|agent\.builtin\.expressions)\..*"
 )
-"""Classes: Confluent's converters, test connectors, the generator, expressions, extras' connectors."""
+"""Confluent's converters, test connectors, the generator, expressions, connectors of extras."""
 
 
 def is_our_own(class_name: object) -> bool:
