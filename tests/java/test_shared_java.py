@@ -151,7 +151,8 @@ def test_a_source_in_a_shared_process_on_an_agent(world: World, isolation: str) 
     world.source(limit="10", deed="print", agent_java_isolation=isolation)
     assert world.await_values(10) == [f"number {number}" for number in range(10)]
     world.await_note("key 9 at 10")  # behind the end of a transaction
-    (printed,) = [line for line in world.agent.log().splitlines() if "printed by the" in line]
+    lines = [line for line in world.agent.log().splitlines() if world.name in line]
+    (printed,) = [line for line in lines if "printed by the task" in line]
     assert f"task={world.name}-0" in printed
 
 

@@ -37,8 +37,9 @@ _CATALOG = Catalog(builtin_plugins(RELEASE_4_4))  # does what 4.3 does with its 
 CLASSES: dict[str, type[Any]] = {
     desc.class_name: load(desc)
     for desc in _CATALOG.of_kind(PluginKind.TRANSFORMATION, PluginKind.PREDICATE)
+    if desc.class_name.startswith("org.apache.kafka.")
 }
-"""Our classes by Java's names."""
+"""Our classes by Java's names; expressions have none."""
 
 _DAY_MS = 86_400_000
 
