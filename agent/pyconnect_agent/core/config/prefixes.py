@@ -1,4 +1,4 @@
-"""Properties below a prefix, as Kafka's `AbstractConfig.originalsWithPrefix`."""
+"""Properties below a prefix, as Kafka's `AbstractConfig.originalsWithPrefix`, and their aliases."""
 
 from __future__ import annotations
 
@@ -15,3 +15,8 @@ def below(properties: Mapping[str, Value], prefix: str) -> dict[str, Value]:
         for name, value in properties.items()
         if name.startswith(prefix)
     }
+
+
+def aliases(properties: Mapping[str, str | None], key: str) -> list[str]:
+    """Return the names in a list of plugins, such as `transforms`; settings are below them."""
+    return [alias.strip() for alias in (properties.get(key) or "").split(",") if alias.strip()]

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
-from pyconnect_agent.core.config.prefixes import below
+from pyconnect_agent.core.config.prefixes import aliases, below
 from pyconnect_agent.core.metrics.catalog import PREDICATE, TASK, TRANSFORMATION
 from pyconnect_agent.core.metrics.values import Metric, tagged
 from pyconnect_agent.core.plugins.catalog import (
@@ -28,7 +28,6 @@ from pyconnect_agent.tasks.in_java.source_task import JavaSourceTask, ListeningJ
 from pyconnect_agent.tasks.records.transformations import TransformationStage
 from pyconnect_agent.tasks.setup.plugins import (
     VERSION_OPTION,
-    aliases,
     converter_choice,
     stage_metrics,
     stages_of,

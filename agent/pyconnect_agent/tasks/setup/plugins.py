@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from pyconnect_agent.core.config.prefixes import below
+from pyconnect_agent.core.config.prefixes import aliases, below
 from pyconnect_agent.core.metrics.catalog import PREDICATE, TASK, TRANSFORMATION
 from pyconnect_agent.core.metrics.values import Metric, MetricValue, tagged
 from pyconnect_agent.core.plugins.catalog import PluginKind
@@ -152,10 +152,6 @@ def converter_choice(
     if key in config:
         return config[key], below(config, f"{key}.")
     return workers, worker.config.with_prefix(f"{key}.")
-
-
-def aliases(config: Mapping[str, str], key: str) -> list[str]:
-    return [alias.strip() for alias in config.get(key, "").split(",") if alias.strip()]
 
 
 def connector_and_task(connector: Connector, task: SourceTask | SinkTask) -> tuple[Metric, ...]:

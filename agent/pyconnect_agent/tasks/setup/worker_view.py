@@ -16,6 +16,7 @@ from pyconnect_agent.core.apache_release import ApachesPlugin
 from pyconnect_agent.core.config.effective import literal_secrets
 from pyconnect_agent.core.config.java_keys import HEAP, OPTIONS
 from pyconnect_agent.core.config.plugin_source import PluginSource
+from pyconnect_agent.core.config.prefixes import aliases
 from pyconnect_agent.core.config.variables import ResolvedConfig, mask, resolve
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.plugins.catalog import (
@@ -168,7 +169,7 @@ class WorkerView:
 
         These are the keys of its processes, and stages with classes of both languages.
         """
-        for alias in filter(None, map(str.strip, (config.get("transforms") or "").split(","))):
+        for alias in aliases(config, "transforms"):
             try:
                 is_python_stage(self.catalog, config, alias)
             except ConnectException as exc:
