@@ -105,26 +105,23 @@ final class SinkHost implements Link.Receiver {
             case "preCommit" -> {
                 return preCommit(call.get("offsets"));
             }
-            case "stop" -> stop();
+            case "stop" -> end();
             default -> throw new IOException("Unknown call " + call);
         }
         return null;
     }
 
-    private void stop() {
+    /** Stops the task, once: asked for it, or because the Python process is gone. */
+    @Override
+    public void end() {
+        if (isStopped) {
+            return;
+        }
         isStopped = true;
         try {
             task.stop();
         } finally {
             chain.close();
-        }
-    }
-
-    /** Stops a task whose Python process is gone without having asked for it. */
-    @Override
-    public void end() {
-        if (!isStopped) {
-            stop();
         }
     }
 

@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -95,7 +96,7 @@ final class SourceHost implements Link.Receiver {
                 isPolled = false;
                 chain.stop();
                 // After the last commit, which may be on its own thread.
-                commitThread.run(() -> taskThread.answer(link, id, this::stop));
+                commitThread.run(() -> taskThread.answer(link, id, Executors.callable(this::end)));
             }
             default -> throw new IOException("Unknown call " + call);
         }
@@ -107,22 +108,18 @@ final class SourceHost implements Link.Receiver {
         return null;
     }
 
-    /** Stops a task whose Python process is gone without having asked for it. */
+    /** Stops the task, once: asked for it, or because the Python process is gone. */
     @Override
     public void end() {
-        if (!isStopped) {
-            stop();
+        if (isStopped) {
+            return;
         }
-    }
-
-    private Object stop() {
         isStopped = true;
         try {
             task.stop();
         } finally {
             chain.close();
         }
-        return null;
     }
 
     private void poll() {
@@ -167,10 +164,16 @@ final class SourceHost implements Link.Receiver {
         facts.put("dropped", dropped);
         facts.put("commitsAfter", commitsAfter);
         facts.put("abortsAfter", abortsAfter);
-        // Kafka's worker drops null.
-        var polled = records.stream().filter(Objects::nonNull).toList();
-        var results = chain.isMixed ? chain.transformAll(polled, each -> each) : null;
-        for (var record : polled) {
+        var results =
+                chain.isMixed
+                        ? chain.transformAll(
+                                records.stream().filter(Objects::nonNull).toList(), each -> each)
+                        : null;
+        for (var record : records) {
+            if (record == null) {
+                // Kafka's worker drops it.
+                continue;
+            }
             int row = writer.count();
             if (requested != null) {
                 requested.take(record, row, commitsAfter, abortsAfter);
