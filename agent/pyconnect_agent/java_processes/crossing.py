@@ -42,10 +42,10 @@ from pyconnect_api import (
     is_logical,
     to_logical,
 )
+from pyconnect_api.schema import renamed_schema
 
 _MOST_SCHEMAS = 1000
 _NO_SCHEMA: tuple[None, None] = (None, None)
-to_message_pack = msgspec.msgpack.encode
 
 
 class Crossing:
@@ -224,22 +224,8 @@ def _built(described: Mapping[str, Any]) -> Schema:
     if described.get("default") is None:
         return bare
     default = msgspec.msgpack.decode(base64.b64decode(described["default"]), strict=False)
-    return _with_default(bare, _decoded(_decoder(bare), default))
-
-
-def _with_default(bare: Schema, default: object) -> Schema:
-    return Schema(
-        bare.type,
-        optional=bare.optional,
-        default=default,
-        name=bare.name,
-        version=bare.version,
-        doc=bare.doc,
-        parameters=bare.parameters,
-        fields=bare.fields if bare.type is Type.STRUCT else (),
-        key_schema=bare.key_schema if bare.type is Type.MAP else None,
-        value_schema=bare.value_schema if bare.type in {Type.MAP, Type.ARRAY} else None,
-    )
+    value = _decoded(_decoder(bare), default)
+    return renamed_schema(bare, name=bare.name, version=bare.version, default=value)
 
 
 def _described(schema: Schema) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeAlias
 
-from pyconnect_agent.java_processes.crossing import to_message_pack
+import msgspec
+
 from pyconnect_agent.java_processes.errors import JavaFailure, java_error
 from pyconnect_agent.java_processes.frames import HEAD, FrameKind, frame, from_json, json_bytes
 from pyconnect_agent.java_processes.process import JavaProcess
@@ -261,7 +262,7 @@ class JavaLink:
             return self.transform(records)
         except Exception as exc:
             LOG.exception("records could not be given to Python's transformations")
-            return to_message_pack(_text(exc))
+            return msgspec.msgpack.encode(_text(exc))
 
     def _answer_later(self, request_id: int, value: Future[Any]) -> None:
         def done(found: Future[Any]) -> None:

@@ -21,7 +21,6 @@ from pyconnect_agent.builtin.transforms.schemas import (
     SchemaCache,
     StructCopy,
     copied_basics,
-    renamed_schema,
     require_map,
     require_struct,
     struct_like,
@@ -40,6 +39,7 @@ from pyconnect_api import (
 )
 from pyconnect_api.configdef import invalid_value
 from pyconnect_api.logical import SCALE_PARAMETER, is_logical
+from pyconnect_api.schema import renamed_schema
 
 SPEC = "spec"
 _PURPOSE = "cast types"

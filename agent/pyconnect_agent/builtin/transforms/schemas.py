@@ -20,7 +20,6 @@ from pyconnect_api import (
     SchemaBuilder,
     SinkRecord,
     Struct,
-    Type,
     validate_value,
 )
 
@@ -47,33 +46,6 @@ def struct_like(source: Schema, fields: Iterable[tuple[str, Schema]]) -> SchemaB
     for name, schema in fields:
         builder.field(name, schema)
     return builder
-
-
-def renamed_schema(
-    schema: Schema,
-    *,
-    name: str | None,
-    version: int | None,
-    optional: bool | None = None,
-    default: object = None,
-) -> Schema:
-    """Return the schema with another name, version and default; `optional` None keeps that.
-
-    Nothing is checked: a default that is a Struct, which a builder refuses, stays possible.
-    """
-    is_container = schema.type in {Type.ARRAY, Type.MAP}
-    return Schema(
-        schema.type,
-        optional=schema.optional if optional is None else optional,
-        default=default,
-        name=name,
-        version=version,
-        doc=schema.doc,
-        parameters=schema.parameters,
-        fields=schema.fields if schema.type is Type.STRUCT else (),
-        key_schema=schema.key_schema if schema.type is Type.MAP else None,
-        value_schema=schema.value_schema if is_container else None,
-    )
 
 
 class StructCopy:

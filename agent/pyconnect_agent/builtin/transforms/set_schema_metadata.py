@@ -14,7 +14,6 @@ from pyconnect_agent.builtin.transforms.definitions import (
 from pyconnect_agent.builtin.transforms.schemas import (
     SchemaCache,
     StructCopy,
-    renamed_schema,
     require_schema,
 )
 from pyconnect_api import (
@@ -24,6 +23,7 @@ from pyconnect_api import (
     Struct,
     Type,
 )
+from pyconnect_api.schema import renamed_schema
 
 SCHEMA_NAME = "schema.name"
 SCHEMA_VERSION = "schema.version"

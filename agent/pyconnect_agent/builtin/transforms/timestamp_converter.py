@@ -19,7 +19,6 @@ from pyconnect_agent.builtin.transforms.java_date_format import JavaDateFormat
 from pyconnect_agent.builtin.transforms.schemas import (
     SchemaCache,
     StructCopy,
-    renamed_schema,
     require_map,
     require_struct,
     struct_like,
@@ -40,6 +39,7 @@ from pyconnect_api import (
     ValidString,
     validate_value,
 )
+from pyconnect_api.schema import renamed_schema
 
 FIELD = "field"
 TARGET_TYPE = "target.type"

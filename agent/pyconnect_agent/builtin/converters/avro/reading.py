@@ -35,6 +35,7 @@ from pyconnect_api import (
     is_logical,
     to_logical,
 )
+from pyconnect_api.schema import renamed_schema
 from pyconnect_api.validation import INTEGER_RANGES, hashable_key
 
 Avro = Mapping[str, Any]
@@ -129,16 +130,8 @@ class _Walk:
         if default is not None and schema.type is not Type.STRUCT:
             read_value = _logical(schema, read)
             value = read_value(_from_json(schema, default))
-            with_default = Schema(
-                schema.type,
-                optional=schema.optional,
-                default=value,
-                name=schema.name,
-                version=schema.version,
-                doc=schema.doc,
-                parameters=schema.parameters,
-                key_schema=schema.key_schema if schema.type is Type.MAP else None,
-                value_schema=schema.value_schema if schema.type in (Type.MAP, Type.ARRAY) else None,
+            with_default = renamed_schema(
+                schema, name=schema.name, version=schema.version, default=value
             )
             return with_default, read_value
         return schema, _logical(schema, read)
