@@ -204,23 +204,20 @@ final class SinkHost implements Link.Receiver {
             long first,
             List<Map<String, Object>> failures) {
         var raws = new ArrayList<Columns.Raw>();
-        for (int row = start; chain.isMixed && row < end; row++) {
+        for (int row = start; row < end; row++) {
             raws.add(batch.next());
         }
         var results = chain.transformAll(raws, this::record);
         for (int row = start; row < end; row++) {
             try {
-                var raw = chain.isMixed ? raws.get(row - start) : batch.next();
-                var record =
-                        chain.isMixed
-                                ? chain.result(results.next())
-                                : chain.transform(record(raw));
+                var record = chain.result(results.next());
                 if (record != null) {
                     pending.add(
                             first + row,
                             context.reporter == null
                                     ? record
-                                    : new ErrantRecords.ConsumedRecord(record, raw));
+                                    : new ErrantRecords.ConsumedRecord(
+                                            record, raws.get(row - start)));
                 }
             } catch (Chain.Failed failed) {
                 failures.add(failed.describe(row));

@@ -164,14 +164,11 @@ final class SourceHost implements Link.Receiver {
         facts.put("dropped", dropped);
         facts.put("commitsAfter", commitsAfter);
         facts.put("abortsAfter", abortsAfter);
-        var results =
-                chain.isMixed
-                        ? chain.transformAll(
-                                records.stream().filter(Objects::nonNull).toList(), each -> each)
-                        : null;
+        var results = chain.transformAll(records, each -> each);
         for (var record : records) {
             if (record == null) {
                 // Kafka's worker drops it.
+                results.next();
                 continue;
             }
             int row = writer.count();
@@ -226,8 +223,7 @@ final class SourceHost implements Link.Receiver {
         // A record that fails is reported with the topic that the task gave to it.
         var shown = polled;
         try {
-            var record =
-                    results == null ? chain.transform(polled) : chain.result(results.next());
+            var record = chain.result(results.next());
             if (record == null) {
                 return false;
             }
