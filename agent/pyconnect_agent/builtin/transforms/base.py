@@ -58,11 +58,12 @@ class OneSideTransformation(ShippedTransformation):
         headers: Iterable[Header] | None = None,
     ) -> ConnectRecord:
         """Return the record with another operated side; headers None keeps the record's."""
-        key, other = (record.key_schema, record.key), (schema, value)
+        topic, partition = record.topic, record.kafka_partition
+        key_schema, key = record.key_schema, record.key
         if self.ON_KEY:
-            key, other = other, (record.value_schema, record.value)
+            key_schema, key, schema, value = schema, value, record.value_schema, record.value
         return record.new_record(
-            record.topic, record.kafka_partition, *key, *other, record.timestamp, headers
+            topic, partition, key_schema, key, schema, value, record.timestamp, headers
         )
 
 
@@ -77,13 +78,11 @@ def both_sides(
     )
 
 
-def rerouted(record: ConnectRecord, topic: str) -> ConnectRecord:
-    key, value = (record.key_schema, record.key), (record.value_schema, record.value)
-    return record.new_record(topic, record.kafka_partition, *key, *value, record.timestamp)
-
-
-def with_headers(record: ConnectRecord, headers: Iterable[Header]) -> ConnectRecord:
-    key, value = (record.key_schema, record.key), (record.value_schema, record.value)
+def rerouted(
+    record: ConnectRecord, topic: str | None, headers: Iterable[Header] | None = None
+) -> ConnectRecord:
+    """Return the record with another topic, and with other headers unless they are None."""
+    partition, key_schema, schema = record.kafka_partition, record.key_schema, record.value_schema
     return record.new_record(
-        record.topic, record.kafka_partition, *key, *value, record.timestamp, headers
+        topic, partition, key_schema, record.key, schema, record.value, record.timestamp, headers
     )
