@@ -13,6 +13,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiConsumer;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
@@ -50,6 +51,7 @@ final class Chain<R extends ConnectRecord<R>> {
     private final long timeoutMs;
     private final long maxDelayMs;
     private final CountDownLatch stopping = new CountDownLatch(1);
+    private final AtomicBoolean isEnded = new AtomicBoolean();
 
     /** Thrown when an operation on a record has failed and is not repeated any more. */
     static final class Failed extends Exception {
@@ -345,8 +347,20 @@ final class Chain<R extends ConnectRecord<R>> {
         stopping.countDown();
     }
 
+    /** Ends the task, once: asked for it, or because the Python process is gone. */
+    void end(Runnable stopTask) {
+        if (isEnded.getAndSet(true)) {
+            return;
+        }
+        try {
+            stopTask.run();
+        } finally {
+            close();
+        }
+    }
+
     /** Closes all plugins, whatever they throw. */
-    void close() {
+    private void close() {
         for (var stage : stages) {
             close(stage.change);
             close(stage.when);

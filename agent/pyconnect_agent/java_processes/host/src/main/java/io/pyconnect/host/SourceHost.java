@@ -55,7 +55,6 @@ final class SourceHost implements Link.Receiver {
     private final Map<Long, Sent> unacknowledged = new ConcurrentSkipListMap<>();
     /** False once the task is to be stopped or has failed; later credits have no effect. */
     private volatile boolean isPolled = true;
-    private volatile boolean isStopped;
     private long nextRecord;
 
     SourceHost(
@@ -108,18 +107,9 @@ final class SourceHost implements Link.Receiver {
         return null;
     }
 
-    /** Stops the task, once: asked for it, or because the Python process is gone. */
     @Override
     public void end() {
-        if (isStopped) {
-            return;
-        }
-        isStopped = true;
-        try {
-            task.stop();
-        } finally {
-            chain.close();
-        }
+        chain.end(task::stop);
     }
 
     private void poll() {
