@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pyconnect_reconcile.document import Members, one_of
 from pyconnect_reconcile.errors import ReconcileError
 
-ICEBERG = "iceberg"
-FILE_FORMATS = ("text", "json", "csv", "parquet", "orc", ICEBERG)
+AVRO, ICEBERG = "avro", "iceberg"
+FILE_FORMATS = ("text", "json", "csv", "parquet", "orc", AVRO, ICEBERG)
 VALUE_FORMS = ("bytes", "text", "json", "connect-json")
 SQL, REST = "sql", "rest"
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -176,8 +177,25 @@ def parquet(file: Path, rows: list[dict[str, Any]]) -> None:
     pq.write_table(pa.table(columns), file.with_suffix(".snappy.parquet"))
 
 
+def avro(file: Path, rows: list[dict[str, Any]]) -> None:
+    """Write an object as AvroFormat does; Connect's converter declares 64 digits for a decimal."""
+    price = {"type": "bytes", "logicalType": "decimal", "precision": 64, "scale": 2}
+    fields = [
+        {"name": "id", "type": "int"},
+        {"name": "name", "type": ["null", "string"], "default": None},
+        {"name": "price", "type": ["null", price], "default": None},
+        {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}]},
+    ]
+    schema = {"type": "record", "name": "ConnectDefault", "fields": fields}
+    unscaled = {"MDk=": "123.45", "/w==": "-0.01", "AA==": "0.00"}
+    records = [{**row, "price": row["price"] and Decimal(unscaled[row["price"]])} for row in rows]
+    with file.with_suffix(".avro").open("wb") as stream:
+        fastavro.writer(stream, schema, records, codec="deflate")
+
+
 @pytest.mark.parametrize(
-    ("format_class", "write"), [("json.JsonFormat", json_lines), ("parquet.ParquetFormat", parquet)]
+    ("format_class", "write"),
+    [("json.JsonFormat", json_lines), ("parquet.ParquetFormat", parquet), ("a.AvroFormat", avro)],
 )
 def test_objects_of_confluents_s3_sink_agree_until_one_is_lost(
     audit: Audit,

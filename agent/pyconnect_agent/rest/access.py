@@ -39,6 +39,8 @@ CERTIFICATE = "certificate_subject"
 _SIGNED_FOR_MS = 600_000
 """Clocks of workers may differ."""
 _REMEMBERED_PASSWORDS = 1_000
+_NO_PASSWORD = f"scrypt:{'A' * 22}==:{'A' * 86}=="
+"""The hash of no password: 16 and 64 zero bytes."""
 
 
 class Signer(Protocol):
@@ -152,9 +154,8 @@ class RestAccess:
             return None
         if given is not None:
             user = next((user for user in users if user.name == given[0]), None)
-            if user is not None and self._has_password(user, given, address):
-                return user.name, user, None
-            return None
+            is_right = self._has_password(user, given, address)
+            return (user.name, user, None) if user is not None and is_right else None
         scheme, _, token = authorization.partition(" ")
         hashed = token_hash(token.strip()) if scheme.lower() == "bearer" else None
         for user in users:
@@ -164,29 +165,29 @@ class RestAccess:
                 return user.name, user, known
         return None
 
-    def _has_password(self, user: User, given: tuple[str, str], address: str) -> bool:
+    def _has_password(self, user: User | None, given: tuple[str, str], address: str) -> bool:
         """Return whether the password is the user's, which is remembered as a digest.
 
         A wrong one is remembered for its address alone: a quick refusal must not report what a
-        client elsewhere has mistyped. Guesses do not displace right passwords.
+        client elsewhere has mistyped. Guesses do not displace right passwords. To refuse an unknown
+        user takes as long as to refuse a known one, so that it does not tell which exist.
         """
         if self._extension is not None and self._extension.admits(given):
             return True
-        if user.password is None:
-            return False
+        expected = (user and user.password) or _NO_PASSWORD
         digest, refused = (
             hmac.digest(self._key, "\0".join(parts).encode(), "sha256")
             for parts in (given, (address, *given))
         )
-        if self._verified.get(digest) == user.password:
+        if self._verified.get(digest) == expected:
             return True
-        if self._refused.get(refused) == user.password:
+        if self._refused.get(refused) == expected:
             return False
-        right = is_password(given[1], user.password)
+        right = is_password(given[1], expected)
         kept, key = (self._verified, digest) if right else (self._refused, refused)
         if len(kept) >= _REMEMBERED_PASSWORDS:
             kept.clear()
-        kept[key] = user.password
+        kept[key] = expected
         return right
 
     def _read(self) -> tuple[User, ...]:

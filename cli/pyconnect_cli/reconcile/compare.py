@@ -40,7 +40,11 @@ NAMELESS_LETTERS = (
     "dead letters without headers do not name their connector: equal ones of another connector that"
     f" shares the queue count as arrived ({DEAD_LETTER_CONTEXT}=true names it)"
 )
-FILE_SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}
+FILE_SUFFIXES = {
+    **{f".{name}": name for name in ("avro", "csv", "json", "orc", "parquet")},
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -261,8 +265,7 @@ def _data(given: Mapping[str, object]) -> Document | None:
 
 
 def _format_of(paths: list[str]) -> str:
-    suffix = Path(paths[0]).suffix
-    return FILE_SUFFIXES.get(suffix, suffix[1:] if suffix in {".parquet", ".orc"} else "text")
+    return FILE_SUFFIXES.get(Path(paths[0]).suffix, "text")
 
 
 def _config(session: Session, name: str, wanted: str) -> Config:

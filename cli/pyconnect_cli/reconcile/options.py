@@ -66,7 +66,9 @@ DATA_OPTIONS = (
         ("--topic",), "topic to compare instead of the connector's", "TOPIC", repeatable=True
     ),
     OptionSpec(("--files",), "file, directory or pattern to compare", "PATH", repeatable=True),
-    OptionSpec(("--format",), "format of the files: text, json, csv, parquet or orc", "FORMAT"),
+    OptionSpec(
+        ("--format",), "format of the files: text, json, csv, parquet, avro or orc", "FORMAT"
+    ),
     OptionSpec(("--table",), "database table to compare; needs --jdbc-url", "TABLE"),
     OptionSpec(("--jdbc-url",), "JDBC URL of the table's database", "URL"),
     OptionSpec(

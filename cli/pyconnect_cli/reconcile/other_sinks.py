@@ -1,8 +1,8 @@
 """Sinks of other projects as sides of a compare: the settings of each in words of ours. Pure.
 
 - JDBC: Confluent's and Aiven's sinks, and Debezium's for records that are rows (no change events).
-- S3: Confluent's sink (Parquet, JSON lines, lines of bytes) and Aiven's (values in Parquet, JSON
-  lines or CSV).
+- S3: Confluent's sink (Avro, Parquet, JSON lines, lines of bytes) and Aiven's (values in Avro,
+  Parquet, JSON lines or CSV).
 - Iceberg: Apache's sink, and that of Tabular, from which it comes.
 
 A setting that changes rows in a way that a compare does not know is refused by its name.
@@ -35,8 +35,13 @@ OF_DEBEZIUM: Mapping[str, Sequence[str]] = {
 NO_WORD = re.compile(r"[^a-zA-Z0-9_]")
 PLAIN = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
 NOT_EXACTLY_ONCE = {"delivery.guarantee": "at-least-once"}
-CONFLUENT_FORMATS = {"ParquetFormat": "parquet", "JsonFormat": "json", "ByteArrayFormat": "text"}
-AIVEN_FORMATS = {"parquet": "parquet", "jsonl": "json", "csv": "text"}
+CONFLUENT_FORMATS = {
+    "AvroFormat": "avro",
+    "ParquetFormat": "parquet",
+    "JsonFormat": "json",
+    "ByteArrayFormat": "text",
+}
+AIVEN_FORMATS = {"avro": "avro", "parquet": "parquet", "jsonl": "json", "csv": "text"}
 WALL_CLOCK = "Wallclock"
 """The extractor by which a record that is written again may be in another file."""
 DEFAULT_INTERVAL_MS = "300000"

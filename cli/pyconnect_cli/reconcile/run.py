@@ -285,7 +285,7 @@ AVRO = "avro"
 
 
 def uses_avro(document: Mapping[str, object]) -> bool:
-    """Return whether a spec names values in Avro, or members of them."""
+    """Return whether a spec names files or values in Avro, or members of such values."""
     return any(text == AVRO or text.startswith(f"{AVRO}:") for text in _forms(document))
 
 
@@ -299,5 +299,6 @@ def _forms(document: Mapping[str, object]) -> Iterator[str]:
     for side in sides:
         if isinstance(side, Mapping):
             yield str(side.get("value"))
+            yield str(side.get("format"))
     for name in EXTRACTIONS:
         yield str(document.get(name))

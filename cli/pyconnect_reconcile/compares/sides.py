@@ -25,8 +25,9 @@ from pyspark.sql.types import StringType, StructField, StructType, TimestampNTZT
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.database_tables.positions import with_tail_of
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import ICEBERG, FileSide
+from pyconnect_reconcile.file_side import AVRO, ICEBERG, FileSide
 from pyconnect_reconcile.files import FixedFiles, is_local, partition_columns
+from pyconnect_reconcile.lakes.avro_files import READER_SCHEMA, reader_schema, with_clock_texts
 from pyconnect_reconcile.lakes.parquet_types import REFUSALS, clock_text, readable_schema
 from pyconnect_reconcile.spark.errors import spark_errors
 from pyconnect_reconcile.spec import FRAMED_FORMS, Side, Spec, TopicSide
@@ -54,7 +55,7 @@ from pyconnect_reconcile.values.table_rows import row_key, table_content
 KEY_HASHES = ("key_first", "key_second")
 PATTERN_MARKS, ESCAPED = re.compile(r"([\\*?\[\]{}])"), r"\\\1"
 LINE_FORMATS = frozenset({"text", "json"})
-COLUMNAR = frozenset({"csv", "parquet", "orc"})
+COLUMNAR = frozenset({"csv", "parquet", "orc", AVRO})
 WITH_COLUMNS = COLUMNAR | {ICEBERG}
 SHAPED = frozenset({*HASHES, *KEY_HASHES, "keyless", "tail", "unparsable", "unheld", "copies"})
 ROW = "pyconnect_row"
@@ -469,6 +470,8 @@ def _load(bench: Bench, side: FileSide, paths: tuple[str, ...]) -> DataFrame:
     if side is bench.spec.right and _writes_lines(bench.spec):
         # A carriage return at the end is one of the record.
         options["lineSep"] = _line_end(side)
+    if form == AVRO:
+        options[READER_SCHEMA] = reader_schema(paths, options.get(READER_SCHEMA))
     if form in COLUMNAR and (named := partition_columns(paths)):
         whole = bench.spark.read.format(form).options(**{**options, "recursiveFileLookup": "true"})
         if named & {*whole.load(located).schema.names}:
@@ -479,6 +482,8 @@ def _load(bench: Bench, side: FileSide, paths: tuple[str, ...]) -> DataFrame:
         return _parquet(bench, reader, located, paths)
     if form == ICEBERG:
         return _iceberg(bench, reader, side)
+    if form == AVRO:
+        return with_clock_texts(reader.load(located), options[READER_SCHEMA])
     if form != "csv":
         return reader.load(located)
     names = reader.load(located).schema.names

@@ -291,6 +291,9 @@ def test_a_wrong_password_is_hashed_once_for_a_client(monkeypatch: pytest.Monkey
     assert {call(f"guess-{number}") for number in range(7)} == {401}
     assert [call("right"), call("wrong")] == [200, 401]
     assert len(hashed) == 3 + 7 + 1
+    # Nor does the time of a refusal tell which users exist: an unknown one is hashed, too.
+    assert call_app(world.app, "GET", "/connectors", None, basic("eve", "right")).status == 401
+    assert len(hashed) == 3 + 7 + 2
     # A new password of the user counts at once, the one that was wrong before too.
     user = replace(user, password="scrypt:guess-6")
     assert [call("guess-6"), call("right")] == [200, 401]

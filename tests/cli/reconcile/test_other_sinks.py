@@ -117,6 +117,7 @@ def test_a_file_of_sqlite_is_found_in_its_url() -> None:
 @pytest.mark.parametrize(
     ("written", "topic", "form", "value"),
     [
+        ("avro.AvroFormat", {}, "avro", None),
         ("parquet.ParquetFormat", {}, "parquet", None),
         ("json.JsonFormat", PLAIN_JSON, "json", "json"),
         ("json.JsonFormat", {"value.converter": JSON_CONVERTER}, "json", "connect-json"),
@@ -241,7 +242,7 @@ def test_a_catalog_in_a_database_has_its_user_in_settings_of_its_own() -> None:
         (DEBEZIUM_JDBC, {"field.exclude.list": "t:a"}, "field.exclude.list"),
         (DEBEZIUM_JDBC, {"column.naming.strategy": "x.Mine"}, "column.naming.strategy"),
         (DEBEZIUM_JDBC, {"collection.name.format": "${source.db}"}, "collection.name.format"),
-        (CONFLUENT_S3, {"format.class": "x.AvroFormat"}, "format.class"),
+        (CONFLUENT_S3, {"format.class": "x.OrcFormat"}, "format.class"),
         (CONFLUENT_S3, {"store.kafka.keys": "true"}, "store.kafka.keys"),
         (CONFLUENT_S3, {"behavior.on.null.values": "write"}, "behavior.on.null.values"),
         (AIVEN_S3, {}, "format.output.fields.value.encoding"),

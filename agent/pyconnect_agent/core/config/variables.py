@@ -7,6 +7,7 @@ Kafka Connect. Providers themselves do IO, so a look-up function stands for them
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -96,9 +97,9 @@ def mask(text: str, secrets: Mapping[str, str]) -> str:
 
     For messages and tracebacks that may quote values; ``secrets`` is that of a `ResolvedConfig`.
     """
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, secrets[secret])
-    return text
+    found = [re.escape(each) for each in sorted(secrets, key=len, reverse=True) if each in text]
+    # In one pass: a short secret may be part of a reference that was put in.
+    return re.sub("|".join(found), lambda match: secrets[match[0]], text) if found else text
 
 
 def _secrets(

@@ -103,6 +103,9 @@ def test_masking_puts_references_back() -> None:
     )
     masked = mask("failed with secret-2 and secret, plain", secrets)
     assert masked == "failed with ${f:p:b} and ${f:p:a}, plain"
+    assert mask("a long-secret", {"long-secret": "${file:p:b}", "file": "${f:p:a}"}) == (
+        "a ${file:p:b}"
+    )
 
 
 @pytest.mark.parametrize(
