@@ -17,22 +17,22 @@ FIRST_PORT, LAST_PORT = 20000, 32700
 ATTEMPTS = 200
 
 
-def is_free(port: int, host: str = LOOPBACK) -> bool:
+def is_free(port: int) -> bool:
     """Return whether a listener could be opened on `port` now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         # As the JVM does: a port whose last connections are in TIME_WAIT is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((host, port))
+            probe.bind((LOOPBACK, port))
         except OSError:
             return False
     return True
 
 
-def accepts_connections(port: int, host: str = LOOPBACK, timeout_s: float = 1.0) -> bool:
+def accepts_connections(port: int) -> bool:
     """Return whether something listens on `port`."""
     try:
-        with socket.create_connection((host, port), timeout=timeout_s):
+        with socket.create_connection((LOOPBACK, port), timeout=1.0):
             return True
     except OSError:
         return False

@@ -10,19 +10,18 @@ from __future__ import annotations
 import fcntl
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, get_args
 
 from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
 from pyconnect_cli.parsing.durations import utc_text
 from pyconnect_cli.rest.model import as_object, bind
 from pyconnect_clients.appended_lines import append_line
 
-Entry = TypeVar("Entry")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -67,9 +66,6 @@ class JournalFile:
         except OSError as exc:
             raise self._unwritable(exc) from exc
 
-    def lines(self) -> list[dict[str, Any]]:
-        return read_lines(self.path)
-
     def _unwritable(self, error: OSError) -> PreconditionFailed:
         return PreconditionFailed(
             f"{self.path.parent}: the journal cannot be written: {error.strerror}",
@@ -77,32 +73,31 @@ class JournalFile:
         )
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Return a journal's lines as JSON objects, without a last line that a kill cut off."""
+def entries_of(path: Path, kinds: Any) -> list[Any]:
+    """Return a journal's entries, of a union of dataclasses, without a line that a kill cut off.
+
+    UsageError for a line that this version cannot read.
+    """
     try:
         text = path.read_text("utf-8", errors="replace")
     except FileNotFoundError:
         return []
     except OSError as exc:
         raise UsageError(f"{path}: cannot be read: {exc.strerror}") from exc
+    known = {kind.__name__: kind for kind in get_args(kinds)}
     found = []
     # Not splitlines: texts may hold other separators of lines.
     for line in text.split("\n"):
         try:
-            found.append(dict(as_object(json.loads(line))))
+            members = dict(as_object(json.loads(line)))
         except (ValueError, TypeError):
             continue
+        try:
+            kind = known[str(members.pop("entry"))]
+            members.pop("at", None)
+            for name in members.keys() - {each.name for each in fields(kind)}:
+                raise ValueError(f"`{name}` is not known")
+            found.append(bind(kind, members))
+        except (KeyError, TypeError, ValueError) as exc:
+            raise UsageError(f"it has a line that this version cannot read: {exc}") from exc
     return found
-
-
-def bound_entry(line: Mapping[str, Any], kinds: Mapping[str, type[Entry]]) -> Entry:
-    """Return the entry of a line; UsageError for a line that this version cannot read."""
-    members = {key: value for key, value in line.items() if key not in {"entry", "at"}}
-    try:
-        kind = kinds[str(line["entry"])]
-        # Entries are dataclasses, which a type variable cannot say.
-        for name in members.keys() - {each.name for each in fields(kind)}:  # type: ignore[arg-type]
-            raise ValueError(f"`{name}` is not known")
-        return bind(kind, members)
-    except (KeyError, TypeError, ValueError) as exc:
-        raise UsageError(f"it has a line that this version cannot read: {exc}") from exc

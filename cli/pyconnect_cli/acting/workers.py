@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -44,9 +44,6 @@ class WorkerHealth:
     version: str = ""
     agent: bool = False
     agent_version: str = ""
-
-    def to_json(self) -> dict[str, object]:
-        return asdict(self)
 
 
 def worker_urls(session: Session, *, everywhere: bool) -> list[str]:
@@ -100,11 +97,11 @@ def connect_cluster(session: Session, statuses: Iterable[ConnectorStatus | None]
             group_id = AgentClient(exchange).config().get("group.id")
     return ConnectCluster(
         group_id=group_id or session.settings.group or "",
-        workers=frozenset({*assigned_workers(statuses), *map(_address, exchange.urls)}),
+        workers=frozenset({*assigned_workers(statuses), *map(address_of, exchange.urls)}),
     )
 
 
-def _address(url: str) -> str:
+def address_of(url: str) -> str:
     """Return an address as statuses name workers: `host:port`."""
     parts = urlsplit(url)
     return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"

@@ -210,7 +210,7 @@ def doctor(context: typer.Context, *, all_workers: AllWorkersOption = False) -> 
         session.output.listing(
             DOCTOR_COLUMNS,
             findings,
-            document=[finding.to_json() for finding in findings],
+            document=[asdict(finding) for finding in findings],
             names=[finding.url for finding in findings],
         )
     raise_last(session, failures)
@@ -258,7 +258,7 @@ def readiness(
     ]
     if not session.output.silent(success=all(finding.status == "ok" for finding in findings)):
         session.output.listing(
-            READINESS_COLUMNS, findings, document=[finding.to_json() for finding in findings]
+            READINESS_COLUMNS, findings, document=[asdict(finding) for finding in findings]
         )
     if any(finding.status == "failed" for finding in findings):
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
@@ -346,10 +346,6 @@ class AgentFinding:
     status: str
     check: str
     detail: str
-
-    def to_json(self) -> dict[str, str]:
-        """The stable form for machines."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,14 +57,6 @@ class Readiness:
     status: str
     detail: str
 
-    def to_json(self) -> dict[str, str]:
-        return {
-            "about": self.about,
-            "name": self.name,
-            "status": self.status,
-            "detail": self.detail,
-        }
-
 
 def readiness(
     plugins: Sequence[Plugin],

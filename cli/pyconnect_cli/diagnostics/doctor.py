@@ -29,9 +29,6 @@ class CheckResult:
     status: str
     detail: str
 
-    def to_json(self) -> dict[str, str]:
-        return asdict(self)
-
 
 COLUMNS: Sequence[Column[CheckResult]] = (
     Column("STATUS", lambda finding: finding.status, style=state_style),
@@ -56,7 +53,7 @@ def doctor(context: typer.Context) -> None:
             _workers,
         ):
             break
-    document = [finding.to_json() for finding in findings]
+    document = [asdict(finding) for finding in findings]
     names = [finding.check for finding in findings]
     if not session.output.silent(success=all(finding.status == "ok" for finding in findings)):
         session.output.listing(COLUMNS, findings, document=document, names=names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import typer
 
@@ -46,7 +47,7 @@ def health(context: typer.Context, *, all_workers: AllWorkersOption = False) -> 
         session.output.listing(
             COLUMNS,
             answers,
-            document=[answer.to_json() for answer in answers],
+            document=[asdict(answer) for answer in answers],
             names=[answer.url for answer in answers],
         )
     if not healthy:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import get_args
 
-from pyconnect_cli.acting.journal import JournalFile, bound_entry, read_lines
+from pyconnect_cli.acting.journal import JournalFile, entries_of
 from pyconnect_cli.directories import state_directory
 from pyconnect_cli.dlq.plan.replays import Replay, ReplayEntry, read_replays
 from pyconnect_cli.errors import Conflict, NotFound, UsageError
 
-_ENTRIES: Mapping[str, type[ReplayEntry]] = {kind.__name__: kind for kind in get_args(ReplayEntry)}
 HISTORY = "list the replays: pyconnect dlq history"
 
 
@@ -30,7 +28,7 @@ class ReplayJournal(JournalFile):
 def replays_in(path: Path) -> dict[str, Replay]:
     """Return the replays of a journal; UsageError names a file that cannot be read."""
     try:
-        return read_replays([bound_entry(line, _ENTRIES) for line in read_lines(path)])
+        return read_replays(entries_of(path, ReplayEntry))
     except (UsageError, KeyError) as exc:
         reason = exc.message if isinstance(exc, UsageError) else f"replay {exc} has no plan"
         raise UsageError(

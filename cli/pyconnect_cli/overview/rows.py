@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
-from pyconnect_cli.acting.workers import WorkerHealth
+from pyconnect_cli.acting.workers import WorkerHealth, address_of
 from pyconnect_cli.kafka.model import OpenProducer, SinkPosition, TopicPartition
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.agent_client import AgentChild, AgentInfo
@@ -263,8 +262,7 @@ def _automatic_restarts(child: AgentChild) -> int | None:
 
 def _worker_row(worker: WorkerLook, views: Iterable[ConnectorView]) -> WorkerRow:
     info, health = worker.info, worker.health
-    parts = urlsplit(health.url)
-    address = f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+    address = address_of(health.url)
     # An agent may be asked at another address than it advertises.
     worker_id = str(info.raw.get("worker_id", address)) if info else address
     statuses = [view.status for view in views if view.status]

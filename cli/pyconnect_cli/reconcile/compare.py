@@ -121,8 +121,9 @@ def sink_audit(session: Session, connector: str | None, key: str | None) -> Audi
         bounds = connectors.sink_bounds(offsets)
         if not named:
             # A topic of the pattern without an offset is one that the sink has not written.
-            existing = kafka_admin(session, "an audit").names() if _has_pattern(config) else ()
-            named = connectors.sink_topics(config, bounds, existing)
+            named = connectors.sink_topics(
+                config, bounds, lambda: kafka_admin(session, "an audit").names()
+            )
         left["topics"] = named
         document |= _registries(config)
         left["value"] = _form(config)
@@ -230,10 +231,6 @@ def _tier(text: str) -> Document:
     if event_time:
         tier["event_time"] = event_time
     return tier
-
-
-def _has_pattern(config: Config) -> bool:
-    return bool(config.get("topics.regex")) and not config.get("topics")
 
 
 def _common(given: Mapping[str, object], key: str | None) -> Document:

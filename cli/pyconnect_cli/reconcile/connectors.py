@@ -7,7 +7,7 @@ replace them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pyconnect_cli.kafka.model import kafka_offset, topic_partition
 from pyconnect_cli.reconcile.audited import Config, Document
@@ -63,7 +63,7 @@ def sink_bounds(entries: Sequence[OffsetEntry]) -> dict[str, dict[int, int]]:
 
 
 def sink_topics(
-    config: Config, committed: Mapping[str, object], existing: Iterable[str] = ()
+    config: Config, committed: Mapping[str, object], existing: Callable[[], Iterable[str]] = tuple
 ) -> list[str]:
     """Return the topics a sink reads: the ones it lists, or those of its pattern that exist."""
     if listed := config.get("topics"):
@@ -72,7 +72,7 @@ def sink_topics(
     if not pattern:
         return sorted(committed)
     try:
-        found = {*committed, *existing}
+        found = {*committed, *existing()}
         return sorted(topic for topic in found if re.fullmatch(pattern, topic))
     except re.error:
         # Python may not understand a Java expression; the group's offsets name the topics too.

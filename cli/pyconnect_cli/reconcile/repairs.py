@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
-from typing import TypeAlias, get_args
+from typing import TypeAlias
 
-from pyconnect_cli.acting.journal import JournalFile, bound_entry
+from pyconnect_cli.acting.journal import JournalFile, entries_of
 from pyconnect_cli.directories import expired, new_identity, state_directory
 from pyconnect_cli.errors import Conflict, NotFound
 
@@ -60,7 +60,6 @@ class RepairChanged:
 
 
 _Entry: TypeAlias = RepairStarted | RepairProgress | RepairChanged
-_ENTRIES: Mapping[str, type[_Entry]] = {kind.__name__: kind for kind in get_args(_Entry)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +99,7 @@ class Repairs:
         self.journal = JournalFile(self.directory, "journal", busy=busy)
 
     def all(self) -> dict[str, Repair]:
-        return replayed(bound_entry(line, _ENTRIES) for line in self.journal.lines())
+        return replayed(entries_of(self.journal.path, _Entry))
 
     def unfinished(self, report: str) -> Repair | None:
         """Return the repair of a report that was begun and neither verified nor undone."""

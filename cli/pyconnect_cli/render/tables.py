@@ -66,18 +66,15 @@ class Column(Generic[Item]):
         return shorten_middle(text, width) if self.distinct else shorten(text, width)
 
 
-def state_column(title: str, value: Callable[[Item], str], *, wide: bool = False) -> Column[Item]:
+def state_column(title: str, value: Callable[[Item], str]) -> Column[Item]:
     """Return a column whose cells are coloured as states."""
-    return Column(title, value, wide=wide, style=state_style)
+    return Column(title, value, style=state_style)
 
 
-def worker_column(value: Callable[[Item], str], *, wide: bool = False) -> Column[Item]:
+def worker_column(value: Callable[[Item], str]) -> Column[Item]:
     """Return the column of workers: their addresses without the scheme, as statuses name them."""
     return Column(
-        "WORKER",
-        lambda item: value(item).partition("://")[2] or value(item),
-        wide=wide,
-        distinct=True,
+        "WORKER", lambda item: value(item).partition("://")[2] or value(item), distinct=True
     )
 
 

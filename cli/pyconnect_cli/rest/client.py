@@ -28,6 +28,7 @@ from pyconnect_cli.rest.model import (
     ConnectorView,
     Health,
     LoggerLevel,
+    Parsed,
     Plugin,
     TaskConfig,
     TaskState,
@@ -91,8 +92,7 @@ class ConnectClient:
 
     def connector_names(self) -> list[str]:
         """Return the names, sorted."""
-        body = self._get("connectors").body
-        return sorted(read("list of names", list[str], body))
+        return sorted(self._read("list of names", list[str], "connectors"))
 
     def connector_views(self, names: Sequence[str] = ()) -> dict[str, ConnectorView]:
         """Return connectors with info and status: those of `names` that exist, or all, sorted.
@@ -133,19 +133,16 @@ class ConnectClient:
 
     def connector(self, name: str) -> ConnectorInfo:
         """Return a connector's configuration and task ids."""
-        body = self._get("connectors", name).body
-        return read("connector", ConnectorInfo, body)
+        return self._read("connector", ConnectorInfo, "connectors", name)
 
     def connector_config(self, name: str) -> dict[str, str | None]:
         """Return the stored configuration, references unresolved."""
-        return read(
-            "configuration", dict[str, str | None], self._get("connectors", name, "config").body
-        )
+        return self._read("configuration", dict[str, str | None], "connectors", name, "config")
 
     def connector_status(self, name: str) -> ConnectorStatus:
         """Return the states of a connector and its tasks; may lag behind a change."""
-        body = self._get("connectors", name, "status").body
-        return parse("status", read_connector_status, body)
+        status = self._get("connectors", name, "status").body
+        return parse("status", read_connector_status, status)
 
     def create_connector(
         self, name: str, config: Config, *, initial_state: str | None = None
@@ -306,12 +303,12 @@ class ConnectClient:
 
     def task_configs(self, name: str) -> list[TaskConfig]:
         """Return a connector's tasks with their configurations."""
-        body = self._get("connectors", name, "tasks").body
-        return read("list of tasks", list[TaskConfig], body)
+        return self._read("list of tasks", list[TaskConfig], "connectors", name, "tasks")
 
     def task_status(self, name: str, task: int) -> TaskState:
-        body = self._get("connectors", name, "tasks", str(task), "status").body
-        return read("task status", TaskState, body)
+        return self._read(
+            "task status", TaskState, "connectors", name, "tasks", str(task), "status"
+        )
 
     def restart_task(self, name: str, task: int) -> None:
         self._send("POST", "connectors", name, "tasks", str(task), "restart")
@@ -371,13 +368,11 @@ class ConnectClient:
 
     def loggers(self) -> list[LoggerLevel]:
         """Return the loggers that have a level, sorted."""
-        body = self._get("admin", "loggers").body
-        return parse("list of loggers", _read_loggers, body)
+        return parse("list of loggers", _read_loggers, self._get("admin", "loggers").body)
 
     def logger(self, name: str) -> LoggerLevel:
         """Return one logger's level; NotFound when it was never set."""
-        body = self._get("admin", "loggers", name).body
-        return read("logger", LoggerLevel, body, name=name)
+        return self._read("logger", LoggerLevel, "admin", "loggers", name, name=name)
 
     def set_logger(self, name: str, level: str, *, scope: str = "worker") -> list[str] | None:
         """Set a level; return the loggers that changed, None for the whole cluster.
@@ -412,6 +407,9 @@ class ConnectClient:
     def _expanded(self, *what: str) -> dict[str, ConnectorView]:
         answer = self._send("GET", "connectors", query=tuple(("expand", each) for each in what))
         return parse("list of connectors", read_views, answer.body)
+
+    def _read(self, what: str, kind: type[Parsed], *path: str, **given: object) -> Parsed:
+        return read(what, kind, self._get(*path).body, **given)
 
     def _get(self, *path: str) -> Answer:
         return self._send("GET", *path)

@@ -12,18 +12,15 @@ not answer are tried last, also by the runs of the next minute.
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 import threading
 import time
-import urllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from pyconnect_cli.errors import OutOfTime, ServerError, UnknownOutcome, Unreachable
@@ -243,7 +240,8 @@ class Exchange:
 
     def _attempt(self, request: RestRequest, index: int, left: int) -> httpx.Response | Unanswered:
         """Ask one address; `left` addresses, this one included, share the time that is left."""
-        import_httpx()
+        # httpx would import its own command line too, for 160 ms.
+        sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # as importlib does
         import httpx
 
         limits = self._endpoint.limits
@@ -360,62 +358,6 @@ class Exchange:
                 self._note(f"< {_masked_json(shallow(response.json()))}")
             except (ValueError, RecursionError):
                 self._note(f"< {response.text[:500]}")
-
-
-def import_httpx() -> None:
-    """Import httpx without its command line (160 ms) and without the library's cookies.
-
-    Connect sets no cookies, and the modules for them take half as long as the rest of httpx.
-    """
-    with _IMPORTING:
-        if "httpx" in sys.modules:
-            return
-        sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # as importlib does
-        if "urllib.request" in sys.modules or "http.cookiejar" in sys.modules:
-            return
-        cookies, requests = ModuleType("http.cookiejar"), ModuleType("urllib.request")
-        cookies.__dict__.update(Cookie=object, CookieJar=_NoCookies)
-        requests.__dict__.update(
-            Request=_NoCookies, getproxies=_proxies, parse_http_list=_parts_of_challenge
-        )
-        sys.modules |= {"http.cookiejar": cookies, "urllib.request": requests}
-        urllib.request = requests
-        try:
-            import httpx  # noqa: F401
-        finally:
-            # The modules themselves are for others to import.
-            del sys.modules["http.cookiejar"], sys.modules["urllib.request"], urllib.request
-
-
-_IMPORTING = threading.Lock()
-
-
-class _NoCookies:
-    """A jar without cookies, and a request as it is shown to the jar."""
-
-    def __init__(self, **_: object) -> None: ...
-
-    def __iter__(self) -> Iterator[object]:
-        return iter(())
-
-    def extract_cookies(self, *_: object) -> None: ...
-
-    def add_cookie_header(self, *_: object) -> None: ...
-
-
-def _proxies() -> Mapping[str, str]:
-    """Return the proxies of the environment; other systems than Linux have further places."""
-    if sys.platform == "linux" and not any(name.lower().endswith("_proxy") for name in os.environ):
-        return {}
-    from urllib.request import getproxies
-
-    return getproxies()
-
-
-def _parts_of_challenge(text: str) -> list[str]:
-    from urllib.request import parse_http_list
-
-    return parse_http_list(text)
 
 
 def _whole_answer(

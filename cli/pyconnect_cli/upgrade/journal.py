@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, get_args
 
-from pyconnect_cli.acting.journal import JournalFile, bound_entry, read_lines
+from pyconnect_cli.acting.journal import JournalFile, entries_of
 from pyconnect_cli.directories import state_directory
 from pyconnect_cli.errors import Conflict, UsageError
 from pyconnect_cli.upgrade.plan.run import Entry, Run, replay
-
-_ENTRIES: Mapping[str, type[Entry]] = {kind.__name__: kind for kind in get_args(Entry)}
 
 
 class Journal(JournalFile):
@@ -32,7 +29,7 @@ class Journal(JournalFile):
 def read_run(path: Path) -> Run | None:
     """Return the last run of a journal; UsageError names a file that cannot be read."""
     try:
-        return replay([read_entry(line) for line in read_lines(path)])
+        return replay(entries_of(path, Entry))
     except (UsageError, KeyError) as exc:
         reason = exc.message if isinstance(exc, UsageError) else f"an entry of {exc} has no step"
         raise UsageError(
@@ -73,8 +70,3 @@ def unfinished_group(directory: Path, cluster_id: str, urls: Iterable[str]) -> s
 def journal_directory(environ: Mapping[str, str]) -> Path:
     """Return the directory of this user's journals. Raises PreconditionFailed."""
     return state_directory(environ) / "upgrades"
-
-
-def read_entry(line: Mapping[str, Any]) -> Entry:
-    """Return the entry of a line; UsageError for a line that this version cannot read."""
-    return bound_entry(line, _ENTRIES)

@@ -114,7 +114,7 @@ def test_task_configs_are_committed_by_a_later_write(worker: Worker) -> None:
         (config_records.tasks_commit("c", 2),),
     ]
     tasks = (ConnectorTaskId("c", 0), ConnectorTaskId("c", 1))
-    assert worker.changes[-1] == TaskConfigsUpdated(connector="c", task_ids=tasks)
+    assert worker.changes[-1] == TaskConfigsUpdated(connector="c")
     assert worker.store.snapshot().tasks("c") == tasks
 
 

@@ -10,6 +10,9 @@ def test_a_pattern_names_topics_without_a_committed_offset() -> None:
     committed = {"orders-1": {0: 5}, "gone": {0: 1}}
     existing = ["orders-1", "orders-2", "others"]
     pattern = {"topics.regex": "orders-.*"}
-    assert sink_topics(pattern, committed, existing) == ["orders-1", "orders-2"]
-    assert sink_topics({"topics.regex": "orders-("}, committed, existing) == ["gone", "orders-1"]
-    assert sink_topics({"topics": "b, a"}, committed, existing) == ["b", "a"]
+    assert sink_topics(pattern, committed, lambda: existing) == ["orders-1", "orders-2"]
+    assert sink_topics({"topics.regex": "orders-("}, committed, lambda: existing) == [
+        "gone",
+        "orders-1",
+    ]
+    assert sink_topics({"topics": "b, a"}, committed, lambda: existing) == ["b", "a"]

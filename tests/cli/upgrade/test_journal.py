@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_cli.acting.journal import entries_of
 from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
-from pyconnect_cli.upgrade.journal import Journal, last_runs, read_entry, unfinished_group
+from pyconnect_cli.upgrade.journal import Journal, last_runs, unfinished_group
 from pyconnect_cli.upgrade.plan.run import (
     Entry,
     Finished,
@@ -59,7 +60,7 @@ def test_every_entry_is_read_as_it_was_written(journal: Journal) -> None:
     with journal.lock():
         for entry in ENTRIES:
             journal.append(entry)
-        assert tuple(read_entry(line) for line in journal.lines()) == ENTRIES
+        assert tuple(entries_of(journal.path, Entry)) == ENTRIES
         assert journal.run() == replay(ENTRIES)
         assert journal.path.stat().st_mode & 0o077 == 0
         assert journal.path.name == "k-group%2fone.jsonl"
@@ -75,7 +76,7 @@ def test_a_line_cut_off_by_a_kill_is_left_out(journal: Journal) -> None:
         for cut in range(len(added)):
             journal.path.write_bytes(whole + added[:cut])
             journal.append(Finished())
-            entries = [read_entry(line) for line in journal.lines()]
+            entries = entries_of(journal.path, Entry)
             # All but its line's end was written: that entry counts.
             between = [ENTRIES[2]] if cut == len(added) - 1 else []
             assert entries == [STARTED, *between, Finished()], cut
@@ -93,12 +94,6 @@ def test_one_run_at_a_time_on_a_host(journal: Journal) -> None:
 def test_without_a_journal_there_is_no_run(journal: Journal) -> None:
     """No run was ever begun."""
     assert journal.run() is None
-
-
-def test_entries_of_another_version_are_refused(journal: Journal) -> None:
-    """Rather than taken for something else."""
-    with pytest.raises(UsageError, match="cannot read"):
-        read_entry({"entry": "Vanished", "at": "now"})
 
 
 @pytest.mark.parametrize(

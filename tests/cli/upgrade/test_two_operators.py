@@ -9,12 +9,13 @@ from typing import Any, cast
 
 import pytest
 
+from pyconnect_cli.acting.journal import entries_of
 from pyconnect_cli.errors import Conflict
 from pyconnect_cli.session import Session
 from pyconnect_cli.upgrade import commands
 from pyconnect_cli.upgrade.cluster import lock
 from pyconnect_cli.upgrade.journal import Journal, journal_directory
-from pyconnect_cli.upgrade.plan.run import Finished, Leg, Run, Started
+from pyconnect_cli.upgrade.plan.run import Entry, Finished, Leg, Run, Started
 from pyconnect_clients.phases import Phase
 
 OURS = Started(
@@ -78,7 +79,7 @@ def test_a_run_that_another_operator_has_ended_is_not_ended_again(
     monkeypatch.setattr(commands, "_unfinished", lambda *_: Run(started=THEIRS))
     with journal.lock():
         journal.append(Finished())
-    lines = len(journal.lines())
+    lines = len(entries_of(journal.path, Entry))
     with pytest.raises(Conflict, match="run theirs is not the unfinished run any more"):
         commands._end_run(session, OBSERVER)
-    assert len(journal.lines()) == lines
+    assert len(entries_of(journal.path, Entry)) == lines

@@ -24,6 +24,7 @@ class OneSideTransformation(ShippedTransformation):
     """
 
     KEEPS_NONE = False
+    ON_KEY = False
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
         schema, value = self.operated(record)
@@ -45,48 +46,8 @@ class OneSideTransformation(ShippedTransformation):
 
     def operated(self, record: ConnectRecord) -> tuple[Schema | None, object]:
         """Return schema and value of the operated side."""
-        raise NotImplementedError
-
-    def replaced(
-        self,
-        record: ConnectRecord,
-        schema: Schema | None,
-        value: object,
-        headers: Iterable[Header] | None = None,
-    ) -> ConnectRecord:
-        """Return the record with another operated side; headers None keeps the record's."""
-        raise NotImplementedError
-
-
-class OnKey(OneSideTransformation):
-    """Makes the key the operated side."""
-
-    def operated(self, record: ConnectRecord) -> tuple[Schema | None, object]:
-        return record.key_schema, record.key
-
-    def replaced(
-        self,
-        record: ConnectRecord,
-        schema: Schema | None,
-        value: object,
-        headers: Iterable[Header] | None = None,
-    ) -> ConnectRecord:
-        return record.new_record(
-            record.topic,
-            record.kafka_partition,
-            schema,
-            value,
-            record.value_schema,
-            record.value,
-            record.timestamp,
-            headers,
-        )
-
-
-class OnValue(OneSideTransformation):
-    """Makes the value the operated side."""
-
-    def operated(self, record: ConnectRecord) -> tuple[Schema | None, object]:
+        if self.ON_KEY:
+            return record.key_schema, record.key
         return record.value_schema, record.value
 
     def replaced(
@@ -96,15 +57,13 @@ class OnValue(OneSideTransformation):
         value: object,
         headers: Iterable[Header] | None = None,
     ) -> ConnectRecord:
+        """Return the record with another operated side; headers None keeps the record's."""
+        topic, partition = record.topic, record.kafka_partition
+        key_schema, key = record.key_schema, record.key
+        if self.ON_KEY:
+            key_schema, key, schema, value = schema, value, record.value_schema, record.value
         return record.new_record(
-            record.topic,
-            record.kafka_partition,
-            record.key_schema,
-            record.key,
-            schema,
-            value,
-            record.timestamp,
-            headers,
+            topic, partition, key_schema, key, schema, value, record.timestamp, headers
         )
 
 
@@ -114,31 +73,16 @@ def both_sides(
     """Return the transformations of the key and of the value, named `…Key` and `…Value`."""
     own = {"__module__": operation.__module__, "__doc__": operation.__doc__}
     name = operation.__name__
-    return type(f"{name}Key", (OnKey, operation), own), type(
-        f"{name}Value", (OnValue, operation), own
+    return type(f"{name}Key", (operation,), {**own, "ON_KEY": True}), type(
+        f"{name}Value", (operation,), own
     )
 
 
-def rerouted(record: ConnectRecord, topic: str) -> ConnectRecord:
+def rerouted(
+    record: ConnectRecord, topic: str | None, headers: Iterable[Header] | None = None
+) -> ConnectRecord:
+    """Return the record with another topic, and with other headers unless they are None."""
+    partition, key_schema, schema = record.kafka_partition, record.key_schema, record.value_schema
     return record.new_record(
-        topic,
-        record.kafka_partition,
-        record.key_schema,
-        record.key,
-        record.value_schema,
-        record.value,
-        record.timestamp,
-    )
-
-
-def with_headers(record: ConnectRecord, headers: Iterable[Header]) -> ConnectRecord:
-    return record.new_record(
-        record.topic,
-        record.kafka_partition,
-        record.key_schema,
-        record.key,
-        record.value_schema,
-        record.value,
-        record.timestamp,
-        headers,
+        topic, partition, key_schema, record.key, schema, record.value, record.timestamp, headers
     )

@@ -12,7 +12,7 @@ from pyconnect_agent.builtin.transforms.base import (
     OneSideTransformation,
     ShippedTransformation,
     both_sides,
-    with_headers,
+    rerouted,
 )
 from pyconnect_agent.builtin.transforms.definitions import (
     NON_EMPTY_LIST,
@@ -63,7 +63,9 @@ class DropHeaders(ShippedTransformation):
         if not record.has_headers:
             return record
         keys = self._keys
-        return with_headers(record, [item for item in record.headers if item.key not in keys])
+        return rerouted(
+            record, record.topic, [item for item in record.headers if item.key not in keys]
+        )
 
 
 HEADER = "header"
@@ -92,7 +94,7 @@ class InsertHeader(ShippedTransformation):
         self._header = Header(options.text(HEADER), *parse_string(options.text(VALUE_LITERAL)))
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
-        return with_headers(record, [*record.headers, self._header])
+        return rerouted(record, record.topic, [*record.headers, self._header])
 
 
 FIELDS = "fields"

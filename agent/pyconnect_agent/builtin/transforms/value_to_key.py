@@ -68,15 +68,8 @@ class ValueToKey(ShippedTransformation):
             struct = require_struct(value, _PURPOSE)
             key = self._copies.of(struct.schema)(struct)
             key_schema = key.schema
-        return record.new_record(
-            record.topic,
-            record.kafka_partition,
-            key_schema,
-            key,
-            record.value_schema,
-            value,
-            record.timestamp,
-        )
+        topic, partition, schema = record.topic, record.kafka_partition, record.value_schema
+        return record.new_record(topic, partition, key_schema, key, schema, value, record.timestamp)
 
     def _copy_for(self, schema: Schema) -> Callable[[Struct], Struct]:
         sources = {name: _existing(schema, name, path) for name, path in self._paths.items()}

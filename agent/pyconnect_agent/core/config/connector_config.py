@@ -40,14 +40,12 @@ class ConnectorSettings:
     """
 
     name: str
-    connector_class: str
     connector_version: str | None
     tasks_max: int
     tasks_max_enforce: bool
     key_converter: str | None
     value_converter: str | None
     header_converter: str | None
-    transforms: tuple[str, ...]
     restart_on_reload: bool
     errors_retry_timeout_ms: int
     errors_retry_delay_max_ms: int
@@ -63,13 +61,12 @@ class ConnectorSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkTaskSettings(ConnectorSettings):
-    """Settings of a sink connector: one of ``topics`` and ``topics_regex`` is set.
+    """Settings of a sink connector: ``topics`` is empty when a pattern names them.
 
     ``dlq_topic`` None: there is no dead letter queue.
     """
 
     topics: tuple[str, ...]
-    topics_regex: str | None
     dlq_topic: str | None
     dlq_replication_factor: int
     dlq_context_headers: bool
@@ -83,10 +80,10 @@ class SinkTaskSettings(ConnectorSettings):
     def parse(cls, config: Mapping[str, str | None]) -> SinkTaskSettings:
         """Return the settings; errors as for any connector."""
         values = _SINK_DEF.parse(config)
-        prefix = "errors.deadletterqueue."
+        topics, prefix = values["topics"], "errors.deadletterqueue."
+        assert isinstance(topics, list)
         typed: dict[str, Any] = {
-            "topics": tuple(_names(values["topics"])),
-            "topics_regex": values["topics.regex"] or None,
+            "topics": tuple(filter(None, topics)),
             "dlq_topic": values[f"{prefix}topic.name"] or None,
             "dlq_replication_factor": values[f"{prefix}topic.replication.factor"],
             "dlq_context_headers": values[f"{prefix}context.headers.enable"],
@@ -127,14 +124,12 @@ def _common(definition: ConfigDef, config: Mapping[str, str | None]) -> dict[str
     values = definition.parse(config)
     return {
         "name": values["name"],
-        "connector_class": values["connector.class"],
         "connector_version": values["connector.plugin.version"],
         "tasks_max": values["tasks.max"],
         "tasks_max_enforce": values["tasks.max.enforce"],
         "key_converter": values["key.converter"],
         "value_converter": values["value.converter"],
         "header_converter": values["header.converter"],
-        "transforms": tuple(_names(values["transforms"])),
         "restart_on_reload": values["config.action.reload"] == "restart",
         "errors_retry_timeout_ms": values["errors.retry.timeout"],
         "errors_retry_delay_max_ms": values["errors.retry.delay.max.ms"],
@@ -142,8 +137,3 @@ def _common(definition: ConfigDef, config: Mapping[str, str | None]) -> dict[str
         "errors_log_enable": values["errors.log.enable"],
         "errors_log_include_messages": values["errors.log.include.messages"],
     }
-
-
-def _names(value: object) -> list[str]:
-    assert isinstance(value, list)
-    return [str(name) for name in value if name]

@@ -63,8 +63,7 @@ def differences(old: ConfigSnapshot, new: ConfigSnapshot) -> tuple[ConfigChange,
         if old.target_states.get(connector) is not new.target_states.get(connector):
             changes.append(TargetStateChanged(connector=connector))
         if _task_set(old, connector) != _task_set(new, connector):
-            ids = new.tasks(connector)
-            changes.append(TaskConfigsUpdated(connector=connector, task_ids=ids))
+            changes.append(TaskConfigsUpdated(connector=connector))
     return tuple(changes)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from sys import intern
 from typing import ClassVar, TypeGuard
@@ -49,10 +49,9 @@ class ConnectorConfigRemoved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskConfigsUpdated:
-    """A commit record was read; `task_ids` is empty for an incomplete or empty task set."""
+    """A commit record was read."""
 
     connector: str
-    task_ids: tuple[ConnectorTaskId, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,10 +253,12 @@ class ConfigLog:
             return _wrong_member(place, "tasks commit", "tasks", "integer", count)
         deferred = self._deferred.get(connector)
         numbers = frozenset(deferred or ())
-        task_ids: tuple[ConnectorTaskId, ...] = ()
         if all(number in numbers for number in range(count)):
             if deferred is not None:
-                task_ids = self._apply_deferred(connector, deferred)
+                known = self._task_numbers.setdefault(connector, set())
+                for number in sorted(deferred):
+                    self._task_configs.put(ConnectorTaskId(connector, number), deferred[number])
+                    known.add(number)
                 generation = self._generations.live.get(connector, -1) + 1
                 self._generations.put(connector, generation)
             self._inconsistent.remove(connector)
@@ -268,7 +269,7 @@ class ConfigLog:
             deferred.clear()
         self._task_counts.put(connector, count)
         self._pending_fencing.add(connector)
-        return Applied((TaskConfigsUpdated(connector=connector, task_ids=task_ids),))
+        return Applied((TaskConfigsUpdated(connector=connector),))
 
     def _apply_task_count_record(self, place: _Place, connector: str, value: object) -> Applied:
         if not isinstance(value, dict):
@@ -330,16 +331,6 @@ class ConfigLog:
         if known is None:
             return place.error("Invalid logging level", "not the name of a level")
         return Applied((LoggerLevelUpdated(namespace=namespace, level=known),))
-
-    def _apply_deferred(
-        self, connector: str, deferred: Mapping[int, ConnectorConfig]
-    ) -> tuple[ConnectorTaskId, ...]:
-        numbers = self._task_numbers.setdefault(connector, set())
-        task_ids = tuple(ConnectorTaskId(connector, number) for number in sorted(deferred))
-        for task_id in task_ids:
-            self._task_configs.put(task_id, deferred[task_id.task])
-            numbers.add(task_id.task)
-        return task_ids
 
     def _remove_connector(self, connector: str) -> None:
         self._connector_configs.remove(connector)

@@ -6,9 +6,9 @@ A Java worker has no such interface. No request is forwarded: each is about this
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -25,54 +25,29 @@ from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.rest.errors import ResourceNotFoundError, RunsElsewhereError
 from pyconnect_agent.rest.exchange import HttpExchange, json_response
 from pyconnect_agent.rest.media_types import TEXT
-from pyconnect_agent.rest.routing import ResourceMethod, Route
+from pyconnect_agent.rest.routing import Route
 
 LOG = logging.getLogger(__name__)
 
 SMALL_BODY_BYTES = 65_536
 
 
-def guarded(resource: ResourceMethod) -> ResourceMethod:
-    """Let a request through to `resource` only with the admin interface's credentials.
-
-    The role of a user of `agent.rest.users` was checked before.
-    """
-
-    @functools.wraps(resource)
-    async def check_and_answer(exchange: HttpExchange) -> Response:
-        admin = exchange.services.admin
-        if admin is None:
-            raise ResourceNotFoundError
-        if exchange.caller.user is None:
-            await admin.access.check(exchange.request)
-        # A browser sends the credentials that it knows with the requests of any page.
-        exchange.refuse_foreign_page()
-        return await resource(exchange)
-
-    return check_and_answer
-
-
-@guarded
 async def about(exchange: HttpExchange) -> Response:
     return json_response(await _worker(exchange).about())
 
 
-@guarded
 async def effective_config(exchange: HttpExchange) -> Response:
     return json_response([value.to_json() for value in _worker(exchange).config()])
 
 
-@guarded
 async def children(exchange: HttpExchange) -> Response:
     return json_response(await _worker(exchange).children())
 
 
-@guarded
 async def connectors(exchange: HttpExchange) -> Response:
     return json_response(_worker(exchange).connectors())
 
 
-@guarded
 async def acls(exchange: HttpExchange) -> Response:
     phase = exchange.request.query_params.get("phase")
     return json_response(await _worker(exchange).acls(phase))
@@ -84,12 +59,10 @@ async def metrics(exchange: HttpExchange) -> Response:
     return Response(prometheus_text(await _worker(exchange).metrics()), media_type=TEXT)
 
 
-@guarded
 async def metrics_json(exchange: HttpExchange) -> Response:
     return json_response([metric.to_json() for metric in await _worker(exchange).metrics()])
 
 
-@guarded
 async def kill_task(exchange: HttpExchange) -> Response:
     force = _flag(await exchange.body(SMALL_BODY_BYTES), "force")
     task_id = _task_id(exchange)
@@ -103,7 +76,6 @@ async def kill_task(exchange: HttpExchange) -> Response:
     )
 
 
-@guarded
 async def task_stacks(exchange: HttpExchange) -> Response:
     try:
         text = await _worker(exchange).stacks(_task_id(exchange))
@@ -112,19 +84,16 @@ async def task_stacks(exchange: HttpExchange) -> Response:
     return Response(text, media_type=TEXT)
 
 
-@guarded
 async def logs(exchange: HttpExchange) -> Response:
     return json_response(_worker(exchange).logs(_log_question(exchange)))
 
 
-@guarded
 async def drain(exchange: HttpExchange) -> Response:
     undrain = _flag(await exchange.body(SMALL_BODY_BYTES), "undrain")
     _worker(exchange).drain(undrain=undrain)
     return json_response({"undrain": undrain}, HTTPStatus.ACCEPTED)
 
 
-@guarded
 async def journal(exchange: HttpExchange) -> Response:
     """Answer with the newest of the selected records that the user may see, the oldest first."""
     changes = exchange.services.journal
@@ -147,7 +116,6 @@ async def journal(exchange: HttpExchange) -> Response:
     return json_response({"shared": changes.journal.shared, "records": found})
 
 
-@guarded
 async def change_phase(exchange: HttpExchange) -> Response:
     """Answer first, then restart, so that the client gets the answer."""
     body = _texts(
@@ -255,15 +223,34 @@ def _elsewhere(exchange: HttpExchange, error: NotAssignedError) -> RunsElsewhere
     return RunsElsewhereError(error.message, url)
 
 
+def guarded(route: Route) -> Route:
+    """Return the route for requests with the admin interface's credentials alone.
+
+    The role of a user of `agent.rest.users` was checked before.
+    """
+
+    async def check_and_answer(exchange: HttpExchange) -> Response:
+        admin = exchange.services.admin
+        if admin is None:
+            raise ResourceNotFoundError
+        if exchange.caller.user is None:
+            await admin.access.check(exchange.request)
+        # A browser sends the credentials that it knows with the requests of any page.
+        exchange.refuse_foreign_page()
+        return await route.resource(exchange)
+
+    return replace(route, resource=check_and_answer)
+
+
 LONG_DIGITS = 19
 _TASK = "/agent/tasks/{connector}/{task}"
 _LOG_NUMBERS = ("task", "since_ms", "after", "limit")
-ROUTES = (
+_ROUTES = (
     Route("GET", "/agent", about, any_content=True),
     Route("GET", "/agent/config", effective_config, any_content=True),
     Route("GET", "/agent/tasks", children, any_content=True),
     Route("GET", "/agent/connectors", connectors, any_content=True),
-    Route("GET", "/agent/metrics", guarded(metrics), any_content=True, produces=TEXT),
+    Route("GET", "/agent/metrics", metrics, any_content=True, produces=TEXT),
     Route("GET", "/agent/metrics.json", metrics_json, any_content=True),
     Route("GET", "/agent/acls", acls, any_content=True),
     Route("GET", "/agent/journal", journal, any_content=True),
@@ -273,4 +260,5 @@ ROUTES = (
     Route("POST", "/agent/drain", drain),
     Route("POST", "/agent/phase", change_phase),
 )
+ROUTES = tuple(map(guarded, _ROUTES))
 METRICS_ROUTES = (Route("GET", "/metrics", metrics, any_content=True, produces=TEXT),)

@@ -27,7 +27,7 @@ def test_defaults_are_connects() -> None:
 def test_sinks_know_their_topics_and_where_errors_go() -> None:
     """Blank texts mean unset; a reporter exists when reports go anywhere."""
     settings = SinkTaskSettings.parse(MINIMAL | {"topics": "a, b", "topics.regex": ""})
-    assert (settings.topics, settings.topics_regex) == (("a", "b"), None)
+    assert settings.topics == ("a", "b")
     assert settings.dlq_topic is None
     assert not settings.has_errant_record_reporter
     logged = SinkTaskSettings.parse(MINIMAL | {"errors.log.enable": "true"})
@@ -82,10 +82,10 @@ def test_each_setting_of_a_sink_comes_from_its_key() -> None:
         }
     )
     assert (sink.connector_version, sink.tasks_max, sink.tasks_max_enforce) == ("[1,2)", 7, False)
-    assert (sink.transforms, sink.restart_on_reload) == (("a", "b"), False)
+    assert not sink.restart_on_reload
     assert (sink.errors_retry_timeout_ms, sink.errors_retry_delay_max_ms) == (-1, 5)
     assert sink.tolerate_all_errors
     assert (sink.errors_log_enable, sink.errors_log_include_messages) == (True, True)
-    assert (sink.topics, sink.topics_regex) == ((), "t.*")
+    assert sink.topics == ()
     assert (sink.dlq_topic, sink.dlq_replication_factor) == ("dlq", 1)
     assert sink.dlq_context_headers

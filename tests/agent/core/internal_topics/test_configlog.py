@@ -111,7 +111,7 @@ def test_task_configs_count_only_when_committed(feed: ConfigTopicFeed) -> None:
     assert feed.write(task) == Applied()
     assert feed.state.tasks("c") == ()
     assert feed.write(config_records.tasks_commit("c", 1)).changes == (
-        TaskConfigsUpdated(connector="c", task_ids=(ConnectorTaskId("c", 0),)),
+        TaskConfigsUpdated(connector="c"),
     )
     assert feed.state.tasks("c") == (ConnectorTaskId("c", 0),)
     assert feed.state.task_config(ConnectorTaskId("c", 0)) == {"t": "1"}
@@ -124,7 +124,7 @@ def test_an_incomplete_commit_makes_the_connector_inconsistent(feed: ConfigTopic
     feed.full("c", 1)
     feed.write(config_records.task_config(ConnectorTaskId("c", 1), {}))
     assert feed.write(config_records.tasks_commit("c", 2)).changes == (
-        TaskConfigsUpdated(connector="c", task_ids=()),
+        TaskConfigsUpdated(connector="c"),
     )
     assert feed.state.inconsistent == {"c"}
     assert (feed.state.tasks("c"), feed.state.task_count("c")) == ((), 2)

@@ -6,12 +6,11 @@ record that keeps its message keeps the original bytes in memory too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
-from pyconnect_api import Converter, Header, HeaderConverter, Schema, SinkRecord, TimestampType
+from pyconnect_api import Converter, HeaderConverter, SinkRecord, TimestampType
 
 _TIMESTAMP_TYPES = {TimestampType.CREATE_TIME: 1, TimestampType.LOG_APPEND_TIME: 2}
 
@@ -23,20 +22,9 @@ class ConsumedRecord(SinkRecord):
 
     consumed: ConsumedMessage
 
-    def new_record(  # noqa: PLR0917  # Kafka's order
-        self,
-        topic: str | None,
-        kafka_partition: int | None,
-        key_schema: Schema | None,
-        key: object,
-        value_schema: Schema | None,
-        value: object,
-        timestamp: int | None,
-        headers: Iterable[Header] | None = None,
-    ) -> Self:
-        record = super().new_record(
-            topic, kafka_partition, key_schema, key, value_schema, value, timestamp, headers
-        )
+    def new_record(self, *parts: Any, **named: Any) -> Self:
+        """Make it as `SinkRecord` does."""
+        record = super().new_record(*parts, **named)
         record.consumed = self.consumed
         return record
 

@@ -13,6 +13,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiConsumer;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
@@ -44,12 +45,13 @@ final class Chain<R extends ConnectRecord<R>> {
     final boolean toleratesAll;
 
     private final List<Stage<R>> stages = new ArrayList<>();
-    boolean isMixed;
+    private boolean isMixed;
     private final Link link;
     private final Crossing crossing = new Crossing();
     private final long timeoutMs;
     private final long maxDelayMs;
     private final CountDownLatch stopping = new CountDownLatch(1);
+    private final AtomicBoolean isEnded = new AtomicBoolean();
 
     /** Thrown when an operation on a record has failed and is not repeated any more. */
     static final class Failed extends Exception {
@@ -106,14 +108,9 @@ final class Chain<R extends ConnectRecord<R>> {
         header = loaders.instance(converters.get("header"), HeaderConverter.class);
         configured(header, () -> header.configure(config(converters.get("header"))));
         for (var stage : job.get("transforms")) {
+            var alias = stage.path("alias").asText();
             if (stage.has("segment")) {
-                stages.add(
-                        new Stage<>(
-                                stage.get("alias").asText(),
-                                null,
-                                null,
-                                false,
-                                stage.get("segment").asInt()));
+                stages.add(new Stage<>(alias, null, null, false, stage.get("segment").asInt()));
                 isMixed = true;
                 continue;
             }
@@ -125,7 +122,6 @@ final class Chain<R extends ConnectRecord<R>> {
                 configured(found, () -> found.configure(config(stage.get("predicate"))));
                 when = found;
             }
-            var alias = stage.path("alias").asText();
             stages.add(new Stage<>(alias, change, when, stage.path("negate").asBoolean(), -1));
         }
         toleratesAll = job.path("toleratesAll").asBoolean();
@@ -133,12 +129,10 @@ final class Chain<R extends ConnectRecord<R>> {
         maxDelayMs = job.path("retryDelayMaxMs").asLong();
     }
 
-    /** Returns the record after all transformations, null if one of them has dropped it. */
-    R transform(R record) throws Failed {
-        return transform(record, (alias, each) -> {});
-    }
-
-    /** Shows the record after each transformation to {@code seen}, with the alias of that. */
+    /**
+     * Returns the record after all transformations, null if one of them has dropped it. Shows it
+     * after each of them to {@code seen}, with the alias of that.
+     */
     R transform(R record, BiConsumer<String, R> seen) throws Failed {
         var current = record;
         for (var stage : stages) {
@@ -165,15 +159,28 @@ final class Chain<R extends ConnectRecord<R>> {
 
     /**
      * Returns for each item the record after all transformations, null for a dropped one, or a
-     * {@code Failed}. Python works on some records while Java works on others.
+     * {@code Failed}. An item without a record (null) has none in the end. Python works on some
+     * records while Java works on others; without Python each record is made when it is asked for.
      */
     <T> Iterator<Object> transformAll(List<T> items, Make<T, R> make) {
+        if (!isMixed) {
+            return items.stream().map(each -> transformed(each, make)).iterator();
+        }
         var passes = new ArrayList<Pass<T>>();
         for (int at = 0; at < items.size(); at += PART) {
             var part = items.subList(at, Math.min(at + PART, items.size()));
             passes.add(new Pass<>(part, make, 0));
         }
         return passes.stream().flatMap(pass -> Arrays.stream(pass.finish())).iterator();
+    }
+
+    private <T> Object transformed(T item, Make<T, R> make) {
+        try {
+            var record = make.of(item);
+            return record == null ? null : transform(record, (alias, each) -> {});
+        } catch (Failed failed) {
+            return failed;
+        }
     }
 
     /** Returns an element of {@code transformAll}; throws it if it is a failure. */
@@ -340,8 +347,20 @@ final class Chain<R extends ConnectRecord<R>> {
         stopping.countDown();
     }
 
+    /** Ends the task, once: asked for it, or because the Python process is gone. */
+    void end(Runnable stopTask) {
+        if (isEnded.getAndSet(true)) {
+            return;
+        }
+        try {
+            stopTask.run();
+        } finally {
+            close();
+        }
+    }
+
     /** Closes all plugins, whatever they throw. */
-    void close() {
+    private void close() {
         for (var stage : stages) {
             close(stage.change);
             close(stage.when);

@@ -36,7 +36,6 @@ final class SinkHost implements Link.Receiver {
     private final TaskContext context;
     private final Pending pending = new Pending();
     private int round;
-    private volatile boolean isStopped;
 
     SinkHost(Link link, SinkTask task, Chain<SinkRecord> chain, JsonNode job) {
         this.link = link;
@@ -111,18 +110,9 @@ final class SinkHost implements Link.Receiver {
         return null;
     }
 
-    /** Stops the task, once: asked for it, or because the Python process is gone. */
     @Override
     public void end() {
-        if (isStopped) {
-            return;
-        }
-        isStopped = true;
-        try {
-            task.stop();
-        } finally {
-            chain.close();
-        }
+        chain.end(task::stop);
     }
 
     private Object preCommit(JsonNode offsets) {
@@ -204,23 +194,20 @@ final class SinkHost implements Link.Receiver {
             long first,
             List<Map<String, Object>> failures) {
         var raws = new ArrayList<Columns.Raw>();
-        for (int row = start; chain.isMixed && row < end; row++) {
+        for (int row = start; row < end; row++) {
             raws.add(batch.next());
         }
-        var results = chain.transformAll(raws, this::record);
+        var results = chain.transformAll(raws, raw -> record(chain, raw));
         for (int row = start; row < end; row++) {
             try {
-                var raw = chain.isMixed ? raws.get(row - start) : batch.next();
-                var record =
-                        chain.isMixed
-                                ? chain.result(results.next())
-                                : chain.transform(record(raw));
+                var record = chain.result(results.next());
                 if (record != null) {
                     pending.add(
                             first + row,
                             context.reporter == null
                                     ? record
-                                    : new ErrantRecords.ConsumedRecord(record, raw));
+                                    : new ErrantRecords.ConsumedRecord(
+                                            record, raws.get(row - start)));
                 }
             } catch (Chain.Failed failed) {
                 failures.add(failed.describe(row));
@@ -263,7 +250,7 @@ final class SinkHost implements Link.Receiver {
         }
     }
 
-    private SinkRecord record(Columns.Raw raw) throws Chain.Failed {
+    static SinkRecord record(Chain<SinkRecord> chain, Columns.Raw raw) throws Chain.Failed {
         var headers = Columns.unpacked(raw.headers());
         var key =
                 chain.run(
@@ -281,7 +268,7 @@ final class SinkHost implements Link.Receiver {
                         : chain.run(
                                 "HEADER_CONVERTER",
                                 chain.header,
-                                () -> connectHeaders(raw.topic(), headers));
+                                () -> connectHeaders(chain, raw.topic(), headers));
         return new SinkRecord(
                 raw.topic(),
                 raw.partition(),
@@ -295,7 +282,8 @@ final class SinkHost implements Link.Receiver {
                 connectHeaders);
     }
 
-    private ConnectHeaders connectHeaders(String topic, Headers headers) {
+    private static ConnectHeaders connectHeaders(
+            Chain<SinkRecord> chain, String topic, Headers headers) {
         var found = new ConnectHeaders();
         for (var each : headers) {
             found.add(each.key(), chain.header.toConnectHeader(topic, each.key(), each.value()));

@@ -55,7 +55,6 @@ final class SourceHost implements Link.Receiver {
     private final Map<Long, Sent> unacknowledged = new ConcurrentSkipListMap<>();
     /** False once the task is to be stopped or has failed; later credits have no effect. */
     private volatile boolean isPolled = true;
-    private volatile boolean isStopped;
     private long nextRecord;
 
     SourceHost(
@@ -108,18 +107,9 @@ final class SourceHost implements Link.Receiver {
         return null;
     }
 
-    /** Stops the task, once: asked for it, or because the Python process is gone. */
     @Override
     public void end() {
-        if (isStopped) {
-            return;
-        }
-        isStopped = true;
-        try {
-            task.stop();
-        } finally {
-            chain.close();
-        }
+        chain.end(task::stop);
     }
 
     private void poll() {
@@ -164,14 +154,11 @@ final class SourceHost implements Link.Receiver {
         facts.put("dropped", dropped);
         facts.put("commitsAfter", commitsAfter);
         facts.put("abortsAfter", abortsAfter);
-        var results =
-                chain.isMixed
-                        ? chain.transformAll(
-                                records.stream().filter(Objects::nonNull).toList(), each -> each)
-                        : null;
+        var results = chain.transformAll(records, each -> each);
         for (var record : records) {
             if (record == null) {
                 // Kafka's worker drops it.
+                results.next();
                 continue;
             }
             int row = writer.count();
@@ -226,8 +213,7 @@ final class SourceHost implements Link.Receiver {
         // A record that fails is reported with the topic that the task gave to it.
         var shown = polled;
         try {
-            var record =
-                    results == null ? chain.transform(polled) : chain.result(results.next());
+            var record = chain.result(results.next());
             if (record == null) {
                 return false;
             }

@@ -12,7 +12,6 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.data.Schema;
-import org.apache.kafka.connect.header.ConnectHeaders;
 import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.source.SourceTask;
@@ -46,20 +45,16 @@ final class Trial implements Host.Answers {
             case "convert" -> {
                 return converted(call.get("given"));
             }
-            case "stop" -> stop();
+            case "stop" -> {
+                if (task == null) {
+                    sinkChain.end(() -> {});
+                } else {
+                    sourceChain.end(task::stop);
+                }
+            }
             default -> throw new IOException("Unknown call " + call);
         }
         return null;
-    }
-
-    private void stop() {
-        try {
-            if (task != null) {
-                task.stop();
-            }
-        } finally {
-            (task == null ? sinkChain : sourceChain).close();
-        }
     }
 
     private List<Object> polled(int most) throws InterruptedException {
@@ -116,46 +111,21 @@ final class Trial implements Host.Answers {
     }
 
     private SinkRecord consumed(JsonNode given) throws IOException, Chain.Failed {
-        var chain = sinkChain;
-        var topic = given.get("topic").asText();
         var headers = new RecordHeaders();
         for (var each : given.get("headers")) {
             headers.add(each.get(0).asText(), bytes(each.get(1)));
         }
-        var keyBytes = bytes(given.get("key"));
-        var valueBytes = bytes(given.get("value"));
-        var key =
-                chain.run(
-                        "KEY_CONVERTER",
-                        chain.key,
-                        () -> chain.key.toConnectData(topic, headers, keyBytes));
-        var value =
-                chain.run(
-                        "VALUE_CONVERTER",
-                        chain.value,
-                        () -> chain.value.toConnectData(topic, headers, valueBytes));
-        var connectHeaders = new ConnectHeaders();
-        for (var each : headers) {
-            connectHeaders.add(
-                    each.key(),
-                    chain.run(
-                            "HEADER_CONVERTER",
-                            chain.header,
-                            () ->
-                                    chain.header.toConnectHeader(
-                                            topic, each.key(), each.value())));
-        }
-        return new SinkRecord(
-                topic,
-                given.get("partition").asInt(),
-                key.schema(),
-                key.value(),
-                value.schema(),
-                value.value(),
-                given.get("offset").asLong(),
-                given.get("timestamp").isNull() ? null : given.get("timestamp").asLong(),
-                TimestampType.CREATE_TIME,
-                connectHeaders);
+        var raw =
+                new Columns.Raw(
+                        given.get("topic").asText(),
+                        given.get("partition").asInt(),
+                        given.get("offset").asLong(),
+                        given.get("timestamp").asLong(-1),
+                        TimestampType.CREATE_TIME.ordinal(),
+                        bytes(given.get("key")),
+                        bytes(given.get("value")),
+                        Columns.packed(headers));
+        return SinkHost.record(sinkChain, raw);
     }
 
     private static byte[] bytes(JsonNode text) throws IOException {
