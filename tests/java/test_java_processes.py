@@ -190,6 +190,7 @@ def test_archive_of_classes(tmp_path: Path) -> None:
     make_archive(replace(installation, archive=str(tmp_path / "file" / "classes.jsa")))
 
 
+@pytest.mark.long(only=True)
 def test_every_java_of_the_machine_runs_a_task(jar: str, tmp_path: Path) -> None:
     """From 17 on, each with an archive of its own, which it maps."""
     default = Path(find_installation({}).java)

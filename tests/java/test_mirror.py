@@ -53,6 +53,7 @@ def agent(
         yield agents.start(properties=properties)
 
 
+@pytest.mark.long(only=True)
 def test_records_offsets_and_groups_are_mirrored(
     agent: Agent, other_broker: SharedBroker, kafka_broker: SharedBroker
 ) -> None:

@@ -24,7 +24,12 @@ OWN_ID = {"exactly.once.source.support": "preparing", "agent.leader.transactiona
 @pytest.mark.parametrize(
     ("leader", "properties"),
     [
-        pytest.param("java", {"connect.protocol": "eager", **OWN_ID}, id="java-eager"),
+        pytest.param(
+            "java",
+            {"connect.protocol": "eager", **OWN_ID},
+            id="java-eager",
+            marks=pytest.mark.long(only=True),
+        ),
         pytest.param("agent", {"connect.protocol": "compatible"}, id="agent-compatible"),
     ],
 )

@@ -40,7 +40,7 @@ class OrphansCommand(Command):
         return {found["name"]: found for found in json.loads(self.out) if found["name"] in names}
 
 
-@pytest.fixture(params=["java", "agent"])
+@pytest.fixture(params=["java", pytest.param("agent", marks=pytest.mark.long(only=True))])
 def command(
     request: pytest.FixtureRequest, kafka_broker: SharedBroker, tmp_path: Path
 ) -> OrphansCommand:

@@ -13,7 +13,6 @@ from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.corpora import printed
 from tests.java.java_sources import compiled, connector
 from tests.support.plugins.java_jars import make_jar
-from tests.support.seeds import chosen
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(850)]
 
@@ -118,8 +117,8 @@ def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFa
     return f"{root}, {built / 'gone'}, {single}"
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("mode", chosen(["only_scan"], long=["service_load"]))
+@pytest.mark.long(only=True)
+@pytest.mark.parametrize("mode", ["only_scan", "service_load"])
 def test_the_plugins_are_those_of_kafka_connect(
     mode: str,
     plugin_path: str,

@@ -66,6 +66,7 @@ def test_systemd_learns_of_readiness_and_stop(
         assert agent.exit_code() == 0
 
 
+@pytest.mark.long(only=True)
 def test_a_roll_to_the_next_version_loses_and_repeats_nothing(
     kafka_broker: SharedBroker,
     tmp_path: Path,

@@ -26,7 +26,7 @@ from tests.support.repairs.damaged_sinks import (
     produce,
     stopped_sink,
 )
-from tests.support.seeds import LONG, chosen
+from tests.support.seeds import LONG
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.mariadb import MariaDbServer, running_mariadb
 from tests.support.servers.postgres import PASSWORD, PostgresServer, running_postgres
@@ -59,8 +59,8 @@ def finding(kind: str, *copies: Place, **members: Any) -> Finding:
     return Finding(kind=kind, severity=Severity.ERROR, message=kind, copies=copies, **members)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("database", chosen(["mariadb"], long=["postgres"]))
+@pytest.mark.long(only=True)
+@pytest.mark.parametrize("database", ["mariadb", "postgres"])
 def test_damaged_rows_are_repaired_audited_and_restored(
     shop: Shop, database: str, request: pytest.FixtureRequest
 ) -> None:

@@ -102,6 +102,7 @@ def test_releases_that_cannot_be_had_are_refused(
     assert refusal in up.stderr
 
 
+@pytest.mark.long(only=True)
 def test_workers_have_the_plugins_of_a_path(
     pyconnect: CommandLine, kafka_runtime: KafkaRuntime, tmp_path: Path
 ) -> None:

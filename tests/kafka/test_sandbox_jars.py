@@ -15,6 +15,7 @@ from tests.support.commands.progress import RecordedProgress
 pytestmark = pytest.mark.kafka
 
 
+@pytest.mark.long(only=True)
 @pytest.mark.timeout(850)
 def test_an_empty_cache_is_filled_with_the_known_jars(tmp_path: Path) -> None:
     """All jars come, each with its known checksum; what happens is reported."""

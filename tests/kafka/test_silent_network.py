@@ -17,7 +17,6 @@ from tests.support.agents.running_work import status_faults, statuses_in
 from tests.support.chaos.witness import Journal
 from tests.support.eventually import eventually
 from tests.support.fakes.far_brokers import FarBrokers, far_brokers
-from tests.support.seeds import chosen
 from tests.support.servers.cluster import SESSION_MS, Cluster, cluster_of, worker_of
 from tests.support.servers.proxy import Proxy
 from tests.support.servers.topics import coordinator_partition
@@ -96,17 +95,16 @@ def three_brokers(kafka_runtime: KafkaRuntime, tmp_path: Path) -> Iterator[Divid
 BOTH = {"requests": True, "answers": True}
 
 
+@pytest.mark.long(only=True)
 @pytest.mark.parametrize(
     ("seconds", "directions"),
-    chosen(
-        [(40, BOTH)],
-        long=[
-            (40, {"requests": True, "answers": False}),
-            (40, {"requests": False, "answers": True}),
-            (120, BOTH),
-            (600, BOTH),
-        ],
-    ),
+    [
+        (40, BOTH),
+        (40, {"requests": True, "answers": False}),
+        (40, {"requests": False, "answers": True}),
+        (120, BOTH),
+        (600, BOTH),
+    ],
 )
 def test_tasks_end_before_others_begin_while_the_network_is_silent(
     one_broker: Divided, seconds: int, directions: dict[str, bool]

@@ -30,6 +30,7 @@ def judged(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
     )
 
 
+@pytest.mark.long(only=True)
 def test_converters_differ_from_apaches_by_known_rules_only(judged: Judged) -> None:
     """Thousands of random and hand-made inputs give the same bytes, value or refusal."""
     assert judged.cases > len(SEEDS) * 10 * CASES

@@ -37,6 +37,7 @@ def judged(
     )
 
 
+@pytest.mark.long(only=True)
 def test_transformations_differ_from_apaches_by_known_rules_only(judged: Judged) -> None:
     """Thousands of random records give the same record, or are refused in the same words."""
     assert judged.cases > len(SEEDS) * 20 * CASES
