@@ -1,17 +1,17 @@
 """Memory and start of Java tasks, a process each, beside a Java worker with the same.
 
-    scripts/benchmark java_memory [--case TEXT] [--starts N]
+    scripts/benchmark java_memory [--case TEXT] [--starts N] [--set K=V]
 
 Apache's FileStream connectors from one jar, with the options of Kafka's own start script for the
-Java worker and default options for the agent; exactly-once for sources. In each case both workers
-are started, one after the other. Memory is that of the worker and of all processes that it has
-started, as the kernel shares it out (PSS): of the worker without a connector, and the largest from
-the connector's creation until three seconds after its last line. A Java worker's heap grows with
-the work, so there are cases of little work at once, of lines that come for five minutes, and of as
-much work as the rates are measured with. `running` is the time from the connector's creation until
-all of its tasks are RUNNING: the median of that start and of further ones on the same worker, each
-of a new connector. An agent that has run before with the same jars has written its archive of
-classes.
+Java worker and default options for the agent, to which `--set` adds; exactly-once for sources. In
+each case both workers are started, one after the other. Memory is that of the worker and of all
+processes that it has started, as the kernel shares it out (PSS): of the worker without a connector,
+and the largest from the connector's creation until three seconds after its last line. A Java
+worker's heap grows with the work, so there are cases of little work at once, of lines that come for
+five minutes, and of as much work as the rates are measured with. `running` is the time from the
+connector's creation until all of its tasks are RUNNING: the median of that start and of further
+ones on the same worker, each of a new connector. An agent that has run before with the same jars
+has written its archive of classes.
 """
 
 from __future__ import annotations
@@ -198,6 +198,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--case", default="", help="only the cases whose title holds this text")
     parser.add_argument("--starts", type=int, default=3)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -210,6 +211,7 @@ def main() -> None:
         plugin_path.mkdir()
         file_connectors(servers.runtime, plugin_path)
         plugins = {**WORKER, "plugin.path": str(plugin_path)}
+        plugins.update(each.split("=", 1) for each in options.set)
         servers.agent(address, unique_name("before"), properties=plugins).stop()
         print("| | worker | processes | MiB alone | MiB at most | of these | running after s |")
         print("|---|---|---|---|---|---|---|", flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -15,9 +16,19 @@ SAMPLE_S = 0.5
 
 
 def family(pid: int) -> list[psutil.Process]:
-    """A process and its descendants: supervisor, fork server, children; a JVM is alone."""
+    """A process and its descendants: supervisor, fork server, children; a JVM is alone.
+
+    A Java process that connectors share may have outlived the one that started it. Its directory
+    (`java_processes/shared.py`) has the number of the fork server in its name.
+    """
     parent = psutil.Process(pid)
-    return [parent, *parent.children(recursive=True)]
+    found = [parent, *parent.children(recursive=True)]
+    names = tuple(f"shared-{os.geteuid()}-{each.pid}/" for each in found)
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or ()
+        if process not in found and any(name in word for word in words for name in names):
+            found.append(process)
+    return found
 
 
 def pss_bytes(pid: int) -> int:

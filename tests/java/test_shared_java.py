@@ -160,10 +160,12 @@ def test_what_a_killed_task_began_is_stopped(world: World) -> None:
     """Its Java code goes on in a process that others share, and hears of it."""
     world.source(limit="10", agent_java_isolation="location")
     world.await_values(10)
-    (pid,) = (
-        int(child["pid"])
+    (task,) = (
+        child
         for child in world.agent.get("/agent/tasks")
         if child["task"] is not None and world.name in str(child)
     )
-    os.kill(pid, signal.SIGKILL)
+    assert Path(f"/proc/{task['shared_java_pid']}/exe").resolve().name == "java"
+    assert task["shared_java_rss_bytes"] > 1_000_000
+    os.kill(int(task["pid"]), signal.SIGKILL)
     world.await_note("stop")

@@ -206,7 +206,7 @@ class StatsReported:
     `last_activity_ms`: a source's last poll, a sink's last put. `transaction_began_ms`: None
     outside a transaction. `queue_size`: records taken in and not yet acknowledged or put.
     `plugins`: classes and versions, `mbeans`: numbers of MBeans; the worker process adds the tags
-    of connector and task.
+    of connector and task. `shared_java_pid`: of the Java process that the task shares with others.
     """
 
     request_id: int = 0
@@ -217,6 +217,7 @@ class StatsReported:
     metrics: GroupValues = field(default_factory=dict)
     plugins: tuple[Metric, ...] = ()
     mbeans: tuple[Metric, ...] = ()
+    shared_java_pid: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

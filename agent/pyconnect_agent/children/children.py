@@ -361,6 +361,8 @@ def task_details(
         last_commit_ms=figures.last_commit_ms,
         transaction_began_ms=figures.transaction_began_ms,
         queue_size=figures.queue_size,
+        shared_java_pid=figures.shared_java_pid,
+        shared_java_rss_bytes=resident_memory(figures.shared_java_pid),
     )
 
 

@@ -84,6 +84,8 @@ class ChildDetails:
     `since_ms`: the time of the change to its state, None if that is not known here. Times are
     epoch milliseconds, sizes bytes; `cpu_percent` of one processor, over the last minute.
     Figures are None if a child has none, or did not answer in time (`responsive` is then False).
+    `shared_java_pid`: the Java process that a task shares with others, whose memory is not in its
+    own `rss_bytes`.
     """
 
     connector: str
@@ -100,6 +102,8 @@ class ChildDetails:
     last_commit_ms: int | None = None
     transaction_began_ms: int | None = None
     queue_size: int | None = None
+    shared_java_pid: int | None = None
+    shared_java_rss_bytes: int | None = None
 
     @property
     def order(self) -> tuple[str, int]:

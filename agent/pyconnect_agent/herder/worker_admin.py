@@ -279,6 +279,8 @@ def child_json(child: ChildDetails, wall_ms: int) -> dict[str, Any]:
         "last_commit_ms": child.last_commit_ms,
         "open_transaction_age_ms": None if began_ms is None else max(0, wall_ms - began_ms),
         "queue_size": child.queue_size,
+        "shared_java_pid": child.shared_java_pid,
+        "shared_java_rss_bytes": child.shared_java_rss_bytes,
     }
 
 

@@ -167,7 +167,10 @@ class RuntimeLevels:
 
     def _apply(self, name: str) -> None:
         logger = logging.getLogger(None if name == ROOT else name)
-        logger.setLevel(_NUMBERS[effective_level(self._loggers, name)])
+        level = _NUMBERS[effective_level(self._loggers, name)]
+        # To set a level writes to all loggers, whose memory a child shares with its fork server.
+        if logger.level != level:
+            logger.setLevel(level)
 
 
 def level_name(number: int) -> str:

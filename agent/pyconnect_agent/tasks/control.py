@@ -105,6 +105,8 @@ class Control:
         """Returns the stacks of this process, and of one that belongs to it."""
         self.mbeans: Callable[[], tuple[Metric, ...]] = tuple
         """Returns the numbers of MBeans of a Java process; waits for less than a second."""
+        self.shared_java_pid: int | None = None
+        """Of the Java process that this task shares with others."""
         self._thread = long_lived.Thread("control", self._read)
 
     def start(self) -> None:
@@ -135,7 +137,9 @@ class Control:
 
     def report_statistics(self, request_id: int = 0, mbeans: tuple[Metric, ...] = ()) -> None:
         """Report the task's work to the worker; an id of 0 means that it did not ask."""
-        self.send(replace(self.statistics(), request_id=request_id, mbeans=mbeans))
+        told = self.statistics()
+        pid = self.shared_java_pid
+        self.send(replace(told, request_id=request_id, mbeans=mbeans, shared_java_pid=pid))
 
     def read_offsets(self, keys: tuple[bytes, ...], timeout_ms: int) -> dict[bytes, bytes | None]:
         """Ask the worker's store. Raises AgentError, RetriableKafkaError on timeout."""

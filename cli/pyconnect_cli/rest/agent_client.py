@@ -59,7 +59,8 @@ class AgentChild:
     """A connector (`task` None) or task of one agent; times in epoch ms, sizes in bytes.
 
     `cpu_percent` and `cpu_limit` in percent of one processor; None: without a limit. `restarts`:
-    None from an agent that has no automatic restarts.
+    None from an agent that has no automatic restarts. `shared_java_pid`: the Java process that the
+    task shares with others.
     """
 
     url: str
@@ -77,6 +78,8 @@ class AgentChild:
     memory_limit: int | None
     cpu_limit: int | None
     asleep: bool = False
+    shared_java_pid: int | None = None
+    shared_java_rss_bytes: int | None = None
     restarts: AutomaticRestarts | None = None
     raw: Json
 

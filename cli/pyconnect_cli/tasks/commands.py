@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, TypeVar
 
@@ -28,6 +29,12 @@ from pyconnect_cli.verbs import ActingVerb, BatchVerb, SelectingVerb
 app = typer.Typer(help="List, inspect, restart and kill tasks.")
 
 Row = tuple[TaskId, TaskState]
+ISOLATION = "agent.java.isolation"
+SHARING = {
+    "connector": "the connector's other tasks",
+    "location": "tasks of other connectors of its plugin location",
+}
+"""Tasks that share a Java process, by the key above in the connector's own config."""
 TaskArgument = Annotated[
     str, typer.Argument(metavar="CONNECTOR/TASK", help="task, for example orders/0")
 ]
@@ -180,9 +187,22 @@ def kill(
     def act(key: TaskId) -> None:
         at_owner(session, lambda agent: _kill(session, agent, key, force=force))
 
+    def shared_with(key: TaskId) -> tuple[str, ...]:
+        """Name the tasks that may end too, if the connector's own config says so."""
+        isolation = None
+        if not session.settings.yes:
+            with suppress(NotFound):  # `act` reports it
+                isolation = session.client.connector_config(key.connector).get(ISOLATION)
+        others = SHARING.get(isolation or "")
+        return (f"its Java process is shared: may also end {others}",) if others else ()
+
     steps = [
         BatchStep(
-            name=str(key), done="killed", act=partial(act, key), look=partial(task_shows, key)
+            name=str(key),
+            done="killed",
+            act=partial(act, key),
+            look=partial(task_shows, key),
+            changes=shared_with(key),
         )
         for key in chosen
     ]

@@ -311,6 +311,15 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
             count=first.sums.keyless,
         )
 
+    if first.sums.tied:
+        yield Finding(
+            kind="unordered-keys",
+            severity=Severity.UNKNOWN,
+            message=f"{first.sums.tied:,} keys have last records of the same time in several"
+            " partitions: either version was taken for the last one",
+            count=first.sums.tied,
+        )
+
 
 def _unparsable(bench: Bench, first: _First) -> Iterator[Finding]:
     """Yield what does not parse among the rows that are compared: their bytes are."""
@@ -445,8 +454,11 @@ def _keys(
     """Look at the keys of bad buckets, upsert mode."""
     limit = bench.spec.findings
     every = stages.differing_keys(bench, left, right, sums).persist()
-    tails = [stages.tail_versions(rows.rows) for rows in (sides.left, sides.right)]
-    different = stages.without_versions_under_way(every, *tails).persist()
+    possible = [stages.tail_versions(rows.rows) for rows in (sides.left, sides.right)]
+    if sums.tied:
+        tied = (stages.tied_versions(versions) for versions in (left, right))
+        possible = [one.unionByName(other) for one, other in zip(possible, tied, strict=True)]
+    different = stages.without_versions_under_way(every, *possible).persist()
     try:
         totals = {row.kind: row["count"] for row in different.groupBy("kind").count().collect()}
         under_way = every.count() - sum(totals.values())
@@ -476,8 +488,9 @@ def _keys_under_way(count: int, sides: _Sides) -> Finding:
     return Finding(
         kind="under-way",
         severity=Severity.NOTE,
-        message=f"{count:,} keys have a version in {sides.right.name} that is beyond the"
-        f" compared offsets in {sides.left.name}, or the reverse",
+        message=f"{count:,} keys have a version in {sides.right.name} that may count in"
+        f" {sides.left.name}, or the reverse: it is beyond the compared offsets, or of the time of"
+        " the last one in another partition",
         count=count,
     )
 

@@ -57,7 +57,9 @@ PATTERN_MARKS, ESCAPED = re.compile(r"([\\*?\[\]{}])"), r"\\\1"
 LINE_FORMATS = frozenset({"text", "json"})
 COLUMNAR = frozenset({"csv", "parquet", "orc", AVRO})
 WITH_COLUMNS = COLUMNAR | {ICEBERG}
-SHAPED = frozenset({*HASHES, *KEY_HASHES, "keyless", "tail", "unparsable", "unheld", "copies"})
+SHAPED = frozenset(
+    {*HASHES, *KEY_HASHES, "keyless", "tied", "tail", "unparsable", "unheld", "copies"}
+)
 ROW = "pyconnect_row"
 """The key of a table's row, as a finding names the row."""
 JSON_FORMS = frozenset({"json", "connect-json", "json-schema"})
@@ -405,7 +407,7 @@ def _shaped(bench: Bench, content: Content, compared: list[Column], key: list[Co
     columns["copies"] = sql.lit(1).cast("bigint")
     if "tail" not in content.frame.columns:
         columns["tail"] = sql.lit(False)
-    columns["keyless"] = sql.lit(False)
+    columns["keyless"] = columns["tied"] = sql.lit(False)
     if bench.spec.mode != "upsert":
         return content.frame.withColumns(columns)
     texts = [each.cast("binary") for each in key]

@@ -27,8 +27,9 @@ CHECKSUM = (
     "count_if(unparsable AND NOT tail) AS unparsable",
     "sum(copies - 1) FILTER (WHERE NOT keyless) AS further",
     "sum(copies) FILTER (WHERE keyless) AS keyless",
+    "count_if(tied) AS tied",
 )
-APPENDED = (*HASHES, "tail", "unparsable", "copies", "keyless", "lane", "offset")
+APPENDED = (*HASHES, "tail", "unparsable", "copies", "keyless", "tied", "lane", "offset")
 COUNTED = ("committed", "uncommitted", "there", "unsettled")
 LEAST = ("left_lane", "left_offset", "right_lane", "right_offset")
 NO_LANE = "CAST(NULL AS BIGINT)"
@@ -43,7 +44,8 @@ class Checksums:
     """The first stage: rows and unparsable ones of both sides, and the buckets that differ.
 
     Rows of tails are counted apart. `further` are rows of keys that have a row already, `keyless`
-    those of both sides without a key, where keys are compared.
+    those of both sides without a key, `tied` keys whose last version is not known, where keys are
+    compared.
     """
 
     left: int
@@ -55,6 +57,7 @@ class Checksums:
     further_left: int = 0
     further_right: int = 0
     keyless: int = 0
+    tied: int = 0
     buckets: int = 0
     bad: tuple[int, ...] = ()
 
@@ -81,7 +84,7 @@ def checksums(left: DataFrame, right: DataFrame, buckets: int) -> Checksums:
             *(
                 f"coalesce({side}.{name}, 0) AS {side}_{name}"
                 for side in ("l", "r")
-                for name in (*SUMS, "tail", "unparsable", "further", "keyless")
+                for name in (*SUMS, "tail", "unparsable", "further", "keyless", "tied")
             ),
         )
     )
@@ -96,6 +99,7 @@ def checksums(left: DataFrame, right: DataFrame, buckets: int) -> Checksums:
         further_left=sum(row.l_further for row in rows),
         further_right=sum(row.r_further for row in rows),
         keyless=sum(row.l_keyless + row.r_keyless for row in rows),
+        tied=sum(row.l_tied + row.r_tied for row in rows),
         buckets=buckets,
         bad=tuple(
             row.bucket for row in rows if any(row[f"l_{name}"] != row[f"r_{name}"] for name in SUMS)
@@ -142,26 +146,31 @@ def last_versions(rows: DataFrame) -> DataFrame:
 
     The rows' own hashes become those of key and version together, so that buckets are of keys.
     Offsets order the versions within a partition. A key may have moved to another one, such as
-    when partitions were added: the time of its last record decides. `copies` counts the rows.
+    when partitions were added: the time of its last record decides. Of two partitions' last records
+    of one time `other` is the version that is not chosen: the key is `tied`. `copies` counts rows.
     """
-    version = sql.struct(*HASHES, "tombstone", "unparsable", "keyless", "timestamp_ms", "partition")
-    each = rows.groupBy(*KEY_HASHES, "topic", "partition").agg(
+    version = sql.struct(*HASHES, "tombstone", "unparsable", "keyless", "timestamp_ms", "lane")
+    each = rows.groupBy(*KEY_HASHES, "lane").agg(
         sql.max_by(version, sql.struct("offset")).alias("last"), sql.count("*").alias("copies")
     )
-    moment = sql.struct("last.timestamp_ms", "last.partition")
     last = each.groupBy(*KEY_HASHES).agg(
-        sql.max_by("last", moment).alias("last"), sql.sum("copies").alias("copies")
+        sql.expr("max_by(last, (last.timestamp_ms, NOT last.tombstone, last.lane)) AS last"),
+        sql.expr("max_by(last, (last.timestamp_ms, last.tombstone, -last.lane)) AS other"),
+        sql.sum("copies").alias("copies"),
     )
     alive = last.where("NOT last.tombstone")
     return alive.select(
         *KEY_HASHES,
         sql.col("key_first").alias("first"),
         sql.expr("xxhash64(key_second, last.first, last.second)").alias("second"),
+        sql.expr(
+            "CASE WHEN NOT other.tombstone THEN xxhash64(key_second, other.first, other.second) END"
+        ).alias("other"),
         "last.unparsable",
         "last.keyless",
         sql.lit(False).alias("tail"),
         "copies",
-    )
+    ).withColumn("tied", sql.expr("NOT keyless AND NOT other <=> second"))
 
 
 def tail_versions(rows: DataFrame) -> DataFrame:
@@ -173,10 +182,15 @@ def tail_versions(rows: DataFrame) -> DataFrame:
     return rows.where("tail").select(*KEY_HASHES, version.alias("version")).distinct()
 
 
+def tied_versions(versions: DataFrame) -> DataFrame:
+    """Return the versions of `last_versions` that were not chosen, as `tail_versions` does."""
+    return versions.where("tied").select(*KEY_HASHES, sql.col("other").alias("version"))
+
+
 def without_versions_under_way(
     different: DataFrame, left: DataFrame, right: DataFrame
 ) -> DataFrame:
-    """Return the keys of `differing_keys` that differ whichever versions of the tails count.
+    """Return the keys of `differing_keys` that differ whichever versions of left and right count.
 
     A sink may have written any version beyond its committed offsets, or not yet.
     """

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyconnect_cli.acting.journal import read_lines
-from pyconnect_cli.upgrade.journal import read_entry
+from pyconnect_cli.acting.journal import entries_of
 from pyconnect_cli.upgrade.plan.run import Entry, Started
 from tests.support.commands import killed_command
 from tests.support.commands.killed_command import KILLED_AT
@@ -94,9 +93,9 @@ class Tool:
     def journal(self) -> list[Entry]:
         """Every entry so far, of all runs."""
         return [
-            read_entry(line)
+            entry
             for path in (self.state / "pyconnect" / "upgrades").glob("*.jsonl")
-            for line in read_lines(path)
+            for entry in entries_of(path, Entry)
         ]
 
 

@@ -88,7 +88,10 @@ def start_link(
 
     Or connect to the one that it shares with others, as agent.java.isolation says.
     """
-    link = JavaLink(_java_process(worker, config, quick=quick), answers)
+    process = _java_process(worker, config, quick=quick)
+    if isinstance(process, SharedJavaProcess):
+        control.shared_java_pid = process.pid
+    link = JavaLink(process, answers)
     control.describe_stacks = lambda: f"{describe_threads()}\n{link.stacks()}"
     if worker.config.agent_keys.of_connector(config).isolation != OF_LOCATION:
         # Those of a process of several connectors belong to none of them.
