@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any
 
 from pyconnect_agent.core.errors import (
-    NotAssignedError,
-    NotLeaderError,
+    ForwardableError,
 )
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder.requests import Request
@@ -252,7 +251,7 @@ class Cluster:
         """`reply` None: the connection broke."""
         error = None if reply is None else reply.error
         target_url = None
-        if isinstance(error, NotLeaderError | NotAssignedError):
+        if isinstance(error, ForwardableError):
             target_url = error.target_url
         if target_url and asked.hops_left:
             asked.hops_left -= 1

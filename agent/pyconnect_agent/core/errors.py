@@ -101,20 +101,20 @@ class ConflictError(RequestError):
     retriable = True
 
 
-class NotLeaderError(RequestError):
-    """Only the leader may do this. `target_url` is its advertised URL, None when unknown."""
+class ForwardableError(RequestError):
+    """Another worker may do this. `target_url` is its advertised URL, None when unknown."""
 
     def __init__(self, message: str, *, target_url: str | None) -> None:
         super().__init__(message)
         self.target_url = target_url
 
 
-class NotAssignedError(RequestError):
-    """Only the owner may do this. `target_url` is its advertised URL, None when unknown."""
+class NotLeaderError(ForwardableError):
+    """Only the leader may do this."""
 
-    def __init__(self, message: str, *, target_url: str | None) -> None:
-        super().__init__(message)
-        self.target_url = target_url
+
+class NotAssignedError(ForwardableError):
+    """Only the owner may do this."""
 
 
 class RequestTimedOutError(RequestError):

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyconnect_agent.core.errors import (
     ConflictError,
+    ForwardableError,
     InternalError,
     NoAnswerError,
-    NotAssignedError,
-    NotLeaderError,
 )
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.rest.errors import PERMANENT_HEADER, RelayedError
@@ -174,7 +173,7 @@ class Forwarder:
         """
         try:
             return await local
-        except (NotLeaderError, NotAssignedError) as exc:
+        except ForwardableError as exc:
             return await self._forward(request, exc.target_url, exc.message)
 
     async def _forward(

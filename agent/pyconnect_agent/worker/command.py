@@ -75,28 +75,19 @@ def _parts(
     raw = file.entries
     catalog = find_plugins(raw)
     properties = resolve_properties(raw, catalog)
-    if options.standalone:
-        standalone = StandaloneConfig.parse(properties)
-        _check(standalone, catalog)
-        files = [read_connector_file(path) for path in options.connector_files]
-        return WorkerParts(
-            config=standalone,
-            file=file,
-            catalog=catalog,
-            stores=standalone_stores(standalone),
-            levels=levels,
-            log_format=log_format.value,
-            after_start=partial(create_connectors, files=files),
-        )
-    distributed = DistributedConfig.parse(properties)
-    _check(distributed, catalog)
+    config = (StandaloneConfig if options.standalone else DistributedConfig).parse(properties)
+    _check(config, catalog)
+    files = [read_connector_file(path) for path in options.connector_files]
     return WorkerParts(
-        config=distributed,
+        config=config,
         file=file,
         catalog=catalog,
-        stores=distributed_stores(distributed),
+        stores=distributed_stores(config)
+        if isinstance(config, DistributedConfig)
+        else standalone_stores(config),
         levels=levels,
         log_format=log_format.value,
+        after_start=partial(create_connectors, files=files) if options.standalone else None,
     )
 
 

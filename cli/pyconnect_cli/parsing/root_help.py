@@ -30,9 +30,9 @@ EPILOG = (
 )
 
 
-def root_help() -> str:
-    """Return the help of the command itself, wrapped to the terminal's columns."""
-    columns = min(shutil.get_terminal_size().columns, 100)
+def root_help(width: int | None = None) -> str:
+    """Return the help of the command itself, wrapped to `width` columns (the terminal's)."""
+    columns = min(width or shutil.get_terminal_size().columns, 100)
     nouns = [(noun.name, noun.help) for noun in NOUNS]
     own = [("--version", "version of this command"), ("-h, --help", "help page")]
     options = [
