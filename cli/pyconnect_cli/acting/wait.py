@@ -180,7 +180,17 @@ def wait_until(
 ) -> None:
     """Ask again and again, with longer pauses; raise `late` when `most_s` or the run is over."""
     until = time.monotonic() + min(most_s, session.budget.remaining_s())
-    while not holds():
+    answered = False
+    while True:
+        try:
+            if holds():
+                return
+        except (OutOfTime, Unreachable) as exc:
+            # The end of the run's time has interrupted a question: the answer before it counts.
+            if not (answered and session.budget.spent):
+                raise
+            raise late() from exc
+        answered = True
         if time.monotonic() + pause_s >= until:
             raise late()
         time.sleep(pause_s)
