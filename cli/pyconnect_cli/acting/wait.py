@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 from pyconnect_cli.errors import (
@@ -31,6 +32,7 @@ SETTLE_S = 2.0
 NO_TASKS_S = 10.0
 # A worker other than the leader reads the deletion in its config topic.
 GONE_S = 10.0
+LONGER = "wait longer with --timeout 10m"
 NOTICED_S = 1.0
 """Time after which a user is told what the command waits for."""
 
@@ -89,7 +91,8 @@ def wait_for_state(
         while True:
             # A connector that was in the state is read again as long as the state has to last.
             looked_at = list(names) if stable_s else waiting
-            with within_time(session, f"not {state} in time: {', '.join(waiting)}"):
+            interrupted = f"not {state} in time: {', '.join(waiting)}"
+            with within_time(session, partial(WaitTimedOut, interrupted, hint=LONGER)):
                 statuses = session.client.connector_statuses(looked_at)
             now = time.monotonic()
             for name in looked_at:
@@ -180,32 +183,25 @@ def wait_until(
 ) -> None:
     """Ask again and again, with longer pauses; raise `late` when `most_s` or the run is over."""
     until = time.monotonic() + min(most_s, session.budget.remaining_s())
-    answered = False
-    while True:
-        try:
-            if holds():
-                return
-        except (OutOfTime, Unreachable) as exc:
-            # The end of the run's time has interrupted a question: the answer before it counts.
-            if not (answered and session.budget.spent):
-                raise
-            raise late() from exc
-        answered = True
+    reached = holds()
+    while not reached:
         if time.monotonic() + pause_s >= until:
             raise late()
         time.sleep(pause_s)
         pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
+        with within_time(session, late):
+            reached = holds()
 
 
 @contextmanager
-def within_time(session: Session, message: str) -> Iterator[None]:
-    """Raise WaitTimedOut if the end of the run's time has interrupted a request for states."""
+def within_time(session: Session, late: Callable[[], PyconnectError]) -> Iterator[None]:
+    """Raise `late` if the end of the run's time has interrupted a request for states."""
     try:
         yield
     except (OutOfTime, Unreachable) as exc:
         if not session.budget.spent:
             raise
-        raise WaitTimedOut(message, hint="wait longer with --timeout 10m") from exc
+        raise late() from exc
 
 
 def has_state(status: ConnectorStatus | None, state: str) -> bool:

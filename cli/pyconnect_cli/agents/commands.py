@@ -6,12 +6,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 
-from pyconnect_cli.acting.wait import wait_until, within_time
+from pyconnect_cli.acting.wait import LONGER, wait_until, within_time
 from pyconnect_cli.acting.workers import ask_workers, describe_restarts, worker_urls
 from pyconnect_cli.agents.readiness import Readiness
 from pyconnect_cli.agents.readiness import readiness as examine_readiness
@@ -173,16 +174,15 @@ def _change_state(
             waited = format_duration(time.monotonic() - started)
             return WaitTimedOut(
                 f"the worker is {states[-1]}, not {wanted}, after {waited}",
-                hint="wait longer with --timeout 10m; the worker continues in the background",
+                hint=f"{LONGER}; the worker continues in the background",
             )
 
         def reached() -> bool:
             states.append(agent.info().state)
             return states[-1] == wanted
 
-        with within_time(
-            session, f"the worker is not {wanted} in time; it continues in the background"
-        ):
+        unanswered = f"the worker is not {wanted} in time; it continues in the background"
+        with within_time(session, partial(WaitTimedOut, unanswered, hint=LONGER)):
             wait_until(session, reached, late)
     later = "; its former work waits for scheduled.rebalance.max.delay.ms"
     session.output.message(f"{url} is {wanted}{later if verb == 'undrain' else ''}")

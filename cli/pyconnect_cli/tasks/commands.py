@@ -13,7 +13,7 @@ import typer
 from pyconnect_cli.acting.batch import Asks, BatchStep, run_steps, task_shows
 from pyconnect_cli.acting.conditions import Selection, selection_from
 from pyconnect_cli.acting.selection import known_connector, listed_views, read_views, selected_views
-from pyconnect_cli.acting.wait import wait_if_asked, wait_until, within_time
+from pyconnect_cli.acting.wait import LONGER, wait_if_asked, wait_until, within_time
 from pyconnect_cli.connectors.show import trace_lines
 from pyconnect_cli.errors import NotFound, UsageError, WaitTimedOut
 from pyconnect_cli.parsing.arguments import NamesArgument
@@ -212,14 +212,16 @@ def kill(
 def _kill(session: Session, agent: AgentClient, task: TaskId, *, force: bool) -> None:
     """Return when the process has ended; raise WaitTimedOut if it has not ended in time."""
     pid = agent.kill_task(task, force=force)
-    late = (
-        f"the process of {task} has not ended in time; the worker goes on, --force ends it at once"
+    late = partial(
+        WaitTimedOut,
+        f"the process of {task} has not ended in time; the worker goes on, --force ends it at once",
+        hint=LONGER,
     )
     with within_time(session, late):
         wait_until(
             session,
             lambda: pid is None or pid not in {child.pid for child in agent.children()},
-            lambda: WaitTimedOut(late, hint="wait longer with --timeout 10m"),
+            late,
         )
 
 

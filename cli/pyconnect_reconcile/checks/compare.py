@@ -310,7 +310,6 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
             " ones were compared, but not how often each is there",
             count=first.sums.keyless,
         )
-
     if first.sums.tied:
         yield Finding(
             kind="unordered-keys",

@@ -27,12 +27,12 @@ from pyconnect_reconcile.database_tables.positions import with_tail_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import AVRO, ICEBERG, FileSide
 from pyconnect_reconcile.files import FixedFiles, is_local, partition_columns
-from pyconnect_reconcile.lakes.avro_files import READER_SCHEMA, reader_schema, with_clock_texts
-from pyconnect_reconcile.lakes.parquet_types import REFUSALS, clock_text, readable_schema
+from pyconnect_reconcile.lakes.avro_files import READER_SCHEMA, clock_units, reader_schema
+from pyconnect_reconcile.lakes.parquet_types import REFUSALS, readable_schema, with_clock_texts
 from pyconnect_reconcile.spark.errors import spark_errors
 from pyconnect_reconcile.spec import FRAMED_FORMS, Side, Spec, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide
-from pyconnect_reconcile.tokens import CORRUPT, HELD, MARK, TIME
+from pyconnect_reconcile.tokens import CORRUPT, HELD, MARK
 from pyconnect_reconcile.topics.reading import UNCOMMITTED
 from pyconnect_reconcile.topics.snapshot import PartitionRange
 from pyconnect_reconcile.values.canonical import token
@@ -442,10 +442,8 @@ def _parquet(
         wanted = {rule.name.partition(".")[0] for rule in bench.spec.columns}
         schema = readable_schema(paths, wanted)
         frame = reader.schema(schema).load(located)
-        times = {each.name: each.metadata for each in schema if HELD in each.metadata}
-        for name, metadata in times.items():
-            text = clock_text(quoted(name), metadata["unit"])
-            frame = frame.withColumn(name, text.alias(name, metadata={HELD: TIME}))
+        units = {each.name: each.metadata["unit"] for each in schema if HELD in each.metadata}
+        frame = with_clock_texts(frame, units)
     return frame
 
 
@@ -485,7 +483,7 @@ def _load(bench: Bench, side: FileSide, paths: tuple[str, ...]) -> DataFrame:
     if form == ICEBERG:
         return _iceberg(bench, reader, side)
     if form == AVRO:
-        return with_clock_texts(reader.load(located), options[READER_SCHEMA])
+        return with_clock_texts(reader.load(located), clock_units(options[READER_SCHEMA]))
     if form != "csv":
         return reader.load(located)
     names = reader.load(located).schema.names

@@ -9,14 +9,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
-
 from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import is_local, local_files
-from pyconnect_reconcile.lakes.parquet_types import clock_text
-from pyconnect_reconcile.tokens import HELD, TIME
-from pyconnect_reconcile.values.normal import quoted
 
 READER_SCHEMA = "avroSchema"
 """Spark's option with the schema as JSON."""
@@ -65,21 +60,19 @@ def merged(schemas: dict[str, str]) -> dict[str, Any]:
                     f"{file}: the field {field['name']} has another type than in other files",
                     hint="audit the files of each schema by themselves: --files",
                 )
-    for name, field in fields.items():
-        if not all(any(each["name"] == name for each in schema["fields"]) for schema in found):
-            nullable = ["null", *(kind for kind in _kinds(field) if kind != "null")]
-            fields[name] = {"name": name, "type": nullable, "default": None}
+    everywhere = set(fields).intersection(
+        *({field["name"] for field in schema["fields"]} for schema in found)
+    )
+    for name in fields.keys() - everywhere:
+        nullable = ["null", *(kind for kind in _kinds(fields[name]) if kind != "null")]
+        fields[name] = {"name": name, "type": nullable, "default": None}
     return {**found[0], "fields": list(fields.values())}
 
 
-def with_clock_texts(frame: DataFrame, schema: str) -> DataFrame:
-    """Return rows whose times of day, which Spark reads as numbers, are texts."""
-    for field in json.loads(schema)["fields"]:
-        name = field["name"]
-        for unit in (kind[UNIT] for kind in _kinds(field) if UNIT in kind):
-            text = clock_text(quoted(name), unit).alias(name, metadata={HELD: TIME, "unit": unit})
-            frame = frame.withColumn(name, text)
-    return frame
+def clock_units(schema: str) -> dict[str, str]:
+    """Return the units of the fields that are times of day, which Spark reads as numbers."""
+    fields = json.loads(schema)["fields"]
+    return {field["name"]: kind[UNIT] for field in fields for kind in _kinds(field) if UNIT in kind}
 
 
 def _kinds(field: dict[str, Any]) -> list[Any]:

@@ -5,10 +5,10 @@ Spark refuses such files as a whole. Their footers say which columns these are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Column
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import (
     DecimalType,
@@ -22,6 +22,7 @@ from pyspark.sql.types import (
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import local_files
 from pyconnect_reconcile.tokens import HELD, TIME
+from pyconnect_reconcile.values.normal import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,10 +61,13 @@ def readable_schema(paths: Sequence[str], wanted: Collection[str]) -> StructType
     return StructType([_field(each) for each in fields])
 
 
-def clock_text(name: str, unit: str) -> Column:
-    """Return a time of day that was read as a number as its text."""
-    micros = sql.timestamp_micros(sql.col(name).cast("bigint") * _MICROS_OF[unit])
-    return sql.date_format(micros, "HH:mm:ss.SSSSSS")
+def with_clock_texts(frame: DataFrame, units: Mapping[str, str]) -> DataFrame:
+    """Return rows whose times of day, numbers of these units (`ms`, `us`), are texts."""
+    for name, unit in units.items():
+        micros = sql.timestamp_micros(sql.col(quoted(name)).cast("bigint") * _MICROS_OF[unit])
+        text = sql.date_format(micros, "HH:mm:ss.SSSSSS")
+        frame = frame.withColumn(name, text.alias(name, metadata={HELD: TIME}))
+    return frame
 
 
 def _is_refused(kind: pa.DataType) -> bool:
