@@ -186,6 +186,7 @@ def _hashed(
         "lane": sql.lit(0),
         "offset": sql.lit(0),
         "keyless": sql.lit(False),
+        "tied": sql.lit(False),
     }
     return made.withColumns(shaped)
 
