@@ -470,6 +470,10 @@ def test_columns_that_no_side_has_prove_nothing(audit: RecordedAudit, tmp_path: 
     topics = {LEFT: given('{"a":1}')}
     answer = audit.run("topic-sink", topics, left=topic(LEFT), right=right, columns=["tpyo"])
     assert (answer.verdict, answer.kinds()) == (UNKNOWN, {"not-audited"})
+    query = "SELECT 1L AS a, CAST(NULL AS BIGINT) AS b"
+    for value, verdict in (('{"a":1,"x":5}', UNKNOWN), ('{"a":1,"B":5}', DIFFER),
+                           ('{"a":1,"b":null}', AGREE), ('{"a":2}', DIFFER)):  # fmt: skip
+        assert beside_parquet(audit, [value], query, columns=["a", "b"]).verdict is verdict, value
     values = {name: given('{"schema":null,"payload":1}') for name in (LEFT, RIGHT)}
     sides = {"left": topic(LEFT, "connect-json"), "right": topic(RIGHT, "connect-json")}
     answer = audit.run("topic-topic", values, **sides)

@@ -18,8 +18,14 @@ from pyspark.sql import functions as sql
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.checks import key_order
 from pyconnect_reconcile.compares import stages, uncertain
-from pyconnect_reconcile.compares.columns import columns_of_records, compared_columns, with_values
+from pyconnect_reconcile.compares.columns import (
+    columns_of_records,
+    columns_without_values,
+    compared_columns,
+    with_values,
+)
 from pyconnect_reconcile.compares.key_order import Identities
+from pyconnect_reconcile.compares.loading import LINE_FORMATS
 from pyconnect_reconcile.compares.places import (
     Places,
     copies_of,
@@ -27,9 +33,10 @@ from pyconnect_reconcile.compares.places import (
     places_of,
     places_of_strange,
 )
-from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, frame_of, plan_of, rows_of
+from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, plan_of, rows_of
 from pyconnect_reconcile.errors import NotAuditable
 from pyconnect_reconcile.file_side import FileSide
+from pyconnect_reconcile.files import is_local
 from pyconnect_reconcile.findings import (
     COPIES,
     CheckOutcome,
@@ -112,33 +119,28 @@ def check(bench: Bench) -> CheckOutcome:
                 refuse_compacted(snapshot, f"{spec.job} (append)")
     plan = plan_of(bench, columns)
     first = _first(bench, columns, plan)
-    if first.sums.bad and plan is None and columns.closed:
+    if plan is None and columns.all and (first.sums.bad or _unread(bench, first, columns)):
         fitted, absent = columns_of_records(bench, columns)
         if fitted != columns:
             first = replace(_first(bench, fitted, plan), absent=absent)
+        if unread := _unread(bench, first, fitted):
+            raise NotAuditable(
+                f"no record has the columns that are compared: {', '.join(unread)}",
+                hint="correct the names or paths: --column",
+            )
     elif plan is not None:
         # A sink's table may have columns that its connector does not write.
         fields = plan.contents[VALUE].fields
         names = [n for n in plan.left_out if spec.job != "topic-sink" or n in fields]
         first = replace(first, absent=with_values(bench, names))
-    elif spec.columns and not first.sums.bad and first.sums.unparsable_left < first.sums.left:
-        _require_values(bench, first.sides.left, columns)
-    return _outcome(bench, first, _not_compared(bench, plan))
+    return _outcome(bench, first, _not_compared(spec, plan))
 
 
-def _require_values(bench: Bench, rows: Rows, columns: Columns) -> None:
-    """Refuse names of columns that no row has: two sides of JSON agree in what neither has."""
-    names = [f"pyconnect_token_{number}" for number in range(len(columns.all))]
-    sides = [side for side in (bench.spec.left, bench.spec.right) if side is not None]
-    if not set(names) <= set(rows.rows.columns) or any(
-        frame_of(bench, side) is not None for side in sides
-    ):
-        return
-    if rows.rows.where(" OR ".join(f"{name} IS NOT NULL" for name in names)).isEmpty():
-        raise NotAuditable(
-            f"no row has a value in the columns that are compared: {', '.join(columns.known)}",
-            hint="correct the names or paths: --column",
-        )
+def _unread(bench: Bench, first: _First, columns: Columns) -> tuple[str, ...]:
+    sums = first.sums
+    if not bench.spec.columns or sums.bad or sums.unparsable_left == sums.left:
+        return ()
+    return columns_without_values(bench, first.sides.left, first.sides.right, columns)
 
 
 def _first(bench: Bench, columns: Columns, plan: RowPlan | None) -> _First:
@@ -154,9 +156,10 @@ def _first(bench: Bench, columns: Columns, plan: RowPlan | None) -> _First:
         arrived = rows_of(bench, spec.arrived, columns=columns, plan=plan)
         right = right.select(*stages.APPENDED).unionByName(arrived.rows.select(*stages.APPENDED))
     if spec.mode == "upsert":
-        changed = _changed_since(sides.left)
         left, right = (stages.last_versions(rows.where("NOT tail")) for rows in (left, right))
-        if changed is not None:
+        if isinstance(spec.left, TableSide) and spec.left.position is not None:
+            # A source's table keeps last versions only: one that the topic has may be gone from it.
+            changed = sides.left.rows.where("tail").select(*KEY_HASHES).distinct()
             right = right.join(changed, list(KEY_HASHES), "left_anti")
     buckets = stages.bucket_count(sides.left.length or sides.right.length)
     known = key_order.known(bench, sides.left, sides.right) if spec.ordered else None
@@ -248,38 +251,29 @@ def _doubled(first: _First) -> Iterator[Finding]:
         )
 
 
-def _changed_since(left: Rows) -> DataFrame | None:
-    """Return the keys of rows that a source's table has in another version than was read.
-
-    The version that the topic has is gone from the table, which keeps the last one only.
-    """
-    if not isinstance(left.side, TableSide) or left.side.position is None:
-        return None
-    return left.rows.where("tail").select(*KEY_HASHES).distinct()
-
-
-def _not_compared(bench: Bench, plan: RowPlan | None) -> tuple[str, ...]:
+def _not_compared(spec: Spec, plan: RowPlan | None) -> tuple[str, ...]:
     """Return what may differ although both sides agree."""
-    spec = bench.spec
+    sides = (spec.left, spec.right)
+    topics = [side for side in sides if isinstance(side, TopicSide)]
+    if spec.mode == "upsert":
+        found = ["earlier versions of a key", "the order of keys", "headers and timestamps"]
+    else:
+        order = "the order of records of different keys" if spec.ordered else "the order of rows"
+        found = [order, "headers and timestamps"]
+        if len(topics) < 2:
+            found[1] = f"keys, {found[1]}"
+    if any(side.value == "connect-json" and side.row is None for side in topics):
+        found.append("the schemas beside the values")
+    for side in sides:
+        if isinstance(side, FileSide) and side.format in LINE_FORMATS and side.store is None:
+            far = (path for path in side.paths if not is_local(path))
+            found += (f"a byte order mark at the beginning of {path}" for path in far)
     if spec.columns:
         named = ", ".join(rule.name for rule in spec.columns)
-        narrowed: tuple[str, ...] = (f"anything but the columns that the spec names: {named}",)
+        found.append(f"anything but the columns that the spec names: {named}")
     elif plan is not None and plan.left_out:
-        narrowed = (f"columns of no record: {', '.join(plan.left_out)}",)
-    else:
-        narrowed = ()
-    return (*_never_compared(spec), *narrowed)
-
-
-def _never_compared(spec: Spec) -> tuple[str, ...]:
-    topics = [side for side in (spec.left, spec.right) if isinstance(side, TopicSide)]
-    schemas = any(side.value == "connect-json" and side.row is None for side in topics)
-    more = ("the schemas beside the values",) if schemas else ()
-    if spec.mode == "upsert":
-        return ("earlier versions of a key", "the order of keys", "headers and timestamps", *more)
-    order = "the order of records of different keys" if spec.ordered else "the order of rows"
-    others = "headers and timestamps" if len(topics) == 2 else "keys, headers and timestamps"
-    return (order, others, *more)
+        found.append(f"columns of no record: {', '.join(plan.left_out)}")
+    return tuple(found)
 
 
 def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
@@ -478,20 +472,15 @@ def _keys(
         different.unpersist()
         every.unpersist()
     if under_way:
-        findings.append(_keys_under_way(under_way, sides))
+        message = (
+            f"{under_way:,} keys have a version in {sides.right.name} that may count in"
+            f" {sides.left.name}, or the reverse: it is beyond the compared offsets, or of the time"
+            " of the last one in another partition"
+        )
+        note = Finding(kind="under-way", severity=Severity.NOTE, message=message, count=under_way)
+        findings.append(note)
     buckets = len(sums.bad) if totals else 0
     return _Looked(findings=tuple(findings), totals=totals, buckets=buckets)
-
-
-def _keys_under_way(count: int, sides: _Sides) -> Finding:
-    return Finding(
-        kind="under-way",
-        severity=Severity.NOTE,
-        message=f"{count:,} keys have a version in {sides.right.name} that may count in"
-        f" {sides.left.name}, or the reverse: it is beyond the compared offsets, or of the time of"
-        " the last one in another partition",
-        count=count,
-    )
 
 
 def _key_finding(

@@ -11,7 +11,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.loading import JSON_FORMS
-from pyconnect_reconcile.compares.sides import content_of, frame_of, records_of
+from pyconnect_reconcile.compares.sides import Rows, content_of, frame_of, records_of
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.spec import AVRO, ColumnRule, Side, TopicSide
 from pyconnect_reconcile.tokens import CORRUPT, DIRECTORY, HELD, TOKENS
@@ -131,13 +131,35 @@ def columns_of_records(bench: Bench, columns: Columns) -> tuple[Columns, tuple[s
             fitted.append(column)
         elif len(similar) == 1:
             fitted.append(replace(column, rule=replace(column.rule, path=similar[0])))
-        elif spec.job == "topic-sink":
+        elif spec.job == "topic-sink" and columns.closed:
             absent.append(column.rule.name)
         else:
             fitted.append(column)
     if not fitted:
         return columns, ()
     return replace(columns, all=tuple(fitted)), with_values(bench, absent)
+
+
+def columns_without_values(
+    bench: Bench, left: Rows, right: Rows, columns: Columns
+) -> tuple[str, ...]:
+    """Return the paths of columns that no record has: both sides would agree in their nulls."""
+    rows = left if frame_of(bench, left.side) is None else right
+    tokens = [f"pyconnect_token_{number}" for number in range(len(columns.all))]
+    if not {*tokens} <= {*rows.rows.columns}:
+        return ()
+    held = [f"{token} IS NOT NULL" for token in tokens]
+    # Most often the first row has a value in each column.
+    if not rows.rows.where(" AND ".join(held)).isEmpty():
+        return ()
+    empty = [
+        column.rule.path
+        for column, is_held in zip(columns.all, held, strict=True)
+        if rows.rows.where(is_held).isEmpty()
+    ]
+    topic = next(each.side for each in (left, right) if isinstance(each.side, TopicSide))
+    members = members_of(bench, topic) if empty else {}
+    return tuple(path for path in empty if path not in members)
 
 
 def with_values(bench: Bench, names: Sequence[str]) -> tuple[str, ...]:

@@ -474,14 +474,11 @@ def _of_untyped(kind: str, value: Column) -> Column:
     """Return one token for what texts of this kind stand for and what is of the kind."""
     if NUMBER_TYPES.fullmatch(kind):
         digits = sql.regexp_replace(value, "^(-?)0+(?=[0-9])", "$1")
-        number = sql.concat(sql.lit(MARK), canonical.number_text(digits))
+        number = canonical.number_token(digits)
         return sql.when(value.rlike(_PLAIN_NUMBER), number).otherwise(value)
     if kind == "boolean":
-        return (
-            sql.when(value == "true", f"{MARK}t")
-            .when(value == "false", f"{MARK}f")
-            .otherwise(value)
-        )
+        truth = sql.when(value == "true", f"{MARK}t").when(value == "false", f"{MARK}f")
+        return truth.otherwise(value)
     if kind == "string":
         return (
             sql.when(value == f"{MARK}t", "true")
