@@ -7,7 +7,7 @@ import logging
 from starlette.responses import Response
 
 from pyconnect_agent.core.errors import BadRequestError, NotFoundError
-from pyconnect_agent.core.loggers import logger_name, parse_level
+from pyconnect_agent.core.log_lines import logger_name, parse_level
 from pyconnect_agent.rest.bodies import bind_config
 from pyconnect_agent.rest.errors import NullBodyError
 from pyconnect_agent.rest.exchange import HttpExchange, empty_response, json_response
