@@ -15,8 +15,13 @@ from pathlib import Path
 import javaproperties
 
 from pyconnect_sandbox import ports, processes
-from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, answers_metadata
-from pyconnect_sandbox.broker_properties import BrokerSecurity, sasl_properties
+from pyconnect_sandbox.broker import (
+    BrokerConfig,
+    BrokerSecurity,
+    KafkaBroker,
+    answers_metadata,
+    sasl_properties,
+)
 from pyconnect_sandbox.connect_worker import (
     AgentProcess,
     ConnectWorker,

@@ -363,11 +363,11 @@ def test_wait_raises_when_a_server_dies() -> None:
 def test_one_access_line_per_request(caplog: pytest.LogCaptureFixture) -> None:
     """The access log names client, request, status, length and milliseconds."""
     with (
-        caplog.at_level(logging.INFO, "pyconnect_agent.rest.app"),
+        caplog.at_level(logging.INFO, "pyconnect_agent.rest.access_log"),
         serving(rest_config(), FakeHerder()) as server,
     ):
         call_url(server.advertised_url, "GET", "/connectors?expand=x", headers={"User-Agent": "me"})
-    lines = [r.getMessage() for r in caplog.records if r.name == "pyconnect_agent.rest.app"]
+    lines = [r.getMessage() for r in caplog.records if r.name == "pyconnect_agent.rest.access_log"]
     assert len(lines) == 1
     assert lines[0].startswith("127.0.0.1 - - [")
     assert '] "GET /connectors?expand=x HTTP/1.1" 200 2 "-" "me" ' in lines[0]
