@@ -109,6 +109,20 @@ def create_large_table(mariadb: MariaDbServer, database: str) -> None:
     )
 
 
+def test_a_row_waits_until_no_other_can_get_its_time(mariadb: MariaDbServer, database: str) -> None:
+    """A DATETIME without a fraction is of a whole second, which has to be over."""
+    mariadb.execute(database, "CREATE TABLE sale (id int, at datetime)")
+    mariadb.execute(database, "INSERT INTO sale VALUES (1, utc_timestamp())")
+    settings = {"mode": "timestamp", "timestamp.column.name": "at", "poll.interval.ms": "1"}
+    harness = SourceHarness(
+        SqlSourceTask, {**mariadb.settings(database), **settings, "tables": "sale"}
+    )
+    harness.start()
+    harness.run(1, max_polls=100_000)
+    assert mariadb.execute(database, "SELECT at < utc_timestamp() FROM sale") == [(1,)]
+    harness.stop()
+
+
 def test_a_large_table_is_read_through_a_cursor_of_the_server(
     mariadb: MariaDbServer, database: str
 ) -> None:
