@@ -259,6 +259,7 @@ def test_marks_and_empty_lines_are_no_rows_of_json(tmp_path: Path, name: str) ->
             r"^Column a of file in/a\.x, row 2: a text that is not UTF-8",
         ),
         ("csv", b"\xff,b\n1,2\n", r"^File in/a\.x: the first line is not UTF-8"),
+        ("csv", "a,b\n1,2\n".encode("utf-16-be"), r"^File in/a\.x: the first line is not UTF-8"),
     ],
 )
 def test_content_of_another_format_fails_the_task(
