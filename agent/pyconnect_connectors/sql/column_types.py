@@ -86,7 +86,12 @@ def reflected(connection: Connection, name: str, schema: str | None) -> Table:
         known.ischema_names = {**known.ischema_names, "name": Name, '"char"': Char}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Did not recognize type", SAWarning)
-        table = Table(name, MetaData(), schema=schema, autoload_with=connection)
+        # SQLAlchemy leaves quotes within names of MariaDB doubled.
+        is_mysql = connection.dialect.name in MYSQL
+        listeners = [("column_reflect", _unquote)] if is_mysql else []
+        table = Table(
+            name, MetaData(), schema=schema, autoload_with=connection, listeners=listeners
+        )
     if any(isinstance(column.type, postgresql.DOMAIN) for column in table.columns):
         quoted = connection.dialect.identifier_preparer.format_table(table).replace("%%", "%")
         for column_name, form in connection.exec_driver_sql(_BASE_TYPES_OF_DOMAINS, (quoted,)):
@@ -99,6 +104,10 @@ def reflected(connection: Connection, name: str, schema: str | None) -> Table:
             if column is not None and type(column.type) is types.NUMERIC and not is_number:
                 column.type = NumericAffinity()
     return table
+
+
+def _unquote(_inspector: object, _table: Table, column: dict[str, Any]) -> None:
+    column["name"] = column["name"].replace("``", "`")
 
 
 def pragma(

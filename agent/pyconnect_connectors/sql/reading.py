@@ -41,6 +41,7 @@ from sqlalchemy import (
     type_coerce,
     types,
 )
+from sqlalchemy.dialects import mysql
 
 from pyconnect_api import ConnectException, SchemaBuilder, SourceRecords, Struct
 from pyconnect_connectors.odd_values import OddValueException
@@ -269,7 +270,8 @@ class TableReader:
 
     def _identity(self, name: str, dialect: Dialect) -> ColumnElement[Any]:
         column = self._column(name)
-        if not isinstance(
+        # An ENUM has another order in ORDER BY than in comparisons.
+        if isinstance(column.type, types.Enum | mysql.SET) or not isinstance(
             column.type, types.Integer | types.Numeric | types.String | NumericAffinity
         ):
             raise ConnectException(

@@ -20,7 +20,6 @@ from pyconnect_connectors.sql.definitions import (
     MODE,
     TABLES,
     URL,
-    WHITELIST,
     Mode,
     source_config_def,
 )
@@ -45,7 +44,7 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
         if settings.query is not None:
             check_connection(settings.connection)
         elif problem := found_tables(settings).problem:
-            yield WHITELIST, problem
+            yield problem
 
     def task_class(self) -> type[SourceTask]:
         return SqlSourceTask
@@ -68,9 +67,10 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
             found = found_tables(self._settings)
             self._tables = found.names
             if found.problem is not None:
+                text = ": ".join(found.problem)
                 if not self._tables:
-                    raise ConnectException(f"{WHITELIST}: {found.problem}")
-                LOG.warning("tables are missing", extra={"reason": found.problem})
+                    raise ConnectException(text)
+                LOG.warning("tables are missing", extra={"reason": text})
             elif not self._tables:
                 LOG.warning("no table is read: the database has none that the lists allow")
             watch = threading.Thread(

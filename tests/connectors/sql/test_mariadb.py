@@ -109,6 +109,22 @@ def create_large_table(mariadb: MariaDbServer, database: str) -> None:
     )
 
 
+def test_quotes_in_names_and_columns_without_an_order(
+    mariadb: MariaDbServer, database: str
+) -> None:
+    """ORDER BY takes the members of an ENUM by their numbers, a comparison by their texts."""
+    mariadb.execute(database, "CREATE TABLE orders (`a``%%:b` int PRIMARY KEY, kind enum('b','a'))")
+    mariadb.execute(database, "INSERT INTO orders VALUES (1, 'b'), (2, 'a')")
+    settings = {"mode": "incrementing", "incrementing_column_name": "a`%:b"}
+    harness = source(mariadb, database, **settings)
+    assert [r.value.get("a`%:b") for r in harness.run(2) if isinstance(r.value, Struct)] == [1, 2]
+    harness.stop()
+    harness = source(mariadb, database, **{**settings, "incrementing_column_name": "kind"})
+    with pytest.raises(ConnectException, match="Column kind of table orders is neither"):
+        harness.poll()
+    harness.stop()
+
+
 def test_a_row_waits_until_no_other_can_get_its_time(mariadb: MariaDbServer, database: str) -> None:
     """A DATETIME without a fraction is of a whole second, which has to be over."""
     mariadb.execute(database, "CREATE TABLE sale (id int, at datetime)")
