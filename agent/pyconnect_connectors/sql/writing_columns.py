@@ -76,7 +76,9 @@ class WriteColumn:
         self.name = column.name
         self.target = type(column.type).__name__.upper()
         self.becomes_null = becomes_null
-        self._is_key = is_key
+        self._null_fault = "null in a key, which finds no row," if is_key else None
+        if isinstance(column.type, mysql.TIMESTAMP) and not column.nullable:
+            self._null_fault = "null, which would become the time of now,"
         self._same, self._convert = _conversion(column.type, dialect, zone)
         self._longest: int | None = None
         if isinstance(column.type, types.String) and dialect.name != "sqlite":
@@ -84,8 +86,8 @@ class WriteColumn:
 
     def values(self, found: Sequence[Any]) -> Sequence[Any]:
         """Return the values of many rows; one of `UNFIT` if any does not fit."""
-        if self._is_key and None in found:
-            raise Unfit("null in a key, which finds no row,")
+        if self._null_fault is not None and None in found:
+            raise Unfit(self._null_fault)
         if (
             self._same is not None
             and set(map(type, found)) <= {self._same, type(None)}
@@ -327,7 +329,8 @@ def _float(value: Any, dialect: str, *, narrow: bool, scale: int | None = None) 
         raise Unfit(f"a number with more digits than a float of {4 if narrow else 8} bytes has")
     if scale is not None and round(exact, scale) != exact:
         raise Unfit("a number with more digits than the column's scale")
-    return number
+    # As the column has it: a key of 4 bytes is not equal to another number of 8.
+    return held
 
 
 def _exact_number(value: Any) -> Decimal:
