@@ -292,12 +292,6 @@ def _postgres_code(error: DBAPIError) -> object:
     return getattr(original, "sqlstate", None) or getattr(original, "pgcode", None)
 
 
-def check_connection(settings: Connection) -> None:
-    """Connect once; ConfigException, RetriableException or ConnectException if that fails."""
-    with closing(connected(open_engine(settings, writes=False))):
-        pass
-
-
 def abandon(connection: DatabaseConnection) -> None:
     """Close a connection for good, without the rows that its query still has.
 

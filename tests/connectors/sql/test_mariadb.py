@@ -173,7 +173,7 @@ def test_a_query_has_the_types_of_its_columns(mariadb: MariaDbServer, database: 
     """MariaDB has no temporary views; a passing failure starts with a new session."""
     mariadb.execute(database, "CREATE TABLE orders (id int PRIMARY KEY, price decimal(12, 2))")
     mariadb.execute(database, "INSERT INTO orders VALUES (1, 5), (2, 6), (3, 0), (4, 7)")
-    query = "SELECT id, price, concat(price, ' :%') AS label FROM orders WHERE price > 1"
+    query = "SELECT id, price, concat(price, ' :%') AS label FROM orders WHERE price > 1 -- all;"
     harness = source(
         mariadb, database, query=query, mode="incrementing", topic_prefix="q", batch_max_rows="2"
     )

@@ -340,6 +340,16 @@ def test_offsets_are_changed_to_those_of_the_mode_only(file: Path) -> None:
         ({"mode": "timestamp"}, "timestamp.column.name"),
         ({"mode": "sometimes"}, "mode"),
         ({"mode": "bulk", "query": "SELECT 1", "table.whitelist": "a"}, "query"),
+        ({"mode": "bulk", "query": "SELEC 1"}, "query"),
+        ({"mode": "bulk", "query": "SELECT * FROM missing"}, "query"),
+        (
+            {"mode": "incrementing", "query": "SELECT 1 a", "incrementing.column.name": "b"},
+            "incrementing.column.name",
+        ),
+        (
+            {"mode": "timestamp", "query": "SELECT 1 a", "timestamp.column.name": "a,b"},
+            "timestamp.column.name",
+        ),
         ({"mode": "bulk", "table.include.list": "order("}, "table.include.list"),
         ({"mode": "bulk", "connection.url": "nonsense"}, "connection.url"),
         ({"mode": "bulk", "connection.url": "sqlite:////nowhere/at/all.db"}, "connection.url"),
