@@ -25,6 +25,7 @@ from sqlalchemy.exc import (
     NoSuchModuleError,
     NoSuchTableError,
     OperationalError,
+    ProgrammingError,
     SQLAlchemyError,
 )
 from sqlalchemy.pool import NullPool
@@ -254,6 +255,17 @@ def may_pass(error: DBAPIError) -> bool:
         error.connection_invalidated
         or isinstance(error, OperationalError | InterfaceError)
         or code in _POSTGRES_PASSING
+    )
+
+
+def concerns_table(error: DBAPIError) -> bool:
+    """Return whether a table may have been dropped or changed since it was looked at."""
+    is_gone = isinstance(error.orig, sqlite3.OperationalError) and re.match(
+        r"no such table|table .* has no column", str(error.orig), re.DOTALL
+    )
+    unknown_column = 1054
+    return bool(
+        isinstance(error, ProgrammingError) or is_gone or _mysql_code(error) == unknown_column
     )
 
 

@@ -13,7 +13,7 @@ from itertools import chain, groupby
 from operator import attrgetter
 
 from sqlalchemy import Connection, Engine, Table
-from sqlalchemy.exc import DBAPIError, ProgrammingError
+from sqlalchemy.exc import DBAPIError
 
 from pyconnect_api import (
     DataException,
@@ -28,6 +28,7 @@ from pyconnect_connectors.odd_values import place_of
 from pyconnect_connectors.sql.column_types import MYSQL
 from pyconnect_connectors.sql.database import (
     concerns_row,
+    concerns_table,
     connected,
     database_errors,
     has_copy,
@@ -141,8 +142,9 @@ class SqlSinkTask(SinkTask):
         ends = _ends(records)
         try:
             self._store(connection, records, ends)
-        except ProgrammingError:
-            # A table may have been dropped or changed since it was looked at.
+        except DBAPIError as error:
+            if not concerns_table(error):
+                raise
             self._tables.forget()
             self._staged = StagedUpserts(connection)
             self._store(connection, records, ends)
@@ -172,7 +174,7 @@ class SqlSinkTask(SinkTask):
         except DBAPIError as error:
             if not concerns_row(error):
                 raise
-            if isinstance(error, ProgrammingError):
+            if concerns_table(error):
                 # Of a type: the table may have been changed since it was looked at.
                 self._tables.forget()
         self._staged = StagedUpserts(connection)

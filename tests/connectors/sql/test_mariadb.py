@@ -269,7 +269,12 @@ def test_rows_are_added_replaced_and_deleted_by_key(mariadb: MariaDbServer, data
         harness.send(value, value_schema=schema, key=key, key_schema=KEY)
     harness.deliver()
     assert mariadb.execute(database, "SELECT * FROM topic ORDER BY id") == [(1, "c"), (3, "d")]
-    harness.stop()
+    mariadb.execute(database, "ALTER TABLE topic RENAME COLUMN item TO old")
+    key = Struct(KEY).put("id", 4)
+    harness.send(order(4, "e"), value_schema=ORDER, key=key, key_schema=KEY)
+    with pytest.raises(ConnectException, match="Table topic lacks the columns item; add them"):
+        harness.deliver()
+    harness.task.stop()
 
 
 def test_a_new_task_continues_at_the_stored_offset_and_fences_the_old_one(
