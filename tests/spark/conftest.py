@@ -29,12 +29,13 @@ from tests.support.eventually import eventually
 from tests.support.servers.kafka import SharedBroker
 
 ARCHIVE_S = 240.0
-# Spark plans longer than it reads here. The JVM lives for minutes, so that its full compilation
-# halves the time. Each partition of a shuffle is a task, and Spark describes each plan, although
-# its UI is off.
+# Quick compilation: nothing here runs long enough for the better one. Each partition of a shuffle
+# is a task, and Spark describes each plan, although its UI is off.
 CONF = {
     "spark.driver.memory": "1g",
-    "spark.driver.defaultJavaOptions": "-Dderby.stream.error.file=/dev/null",
+    "spark.driver.defaultJavaOptions": (
+        "-XX:TieredStopAtLevel=1 -Dderby.stream.error.file=/dev/null"
+    ),
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "3",

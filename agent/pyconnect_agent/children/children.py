@@ -26,18 +26,16 @@ from pyconnect_agent.channel import (
     SetLoggerLevel,
     StatsReported,
 )
-from pyconnect_agent.children.cgroup import TaskCgroups
 from pyconnect_agent.children.child import Child, kill_children
 from pyconnect_agent.children.child_end import ChildEnd
 from pyconnect_agent.children.connectors import ConnectorChild, ConnectorChildren
 from pyconnect_agent.children.inquiries import Inquiries
 from pyconnect_agent.children.jobs import Jobs
 from pyconnect_agent.children.launch import Launcher
-from pyconnect_agent.children.limits import TaskLimitWatch
+from pyconnect_agent.children.limits import TaskCgroups, TaskLimitWatch, resident_memory
 from pyconnect_agent.children.logs import ChildLogs
 from pyconnect_agent.children.metrics import connector_metrics, task_metrics, worker_values
-from pyconnect_agent.children.offset_changes import OffsetChanges
-from pyconnect_agent.children.offsets import OffsetService
+from pyconnect_agent.children.offsets import OffsetChanges, OffsetService
 from pyconnect_agent.children.ports import (
     ChildDetails,
     ChildListener,
@@ -46,7 +44,6 @@ from pyconnect_agent.children.ports import (
 )
 from pyconnect_agent.children.settings import CONNECTOR_GRACEFUL_MS, ChildSettings
 from pyconnect_agent.children.tasks import TaskChild, TaskChildren
-from pyconnect_agent.children.use import resident_memory
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig

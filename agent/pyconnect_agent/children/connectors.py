@@ -42,7 +42,7 @@ from pyconnect_agent.children.settings import (
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.metrics.sampled import Startups
+from pyconnect_agent.core.metrics.values import Startups
 from pyconnect_agent.core.plugins.catalog import Catalog
 from pyconnect_agent.core.reporting import Reported
 

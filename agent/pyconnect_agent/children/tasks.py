@@ -36,7 +36,7 @@ from pyconnect_agent.children.settings import ChildFactory, ChildSettings
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.metrics.sampled import Startups
+from pyconnect_agent.core.metrics.values import Startups
 from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.core.restart_policy import NoRestart
 from pyconnect_agent.core.task_limits import NO_LIMITS, TaskLimits, UseOverTime

@@ -31,8 +31,13 @@ from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.files.phase_file import PhaseFile
-from pyconnect_agent.herder.phase_change import PhaseChange, PhaseSettings
-from pyconnect_agent.herder.worker_admin import AgentAdmin, WorkerIdentity, worker_state
+from pyconnect_agent.herder.worker_admin import (
+    AgentAdmin,
+    PhaseChange,
+    PhaseSettings,
+    WorkerIdentity,
+    worker_state,
+)
 from pyconnect_clients.acls.facts import ConnectorFacts
 from tests.agent.herder.fake_restart import FakeRestart
 
