@@ -27,6 +27,7 @@ from pyconnect_reconcile.files import (
     growing_copies,
     is_local,
     require_readable,
+    with_marks_kept,
 )
 from pyconnect_reconcile.lakes.catalogs import current_table
 from pyconnect_reconcile.lakes.downloads import downloaded
@@ -82,7 +83,7 @@ def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capt
         elif isinstance(side, FileSide) and side.place not in files:
             copies = work / f"side-{number}"
             copies.mkdir()
-            files[side.place] = _fixed(spec, side, copies, session)
+            files[side.place] = fixed_files(spec, side, copies, session)
         elif isinstance(side, TopicSide):
             taken.add(side.cluster, side.topics)
     for cluster, topics in _own_topics(spec):
@@ -144,6 +145,14 @@ def _own_topics(spec: Spec) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield MAIN, tuple(internal)
     elif spec.topics and not _last_first(spec):
         yield MAIN, spec.topics
+
+
+def fixed_files(
+    spec: Spec, side: FileSide, copies: Path, session: Callable[[], SparkSession]
+) -> FixedFiles:
+    """Fix the files of a side; ReconcileError for files that are not there."""
+    fixed = _fixed(spec, side, copies, session)
+    return with_marks_kept(fixed, side.paths, copies) if side.format in LINE_FORMATS else fixed
 
 
 def _fixed(

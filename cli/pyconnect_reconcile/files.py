@@ -6,12 +6,16 @@ read by Spark as they are.
 
 from __future__ import annotations
 
+import bz2
 import glob
+import gzip
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import shutil
+from codecs import BOM_UTF8
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Finding, Severity
@@ -29,6 +33,8 @@ class FixedFiles:
     `unfinished` holds the last lines that had no end yet. `listed` are complete files that are read
     in place of a directory; `beyond` are those of them that a source has not read to the end.
     `table` is the name of an Iceberg table in Spark, one snapshot, which has no files here.
+    `marked` are files that begin with a byte order mark, and copies with two: Hadoop's reader of
+    lines takes one away, which would be a change that nobody sees.
     """
 
     before: Fingerprint = ()
@@ -38,6 +44,15 @@ class FixedFiles:
     listed: tuple[str, ...] = ()
     beyond: tuple[str, ...] = ()
     table: str | None = None
+    marked: Mapping[str, str] = field(default_factory=dict)
+
+    def as_read(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """Return the paths of lines as Spark has to read them."""
+        if not self.marked:
+            return tuple(paths)
+        remote = (path for path in paths if not is_local(path))
+        names = map(str, local_files(paths))
+        return (*remote, *(self.marked.get(name, name) for name in names))
 
     def changes(self, paths: Sequence[str]) -> list[Finding]:
         """Return one finding when what was read is another now; what was appended is not."""
@@ -49,6 +64,32 @@ class FixedFiles:
             return changes(self.before, fingerprint(paths))
         changed = [name for copy, name in self.copies.items() if not begins_with(name, copy)]
         return _changed(changed)
+
+
+def with_marks_kept(fixed: FixedFiles, paths: Sequence[str], directory: Path) -> FixedFiles:
+    """Return the files with copies of those whose lines begin with a byte order mark."""
+    tails = (str(tail) for tail in (fixed.uncommitted, fixed.unfinished) if tail is not None)
+    whole = tuple(map(str, fixed.copies)) or fixed.listed or tuple(paths)
+    marked: dict[str, str] = {}
+    for path in local_files((*whole, *tails, *fixed.beyond)):
+        with _uncompressed(path) as source:
+            if source.read(len(BOM_UTF8)) != BOM_UTF8:
+                continue
+            copy = directory / f"marked-{len(marked)}"
+            with copy.open("wb") as target:
+                target.write(BOM_UTF8 * 2)
+                shutil.copyfileobj(source, target, COPY_BYTES)
+        marked[str(path)] = str(copy)
+    return replace(fixed, marked=marked)
+
+
+def _uncompressed(path: Path) -> BinaryIO:
+    match path.suffix:
+        case ".gz":
+            return cast("BinaryIO", gzip.open(path))
+        case ".bz2":
+            return cast("BinaryIO", bz2.open(path))
+    return path.open("rb")
 
 
 def is_local(path: str) -> bool:
@@ -67,15 +108,31 @@ def local_files(paths: Sequence[str]) -> list[Path]:
     What is hidden in a directory, or matches a pattern only, is left out.
     """
     found: list[Path] = []
+    for match in _roots(paths):
+        inside = match.rglob("*") if match.is_dir() else [match]
+        found += (p for p in inside if p.is_file() and is_data(str(p.relative_to(match))))
+    return sorted(found)
+
+
+def _roots(paths: Sequence[str]) -> Iterator[Path]:
+    """Yield the files and directories that local paths and patterns name."""
     for path in filter(is_local, paths):
         names = [path] if Path(path).exists() else glob.glob(path)  # noqa: PTH207
         matches = [Path(name) for name in names if name == path or is_data(Path(name).name)]
         if not matches:
             raise ReconcileError(f"{path}: the file does not exist")
-        for match in matches:
-            inside = match.rglob("*") if match.is_dir() else [match]
-            found += (p for p in inside if p.is_file() and is_data(str(p.relative_to(match))))
-    return sorted(found)
+        yield from matches
+
+
+def in_plain_directories(paths: Sequence[str]) -> bool:
+    """Return whether files lie deeper than in directories of partitions: Spark skips them."""
+    return any(
+        "=" not in part
+        for root in _roots(paths)
+        if root.is_dir()
+        for file in local_files([str(root)])
+        for part in file.relative_to(root).parent.parts
+    )
 
 
 def is_data(name: str) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sqlite3
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -329,7 +331,7 @@ KEPT_IN_COLUMNS = [
     ("NaN", "CAST('NaN' AS DOUBLE)"), ("-Infinity", "CAST('-Infinity' AS FLOAT)"),
     ('"2024-01-01T05:30:00+05:30"', "TIMESTAMP'2024-01-01 00:00:00'"),
     ("-500", "TIMESTAMP'1969-12-31 23:59:59.5'"),
-    ("1704067200000", "1704067200000L"), ("0.1", "CAST(0.1 AS FLOAT)"),
+    ("1704067200000", "1704067200000L"), ("0.1", "CAST(0.1 AS FLOAT)"), ('"QUI="', "X'4142'"),
 ]  # fmt: skip
 LOST_IN_COLUMNS = [
     ('{"x":1,"x":2}', "CAST(NULL AS STRUCT<x: INT>)"), ('{"x":1,"x":2}', "CAST(NULL AS STRING)"),
@@ -344,7 +346,7 @@ LOST_IN_COLUMNS = [
     ("1704067200", "TIMESTAMP'2024-01-01 00:00:00'"),
     ('"2024-01-01T00:00:00Z"', "'2024-01-01 00:00:00'"),
     ('""', "CAST(NULL AS STRING)"), ("null", "''"), ("0", "CAST(NULL AS INT)"),
-    ("null", "false"),
+    ("null", "false"), ('"QUJ="', "X'4142'"),
 ]  # fmt: skip
 
 
@@ -421,8 +423,8 @@ def test_a_null_in_the_only_column_of_csv_is_no_empty_text(
 
 
 def test_a_column_of_one_file_is_one_of_the_sink(audit: RecordedAudit, tmp_path: Path) -> None:
-    """Files of Parquet may have columns that the first one has not."""
-    for number, query in enumerate(("SELECT 1L AS id", "SELECT 2L AS id, 5L AS x")):
+    """Files of Parquet may have columns that the first one has not, or wider ones."""
+    for number, query in enumerate(("SELECT 1 AS id", "SELECT 2L AS id, 5L AS x")):
         audit.spark.sql(query).write.parquet((tmp_path / "sink" / f"{number}").as_uri())
     paths = [str(tmp_path / "sink" / each) for each in ("0", "1")]
     right = {"kind": "files", "paths": paths, "format": "parquet"}
@@ -430,6 +432,34 @@ def test_a_column_of_one_file_is_one_of_the_sink(audit: RecordedAudit, tmp_path:
         topics = {LEFT: given('{"id":1}', second)}
         answer = audit.run("topic-sink", topics, left=topic(LEFT), right=right)
         assert answer.verdict is verdict, second
+
+
+def test_lines_are_read_from_their_first_byte_in_every_directory(audit: RecordedAudit) -> None:
+    """Hadoop takes a byte order mark away, and Spark leaves directories without `=` out."""
+    sink = audit.directory / "sink"
+    (sink / "p").mkdir(parents=True)
+    (sink / "p" / "b.gz").write_bytes(gzip.compress(BOM_UTF8 + b"two\n"))
+    (sink / "a").write_bytes(BOM_UTF8 + b"one\n")
+    right = {"kind": "files", "paths": [str(sink)], "format": "text"}
+    for values, lost in ((["one", "two"], {0, 1}), (["\ufeffone", "two"], {1}),
+                         (["\ufeffone", "\ufefftwo"], set())):  # fmt: skip
+        topics = {LEFT: given(*values)}
+        answer = audit.run("topic-sink", topics, left=topic(LEFT, "text"), right=right)
+        assert offsets(answer, "missing") == lost
+        assert (answer.verdict, answer.outcome.totals.get("extra", 0)) == (
+            DIFFER if lost else AGREE,
+            len(lost),
+        )
+
+
+def test_identities_are_equal_by_type_and_value(audit: RecordedAudit) -> None:
+    """As documents are: one duplicate each of numbers, texts and objects."""
+    ids = ["1", "1.0", '"1"', "true", '"true"', '{"a":1,"b":2}', '{"b":2,"a":1e0}', '"é"',
+           '"\\u00e9"', "1.12345678901234567891", "1.12345678901234567892"]  # fmt: skip
+    topics = {LEFT: given(*(f'{{"id":{each},"n":{n}}}' for n, each in enumerate(ids)))}
+    answer = audit.run("duplicates", topics, topics=[LEFT], identity="json:id")
+    pairs = {frozenset({(0, n), (0, n + 1)}) for n in (0, 5, 7)}
+    assert (answer.verdict, answer.places("duplicate")) == (DIFFER, pairs)
 
 
 def test_columns_that_no_side_has_prove_nothing(audit: RecordedAudit, tmp_path: Path) -> None:
@@ -457,6 +487,8 @@ def test_a_column_of_files_counts_more_than_their_directories(
         ("both", '{"id":8,"n":1}', DIFFER),
         ("both", '{"id":"007","n":1}', AGREE),
         ("names", '{"id":8,"n":1}', AGREE),
+        ("names", '{"id":"8","n":1}', AGREE),
+        ("names", '{"id":"08","n":1}', DIFFER),
     ):
         right = {"kind": "files", "paths": [str(tmp_path / path)], "format": "parquet"}
         answer = audit.run("topic-sink", {LEFT: given(value)}, left=topic(LEFT), right=right)

@@ -27,13 +27,16 @@ from pyconnect_reconcile.topics.range_findings import (
 )
 from pyconnect_reconcile.topics.reading import COMMITTED, UNCOMMITTED
 from pyconnect_reconcile.unparsable import unparsable_finding
+from pyconnect_reconcile.values.canonical import with_marked
 from pyconnect_reconcile.values.extract import (
     OFFSET_HEADER,
     PARTITION_HEADER,
+    json_path,
     needs_headers,
     text_of,
 )
 from pyconnect_reconcile.values.hashes import HASHES, hashes
+from pyconnect_reconcile.values.normal import MARKED, with_nested
 
 RECORD, IDENTITY = "record", "identity"
 SINGLE, REPEATED, UNIDENTIFIED = "single", "repeated", "unidentified"
@@ -123,8 +126,9 @@ def _records(bench: Bench, isolation: str) -> DataFrame:
         required = [text_of(f"header:{name}") for name in (PARTITION_HEADER, OFFSET_HEADER)]
         text = sql.concat_ws(" ", *required)
     elif spec.identity != RECORD:
-        required = [text_of(spec.identity)]
-        text = required[0]
+        text = text_of(spec.identity)
+        records, identity = _identity(records, spec.identity)
+        required = [identity]
     parts = required or [sql.col("key"), sql.col("value")]
     if len(spec.topics) > 1:
         parts = [sql.col("topic"), *parts]
@@ -134,6 +138,16 @@ def _records(bench: Bench, isolation: str) -> DataFrame:
         known = [sql.when(identified, each) for each in known]
     columns = dict(zip(HASHES, known, strict=True))
     return records.withColumns({**columns, IDENTITY: text})
+
+
+def _identity(records: DataFrame, extraction: str) -> tuple[DataFrame, Column]:
+    """Return the identity with its type, if it has one: 1 is 1.0, and "1" is another one."""
+    kind, _, path = extraction.partition(":")
+    if kind not in {"json", "key.json"}:
+        return records, text_of(extraction)
+    member_of = sql.col("value" if kind == "json" else "key")
+    records = with_marked(records, member_of, MARKED)
+    return records, with_nested(sql.get_json_object(sql.col(MARKED), json_path(path)))
 
 
 def _sorted_out(records: DataFrame) -> DataFrame:

@@ -10,10 +10,11 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.compares.sides import JSON_FORMS, content_of, frame_of, records_of
+from pyconnect_reconcile.compares.loading import JSON_FORMS
+from pyconnect_reconcile.compares.sides import content_of, frame_of, records_of
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.spec import AVRO, ColumnRule, Side, TopicSide
-from pyconnect_reconcile.tokens import CORRUPT, TOKENS
+from pyconnect_reconcile.tokens import CORRUPT, DIRECTORY, HELD, TOKENS
 from pyconnect_reconcile.values.canonical import token
 from pyconnect_reconcile.values.normal import (
     Columns,
@@ -36,18 +37,23 @@ def compared_columns(bench: Bench) -> Columns:
     untyped = any(isinstance(side, FileSide) and side.format == "csv" for side in sides)
     frames = [frame for side in sides if (frame := frame_of(bench, side)) is not None]
     untold = not spec.columns or any(rule.type is None for rule in spec.columns)
-    kinds = _kinds_of_texts(bench, sides) if untyped and untold else {}
-    return columns_of(frames, spec.columns, kinds if untyped else None)
+    texts = untyped or any(
+        field.metadata.get(HELD) == DIRECTORY for frame in frames for field in frame.schema
+    )
+    kinds = _kinds_of_texts(bench, sides) if texts and untold else {}
+    return columns_of(frames, spec.columns, kinds, untyped=untyped)
 
 
 def columns_of(
     frames: Sequence[DataFrame],
     rules: Sequence[ColumnRule] = (),
     kinds: Mapping[str, str] | None = None,
+    *,
+    untyped: bool = False,
 ) -> Columns:
     """Return the columns that rules name, or those of all frames, which each frame must have.
 
-    `kinds` are what columns of texts stand for; None: the columns have types.
+    `kinds` are what columns of texts stand for: all with `untyped`, else names of directories.
     """
     if not rules and frames:
         every = dict.fromkeys(name for frame in frames for name in frame.schema.names)
@@ -65,14 +71,15 @@ def columns_of(
             held = held_type(frame, rule.name)
             nests = isinstance(type_, ArrayType | MapType | StructType)
             inside = type_ if nests and leaves_to_read(type_) else None
-        known = held if kinds is None else kinds.get(rule.path)
+        text = untyped or held == DIRECTORY
+        known = (kinds or {}).get(rule.path) if text else held
         kind = rule.type or known or "string"
         found.append(
             Compared(
                 rule=rule,
                 kind="timestamp" if kind == "timestamp_ntz" else kind,
-                untyped=kinds is not None,
-                held=held if kinds is None else None,
+                untyped=text,
+                held=None if text else held,
                 nested=inside,
             )
         )

@@ -13,26 +13,23 @@ file a last line without an end.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from pathlib import Path
 
-from pyspark.sql import Column, DataFrame, DataFrameReader
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.types import StringType, StructField, StructType, TimestampNTZType
+from pyspark.sql.types import TimestampNTZType
 
 from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.compares.loading import COLUMNAR, LINE_FORMATS, load
 from pyconnect_reconcile.database_tables.positions import with_tail_of
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import AVRO, ICEBERG, FileSide
-from pyconnect_reconcile.files import FixedFiles, is_local, partition_columns
-from pyconnect_reconcile.lakes.avro_files import READER_SCHEMA, clock_units, reader_schema
-from pyconnect_reconcile.lakes.parquet_types import REFUSALS, readable_schema, with_clock_texts
-from pyconnect_reconcile.spark.errors import spark_errors
+from pyconnect_reconcile.file_side import ICEBERG, FileSide
+from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.spec import FRAMED_FORMS, Side, Spec, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide
-from pyconnect_reconcile.tokens import CORRUPT, HELD, MARK
+from pyconnect_reconcile.tokens import MARK
 from pyconnect_reconcile.topics.reading import UNCOMMITTED
 from pyconnect_reconcile.topics.snapshot import PartitionRange
 from pyconnect_reconcile.values.canonical import token
@@ -53,33 +50,14 @@ from pyconnect_reconcile.values.rows import RowPlan, record_content, row_plan
 from pyconnect_reconcile.values.table_rows import row_key, table_content
 
 KEY_HASHES = ("key_first", "key_second")
-PATTERN_MARKS, ESCAPED = re.compile(r"([\\*?\[\]{}])"), r"\\\1"
-LINE_FORMATS = frozenset({"text", "json"})
-COLUMNAR = frozenset({"csv", "parquet", "orc", AVRO})
 WITH_COLUMNS = COLUMNAR | {ICEBERG}
 SHAPED = frozenset(
     {*HASHES, *KEY_HASHES, "keyless", "tied", "tail", "unparsable", "unheld", "copies"}
 )
 ROW = "pyconnect_row"
 """The key of a table's row, as a finding names the row."""
-JSON_FORMS = frozenset({"json", "connect-json", "json-schema"})
-EMPTY = f"{MARK}empty"
 LETTER_OF = "__connect.errors.connector.name"
 """The header of a dead letter that names the connector whose it is."""
-TIME_FIELDS = "Spark does not support time fields"
-# Values of CSV may have newlines and doubled quotes; files may have columns that others have not.
-OPTIONS: Mapping[str, Mapping[str, str]] = {
-    "csv": {
-        "header": "true",
-        "multiLine": "true",
-        "escape": '"',
-        "enforceSchema": "false",
-        # Spark reads an empty text, which is in quotes, as null otherwise.
-        "emptyValue": EMPTY,
-    },
-    "parquet": {"mergeSchema": "true"},
-    "orc": {"mergeSchema": "true"},
-}
 LANE_BITS = 32
 EVERYTHING = Columns()
 NO_PLACE = {
@@ -155,7 +133,7 @@ def frame_of(bench: Bench, side: Side) -> DataFrame | None:
         return _of_zone(bench.tables[side.place].frame, side.zone)
     if isinstance(side, FileSide) and side.format in WITH_COLUMNS:
         files = bench.files.get(side.place, FixedFiles())
-        return _load(bench, side, files.listed or side.paths)
+        return load(bench, side, files.listed or side.paths, "")
     return None
 
 
@@ -291,11 +269,13 @@ def _with_lines(records: DataFrame, end: str) -> DataFrame:
 def _files(bench: Bench, side: FileSide, columns: Columns, plan: RowPlan | None) -> Rows:
     files = bench.files.get(side.place, FixedFiles())
     paths = tuple(map(str, files.copies)) or files.listed or side.paths
-    frame = _load(bench, side, paths).withColumn("tail", sql.lit(False))
+    ends = side is bench.spec.right and _writes_lines(bench.spec)
+    line_end = _line_end(side) if ends else ""
+    frame = load(bench, side, paths, line_end).withColumn("tail", sql.lit(False))
     tail = files.uncommitted or files.unfinished
     beyond = (str(tail),) if tail is not None else files.beyond
     if beyond:
-        rest = _load(bench, side, beyond).withColumn("tail", sql.lit(True))
+        rest = load(bench, side, beyond, line_end).withColumn("tail", sql.lit(True))
         frame = frame.unionByName(rest, allowMissingColumns=side.complete)
     if plan is not None:
         rows = _from_plan(bench, frame, plan, "UTC")
@@ -420,83 +400,3 @@ def _shaped(bench: Bench, content: Content, compared: list[Column], key: list[Co
             for name, own, of_key in zip(KEY_HASHES, HASHES, hashes(texts), strict=True)
         }
     )
-
-
-def _located(path: str) -> str:
-    """Return a local path as Spark takes it: not encoded, and without patterns if it exists."""
-    absolute = str(Path(path).absolute())
-    return f"file://{PATTERN_MARKS.sub(ESCAPED, absolute) if Path(path).exists() else absolute}"
-
-
-def _parquet(
-    bench: Bench, reader: DataFrameReader, located: list[str], paths: tuple[str, ...]
-) -> DataFrame:
-    """Read Parquet; times of day, which Spark does not know, become texts."""
-    try:
-        frame = reader.load(located)
-        # A Spark Connect server looks at the files now.
-        frame.schema  # noqa: B018
-    except spark_errors() as exc:
-        if not any(refusal in str(exc) for refusal in REFUSALS):
-            raise
-        wanted = {rule.name.partition(".")[0] for rule in bench.spec.columns}
-        schema = readable_schema(paths, wanted)
-        frame = reader.schema(schema).load(located)
-        units = {each.name: each.metadata["unit"] for each in schema if HELD in each.metadata}
-        frame = with_clock_texts(frame, units)
-    return frame
-
-
-def _iceberg(bench: Bench, reader: DataFrameReader, side: FileSide) -> DataFrame:
-    try:
-        frame = reader.load(bench.files[side.place].table)
-        frame.schema  # noqa: B018
-    except spark_errors() as exc:
-        if TIME_FIELDS not in str(exc):
-            raise
-        raise ReconcileError(
-            f"{side.paths[0]} has columns of times of day, and Iceberg's library reads no such"
-            " table in Spark",
-            hint="audit the data files by their paths: --files with --format parquet",
-        ) from exc
-    return frame
-
-
-def _load(bench: Bench, side: FileSide, paths: tuple[str, ...]) -> DataFrame:
-    located = [_located(path) if is_local(path) else path for path in paths]
-    # JSON lines are compared as texts in their canonical form: no schema is inferred.
-    form = "text" if side.format == "json" else side.format
-    options = {**OPTIONS.get(form, {}), **side.options}
-    if side is bench.spec.right and _writes_lines(bench.spec):
-        # A carriage return at the end is one of the record.
-        options["lineSep"] = _line_end(side)
-    if form == AVRO:
-        options[READER_SCHEMA] = reader_schema(paths, options.get(READER_SCHEMA))
-    if form in COLUMNAR and (named := partition_columns(paths)):
-        whole = bench.spark.read.format(form).options(**{**options, "recursiveFileLookup": "true"})
-        if named & {*whole.load(located).schema.names}:
-            # Spark would read the names of directories in place of the column of their files.
-            options["recursiveFileLookup"] = "true"
-    reader = bench.spark.read.format(form).options(**options)
-    if form == "parquet":
-        return _parquet(bench, reader, located, paths)
-    if form == ICEBERG:
-        return _iceberg(bench, reader, side)
-    if form == AVRO:
-        return with_clock_texts(reader.load(located), clock_units(options[READER_SCHEMA]))
-    if form != "csv":
-        return reader.load(located)
-    names = reader.load(located).schema.names
-    # Spark would leave out what a row has behind its last column.
-    whole = StructType([StructField(name, StringType()) for name in (*names, CORRUPT)])
-    reader = reader.schema(whole).option("columnNameOfCorruptRecord", CORRUPT)
-    corrupt = sql.col(CORRUPT)
-    if len(names) == 1:
-        # LakeSink's row of a null in the only column: an empty line would be no row.
-        corrupt = sql.when(corrupt != ",", corrupt).alias(CORRUPT)
-    texts = (sql.col(quoted(name)) for name in names)
-    kept = (
-        sql.when(text != EMPTY, text).when(text == EMPTY, "").alias(name)
-        for name, text in zip(names, texts, strict=True)
-    )
-    return reader.load(located).select(*kept, corrupt)

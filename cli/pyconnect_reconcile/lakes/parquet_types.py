@@ -1,6 +1,6 @@
-"""Parquet files with columns that Spark does not read: times of day become texts.
+"""Parquet files that Spark does not read as they are: their footers give a schema that it reads.
 
-Spark refuses such files as a whole. Their footers say which columns these are.
+Times of day become texts. A column that is wider in some files than in others is read as wide.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ REFUSALS = (
     "Illegal Parquet type",
     "UNSUPPORTED_TIME_TYPE",
     "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION",
+    "CANNOT_MERGE_INCOMPATIBLE_DATA_TYPE",
+    "CANNOT_MERGE_SCHEMAS",
 )
 _MICROS_OF = {"ms": 1000, "us": 1}
 _MOST_DIGITS = 38
@@ -50,7 +52,14 @@ def readable_schema(paths: Sequence[str], wanted: Collection[str]) -> StructType
             "Spark does not read all columns of these Parquet files",
             hint="install the extra lake, which names them: pip install '.[lake]'",
         ) from exc
-    every = pa.unify_schemas([parquet.read_schema(file) for file in local_files(paths)])
+    schemas = [parquet.read_schema(file) for file in local_files(paths)]
+    try:
+        every = _unified(schemas)
+    except (pa.ArrowTypeError, pa.ArrowInvalid) as exc:
+        raise ReconcileError(
+            f"the Parquet files have columns of different types: {exc}",
+            hint="compare the files of one type by their paths: --files",
+        ) from exc
     fields = [field for field in every if not wanted or field.name in wanted]
     refused = [f"{field.name} ({field.type})" for field in fields if _is_refused(field.type)]
     if refused:
@@ -59,6 +68,21 @@ def readable_schema(paths: Sequence[str], wanted: Collection[str]) -> StructType
             hint="name the columns that are compared: --column NAME",
         )
     return StructType([_field(each) for each in fields])
+
+
+def _unified(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """Return one schema for files; whole numbers may have become wider from file to file."""
+    import pyarrow as pa
+
+    try:
+        return pa.unify_schemas(schemas)
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        narrow = {pa.int8(), pa.int16(), pa.int32()}
+        wide = (
+            [each.with_type(pa.int64()) if each.type in narrow else each for each in schema]
+            for schema in schemas
+        )
+        return pa.unify_schemas([pa.schema(fields) for fields in wide])
 
 
 def with_clock_texts(frame: DataFrame, units: Mapping[str, str]) -> DataFrame:

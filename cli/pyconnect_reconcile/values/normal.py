@@ -43,7 +43,9 @@ _UNITS = {"timestamp_ms": 3, "timestamp_s": 6, "timestamp_us": 0, "timestamp": 3
 # `$` would match before a line end, too: such a text is another one.
 _ISO = r"^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6}0*)?)?(?:Z|[+-]\d\d:\d\d)?)?\z"
 CLOCK = r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?\z"
-_BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\z"
+_SIX = "[A-Za-z0-9+/]"
+# Without bits behind the last byte: two texts would be one value.
+_BASE64 = rf"^(?:{_SIX}{{4}})*(?:{_SIX}[AQgw]==|{_SIX}{{2}}[AEIMQUYcgkosw048]=)?\z"
 _PLAIN_NUMBER = r"^(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?|NaN|-?Infinity)\z"
 _REST = 2**31 - 1
 _INTEGER = f"^{MARK}-?[0-9]+$"
@@ -346,7 +348,7 @@ def kind_steps(column: Compared) -> list[Step]:
     It stays as it is where it is not of the kind: then it is equal to none that is.
     """
     kind = column.kind
-    steps: list[Step] = [_with_nested]
+    steps: list[Step] = [with_nested]
     if "struct<" in kind or kind == "document":
         steps.append(_without_null_members)
     if column.rule.null is not None:
@@ -431,10 +433,10 @@ def _read(value: Column, kind: DataType, base64: bool) -> Column:
 def of_base64(found: Column, scale: int) -> Column:
     """Return the token of a decimal whose digits are in Base64; a number stays what it is."""
     number = sql.transform(sql.array(decoded(found, scale)), canonical.number_token)[0]
-    return sql.when(found.startswith(MARK), found).otherwise(number)
+    return sql.when(found.rlike(_BASE64), number).otherwise(found)
 
 
-def _with_nested(found: Column) -> Column:
+def with_nested(found: Column) -> Column:
     return sql.when(found.substr(1, 1).isin("{", "["), nested(found)).otherwise(found)
 
 
@@ -471,7 +473,8 @@ def _bytes(value: Column) -> Column:
 def _of_untyped(kind: str, value: Column) -> Column:
     """Return one token for what texts of this kind stand for and what is of the kind."""
     if NUMBER_TYPES.fullmatch(kind):
-        number = sql.concat(sql.lit(MARK), canonical.number_text(value))
+        digits = sql.regexp_replace(value, "^(-?)0+(?=[0-9])", "$1")
+        number = sql.concat(sql.lit(MARK), canonical.number_text(digits))
         return sql.when(value.rlike(_PLAIN_NUMBER), number).otherwise(value)
     if kind == "boolean":
         return (

@@ -13,12 +13,11 @@ from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.capture import fixed_files
 from pyconnect_reconcile.database_tables.copies import copied
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.file_side import FileSide
-from pyconnect_reconcile.files import FixedFiles, fingerprint
 from pyconnect_reconcile.job_runs import check
-from pyconnect_reconcile.lakes.catalogs import current_table
 from pyconnect_reconcile.report.contents import arranged
 from pyconnect_reconcile.spec import MAIN, read_spec
 from pyconnect_reconcile.table_side import TableSide
@@ -119,7 +118,7 @@ class RecordedAudit:
         self.spark = spark
         self.directory = directory
 
-    def run(self, job: str, topics: Mapping[str, Records], **members: object) -> Answer:
+    def run(self, job: str, topics: Mapping[str, Records], /, **members: object) -> Answer:
         """Run a compare with these members of a spec; `topics` are records by their topic."""
         clusters = {"main": {"bootstrap": "memory:1"}}
         spec = read_spec({"version": 1, "job": job, "clusters": clusters} | members)
@@ -130,9 +129,9 @@ class RecordedAudit:
                 if isinstance(side, TableSide)
             }
             files = {
-                side.place: current_table(lambda: self.spark, side, side.catalog, Path(work))
-                if side.catalog is not None
-                else FixedFiles(before=fingerprint(side.paths))
+                side.place: fixed_files(
+                    spec, side, Path(tempfile.mkdtemp(dir=work)), lambda: self.spark
+                )
                 for side in (spec.left, spec.right)
                 if isinstance(side, FileSide)
             }

@@ -1,0 +1,162 @@
+"""Files as rows: what Spark reads of a side's paths, without a change of what is in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from pyspark.sql import DataFrame, DataFrameReader
+from pyspark.sql import functions as sql
+from pyspark.sql.types import StringType, StructField, StructType
+
+from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.file_side import AVRO, ICEBERG, FileSide
+from pyconnect_reconcile.files import (
+    FixedFiles,
+    in_plain_directories,
+    is_local,
+    partition_columns,
+)
+from pyconnect_reconcile.lakes.avro_files import READER_SCHEMA, clock_units, reader_schema
+from pyconnect_reconcile.lakes.parquet_types import REFUSALS, readable_schema, with_clock_texts
+from pyconnect_reconcile.spark.errors import spark_errors
+from pyconnect_reconcile.spec import Spec, TopicSide
+from pyconnect_reconcile.tokens import CORRUPT, DIRECTORY, HELD, MARK
+from pyconnect_reconcile.values.normal import quoted
+
+PATTERN_MARKS, ESCAPED = re.compile(r"([\\*?\[\]{}])"), r"\\\1"
+LINE_FORMATS = frozenset({"text", "json"})
+COLUMNAR = frozenset({"csv", "parquet", "orc", AVRO})
+JSON_FORMS = frozenset({"json", "connect-json", "json-schema"})
+EMPTY = f"{MARK}empty"
+TIME_FIELDS = "Spark does not support time fields"
+# Values of CSV may have newlines and doubled quotes; files may have columns that others have not.
+OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "csv": {
+        "header": "true",
+        "multiLine": "true",
+        "escape": '"',
+        "enforceSchema": "false",
+        # Spark reads an empty text, which is in quotes, as null otherwise.
+        "emptyValue": EMPTY,
+    },
+    "parquet": {"mergeSchema": "true"},
+    "orc": {"mergeSchema": "true"},
+}
+
+
+def _located(path: str) -> str:
+    """Return a local path as Spark takes it: not encoded, and without patterns if it exists."""
+    absolute = str(Path(path).absolute())
+    return f"file://{PATTERN_MARKS.sub(ESCAPED, absolute) if Path(path).exists() else absolute}"
+
+
+def _parquet(
+    bench: Bench, reader: DataFrameReader, located: list[str], paths: tuple[str, ...]
+) -> DataFrame:
+    """Read Parquet; times of day, which Spark does not know, become texts."""
+    try:
+        frame = reader.load(located)
+        # A Spark Connect server looks at the files now.
+        frame.schema  # noqa: B018
+    except spark_errors() as exc:
+        if not any(refusal in str(exc) for refusal in REFUSALS):
+            raise
+        wanted = {rule.name.partition(".")[0] for rule in bench.spec.columns}
+        schema = readable_schema(paths, wanted)
+        frame = reader.schema(schema).load(located)
+        units = {each.name: each.metadata["unit"] for each in schema if HELD in each.metadata}
+        frame = with_clock_texts(frame, units)
+    return frame
+
+
+def _with_directories(
+    frame: DataFrame, reader: DataFrameReader, located: list[str], named: Collection[str]
+) -> DataFrame:
+    """Read names of directories as texts: Spark makes numbers of digits."""
+    if any(HELD in field.metadata for field in frame.schema):
+        return frame
+    fields = [StructField(f.name, StringType()) if f.name in named else f for f in frame.schema]
+    frame = reader.schema(StructType(fields)).load(located)
+    held = {HELD: DIRECTORY}
+    return frame.withColumns({n: sql.col(quoted(n)).alias(n, metadata=held) for n in named})
+
+
+def _has_json(spec: Spec) -> bool:
+    sides = [side for side in (spec.left, spec.right) if isinstance(side, TopicSide)]
+    return any(side.row is None and side.value in JSON_FORMS for side in sides)
+
+
+def _iceberg(bench: Bench, reader: DataFrameReader, side: FileSide) -> DataFrame:
+    try:
+        frame = reader.load(bench.files[side.place].table)
+        frame.schema  # noqa: B018
+    except spark_errors() as exc:
+        if TIME_FIELDS not in str(exc):
+            raise
+        raise ReconcileError(
+            f"{side.paths[0]} has columns of times of day, and Iceberg's library reads no such"
+            " table in Spark",
+            hint="audit the data files by their paths: --files with --format parquet",
+        ) from exc
+    return frame
+
+
+def load(bench: Bench, side: FileSide, paths: tuple[str, ...], line_end: str) -> DataFrame:
+    """Return the rows of paths of a side.
+
+    A `line_end` keeps what is before it in a line: a carriage return at the end is one of a record.
+    """
+    if side.format in LINE_FORMATS:
+        paths = bench.files.get(side.place, FixedFiles()).as_read(paths)
+    located = [_located(path) if is_local(path) else path for path in paths]
+    # JSON lines are compared as texts in their canonical form: no schema is inferred.
+    form = "text" if side.format == "json" else side.format
+    options = {**OPTIONS.get(form, {}), **side.options}
+    if form == "text" or (form in COLUMNAR and in_plain_directories(paths)):
+        # Spark would read files of the directory itself and of partitions only.
+        options["recursiveFileLookup"] = "true"
+    if line_end:
+        options["lineSep"] = line_end
+    if form == AVRO:
+        options[READER_SCHEMA] = reader_schema(paths, options.get(READER_SCHEMA))
+    named = partition_columns(paths) if form in COLUMNAR else set()
+    if named:
+        whole = bench.spark.read.format(form).options(**{**options, "recursiveFileLookup": "true"})
+        if named & {*whole.load(located).schema.names}:
+            # Spark would read the names of directories in place of the column of their files.
+            options["recursiveFileLookup"] = "true"
+    reader = bench.spark.read.format(form).options(**options)
+    if form == ICEBERG:
+        return _iceberg(bench, reader, side)
+    if form == "csv":
+        return _csv(reader, located)
+    if form == AVRO:
+        frame = with_clock_texts(reader.load(located), clock_units(options[READER_SCHEMA]))
+    elif form == "parquet":
+        frame = _parquet(bench, reader, located, paths)
+    else:
+        frame = reader.load(located)
+    named &= {*frame.schema.names}
+    if named and "recursiveFileLookup" not in options and _has_json(bench.spec):
+        frame = _with_directories(frame, reader, located, named)
+    return frame
+
+
+def _csv(reader: DataFrameReader, located: list[str]) -> DataFrame:
+    names = reader.load(located).schema.names
+    # Spark would leave out what a row has behind its last column.
+    whole = StructType([StructField(name, StringType()) for name in (*names, CORRUPT)])
+    reader = reader.schema(whole).option("columnNameOfCorruptRecord", CORRUPT)
+    corrupt = sql.col(CORRUPT)
+    if len(names) == 1:
+        # LakeSink's row of a null in the only column: an empty line would be no row.
+        corrupt = sql.when(corrupt != ",", corrupt).alias(CORRUPT)
+    texts = (sql.col(quoted(name)) for name in names)
+    kept = (
+        sql.when(text != EMPTY, text).when(text == EMPTY, "").alias(name)
+        for name, text in zip(names, texts, strict=True)
+    )
+    return reader.load(located).select(*kept, corrupt)
