@@ -14,10 +14,9 @@ from typer import Context
 from pyconnect_cli.about.help import TOPICS
 from pyconnect_cli.errors import ExitCode
 from pyconnect_cli.noun_groups import CONTEXT_SETTINGS, import_noun
-from pyconnect_cli.parsing.help_page import HelpPage
+from pyconnect_cli.parsing.help_page import SUMMARY, HelpPage, describe_option
 from pyconnect_cli.parsing.nouns import NOUNS, Noun
 from pyconnect_cli.parsing.options import GLOBAL_OPTIONS, OptionSpec
-from pyconnect_cli.parsing.root_help import SUMMARY, describe_option
 
 SHARED = "Global options"
 POINTER = "All global options"

@@ -4,10 +4,20 @@ Stores become PEM or a TLS context; a login by token becomes a provider or a cal
 the token held by `token_source`. Neither waits for an authorization server, so kafka-python's
 network loop and librdkafka's background thread go on. The first token is waited for here, so that
 a refusal is an error of the client's making, with its reason.
+
+All clients of one process with the same login share a `TokenSource`, whose thread alone waits for
+the authorization server (Kafka: ``LoginManager``, ``ExpiringCredentialRefreshingLogin``). `token`
+returns what is held at once, `wait` is for the making of a client; any thread may call them. A
+source that no client refers to any more ends its thread, which cannot die of a failed fetch.
 """
 
 from __future__ import annotations
 
+import logging
+import random
+import threading
+import time
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,9 +26,146 @@ from pyconnect_clients.sasl import TOKEN_MECHANISMS, parse_sasl
 from pyconnect_clients.security import Security
 from pyconnect_clients.security_settings import kafka_python_arguments
 from pyconnect_clients.tls import client_context
-from pyconnect_clients.token_fetch import TokenError
-from pyconnect_clients.token_login import TOKEN_KEYS, TokenLogin
-from pyconnect_clients.token_source import TokenSource, token_source
+from pyconnect_clients.token_fetch import Fetch, Token, TokenError, fetcher
+from pyconnect_clients.token_login import (
+    TOKEN_KEYS,
+    RefreshSettings,
+    TokenLogin,
+    next_fetch_ms,
+    retry_ms,
+)
+
+LOG = logging.getLogger(__name__)
+
+
+class TokenSource:
+    """The tokens of one login; made by `token_source`."""
+
+    def __init__(self, fetch: Fetch, settings: RefreshSettings) -> None:
+        self._held = _Held()
+        held = self._held
+        # The thread must not refer to the source, so that the source's end can end the thread.
+        self._thread = threading.Thread(
+            target=_keep_fresh, args=(fetch, settings, held), name="token-refresh", daemon=True
+        )
+        self._thread.start()
+        weakref.finalize(self, held.end.set)
+
+    def token(self) -> Token:
+        """Return the token that is held, without waiting; raises TokenError."""
+        return self._held.valid(_now_ms())
+
+    def wait(self, timeout_s: float) -> Token:
+        """Return a token as soon as one is held.
+
+        Raises TokenError when the first fetch is refused, and after `timeout_s`.
+        """
+        with self._held.changed:
+            self._held.changed.wait_for(self._held.is_decided, timeout_s)
+        return self.token()
+
+
+class _Held:
+    """The state that a source and its thread share."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.end = threading.Event()
+        self._token: Token | None = None
+        self._failure: TokenError | None = None
+
+    def took(self, token: Token) -> None:
+        with self.changed:
+            self._token, self._failure = token, None
+            self.changed.notify_all()
+
+    def failed(self, failure: TokenError) -> None:
+        with self.changed:
+            self._failure = failure
+            self.changed.notify_all()
+
+    def is_decided(self) -> bool:
+        refused = self._failure is not None and not self._failure.retriable
+        return refused or (self._token is not None and self._token.lifetime.expiry_ms > _now_ms())
+
+    def valid(self, now_ms: int) -> Token:
+        with self.changed:
+            token, failure = self._token, self._failure
+        if token is not None and token.lifetime.expiry_ms > now_ms:
+            return token
+        reason = "no answer yet" if failure is None else str(failure)
+        kind = "the token has expired" if token else "there is no token"
+        raise TokenError(
+            f"OAUTHBEARER: {kind}: {reason}", retriable=failure is None or failure.retriable
+        )
+
+
+_SOURCES: weakref.WeakValueDictionary[TokenLogin, TokenSource] = weakref.WeakValueDictionary()
+_MAKING = threading.Lock()
+
+
+def token_source(login: TokenLogin) -> TokenSource:
+    """Return the source of a login, the same for equal ones; raises ClientPropertyError."""
+    with _MAKING:
+        source = _SOURCES.get(login)
+        if source is None:
+            source = TokenSource(fetcher(login), login.refresh)
+            _SOURCES[login] = source
+        return source
+
+
+def _keep_fresh(fetch: Fetch, settings: RefreshSettings, held: _Held) -> None:
+    failures = 0
+    while True:
+        try:
+            token = fetch()
+        # A signer or a parser may raise anything; the login has to outlive it.
+        except BaseException as exc:  # noqa: BLE001
+            failures += 1
+            failure = _as_token_error(exc)
+            LOG.warning(
+                "a token could not be fetched",
+                extra={"attempt": failures, "reason": str(failure)},
+            )
+            held.failed(failure)
+            due_ms = retry_ms(
+                settings, failures, _now_ms(), random.random(), retriable=failure.retriable
+            )
+        else:
+            if failures:
+                LOG.info("tokens can be fetched again", extra={"attempts": failures + 1})
+            failures = 0
+            held.took(token)
+            due_ms = next_fetch_ms(settings, token.lifetime, _now_ms(), random.random())
+        if _ends_before(due_ms, held):
+            return
+
+
+_LONGEST_WAIT_S = 60.0
+
+
+def _ends_before(due_ms: int, held: _Held) -> bool:
+    """Wait until it is time to fetch by either clock.
+
+    The wall clock may be set meanwhile; the other one stands still while the machine sleeps.
+    """
+    due_s = time.monotonic() + (due_ms - _now_ms()) / 1000
+    while (remaining_s := min(due_s - time.monotonic(), (due_ms - _now_ms()) / 1000)) > 0:
+        if held.end.wait(min(remaining_s, _LONGEST_WAIT_S)):
+            return True
+    return held.end.is_set()
+
+
+def _as_token_error(error: BaseException) -> TokenError:
+    if isinstance(error, TokenError):
+        return error
+    # The text of an unexpected error may quote what was sent.
+    return TokenError(f"unexpected {type(error).__name__}")
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
+
 
 FIRST_TOKEN_S = 30.0
 

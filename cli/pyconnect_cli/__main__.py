@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         signal.signal(signal.SIGINT, _leave)
     prepare_streams()
     if not words or words in (["--help"], ["-h"]):
-        from pyconnect_cli.parsing.root_help import first_screen, root_help
+        from pyconnect_cli.parsing.help_page import first_screen, root_help
 
         fault = write_data(root_help() if words else first_screen())
         if fault is None or isinstance(fault, BrokenPipeError):

@@ -94,7 +94,7 @@ class RootGroup(NounGroup):
 
     def get_help(self, ctx: Context) -> str:  # noqa: ARG002 - the parser's signature
         """Return the text that `pyconnect --help` prints without a parser."""
-        from pyconnect_cli.parsing.root_help import root_help
+        from pyconnect_cli.parsing.help_page import root_help
 
         return root_help()
 

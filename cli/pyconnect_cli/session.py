@@ -19,7 +19,7 @@ from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.output import Output, OutputStyle, jq_filter, terminal_width
 from pyconnect_cli.render.streams import tell
 from pyconnect_cli.render.styles import printable
-from pyconnect_cli.rest.budget import Budget, Limits
+from pyconnect_cli.rest.endpoint import Budget, Limits
 from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.settings.proposals import proposer
 from pyconnect_cli.settings.resolved import (

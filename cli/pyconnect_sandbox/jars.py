@@ -1,24 +1,239 @@
-"""The source of Kafka's jars: a Kafka directory, the cache, or a Maven repository."""
+"""The source of Kafka's jars: a Kafka directory, the cache, or a Maven repository.
+
+Paths in the repository are known together with their checksums, so nothing has to be resolved and
+the repository need not be trusted. Of the releases of the sandbox all that a broker and a Connect
+worker need is known; of the others what plugins need (`pyconnect_clients.plugin_jars.kafka_api`
+names the releases). Maven Central is asked, or the repository that PYCONNECT_MAVEN_REPOSITORY
+names. The library jgo, of the extra `jars`, knows both.
+
+The cache, `<user cache>/pyconnect/kafka/<version>/`, has `libs/` with the jars and `manifest.json`
+with the size and SHA-256 of each. The jars are fetched into a directory beside it, which is renamed
+when it is complete, under an exclusive `flock`: a version is complete or not there.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import json
 import os
+import shutil
 import sys
-from collections.abc import Mapping
-from pathlib import Path
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from importlib import resources
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
-from pyconnect_sandbox.coordinates import (
-    KAFKA_VERSION,
-    SERVER_VERSIONS,
-    known_checksums,
-    known_paths,
-)
-from pyconnect_sandbox.errors import JarsUnavailable
-from pyconnect_sandbox.jar_cache import JarCache
+from pyconnect_clients.installation import install_command
+from pyconnect_sandbox.errors import JarResolutionFailed, JarsUnavailable
 from pyconnect_sandbox.java import find_java
 from pyconnect_sandbox.progress import Progress, on_stderr, silent
-from pyconnect_sandbox.repository import download
-from pyconnect_sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.runtime import KafkaRuntime, cache_root
+
+if TYPE_CHECKING:
+    from jgo.maven import Artifact, MavenContext
+
+
+ADDRESS_VARIABLE = "PYCONNECT_MAVEN_REPOSITORY"
+OTHER_WAYS = (
+    f"for a repository of your own set {ADDRESS_VARIABLE} to its http(s) address;"
+    " Kafka's jars can also be given by --kafka-dir or KAFKA_HOME"
+)
+_AT_ONCE = 4
+_SILENCE_S = 60
+
+
+def download(
+    paths: Iterable[str],
+    directory: Path,
+    *,
+    environment: Mapping[str, str],
+    progress: Progress,
+) -> None:
+    """Put the file of each path into `directory`, under its own name.
+
+    A path is `<group with slashes>/<artifact>/<version>/<file>`. Raises JarsUnavailable without
+    jgo, and JarResolutionFailed at the first file that does not come.
+    """
+    context = _context(environment.get(ADDRESS_VARIABLE), directory / ".downloaded")
+
+    def fetch(path: str) -> str:
+        try:
+            fetched = _artifact(context, PurePosixPath(path)).resolve()
+        # jgo raises RuntimeError, and what requests raises is an OSError.
+        except (OSError, RuntimeError, ValueError) as exc:
+            raise JarResolutionFailed(
+                f"{path} could not be downloaded: {exc}",
+                hint=f"check the network and its proxy settings, then run the command again;"
+                f" {OTHER_WAYS}",
+            ) from exc
+        shutil.move(fetched, directory / fetched.name)
+        return fetched.name
+
+    with ThreadPoolExecutor(_AT_ONCE, "download") as pool:
+        try:
+            for count, name in enumerate(pool.map(fetch, paths), start=1):
+                progress(f"fetched {name} ({count})", passing=True)
+        finally:
+            pool.shutdown(cancel_futures=True)
+    shutil.rmtree(context.repo_cache, ignore_errors=True)
+
+
+def _context(address: str | None, downloaded: Path) -> MavenContext:
+    try:
+        from jgo.maven import MavenContext
+    except ModuleNotFoundError as exc:
+        raise JarsUnavailable(
+            "Jars cannot be fetched: the library jgo is not installed",
+            hint=f"install it: {install_command('jars')}; {OTHER_WAYS}",
+        ) from exc
+    repositories = {"repository": address.rstrip("/")} if address else None
+    return MavenContext(repo_cache=downloaded, remote_repos=repositories, timeout=_SILENCE_S)
+
+
+def _artifact(context: MavenContext, path: PurePosixPath) -> Artifact:
+    version, artifact = path.parent.name, path.parent.parent.name
+    group = ".".join(path.parent.parent.parent.parts)
+    rest = path.name.removeprefix(f"{artifact}-{version}")
+    classifier, _, packaging = rest.removeprefix("-").partition(".")
+    component = context.project(group, artifact).at_version(version)
+    return component.artifact(classifier, packaging)
+
+
+MANIFEST = "manifest.json"
+GIVEN_JARS = "Kafka's own jars can also be given: --kafka-dir"
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+class JarCache:
+    def __init__(
+        self, version: str, checksums: Mapping[str, str], root: Path | None = None
+    ) -> None:
+        """Expect `checksums` (SHA-256 by file name) of the jars; `root` None is the user's."""
+        self._root = cache_root() if root is None else root
+        self._checksums = checksums
+        self._version = version
+        self.directory = self._root / version
+
+    @property
+    def libs(self) -> Path:
+        return self.directory / "libs"
+
+    def is_complete(self, *, check_contents: bool = False) -> bool:
+        """Return whether every recorded jar is there with its size, and its SHA-256 when asked.
+
+        A cache that an older list of jars has filled is not complete.
+        """
+        try:
+            manifest = json.loads((self.directory / MANIFEST).read_text())
+            return (
+                bool(manifest["jars"])
+                and manifest["jars"].keys() >= set(self._checksums)
+                and all(
+                    (self.libs / name).stat().st_size == recorded["bytes"]
+                    and (not check_contents or sha256_of(self.libs / name) == recorded["sha256"])
+                    for name, recorded in manifest["jars"].items()
+                )
+            )
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return False
+
+    def fill(self, fetch: Callable[[Path, Path], None], progress: Progress) -> Path:
+        """Return the directory of the jars, fetched unless they are there already.
+
+        `fetch(work_directory, libs)` puts the jars into `libs` and may use `work_directory`.
+        Raises JarResolutionFailed when a jar is missing or differs from the known ones; the cache
+        is then as before.
+        """
+        self._root.mkdir(parents=True, exist_ok=True)
+        with self._lock(progress):
+            if self.is_complete():
+                return self.libs
+            with tempfile.TemporaryDirectory(dir=self._root, prefix=".fetching-") as temporary:
+                work_directory = Path(temporary)
+                candidate = work_directory / "complete"
+                libs = candidate / "libs"
+                libs.mkdir(parents=True)
+                fetch(work_directory, libs)
+                self._verify(libs)
+                jars = {
+                    path.name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+                    for path in sorted((candidate / "libs").glob("*.jar"))
+                }
+                manifest = {"version": self._version, "jars": jars}
+                (candidate / MANIFEST).write_text(json.dumps(manifest, indent=1))
+                if self.directory.exists():
+                    shutil.rmtree(self.directory)
+                candidate.rename(self.directory)
+        return self.libs
+
+    @contextmanager
+    def _lock(self, progress: Progress) -> Iterator[None]:
+        descriptor = os.open(
+            self._root / f"{self._version}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                progress("another process is fetching these jars: waiting for it")
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _verify(self, libs: Path) -> None:
+        missing = sorted(name for name in self._checksums if not (libs / name).exists())
+        if missing:
+            raise JarResolutionFailed(
+                f"These jars of version {self._version} were not fetched: {', '.join(missing)}",
+                hint=f"run the command again; {GIVEN_JARS}",
+            )
+        altered = sorted(
+            name for name, checksum in self._checksums.items() if sha256_of(libs / name) != checksum
+        )
+        if altered:
+            raise JarResolutionFailed(
+                f"These jars differ from the known ones of version {self._version}:"
+                f" {', '.join(altered)}",
+                hint="the repository has altered or damaged them: use another repository;"
+                f" {GIVEN_JARS}",
+            )
+
+
+KAFKA_VERSION = "4.3.1"
+SERVER_VERSIONS = (KAFKA_VERSION, "4.4.0")
+"""The releases of the sandbox, its default first.
+
+Maven Central has no connect-file 4.4.0, and that of 4.3.1 needs a class that 4.4 moved: a Java
+worker of 4.4.0 has no FileStream connectors.
+"""
+
+
+def known_checksums(version: str = KAFKA_VERSION) -> dict[str, str]:
+    """Return the SHA-256 of each jar, by file name. Raises FileNotFoundError."""
+    return {path.rpartition("/")[2]: checksum for checksum, path in _table(version)}
+
+
+def known_paths(version: str = KAFKA_VERSION) -> list[str]:
+    """Return where a Maven repository has these jars."""
+    return [path for _, path in _table(version)]
+
+
+@cache
+def _table(version: str) -> list[tuple[str, str]]:
+    text = resources.files(__package__).joinpath(f"kafka-{version}.sha256").read_text()
+    return [(checksum, path) for checksum, path in map(str.split, text.splitlines())]
+
 
 SIZE = "54 MB"
 API_SIZE = "34 MB"

@@ -15,8 +15,13 @@ from pathlib import Path
 import javaproperties
 
 from pyconnect_sandbox import ports, processes
-from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, answers_metadata
-from pyconnect_sandbox.broker_properties import BrokerSecurity, sasl_properties
+from pyconnect_sandbox.broker import (
+    BrokerConfig,
+    BrokerSecurity,
+    KafkaBroker,
+    answers_metadata,
+    sasl_properties,
+)
 from pyconnect_sandbox.connect_worker import (
     AgentProcess,
     ConnectWorker,
@@ -29,10 +34,9 @@ from pyconnect_sandbox.connect_worker import (
     worker_properties,
 )
 from pyconnect_sandbox.errors import InvalidSandboxRequest, SandboxNotRunning
-from pyconnect_sandbox.jar_cache import cache_root
 from pyconnect_sandbox.jars import find_runtime
 from pyconnect_sandbox.progress import Progress
-from pyconnect_sandbox.runtime import KafkaRuntime, keep_archives
+from pyconnect_sandbox.runtime import KafkaRuntime, cache_root, keep_archives
 from pyconnect_sandbox.server import Server
 from pyconnect_sandbox.state import SandboxDirectory, SandboxState, ServerRecord, sandbox_names
 

@@ -16,12 +16,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyconnect_sandbox.jar_cache import cache_root
+from platformdirs import user_cache_path
+
 from pyconnect_sandbox.java import Java
 
 SUFFIX = ".jsa"
 # Java's messages about classes that it cannot archive, or an archive that does not fit.
 _QUIET = "-Xlog:cds=off,cds+dynamic=off,class+path=off"
+
+
+def cache_root() -> Path:
+    """Return the directory that holds one directory per Kafka version."""
+    return user_cache_path("pyconnect") / "kafka"
 
 
 def archives_root() -> Path:

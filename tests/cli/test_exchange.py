@@ -27,9 +27,8 @@ from pyconnect_cli.errors import (
     UsageError,
 )
 from pyconnect_cli.rest.agent_client import AgentClient
-from pyconnect_cli.rest.budget import Limits
 from pyconnect_cli.rest.client import ConnectClient
-from pyconnect_cli.rest.endpoint import Endpoint, base_url
+from pyconnect_cli.rest.endpoint import Endpoint, Limits, base_url
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.failures import REBALANCE_READ
 

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.core.config.connector_keys import PluginDefaults
-from pyconnect_agent.core.config.sink_keys import sink_config_def
-from pyconnect_agent.core.config.source_keys import source_config_def
+from pyconnect_agent.core.config.connector_keys import (
+    PluginDefaults,
+    sink_config_def,
+    source_config_def,
+)
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics import config_records

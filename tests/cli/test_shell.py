@@ -26,9 +26,9 @@ from pyconnect_cli.completion.commands import completion_script
 from pyconnect_cli.completion.offers import TypedWords, offers
 from pyconnect_cli.noun_groups import load_noun
 from pyconnect_cli.parsing.examples import EXAMPLES
+from pyconnect_cli.parsing.help_page import first_screen
 from pyconnect_cli.parsing.near_names import near_verbs
 from pyconnect_cli.parsing.nouns import NOUNS, meant_line
-from pyconnect_cli.parsing.root_help import first_screen
 from tests.cli.conftest import NAME_WORDS, Run
 from tests.support.eventually import eventually
 from tests.support.fakes.connect_server import FakeConnect
@@ -116,7 +116,7 @@ def test_the_usage_shows_required_arguments_without_braces(run: Run) -> None:
 def test_every_topic_is_named_by_the_help() -> None:
     """`pyconnect --help` and `pyconnect help` know the same topics."""
     from pyconnect_cli.about.help import SUMMARIES, TOPICS
-    from pyconnect_cli.parsing.root_help import root_help
+    from pyconnect_cli.parsing.help_page import root_help
 
     assert set(SUMMARIES) == set(TOPICS)
     assert f"pyconnect help {'|'.join(TOPICS)}" in root_help()

@@ -13,7 +13,7 @@ import pytest
 from pyconnect_api.errors import ConfigException
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.reconcile.tables import database_side
-from pyconnect_cli.rest.budget import Allowance
+from pyconnect_cli.rest.endpoint import Allowance
 from pyconnect_cli.rest.exchange import describe_transport_error
 from pyconnect_cli.session import Session
 from pyconnect_connectors.sql.database import open_engine

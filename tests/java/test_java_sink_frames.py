@@ -19,7 +19,7 @@ from pyconnect_agent.java_processes.process import JavaProcess
 from pyconnect_agent.tasks.in_java.sink_task import JavaSinkTask, compose_unconverted
 from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
-from pyconnect_agent.tasks.sink.puts import PutEnd
+from pyconnect_agent.tasks.sink.delivery import PutEnd
 from pyconnect_api import ConnectException, SinkRecord, TopicPartition
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.fakes.fake_clients import FakeConsumer, FakeMessage

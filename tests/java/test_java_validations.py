@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import psutil
 import pytest
 
-from pyconnect_agent.children import validators
+from pyconnect_agent.children import jobs
 from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled, connector
@@ -113,9 +113,9 @@ async def test_few_processes_wait_and_not_for_long(
         b = await validate(world, "b")
         c = await validate(world, "c")
         assert set(a) < set(b)
-        assert len(c) == validators.MOST_IDLE
+        assert len(c) == jobs.MOST_IDLE
         assert not set(a) & set(c)
-        monkeypatch.setattr(validators, "IDLE_S", 0.2)
+        monkeypatch.setattr(jobs, "IDLE_S", 0.2)
         assert len(await validate(world, "c")) == 2
         await eventually_async(lambda: len(kept(world)) == 1)
         (last,) = kept(world)

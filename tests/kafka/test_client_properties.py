@@ -22,8 +22,7 @@ from pyconnect_cli.settings.given_files import read_security
 from pyconnect_clients.properties_file import read_client_properties
 from pyconnect_reconcile.spec import Cluster
 from pyconnect_reconcile.topics.cluster_view import ClusterView
-from pyconnect_sandbox.broker import KafkaBroker
-from pyconnect_sandbox.broker_properties import BrokerSecurity
+from pyconnect_sandbox.broker import BrokerSecurity, KafkaBroker
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.audits.seeding import Record, seed_topic
 from tests.support.eventually import eventually

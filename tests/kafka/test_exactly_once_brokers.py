@@ -12,8 +12,7 @@ from confluent_kafka.admin import AdminClient
 from pyconnect_cli.acls.plan.grants import Grant
 from pyconnect_clients.acls.model import GrantOperation, Pattern, Resource, ResourceType
 from pyconnect_sandbox import ports
-from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_sandbox.broker_properties import BrokerSecurity
+from pyconnect_sandbox.broker import BrokerConfig, BrokerSecurity, KafkaBroker
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agents.agent import Agent, Agents, closing
 from tests.support.audits.sequences import WAIT_S, Sequences

@@ -22,8 +22,7 @@ from confluent_kafka.admin import (
 )
 
 from pyconnect_sandbox import ports
-from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, answers_metadata
-from pyconnect_sandbox.broker_properties import BrokerSecurity
+from pyconnect_sandbox.broker import BrokerConfig, BrokerSecurity, KafkaBroker, answers_metadata
 from pyconnect_sandbox.errors import PortTaken, SandboxError, ServerExited, ServerNotReady
 from pyconnect_sandbox.processes import ProcessIdentity
 from pyconnect_sandbox.runtime import KafkaRuntime, archives_root

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_sandbox.broker import answers_metadata
-from pyconnect_sandbox.coordinates import KAFKA_VERSION
+from pyconnect_sandbox.jars import KAFKA_VERSION
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agents.rest_client import call_url
 from tests.support.commands.processes import run_python

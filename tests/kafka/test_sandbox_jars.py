@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_sandbox.coordinates import KAFKA_VERSION, known_checksums
-from pyconnect_sandbox.jar_cache import JarCache
-from pyconnect_sandbox.jars import find_runtime
+from pyconnect_sandbox.jars import KAFKA_VERSION, JarCache, find_runtime, known_checksums
 from tests.support.commands.progress import RecordedProgress
 
 pytestmark = pytest.mark.kafka

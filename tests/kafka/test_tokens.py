@@ -11,8 +11,7 @@ import pytest
 from pyconnect_agent.core.clients.kafka_python import kafka_python_config
 from pyconnect_agent.kafka.clients import client_arguments
 from pyconnect_clients.token_login import TOKEN_KEYS
-from pyconnect_sandbox.broker import KafkaBroker
-from pyconnect_sandbox.broker_properties import BrokerSecurity
+from pyconnect_sandbox.broker import BrokerSecurity, KafkaBroker
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.kafka.test_client_properties import CLIENTS, TOPIC
 from tests.kafka.test_group_membership import Member

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pyconnect_sandbox.broker import random_cluster_id
-from pyconnect_sandbox.broker_properties import (
+from pyconnect_sandbox.broker import (
     BrokerSecurity,
     NodePorts,
     internal_topics,
+    random_cluster_id,
     sasl_properties,
     scram_format_arguments,
     server_properties,

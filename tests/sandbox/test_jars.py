@@ -13,16 +13,17 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from pyconnect_sandbox import jars, repository
-from pyconnect_sandbox.coordinates import (
+from pyconnect_sandbox import jars
+from pyconnect_sandbox.errors import JarResolutionFailed, JarsUnavailable
+from pyconnect_sandbox.jars import (
     KAFKA_VERSION,
     SERVER_VERSIONS,
+    JarCache,
+    find_runtime,
     known_checksums,
     known_paths,
+    libs_of,
 )
-from pyconnect_sandbox.errors import JarResolutionFailed, JarsUnavailable
-from pyconnect_sandbox.jar_cache import JarCache
-from pyconnect_sandbox.jars import find_runtime, libs_of
 from pyconnect_sandbox.ports import free_port
 from pyconnect_sandbox.progress import silent
 from tests.sandbox.test_java import java_saying
@@ -207,7 +208,7 @@ def test_without_the_library_the_ways_out_are_named(
         find_runtime(environment=environment_with(tmp_path), cache=cache)
     assert error.value.exit_code == 9
     assert error.value.hint is not None
-    ways = ("[jars]", repository.ADDRESS_VARIABLE, "--kafka-dir", "KAFKA_HOME")
+    ways = ("[jars]", jars.ADDRESS_VARIABLE, "--kafka-dir", "KAFKA_HOME")
     assert all(word in error.value.hint for word in ways)
 
 
@@ -267,7 +268,7 @@ def test_a_repository_that_does_not_answer_is_reported(cache: JarCache, tmp_path
     environment = environment_with(tmp_path, PYCONNECT_MAVEN_REPOSITORY=address)
     with pytest.raises(JarResolutionFailed, match="could not be downloaded") as error:
         find_runtime(environment=environment, cache=cache)
-    assert repository.ADDRESS_VARIABLE in str(error.value.hint)
+    assert jars.ADDRESS_VARIABLE in str(error.value.hint)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +282,7 @@ def test_the_path_of_a_file_says_its_artifact(
     tmp_path: Path, path: str, classifier: str, packaging: str
 ) -> None:
     """A name with points in the version, and one with a classifier."""
-    context = repository._context(None, tmp_path)
-    artifact = repository._artifact(context, PurePosixPath(path))
+    context = jars._context(None, tmp_path)
+    artifact = jars._artifact(context, PurePosixPath(path))
     assert (artifact.groupId, artifact.artifactId, artifact.version) == ("g.h", "a-b", "1.0.Final")
     assert (artifact.classifier, artifact.packaging) == (classifier, packaging)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.membership.local_group import local_assignment
 from pyconnect_agent.core.herder.requests import FenceZombies
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.herder.local_group import local_assignment
 from tests.simulation.herder_surroundings import Answer, FakeConnector, FakeTask, Surroundings
 
 MEMBER = "connect-1"

@@ -17,7 +17,7 @@ from pyconnect_api import INT64_SCHEMA, SchemaBuilder
 from pyconnect_cli.reconcile.spark_archive import SparkArchive
 from pyconnect_cli.reconcile.spark_jars import avro_jars
 from pyconnect_sandbox import ports
-from pyconnect_sandbox.broker_properties import BrokerSecurity
+from pyconnect_sandbox.broker import BrokerSecurity
 from tests.support.audits.seeding import Record, seed_topic
 from tests.support.commands.processes import run_python
 from tests.support.commands.reconcile_command import RUN_S, Reconcile

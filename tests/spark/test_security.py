@@ -14,7 +14,7 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics import cluster_view
 from pyconnect_reconcile.topics.reading import COMMITTED, read_topics
-from pyconnect_sandbox.broker_properties import BrokerSecurity
+from pyconnect_sandbox.broker import BrokerSecurity
 from tests.support.audits.audits import Audit, no_table
 from tests.support.servers.kafka import Servers
 

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 from pyconnect_api import ConfigException, ExactlyOnceSupport, SourceRecord, Struct, Type
 from pyconnect_api.testing import ConnectorHarness, SourceHarness
-from pyconnect_testkit.datagen.connector import DatagenSourceConnector, DatagenSourceTask
-from pyconnect_testkit.datagen.generator import RecordGenerator
-from pyconnect_testkit.datagen.templates import TEMPLATES
-from pyconnect_testkit.datagen.text_pattern import text_maker
+from pyconnect_testkit.datagen.connector import TEMPLATES, DatagenSourceConnector, DatagenSourceTask
+from pyconnect_testkit.datagen.generator import RecordGenerator, text_maker
 
 FAST = {"topic": "t", "quickstart": "orders", "max.interval": "0", "random.seed": "1"}
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from pyconnect_agent.channel import FRAME_HEADER, MAX_FRAME_BYTES
-from pyconnect_agent.children.child_pipe import READ_BYTES, ChildPipe
+from pyconnect_agent.children.child import READ_BYTES, ChildPipe
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 

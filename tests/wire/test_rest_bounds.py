@@ -16,9 +16,8 @@ import psutil
 import pytest
 
 from pyconnect_agent.core.herder.requests import GetConnectorInfo
-from pyconnect_agent.rest.body_memory import BodyMemory
-from pyconnect_agent.rest.connections import MAX_HEAD_BYTES, HttpConnection
-from pyconnect_agent.rest.server import RestServer
+from pyconnect_agent.rest.exchange import BodyMemory
+from pyconnect_agent.rest.server import MAX_HEAD_BYTES, HttpConnection, RestServer
 from tests.support.agents.rest_client import Answer, acall_app, call_app, call_url
 from tests.support.eventually import eventually
 from tests.support.fakes.fake_herder import FakeHerder

@@ -17,13 +17,12 @@ from types import SimpleNamespace
 import pytest
 
 from pyconnect_clients import connections
-from pyconnect_clients.connections import secured_arguments, with_token_callback
+from pyconnect_clients.connections import TokenSource, secured_arguments, with_token_callback
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.security import Security, parse_security
 from pyconnect_clients.security_settings import librdkafka_settings
 from pyconnect_clients.token_fetch import Fetch, Token, TokenError
 from pyconnect_clients.token_login import Lifetime, RefreshSettings
-from pyconnect_clients.token_source import TokenSource
 from tests.support.eventually import eventually
 from tests.support.servers.authorization_server import (
     CLIENT,

@@ -26,9 +26,8 @@ from typing import Any
 import cel
 from cel import stdlib
 
-from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.predicates import ShippedPredicate
-from pyconnect_agent.builtin.transforms.base import ShippedTransformation
+from pyconnect_agent.builtin.transforms.base import Options, ShippedTransformation
 from pyconnect_agent.builtin.transforms.schemas import class_name, struct_like
 from pyconnect_api import (
     OPTIONAL_BOOLEAN_SCHEMA,

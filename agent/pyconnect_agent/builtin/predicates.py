@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pyconnect_agent.builtin.options import Options, Shipped
+from pyconnect_agent.builtin.transforms.base import Options, Shipped
 from pyconnect_agent.core.java_text.regex import VALID_REGEX, compile_java_regex
 from pyconnect_api import (
     CompositeValidator,

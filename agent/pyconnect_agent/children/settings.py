@@ -13,7 +13,7 @@ from pyconnect_agent.children.child import Child
 from pyconnect_agent.children.child_end import ChildEnd
 from pyconnect_agent.children.logs import LogSettings
 from pyconnect_agent.core.config.agent_keys import NO_AGENT_KEYS, AgentKeys
-from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Sampling
+from pyconnect_agent.core.metrics.values import DEFAULT_SAMPLING, Sampling
 
 CONNECTOR_GRACEFUL_MS = 5_000
 """Kafka's constant: all connectors being stopped share it."""

@@ -10,7 +10,24 @@ from collections.abc import Callable
 
 from pyconnect_agent.core.herder.effects import RequestRejoin
 from pyconnect_agent.core.herder.events import Event, Joined
-from pyconnect_agent.core.herder.membership.local_group import local_assignment
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.protocol.messages import Assignment, ProtocolVersion, Work
+
+
+def local_assignment(
+    member_id: str, worker_url: str, snapshot: ConfigSnapshot, owned: Work
+) -> Assignment:
+    """Assign everything that is configured, and revoke the rest."""
+    names = snapshot.connectors()
+    configured = Work(names, tuple(task_id for name in names for task_id in snapshot.tasks(name)))
+    return Assignment(
+        version=ProtocolVersion.COMPATIBLE,
+        leader=member_id,
+        leader_url=worker_url,
+        config_offset=snapshot.offset,
+        assigned=configured - owned,
+        revoked=owned - configured,
+    )
 
 
 class LocalGroup:

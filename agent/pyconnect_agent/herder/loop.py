@@ -10,16 +10,146 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
+from pyconnect_agent.core.errors import InternalError, RequestTimedOutError
+from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.decide import decide
-from pyconnect_agent.core.herder.effects import Abort, Effect
+from pyconnect_agent.core.herder.effects import Abort, Effect, Reply
 from pyconnect_agent.core.herder.events import Event
+from pyconnect_agent.core.herder.requests import Request
+from pyconnect_agent.core.herder.requests.operations import SHUTTING_DOWN
 from pyconnect_agent.core.herder.state import HerderState, MembershipPhase
-from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Rebalances, Sampling
+from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State
+from pyconnect_agent.core.metrics.values import DEFAULT_SAMPLING, Rebalances, Sampling
+from pyconnect_agent.core.reporting import STACKS_FOLLOW, Reported
 from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.stores.status import StatusStore
+
+
+class ChildEvents:
+    """Implements `children.ports.ChildListener`. `track_topics`: `topic.tracking.enable`."""
+
+    def __init__(
+        self,
+        post: Callable[[on.Event], None],
+        statuses: StatusStore,
+        clock: WorkerClock,
+        *,
+        track_topics: bool,
+    ) -> None:
+        self._post = post
+        self._statuses = statuses
+        self._clock = clock
+        self._track_topics = track_topics
+
+    def reported(self, item: Instance, report: Reported) -> None:
+        if isinstance(item, ConnectorTaskId):
+            kind, failed, changed = "task", "task has failed", "task changed state"
+        else:
+            kind, failed, changed = "connector", "connector has failed", "connector changed state"
+        fields = {kind: str(item), "state": report.state.value}
+        if report.state is State.FAILED:
+            LOG.error(failed, extra={**fields, "reason": _innermost(report.trace)})
+        else:
+            LOG.info(changed, extra=fields)
+        self._post(on.InstanceReported(item=item, report=report))
+
+    def task_start_asked(self, task_id: ConnectorTaskId, request_id: int) -> None:
+        self._post(on.TaskStartAsked(task_id=task_id, request_id=request_id))
+
+    def task_reconfiguration_requested(self, connector: str) -> None:
+        self._post(on.ReconfigurationRequested(connector=connector))
+
+    def topic_used(self, task_id: ConnectorTaskId, topic: str) -> None:
+        if self._track_topics and not self._statuses.has_topic(task_id.connector, topic):
+            now_ms = self._clock.now_ms()
+            self._statuses.put_topic(task_id.connector, task_id.task, topic, now_ms)
+
+    def config_ttl_expired(self, connector: str) -> None:
+        LOG.info("a config provider's values expire", extra={"connector": connector})
+        self._post(on.ConfigExpired(connector=connector))
+
+    def lease_expired(self) -> None:
+        # The group has removed this worker, or will do so: in both cases it joins again.
+        LOG.warning("this worker was frozen or without its group for too long; it joins again")
+        self._post(on.MembershipLost())
+
+
+def _innermost(trace: str | None) -> str:
+    """Return the line of the last cause; lines of stacks begin with blanks or tabs.
+
+    After a kill the stacks are no cause.
+    """
+    causes = (trace or "").partition(f"\n{STACKS_FOLLOW}")[0]
+    errors = [line for line in causes.splitlines() if line and not line[0].isspace()]
+    return errors[-1] if errors else ""
+
+
+REPLY_GRACE_S = 5.0
+"""Time after the herder's own deadline until a client stops waiting for a herder that hangs."""
+
+
+class UnansweredRequests:
+    """Posts each request with an id of its own, and hands its reply to the client."""
+
+    def __init__(self, post: Callable[[on.Event], None], clock: WorkerClock) -> None:
+        self._post = post
+        self._clock = clock
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._ids = itertools.count(1)
+        self._closed = False
+
+    async def submit(self, request: Request, timeout_ms: int) -> Any:
+        """Return the reply; the type is the request's. Raises a RequestError."""
+        self.require_open()
+        request_id = next(self._ids)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[request_id] = future
+        self._post(
+            on.RequestArrived(
+                request_id=request_id,
+                request=request,
+                deadline_ms=self._clock.now_ms() + timeout_ms,
+            )
+        )
+        try:
+            async with asyncio.timeout(timeout_ms / 1000 + REPLY_GRACE_S):
+                return await future
+        except TimeoutError:
+            raise RequestTimedOutError("Request timed out") from None
+        finally:
+            del self._waiting[request_id]
+
+    def replied(self, reply: Reply) -> None:
+        """Answer a request; a client that no longer waits is left out."""
+        future = self._waiting.get(reply.request_id)
+        if future is None or future.done():
+            return
+        if reply.error is not None:
+            future.set_exception(reply.error)
+        else:
+            future.set_result(reply.result)
+
+    def require_open(self) -> None:
+        """Raise InternalError once the worker stops."""
+        if self._closed:
+            raise InternalError(SHUTTING_DOWN)
+
+    def refuse(self) -> None:
+        """Refuse all requests from now on."""
+        self._closed = True
+
+    def fail(self) -> None:
+        """Answer those that still wait: the herder does not run any more."""
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(InternalError(SHUTTING_DOWN))
+
 
 LOG = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ from pyconnect_agent.core.herder.state import HerderSettings, HerderState
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.internal_topics.configlog import ConfigChange
-from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Rebalances, Sampling
+from pyconnect_agent.core.metrics.values import DEFAULT_SAMPLING, Rebalances, Sampling
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.plugins.catalog import Catalog
 from pyconnect_agent.core.protocol.messages import ProtocolVersion
@@ -45,13 +45,12 @@ from pyconnect_agent.core.reporting import (
     Status,
 )
 from pyconnect_agent.core.session_key import verify_request
-from pyconnect_agent.herder.child_events import ChildEvents
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.connect_group import GroupPorts
 from pyconnect_agent.herder.connector_offsets import ConnectorOffsetReader
 from pyconnect_agent.herder.internal_requests import InternalRequests, RequestSender
 from pyconnect_agent.herder.local_group import LocalGroup
-from pyconnect_agent.herder.loop import HerderLoop
+from pyconnect_agent.herder.loop import ChildEvents, HerderLoop, UnansweredRequests
 from pyconnect_agent.herder.performer import (
     FLUSH_TIMEOUT_MS,
     Collaborators,
@@ -59,7 +58,6 @@ from pyconnect_agent.herder.performer import (
     Group,
 )
 from pyconnect_agent.herder.statuses import StatusView
-from pyconnect_agent.herder.unanswered import UnansweredRequests
 from pyconnect_agent.observability.logging import RuntimeLevels
 from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.ports import OffsetStore

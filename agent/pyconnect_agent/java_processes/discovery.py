@@ -26,8 +26,7 @@ from pyconnect_agent.core.plugins.catalog import (
     PluginKind,
 )
 from pyconnect_agent.java_processes.installation import RELEASE_FILE, kafka_release
-from pyconnect_agent.java_processes.jar_contents import API_CLASSES, Found
-from pyconnect_agent.java_processes.jar_scan import ClassPath, JarScan, Scan
+from pyconnect_agent.java_processes.jar_scan import API_CLASSES, ClassPath, Found, JarScan, Scan
 from pyconnect_agent.java_processes.launch import JavaClass, JavaInstallation
 from pyconnect_api.errors import ConnectException
 from pyconnect_clients.plugin_jars.kafka_api import kafka_versions, minor_release

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from pyconnect_agent.java_processes.errors import JavaFailure
 from pyconnect_agent.java_processes.frames import FrameKind, json_bytes
-from pyconnect_agent.java_processes.jar_contents import API_CLASSES
+from pyconnect_agent.java_processes.jar_scan import API_CLASSES
 from pyconnect_agent.java_processes.launch import JavaClass, JavaInstallation, JavaOptions
 from pyconnect_agent.java_processes.link import JavaLink
 from pyconnect_agent.java_processes.process import JavaProcess

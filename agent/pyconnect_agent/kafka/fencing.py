@@ -2,11 +2,15 @@
 
 Layer: kafka. librdkafka has no such admin call: a transactional producer per id does the same, and
 aborts the transaction that the id may have open. Nothing is ever written with these producers.
+
+Each call makes librdkafka look for the coordinator at once. If no broker is connected yet, as is
+usual for a new client, librdkafka looks again only half a second later, so `initialise` repeats
+short calls (KIP-98, KIP-360). A call after a timeout continues the one before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,7 +18,35 @@ from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka import errors
 from pyconnect_agent.kafka.clients import create_producer
 from pyconnect_agent.kafka.deadline import Deadline
-from pyconnect_agent.kafka.initialisation import initialise
+from pyconnect_clients.brokers import failures
+
+FIRST_CALL_S = 0.05
+LONGEST_CALL_S = 0.5
+
+
+def initialise(
+    producer: Any, deadline: Deadline, give_up: Callable[[], bool] = lambda: False
+) -> bool:
+    """Initialise the id of a librdkafka producer; False when given up before.
+
+    Raises the client's error: at once if a retry does not cure it, otherwise at the deadline.
+    """
+    call_s = FIRST_CALL_S
+    while True:
+        try:
+            producer.init_transactions(min(call_s, deadline.remaining_s()))
+        except failures.CLIENT_ERRORS as exc:
+            error = failures.error_of(exc)
+            if error is None or not error.retriable() or deadline.expired():
+                raise
+        else:
+            return True
+        # Serves the client's errors: a wrong protocol, say, is logged while this call is repeated.
+        producer.poll(0)
+        if give_up():
+            return False
+        call_s = min(2 * call_s, LONGEST_CALL_S)
+
 
 AT_ONCE = 8
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -34,7 +34,7 @@ from pyconnect_agent.core.errors import (
     RetriableKafkaError,
     WorkerStartError,
 )
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics.log_record import LogRecord, Notice, NoticeLevel
 from pyconnect_agent.kafka import clients, errors, log_consumer
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.compacted_topic import METADATA_TIMEOUT_MS, CompactedTopic, ensure_topic
@@ -42,6 +42,19 @@ from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.producer import LogProducer, OnDelivery
 from pyconnect_agent.process import long_lived
 from pyconnect_clients.brokers import failures
+
+_LEVELS = {NoticeLevel.WARNING: logging.WARNING, NoticeLevel.ERROR: logging.ERROR}
+
+
+def log_notices(logger: logging.Logger, notices: Iterable[Notice]) -> None:
+    """Write one line per notice."""
+    for notice in notices:
+        logger.log(
+            _LEVELS[notice.severity],
+            notice.event,
+            extra={"key": notice.key, "offset": notice.offset, "detail": notice.detail},
+        )
+
 
 _log = logging.getLogger(__name__)
 

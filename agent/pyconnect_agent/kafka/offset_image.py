@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.internal_topics.offsetlog import OffsetLog
-from pyconnect_agent.kafka.log import ReadRecord
-from pyconnect_agent.kafka.notices import log_notices
+from pyconnect_agent.kafka.log import ReadRecord, log_notices
 
 _log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from pyconnect_agent.core.errors import (
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.kafka import clients, errors
 from pyconnect_agent.kafka.deadline import Deadline
-from pyconnect_agent.kafka.initialisation import initialise
+from pyconnect_agent.kafka.fencing import initialise
 from pyconnect_agent.process import long_lived
 from pyconnect_clients.brokers import failures
 

@@ -16,7 +16,7 @@ from typing import Any
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka import errors
 from pyconnect_agent.kafka.deadline import Deadline
-from pyconnect_agent.kafka.initialisation import initialise
+from pyconnect_agent.kafka.fencing import initialise
 from pyconnect_agent.kafka.task_producer import METADATA_S, TaskProducer
 from pyconnect_clients.brokers import failures
 

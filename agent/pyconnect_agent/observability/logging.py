@@ -26,7 +26,7 @@ from enum import Enum
 from typing import TextIO
 
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.loggers import ROOT, effective_level, initial_loggers, set_level
+from pyconnect_agent.core.log_lines import ROOT, effective_level, initial_loggers, set_level
 from pyconnect_agent.core.reporting import LoggerLevel
 
 TRACE = 5

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 
 from pyconnect_agent.core.config.plugin_source import PluginClass
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
-from pyconnect_agent.java_processes.jar_contents import API_CLASSES
+from pyconnect_agent.java_processes.jar_scan import API_CLASSES
 from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.java_classes import class_of, java_plugin

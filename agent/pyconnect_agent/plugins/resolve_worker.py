@@ -3,6 +3,8 @@
 Layer: plugins. ``AbstractConfig`` of Kafka does the same in a worker's constructor. A config
 provider may be third-party code, so the worker process starts this module and sends it the
 properties; they pass through pipes only, because the result holds secrets.
+
+`VariableResolver` corresponds to ``WorkerConfigTransformer`` of Kafka Connect.
 """
 
 from __future__ import annotations
@@ -10,10 +12,88 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from typing import TextIO
+from typing import Self, TextIO
 
-from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc
-from pyconnect_agent.plugins.variable_resolver import VariableResolver
+from pyconnect_agent.core.config.prefixes import below
+from pyconnect_agent.core.config.variables import ResolvedConfig, resolve
+from pyconnect_agent.core.plugins.catalog import (
+    Catalog,
+    PluginDesc,
+    PluginKind,
+    PluginNotFoundError,
+)
+from pyconnect_agent.java_processes.installation import JAVA_HOME_KEY, KAFKA_HOME_KEY
+from pyconnect_agent.plugins.class_source import CatalogPluginSource
+from pyconnect_agent.plugins.loading import instantiate
+from pyconnect_api.config_provider import ConfigData, ConfigProvider
+from pyconnect_api.configdef import ConfigType, invalid_value, parse_type
+from pyconnect_api.errors import ConfigException
+
+UNRESOLVED_KEYS = frozenset({"plugin.path", JAVA_HOME_KEY, KAFKA_HOME_KEY})
+"""Worker keys that are read before the providers exist."""
+
+
+class VariableResolver:
+    """The providers named by a worker's properties; close it after use."""
+
+    def __init__(self, worker_properties: Mapping[str, str], catalog: Catalog) -> None:
+        """Load and configure the providers of ``config.providers``.
+
+        Raises ConfigException for a provider without a known class, and errors of ``configure``.
+        """
+        names = parse_type(
+            "config.providers", worker_properties.get("config.providers"), ConfigType.LIST
+        )
+        assert names is None or isinstance(names, list)
+        self._providers = {
+            name: _provider(name, worker_properties, catalog) for name in names or ()
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def resolve(self, config: Mapping[str, str | None]) -> ResolvedConfig:
+        """Return ``config`` with its references replaced; raises errors of providers."""
+        return resolve(config, self._lookup)
+
+    def resolve_worker_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """Return a worker's properties with references replaced, except in keys for plugins."""
+        resolved = self.resolve(
+            {name: value for name, value in properties.items() if name not in UNRESOLVED_KEYS}
+        )
+        replaced = {name: resolved.values[name] or "" for name in resolved.secret_keys}
+        return {**properties, **replaced}
+
+    def close(self) -> None:
+        for provider in self._providers.values():
+            provider.close()
+
+    def _lookup(self, name: str, path: str, keys: frozenset[str]) -> ConfigData | None:
+        provider = self._providers.get(name)
+        return None if provider is None else provider.get(path, keys)
+
+
+def _provider(name: str, properties: Mapping[str, str], catalog: Catalog) -> ConfigProvider:
+    key = f"config.providers.{name}.class"
+    class_name = properties.get(key)
+    if class_name is None:
+        raise ConfigException(f'Missing required configuration "{key}" which has no default value.')
+    try:
+        found = CatalogPluginSource(catalog).plugin(class_name.strip(), PluginKind.CONFIG_PROVIDER)
+    except PluginNotFoundError as error:
+        raise invalid_value(key, class_name, f"Class {class_name} could not be found.") from error
+    if not issubclass(found.python_class, ConfigProvider):
+        raise invalid_value(
+            key, class_name, f"Class {class_name} does not implement the ConfigProvider interface"
+        )
+    provider = instantiate(found.python_class)
+    assert isinstance(provider, ConfigProvider)
+    provider.configure(below(properties, f"config.providers.{name}.param."))
+    return provider
+
 
 MODULE = "pyconnect_agent.plugins.resolve_worker"
 """This module's name; `__name__` differs in the process that runs it."""

@@ -35,17 +35,8 @@ from pyconnect_agent.rest.errors import error_response
 from pyconnect_agent.rest.exchange import HttpExchange, Services
 from pyconnect_agent.rest.journaling import ChangeUnderWay
 from pyconnect_agent.rest.media_types import content_type
-from pyconnect_agent.rest.resources import (
-    agent,
-    connector_state,
-    connectors,
-    internal,
-    loggers,
-    offsets,
-    plugins,
-    root,
-)
-from pyconnect_agent.rest.resources.plugins import VALIDATION
+from pyconnect_agent.rest.resources import agent, connectors, root
+from pyconnect_agent.rest.resources.root import VALIDATION
 from pyconnect_agent.rest.response_headers import CrossOriginPolicy, apply_rules
 from pyconnect_agent.rest.routing import Match, Route, Router
 from pyconnect_agent.rest.streamed import StreamedResponse
@@ -54,12 +45,9 @@ from pyconnect_agent.rest.targets import decode_segment, segments_of
 MAIN_ROUTES: tuple[Route, ...] = (
     *root.ROUTES,
     *connectors.ROUTES,
-    *connector_state.ROUTES,
-    *offsets.ROUTES,
-    *plugins.ROUTES,
-    *internal.ROUTES,
+    *connectors.INTERNAL_ROUTES,
 )
-ADMIN_ROUTES: tuple[Route, ...] = (*loggers.ROUTES, *agent.ROUTES)
+ADMIN_ROUTES: tuple[Route, ...] = (*root.LOGGER_ROUTES, *agent.ROUTES)
 METRICS_ROUTES: tuple[Route, ...] = agent.METRICS_ROUTES
 PREFLIGHT = "access-control-request-method"
 
@@ -154,7 +142,9 @@ class RestApplication:
     def _change(self, match: Match) -> ChangeUnderWay | None:
         """Return the change to record, None for a request that changes nothing or is a worker's."""
         route, journal = match.route, self._services.journal
-        unrecorded = route.method == "GET" or route in internal.ROUTES or route is VALIDATION
+        unrecorded = (
+            route.method == "GET" or route in connectors.INTERNAL_ROUTES or route is VALIDATION
+        )
         if unrecorded or journal is None:
             return None
         services, connector = self._services, match.parameters.get("connector")
@@ -184,7 +174,7 @@ class RestApplication:
         if self._access.has_roles:
             return ENDPOINTS.get((route.method, route.template), "")[0] in (ANY_CLIENT, WORKERS)
         admin = self._services.admin
-        return route in internal.ROUTES or (
+        return route in connectors.INTERNAL_ROUTES or (
             route in agent.ROUTES and admin is not None and admin.access.has_credentials
         )
 

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.offsets.changes import NOTHING_TO_ALTER
-from pyconnect_agent.core.offsets.documents import ITEM_CHARACTERS, each_entry, each_item
+from pyconnect_agent.core.offsets.connector_offsets import ITEM_CHARACTERS, each_entry, each_item
 
 ConfigBody = dict[str, str | None]
 

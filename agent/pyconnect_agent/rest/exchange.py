@@ -1,12 +1,18 @@
 """One request on its way through a resource, with the services for the resource.
 
 Layer: rest. Lives on the event loop.
+
+Values made of JSON may take thirty times its bytes, so one body at a time is read. Python's JSON
+reader lets no other thread run, so a body is never read on the event loop, which renews leases.
+Apache's only limit is its heap.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -14,21 +20,81 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pyconnect_agent.core.clients.configs import MAX_REQUEST_BYTES
-from pyconnect_agent.core.errors import RequestTimedOutError
+from pyconnect_agent.core.errors import RequestTimedOutError, ServiceUnavailableError
 from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.java_text import json_text
-from pyconnect_agent.herder.admin_port import WorkerAdmin
-from pyconnect_agent.herder.port import Herder
+from pyconnect_agent.herder.port import Herder, WorkerAdmin
 from pyconnect_agent.rest.access import Caller
 from pyconnect_agent.rest.admin_access import AdminAccess
-from pyconnect_agent.rest.body_memory import ALL_BODIES_BYTES, BodyMemory, BodyRoom
 from pyconnect_agent.rest.errors import BodyTooLargeError, UnsupportedBodyError
 from pyconnect_agent.rest.forwarding import ForwardableRequest, Forwarder, WorkerResponse
 from pyconnect_agent.rest.journaling import ChangeJournal, ChangeUnderWay
 from pyconnect_agent.rest.media_types import JSON, content_type
 from pyconnect_agent.rest.password_keys import PasswordKeys
 from pyconnect_agent.rest.web_pages import WebPages
+
+ALL_BODIES_BYTES = 128 * 1024 * 1024
+SMALL_BYTES = 16 * 1024
+"""A smaller body is read in less time than a thread takes to begin."""
+
+
+class BodyMemory:
+    """Counts the bytes of all bodies of requests under way."""
+
+    def __init__(self, limit_bytes: int = ALL_BODIES_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._held_bytes = 0
+        self._reading = asyncio.Lock()
+
+    @contextmanager
+    def room(self) -> Iterator[BodyRoom]:
+        """Give the room for the body of one request, until the request is answered."""
+        room = BodyRoom(self)
+        try:
+            yield room
+        finally:
+            self._held_bytes -= room.held_bytes
+
+    def take(self, size: int) -> None:
+        """Raise ServiceUnavailableError if the bodies would take more than the limit."""
+        if self._held_bytes + size > self._limit_bytes:
+            raise ServiceUnavailableError(
+                f"The bodies of the requests to this worker take more than {self._limit_bytes}"
+                " bytes together. Send the request again later."
+            )
+        self._held_bytes += size
+
+    async def read(self, bind: Callable[[bytes], Bound], body: bytes) -> Bound:
+        """Return what `bind` makes of a body, and raise what it raises."""
+        if len(body) <= SMALL_BYTES:
+            return bind(body)
+        async with self._reading:
+            return await asyncio.to_thread(_bound, bind, body)
+
+
+def _bound(bind: Callable[[bytes], Bound], body: bytes) -> Bound:
+    # To collect garbage while millions of values are made takes four times as long as to make them,
+    # and no other thread runs meanwhile. One body at a time is read, so no other call is under way.
+    gc.disable()
+    try:
+        return bind(body)
+    finally:
+        gc.enable()
+
+
+class BodyRoom:
+    """The room of one request's body."""
+
+    def __init__(self, memory: BodyMemory) -> None:
+        self.memory = memory
+        self.held_bytes = 0
+
+    def take(self, size: int) -> None:
+        """Count further bytes. Raises ServiceUnavailableError."""
+        self.memory.take(size)
+        self.held_bytes += size
+
 
 Bound = TypeVar("Bound")
 

@@ -34,8 +34,7 @@ from pyconnect_agent.core.internal_topics.config_snapshot import (
 from pyconnect_agent.core.internal_topics.configlog import ConfigChange, ConfigLog
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.kafka.deadline import Deadline
-from pyconnect_agent.kafka.log import Log, ReadRecord
-from pyconnect_agent.kafka.notices import log_notices
+from pyconnect_agent.kafka.log import Log, ReadRecord, log_notices
 from pyconnect_agent.kafka.producer import LeaderWriter, PlainLeaderWriter
 
 _log = logging.getLogger(__name__)

@@ -27,8 +27,7 @@ from pyconnect_agent.core.internal_topics.statuslog import (
     topic_removal,
 )
 from pyconnect_agent.core.reporting import Status
-from pyconnect_agent.kafka.log import Log, ReadRecord
-from pyconnect_agent.kafka.notices import log_notices
+from pyconnect_agent.kafka.log import Log, ReadRecord, log_notices
 from pyconnect_agent.process import long_lived
 
 _log = logging.getLogger(__name__)

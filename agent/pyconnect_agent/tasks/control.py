@@ -54,7 +54,7 @@ from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.process import long_lived
-from pyconnect_agent.tasks.stacks import describe_threads
+from pyconnect_agent.tasks.trace import describe_threads
 from pyconnect_api import ConnectException
 
 LOG = logging.getLogger(__name__)

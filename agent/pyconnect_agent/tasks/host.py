@@ -49,10 +49,13 @@ from pyconnect_agent.observability.logging import (
     masked,
 )
 from pyconnect_agent.process import long_lived
-from pyconnect_agent.tasks.connector.checks import check_connector_config, task_class_of
-from pyconnect_agent.tasks.connector.host import ConfigExpiry, ConnectorHost
-from pyconnect_agent.tasks.connector.own_work import OwnWork
-from pyconnect_agent.tasks.connector.task_configs import check_task_count, generate_task_configs
+from pyconnect_agent.tasks.connector.checks import (
+    check_connector_config,
+    check_task_count,
+    generate_task_configs,
+    task_class_of,
+)
+from pyconnect_agent.tasks.connector.host import ConfigExpiry, ConnectorHost, OwnWork
 from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Control
 from pyconnect_agent.tasks.in_java.connector import JavaConnector, java_connector
 from pyconnect_agent.tasks.in_java.process import java_class_of
@@ -72,9 +75,8 @@ from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.setup.worker_view import KeptQuestions, WorkerView
 from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_stores
 from pyconnect_agent.tasks.source.offsets.stores import ReadOffsets, WorkerOffsetReader
-from pyconnect_agent.tasks.stacks import prepare_dumps
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
-from pyconnect_agent.tasks.trace import format_trace, is_permanent, shortened
+from pyconnect_agent.tasks.trace import format_trace, is_permanent, prepare_dumps, shortened
 from pyconnect_agent.tasks.trial import try_connector
 from pyconnect_agent.tasks.work.sink import SinkWork
 from pyconnect_agent.tasks.work.source import SourceWork

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from pyconnect_agent.channel import StateReported
 from pyconnect_agent.core.ids import State
-from pyconnect_agent.core.metrics.sampled import Sampling
+from pyconnect_agent.core.metrics.values import Sampling
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.setup.plugins import plain_version
 from pyconnect_agent.tasks.task_metrics import TaskMetrics

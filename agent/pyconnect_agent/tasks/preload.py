@@ -5,9 +5,8 @@ Layer: tasks. No thread and no client is left: a fork would break them.
 
 import encodings.idna
 
-from pyconnect_agent.builtin import standard_input
 from pyconnect_agent.builtin.connectors import file_stream
-from pyconnect_agent.builtin.converters import json, simple_header, string
+from pyconnect_agent.builtin.converters import base, json
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.kafka.clients import create_producer
 from pyconnect_agent.observability.logging import configure_logging
@@ -15,14 +14,12 @@ from pyconnect_agent.plugins import discovery
 from pyconnect_agent.tasks import host
 
 __all__ = [
+    "base",
     "discovery",
     "encodings",  # of a host's name, for connections of Python's own
     "file_stream",
     "host",
     "json",
-    "simple_header",
-    "standard_input",
-    "string",
 ]
 
 configure_logging()

@@ -11,8 +11,14 @@ import time
 
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metrics.catalog import PLUGIN, TASK, TASK_ERROR
-from pyconnect_agent.core.metrics.sampled import Outcomes, Sampled, Sampling, StateTimes
-from pyconnect_agent.core.metrics.values import GroupValues, Metric
+from pyconnect_agent.core.metrics.values import (
+    GroupValues,
+    Metric,
+    Outcomes,
+    Sampled,
+    Sampling,
+    StateTimes,
+)
 from pyconnect_agent.tasks.records.tolerance import ErrorCounts
 from pyconnect_agent.tasks.records.transformations import Chain
 from pyconnect_api import PluginMetrics

@@ -13,9 +13,13 @@ from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerC
 from pyconnect_agent.files.config_file import PropertiesFile
 from pyconnect_agent.files.phase_file import PhaseFile
 from pyconnect_agent.herder.clock import WorkerClock
-from pyconnect_agent.herder.phase_change import PhaseChange, PhaseSettings
 from pyconnect_agent.herder.service import HerderService
-from pyconnect_agent.herder.worker_admin import AgentAdmin, WorkerIdentity
+from pyconnect_agent.herder.worker_admin import (
+    AgentAdmin,
+    PhaseChange,
+    PhaseSettings,
+    WorkerIdentity,
+)
 from pyconnect_agent.process.restarting import restart_of
 from pyconnect_agent.worker.acls import WorkerAcls
 from pyconnect_clients.installation import version

@@ -1,26 +1,43 @@
 """Run a worker with the command's options.
 
 Composition root. All faults of files are found here, before the worker starts.
+
+A file of a standalone connector is tried as a flat JSON object of strings, as the JSON of
+`POST /connectors`, and as Java properties (Kafka: ConnectStandalone).
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.core.config.client_overrides import OverridePolicy
+from pyconnect_agent.core.config.connector_keys import require_addressable
 from pyconnect_agent.core.config.worker_config import (
     DistributedConfig,
     StandaloneConfig,
     WorkerConfig,
     worker_config_warnings,
 )
-from pyconnect_agent.core.errors import AgentError, WorkerConfigError, WorkerStartError
-from pyconnect_agent.core.loggers import ROOT, parse_level
+from pyconnect_agent.core.errors import (
+    AgentError,
+    RequestError,
+    WorkerConfigError,
+    WorkerStartError,
+)
+from pyconnect_agent.core.herder.requests import PutConnectorConfig
+from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.core.java_text import json_text
+from pyconnect_agent.core.log_lines import ROOT, parse_level
 from pyconnect_agent.core.plugins.catalog import Catalog
-from pyconnect_agent.files.config_file import read_properties_file
+from pyconnect_agent.files.config_file import load_properties, read_properties_file
+from pyconnect_agent.herder.port import Herder
 from pyconnect_agent.observability.logging import LogFormat, RuntimeLevels, configure_logging
 from pyconnect_agent.worker.lifecycle import EXIT_CONFIG, EXIT_START, WorkerParts, run_worker
 from pyconnect_agent.worker.plugins import (
@@ -29,9 +46,124 @@ from pyconnect_agent.worker.plugins import (
     find_plugins,
     resolve_properties,
 )
-from pyconnect_agent.worker.standalone import create_connectors, read_connector_file
 from pyconnect_agent.worker.stores import distributed_stores, standalone_stores
 from pyconnect_api.errors import ConfigException, ConnectException
+
+APPLY_TIMEOUT_MS = 90_000
+_INITIAL_STATES = {
+    "RUNNING": TargetState.STARTED,
+    "PAUSED": TargetState.PAUSED,
+    "STOPPED": TargetState.STOPPED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandaloneConnector:
+    """A connector as a file describes it; `config` includes its name."""
+
+    path: Path
+    name: str
+    config: Mapping[str, str | None]
+    initial_state: TargetState | None = None
+
+
+def read_connector_file(path: str | Path) -> StandaloneConnector:
+    """Return the connector that a file describes.
+
+    WorkerStartError if it describes none, with Apache's text if Apache has one.
+    """
+    file = Path(path)
+    try:
+        found = _from_json(file)
+        if found is not None:
+            return found
+        config = load_properties(file)
+    except ConfigException as error:
+        raise WorkerStartError(str(error)) from error
+    return _flat(file, config)
+
+
+async def create_connectors(herder: Herder, files: Sequence[StandaloneConnector]) -> None:
+    """Create all in order; WorkerStartError, naming the file, for the first that fails."""
+    for file in files:
+        try:
+            require_addressable(file.name)
+            request = PutConnectorConfig(
+                connector=file.name,
+                config=file.config,
+                initial_state=file.initial_state,
+                allow_replace=False,
+            )
+            await herder.submit(request, timeout_ms=APPLY_TIMEOUT_MS)
+        except RequestError as error:
+            raise WorkerStartError(
+                f"Failed to create connector for {file.path}: {error.message}"
+            ) from error
+        LOG.info("created connector", extra={"connector": file.name, "file": str(file.path)})
+
+
+def _from_json(file: Path) -> StandaloneConnector | None:
+    """Return the connector; None if the file is not a JSON object of either form."""
+    try:
+        content = json_text.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(content, dict):
+        return None
+    if all(isinstance(value, str) for value in content.values()):
+        return _flat(file, content)
+    if isinstance(content.get("config"), dict):
+        return _create_request(file, content)
+    return None
+
+
+def _flat(file: Path, config: Mapping[str, str]) -> StandaloneConnector:
+    name = config.get("name")
+    if name is None:
+        raise _missing_name(file)
+    return StandaloneConnector(path=file, name=name, config=config)
+
+
+def _create_request(file: Path, content: Mapping[str, Any]) -> StandaloneConnector:
+    name = content.get("name")
+    if not isinstance(name, str):
+        raise _missing_name(file)
+    config = {key: _text(value) for key, value in content["config"].items()}
+    included = config.setdefault("name", name)
+    if included != name:
+        raise WorkerStartError(
+            "Connector name configuration in 'config' doesn't match the one specified in 'name' at"
+            f" '{file}'"
+        )
+    return StandaloneConnector(
+        path=file, name=name, config=config, initial_state=_initial_state(file, content)
+    )
+
+
+def _initial_state(file: Path, content: Mapping[str, Any]) -> TargetState | None:
+    text = content.get("initial_state")
+    if text is None:
+        return None
+    state = _INITIAL_STATES.get(str(text).upper())
+    if state is None:
+        raise WorkerStartError(
+            f"Initial state '{text}' of the connector at '{file}' is not RUNNING, PAUSED or STOPPED"
+        )
+    return state
+
+
+def _missing_name(file: Path) -> WorkerStartError:
+    return WorkerStartError(
+        f"Connector configuration at '{file}' is missing the mandatory 'name' configuration"
+    )
+
+
+def _text(value: Any) -> str | None:
+    """Bind as the REST layer does: scalars become their JSON text."""
+    if value is None or isinstance(value, str):
+        return value
+    return json_text.dumps(value).decode()
+
 
 LOG = logging.getLogger(__name__)
 

@@ -42,6 +42,7 @@ from pyconnect_agent.core.herder.requests import Probe
 from pyconnect_agent.core.herder.state import HerderSettings
 from pyconnect_agent.core.offsets.placement import own_topic
 from pyconnect_agent.core.plugins.catalog import Catalog
+from pyconnect_agent.core.reporting import ServerInfo
 from pyconnect_agent.files.config_file import PropertiesFile
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.connect_group import ConnectGroup
@@ -58,8 +59,22 @@ from pyconnect_agent.worker.admin import admin_interface
 from pyconnect_agent.worker.group import distributed_settings, group_options
 from pyconnect_agent.worker.plugins import connector_type
 from pyconnect_agent.worker.stores import DEFAULT_API_TIMEOUT_MS, journal_of
-from pyconnect_agent.worker.version import server_info
 from pyconnect_api.errors import ConfigException
+from pyconnect_clients.installation import version
+
+
+def server_info(release: str, kafka_cluster_id: str) -> ServerInfo:
+    """Return the answer.
+
+    `version` is the release of Kafka Connect that the worker speaks, because clients of Apache's
+    workers check it for features. They do not read `commit`, which has the worker's own version.
+    """
+    return ServerInfo(
+        version=release,
+        commit=f"pyconnect-{version()}",
+        kafka_cluster_id=kafka_cluster_id,
+    )
+
 
 LOG = logging.getLogger(__name__)
 

@@ -1,24 +1,228 @@
-"""The operations that workers, connectors and this command need, by phase. Pure."""
+"""The operations that workers, connectors and this command need, by phase. Pure.
+
+A connector's clients are configured by a worker's properties and its own overrides. Offsets topics
+and transactional ids lie on the cluster that the connector's producer writes to.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
-from pyconnect_clients.acls.connector_needs import ConnectorNeeds, worker_profiles
 from pyconnect_clients.acls.facts import (
     JOURNAL_TOPIC_KEY,
     SHARED_TOPICS,
     ClusterFacts,
     ConnectorFacts,
     WorkerFacts,
+    client_config,
+    overrides_security,
+    server_set,
     worker_client_config,
 )
-from pyconnect_clients.acls.model import CLUSTER, Need, Resource, ResourceType, Role
+from pyconnect_clients.acls.model import CLUSTER, Need, NeedSeverity, Resource, ResourceType, Role
 from pyconnect_clients.acls.rules import RULES
-from pyconnect_clients.connect_names import collisions
+from pyconnect_clients.connect_names import (
+    DEAD_LETTER_TOPIC,
+    collisions,
+    sink_group_id,
+    source_transactional_ids,
+    tasks_max,
+)
 from pyconnect_clients.phases import Phase
 from pyconnect_clients.security import ANONYMOUS, principal_of
+
+
+class ConnectorNeeds:
+    """The needs of one connector on one worker, and remarks about it."""
+
+    def __init__(self, facts: ClusterFacts, connector: ConnectorFacts, worker: WorkerFacts) -> None:
+        self._facts = facts
+        self._connector = connector
+        self._worker = worker
+        self._clients = {role: self._client(role) for role in _CLIENTS}
+        self.notes: list[str] = []
+
+    def needs(self) -> list[Need]:
+        """Return all needs, those of later phases too."""
+        if self._connector.type == "sink":
+            return list(self._sink())
+        name, clients = self._connector.name, self._clients
+        if len({server_set(servers) for _, servers in clients.values()}) > 1:
+            self.notes.append(
+                f"{name}: its producer, consumer and admin client have different clusters:"
+                " fencing and offsets would go to another cluster than its records"
+            )
+        return list(self._source())
+
+    @cached_property
+    def transactional_ids(self) -> tuple[str, ...]:
+        """The id of our agents' changes of offsets, then the ids of tasks.
+
+        Those of running tasks, of tasks that may be configured, and of tasks to fence.
+        """
+        connector = self._connector
+        count = max(connector.tasks, tasks_max(connector.config), connector.fenced_tasks or 0)
+        return source_transactional_ids(self._worker.group_id, connector.name, count)
+
+    @property
+    def offsets_topic(self) -> str:
+        """The topic of offsets with exactly-once enabled; always, if it is the connector's own."""
+        own = self._connector.config.get("offsets.storage.topic")
+        return own or self._worker.properties.get("offset.storage.topic") or ""
+
+    def principal(self, role: Role) -> str | None:
+        """Return the principal of a client, None when unknown."""
+        return self._clients[role][0]
+
+    def _source(self) -> Iterator[Need]:
+        yield from self._targets()
+        yield from self._offsets()
+        altering, *tasks = self.transactional_ids
+        fencing = NeedSeverity.BLOCKER if len(tasks) > 1 else NeedSeverity.WARNING
+        for transactional_id in tasks:
+            yield self._need("X1", ResourceType.TRANSACTIONAL_ID, transactional_id)
+            yield self._need(
+                "X2", ResourceType.TRANSACTIONAL_ID, transactional_id, severity=fencing
+            )
+        yield self._need("X3", ResourceType.TRANSACTIONAL_ID, f"{altering}-0")
+        yield self._need("X4", ResourceType.TRANSACTIONAL_ID, altering)
+        if self._facts.old_brokers:
+            for rule in ("X5p", "X5a"):
+                yield self._need(rule, *CLUSTER)
+
+    def _targets(self) -> Iterator[Need]:
+        connector = self._connector
+        topics = set(connector.topics)
+        configured = connector.config.get("topic")
+        if configured and not connector.config.get("transforms"):
+            topics.add(configured)
+        if not topics:
+            self.notes.append(
+                f"{connector.name}: its target topics are not known yet; give them with"
+                f" --topic {connector.name}=TOPIC"
+            )
+        creates = any(key.startswith("topic.creation.") for key in connector.config)
+        enabled = self._worker.properties.get("topic.creation.enable") or "true"
+        creates = creates and enabled.strip().lower() != "false"
+        for topic in sorted(topics):
+            yield self._need("S1", ResourceType.TOPIC, topic)
+            if creates:
+                yield self._need("S2", ResourceType.TOPIC, topic)
+            if self._missing(topic, Role.PRODUCER):
+                yield self._need("S3" if creates else "S4", ResourceType.TOPIC, topic)
+
+    def _offsets(self) -> Iterator[Need]:
+        own = bool(self._connector.config.get("offsets.storage.topic"))
+        phase = Phase.DISABLED if own else Phase.ENABLED
+        topic = self.offsets_topic
+        rules = ["O1", "O2", "O3", "O5"]
+        if own and self._missing(topic, Role.PRODUCER):
+            rules.append("O4")
+        # Agents read the workers' topic themselves: connectors' clients only write to it.
+        unread = not own and all(worker.is_agent for worker in self._facts.workers)
+        for rule in rules:
+            severity = NeedSeverity.WARNING if unread and rule in {"O2", "O3"} else None
+            yield self._need(rule, ResourceType.TOPIC, topic, phase=phase, severity=severity)
+        yield self._need("O6", ResourceType.GROUP, self._group(), phase=phase)
+
+    def _sink(self) -> Iterator[Need]:
+        group = self._group()
+        yield self._need("K1", ResourceType.GROUP, group)
+        for rule in ("K5", "K6", "K7"):
+            yield self._need(rule, ResourceType.GROUP, group)
+        for topic in self._sink_topics():
+            yield self._need("K2", ResourceType.TOPIC, topic)
+            yield self._need("K6", ResourceType.TOPIC, topic)
+        if dead_letters := self._connector.config.get(DEAD_LETTER_TOPIC):
+            yield self._need("K3", ResourceType.TOPIC, dead_letters)
+            yield self._need("K4d", ResourceType.TOPIC, dead_letters)
+            if self._missing(dead_letters, Role.ADMIN):
+                yield self._need("K4c", ResourceType.TOPIC, dead_letters)
+
+    def _sink_topics(self) -> Sequence[str]:
+        config = self._connector.config
+        named = {name.strip() for name in (config.get("topics") or "").split(",") if name.strip()}
+        listed = named.union(self._connector.topics)
+        if pattern := config.get("topics.regex"):
+            existing = self._existing(Role.CONSUMER)
+            try:
+                matches = re.compile(pattern).fullmatch
+                listed |= {topic for topic in existing or () if matches(topic)}
+            except re.error:
+                existing = None
+            if existing is None:
+                self.notes.append(
+                    f"{self._connector.name}: the topics that match topics.regex={pattern} are"
+                    " not known; they need the same grants as topics=…"
+                )
+        return sorted(listed)
+
+    def _group(self) -> str:
+        connector = self._connector
+        return sink_group_id(connector.name, connector.config, self._worker.properties)
+
+    def _existing(self, role: Role) -> frozenset[str] | None:
+        return self._facts.existing_topics.get(self._clients[role][1])
+
+    def _missing(self, topic: str, role: Role) -> bool:
+        existing = self._existing(role)
+        return existing is not None and topic not in existing
+
+    def _need(
+        self,
+        rule_id: str,
+        kind: ResourceType,
+        name: str,
+        *,
+        phase: Phase | None = None,
+        severity: NeedSeverity | None = None,
+    ) -> Need:
+        rule = RULES[rule_id]
+        principal, servers = self._clients[rule.role]
+        return Need(
+            rule=rule,
+            owner=self._connector.name,
+            principal=principal,
+            resource=Resource(kind, name),
+            phase=rule.first_phase if phase is None else phase,
+            severity=rule.severity if severity is None else severity,
+            servers=servers,
+        )
+
+    def _client(self, role: Role) -> tuple[str | None, str]:
+        """Return a client's principal and, when it has a cluster of its own, its addresses."""
+        worker, connector = self._worker, self._connector
+        config = client_config(role, worker.properties, connector.config)
+        servers = config.get("bootstrap.servers") or ""
+        own = server_set(servers) != server_set(worker.properties.get("bootstrap.servers"))
+        principal = self._facts.named(connector.name, role)
+        if principal is None and not overrides_security(role, connector.config):
+            principal = worker.principals.get(role)
+        if principal is None:
+            principal = principal_of(config)
+        return principal, servers if own else ""
+
+
+def worker_profiles(workers: Sequence[WorkerFacts]) -> list[WorkerFacts]:
+    """Return the first worker of each configuration that makes different clients for connectors.
+
+    Any worker may run a connector's tasks, and fence them as leader.
+    """
+    found: dict[object, WorkerFacts] = {}
+    for worker in workers:
+        clients = tuple(
+            (worker.principals.get(role), *client_config(role, worker.properties, {}).items())
+            for role in _CLIENTS
+        )
+        found.setdefault(clients, worker)
+    return list(found.values())
+
+
+_CLIENTS = (Role.PRODUCER, Role.CONSUMER, Role.ADMIN)
+
 
 TOOL = "pyconnect"
 _TOPIC_RULES = {

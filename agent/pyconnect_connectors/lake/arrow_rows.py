@@ -392,13 +392,22 @@ def _array(kind: Any, place: _Place) -> _Reading:
 def _map(kind: Any, place: _Place) -> _Reading:
     # A key is never null: an odd one is the row's fault.
     policy = OddValues.FAIL if place.policy is OddValues.NULL else place.policy
+    if pa.types.is_nested(kind.key_type):
+        raise place.refuse(kind)
     keys = _reading(kind.key_type, _Place(f"{place.path}.key", False, policy))
     values = _reading(kind.item_type, place.inner(".value", kind.item_field))
     key, each = _or_none(keys.convert), _or_none(values.convert)
+
+    def to_map(value: Any) -> object:
+        found = {key(k): each(v) for k, v in value}
+        if len(found) < len(value):
+            raise OddValue(place.path, "a map with a key twice", "MAP")
+        return found
+
     return _Reading(
         schema=place.schema(SchemaBuilder.map(keys.schema, values.schema)),
         stored=pa.map_(keys.stored, kind.item_field.with_type(values.stored)),
-        convert=lambda value: {key(k): each(v) for k, v in value},
+        convert=to_map,
     )
 
 

@@ -70,6 +70,9 @@ class Columns:
         """
         if schema.type is not Type.STRUCT:
             raise DataException("The value is not a struct with a schema, and has no columns")
+        if not schema.fields:
+            # The file would have no row.
+            raise DataException("The value is a struct without fields, and has no columns")
         self.connect_schema = schema
         self._policy = policy
         self._types = _Types(policy, texts=texts)
@@ -131,6 +134,8 @@ def _fitting(value: Any, kind: Any, policy: OddValues) -> Any:
         return found
     if pa.types.is_map(kind):
         # A key is never null: two keys would be one.
+        if any(k is None for k, _ in value):
+            raise OddValue("", "a map with null as a key", str(kind))
         return [
             (_fitting(k, kind.key_type, OddValues.FAIL), _fitting(v, kind.item_type, policy))
             for k, v in value
@@ -192,6 +197,8 @@ class _Types:
                     self._type(_inner(schema.key_schema)),
                     self.field("value", _inner(schema.value_schema)),
                 )
+            case Type.STRUCT if not schema.fields:
+                raise DataException("A struct within the value has no fields, and so no columns")
             case Type.STRUCT:
                 return pa.struct([self.field(f.name, f.schema) for f in schema.fields])
         return _PLAIN[schema.type]

@@ -26,11 +26,12 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
     TooManyRequestsError,
 )
-from pyiceberg.io.pyarrow import _check_pyarrow_schema_compatible
+from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, _check_pyarrow_schema_compatible
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import parse_transform
+from pyiceberg.types import StringType
 from requests import RequestException
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
@@ -117,23 +118,69 @@ def evolved(table: Table, schema: Any) -> Schema:
 
 def _wanted(table: Table, schema: Any) -> Any:
     known = {column.name for column in table.schema().columns}
-    return pa.schema([f if f.name in known else f.with_nullable(True) for f in schema])
+    # pyiceberg would change the scale of a column too, and with it the rows that are there.
+    kinds = fitting_types(table.schema().as_arrow(), schema, widens=True)
+    fields = [field.with_type(kinds[field.name]) for field in schema]
+    return pa.schema([f if f.name in known else f.with_nullable(True) for f in fields])
 
 
-def narrower_types(schema: Schema, rows: Any) -> Mapping[str, Any]:
-    """Return the types of columns that hold some numbers of the rows, which have wider types."""
-    found = {}
-    for field in schema.as_arrow():
-        index, held = rows.get_field_index(field.name), field.type
-        given: Any = rows.field(index).type if index >= 0 else None
-        is_integer = given == pa.int64() and held == pa.int32()
-        if is_integer or (
-            isinstance(given, pa.Decimal128Type)
-            and isinstance(held, pa.Decimal128Type)
-            and given.scale == held.scale
-        ):
-            found[field.name] = held
+def fitting_types(held: Any, rows: Any, *, widens: bool) -> Mapping[str, Any]:
+    """Return a type for each field of the rows, in which each value is looked at.
+
+    Both schemas are Arrow's. A decimal gets the scale that is held. Unless the table `widens`, also
+    numbers with less digits than the field's get the type that is held.
+    """
+    types = {field.name: field.type for field in held}
+    return {f.name: _fitted(types.get(f.name, f.type), f.type, widens=widens) for f in rows}
+
+
+def _fitted(held: Any, given: Any, *, widens: bool) -> Any:
+    def fitted(field: Any, other: Any) -> Any:
+        return field.with_type(_fitted(other, field.type, widens=widens))
+
+    if isinstance(held, pa.Decimal128Type) and isinstance(given, pa.Decimal128Type):
+        return pa.decimal128(given.precision, held.scale) if widens else held
+    if pa.types.is_struct(given) and pa.types.is_struct(held):
+        types = {field.name: field.type for field in held}
+        return pa.struct([fitted(field, types.get(field.name, field.type)) for field in given])
+    if pa.types.is_list(given) and hasattr(held, "value_field"):
+        return pa.list_(fitted(given.value_field, held.value_type))
+    if pa.types.is_map(given) and pa.types.is_map(held):
+        return pa.map_(given.key_field, fitted(given.item_field, held.item_type))
+    is_narrower = given == pa.int64() and held == pa.int32() and not widens
+    return held if is_narrower else given
+
+
+def merged(schemas: Sequence[Any]) -> Any:
+    """Return the Arrow schema of a new table that has the rows of all of these.
+
+    ArrowException or ValueError if there is none that keeps their values.
+    """
+    found = pa.unify_schemas(schemas, promote_options="permissive")
+    for schema in schemas:
+        for field in schema:
+            kind = found.field(field.name).type
+            if _changes_numbers(field.type, kind):
+                raise ValueError(f"Column {field.name} has the types {field.type} and {kind}")
+    try:
+        Catalog._convert_schema_if_needed(found)  # noqa: SLF001  as to create the table
+    except UnsupportedPyArrowTypeException as error:
+        raise ValueError(str(error)) from None
     return found
+
+
+def _changes_numbers(given: Any, wanted: Any) -> bool:
+    """Return whether whole numbers would become floats, also within lists, maps and structs."""
+    if pa.types.is_nested(given):
+        pairs = zip(_parts(given), _parts(wanted), strict=False)
+        return any(_changes_numbers(*pair) for pair in pairs)
+    return bool(pa.types.is_integer(given) and pa.types.is_floating(wanted))
+
+
+def _parts(kind: Any) -> Sequence[Any]:
+    if pa.types.is_map(kind):
+        return kind.key_type, kind.item_type
+    return [kind.field(index).type for index in range(kind.num_fields)]
 
 
 def misfit(schema: Schema, rows: Any) -> str:
@@ -141,9 +188,15 @@ def misfit(schema: Schema, rows: Any) -> str:
     missing = [c.name for c in schema.fields if c.required and c.name not in rows.names]
     if missing:
         return f"the rows lack the required columns {', '.join(missing)}"
+    kinds = fitting_types(schema.as_arrow(), rows, widens=True)
     for field in rows:
         column = schema.find_field(field.name)
         try:
+            if kinds[field.name] != field.type or (
+                pa.types.is_binary(field.type) and isinstance(column.field_type, StringType)
+            ):
+                # Another scale, or bytes that may be no text, which the library would take.
+                raise ValueError
             # The library prints its findings.
             with redirect_stdout(StringIO()):
                 _check_pyarrow_schema_compatible(Schema(column), pa.schema([field]))

@@ -90,7 +90,7 @@ class _Rows:
         if double or not self._names:
             problem = f"names {', '.join(sorted(double))} twice" if double else "has no name"
             raise source.broken(f"the first line {problem}")
-        if any(map(_is_not_utf8, names)):
+        if any(_is_not_utf8(name) or "\0" in name for name in names):
             raise source.broken("the first line is not UTF-8")
         builder = SchemaBuilder.struct().name(source.topic)
         for name in self._names:

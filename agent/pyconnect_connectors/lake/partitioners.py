@@ -99,7 +99,10 @@ class ByField:
 
     def directories(self, records: Sequence[SinkRecord]) -> Directories:
         return [
-            "/".join(f"{name}={_directory_text(name, field_of(r, name))}" for name in self._fields)
+            "/".join(
+                f"{quote(name, safe=_PLAIN_CHARACTERS)}={_directory_text(name, field_of(r, name))}"
+                for name in self._fields
+            )
             for r in records
         ]
 

@@ -6,6 +6,7 @@ file's last row says so, and the file is not opened again.
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 import zlib
@@ -24,9 +25,10 @@ from pyconnect_connectors.attempts import Attempts
 from pyconnect_connectors.lake.names import Order
 from pyconnect_connectors.lake.reading import Batch, batches
 from pyconnect_connectors.lake.settings import SourceSettings
-from pyconnect_connectors.lake.storage import Storage, storage_errors
+from pyconnect_connectors.lake.storage import Storage, StoredFile, storage_errors
 from pyconnect_connectors.offsets import LazyOffsets
 
+LOG = logging.getLogger(__name__)
 FILE_FIELD = "file"
 ROW_FIELD = "row"
 DONE_FIELD = "done"
@@ -39,7 +41,7 @@ class LakeSourceTask(SourceTask):
     def __init__(self) -> None:
         self._settings: SourceSettings
         self._storage: Storage
-        self._seen: set[str] = set()
+        self._seen: dict[str, int] = {}
         self._waiting: deque[_Place] = deque()
         self._reading: _Place | None = None
         self._batches: Generator[Batch, None, None] | None = None
@@ -106,11 +108,17 @@ class LakeSourceTask(SourceTask):
         if time.monotonic() < self._next_look_s:
             return
         settings = self._settings
-        new = [
-            file
-            for file in self._storage.files(settings.prefix)
-            if file.path not in self._seen and self._is_read(file.path)
-        ]
+        new = []
+        for file in self._storage.files(settings.prefix):
+            known = self._seen.get(file.path)
+            if known is None and self._is_read(file.path):
+                new.append(file)
+            elif known is not None and known != _stamp(file):
+                LOG.warning(
+                    "a file was changed after it was found; what is new in it may not be read",
+                    extra={"file": file.path},
+                )
+                self._seen[file.path] = _stamp(file)
         by_time = settings.order is Order.TIME
         new.sort(key=lambda file: (file.modified, file.path) if by_time else (file.path,))
         partitions = [{FILE_FIELD: file.path} for file in new]
@@ -122,7 +130,7 @@ class LakeSourceTask(SourceTask):
             offset = offsets.get(file.path) or {}
             if not offset.get(DONE_FIELD):
                 self._waiting.append(_Place(file.path, int(str(offset.get(ROW_FIELD, 0)))))
-        self._seen.update(file.path for file in new)
+            self._seen[file.path] = _stamp(file)
         self._next_look_s = time.monotonic() + settings.poll_ms / 1000
 
     def _is_read(self, path: str) -> bool:
@@ -148,6 +156,10 @@ class LakeSourceTask(SourceTask):
             batch.schema,
             batch.values,
         )
+
+
+def _stamp(file: StoredFile) -> int:
+    return hash((file.size, file.modified))
 
 
 class _Place(NamedTuple):

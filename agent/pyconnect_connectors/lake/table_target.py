@@ -32,10 +32,11 @@ from pyconnect_connectors.lake.catalogs import (
     append_once,
     catalog_errors,
     evolved,
+    fitting_types,
     has_commit,
     load_table,
+    merged,
     misfit,
-    narrower_types,
     new_table,
     open_catalog,
     stored_offsets,
@@ -100,7 +101,7 @@ class _Buffer:
 class _Fit:
     """The way of a schema's rows into a table; `refusal` says why there is none.
 
-    `named` are the fields whose texts name directories of the table's files.
+    `named` are the fields whose texts or floats name directories of the table's files.
     """
 
     columns: Columns
@@ -114,6 +115,11 @@ class _Fit:
         for name in self.named:
             for record in records:
                 text = field_of(record, name)
+                if text != text:  # noqa: PLR0124  which is NaN
+                    # pyiceberg would make a partition without the row.
+                    raise DataException(
+                        f"Field {name} of {place_of(record)} is NaN, which is no partition"
+                    )
                 size = len(f"{quote_plus(name)}={quote_plus(str(text or ''))}")
                 if size > LONGEST_NAME_BYTES:
                     raise DataException(
@@ -226,19 +232,23 @@ class TableTarget:
     def _looked_up(self, name: str, columns: Columns) -> _Fit:
         """Look how rows fit a table as it is, before they are buffered with others."""
         rows, table = columns.schema, load_table(self._catalog(), name)
+        buffered = self._buffer(name).schemas
+
         try:
+            held = None if table is None else table.schema().as_arrow()
+            if table is None and buffered:
+                held = merged(buffered)
+            if held is not None:
+                evolves = self._tables.evolve or table is None
+                kinds = fitting_types(held, rows, widens=evolves)
+                columns = Columns(columns.connect_schema, self._settings.odd_values, narrower=kinds)
+                rows = columns.schema
             if table is not None:
                 schema = evolved(table, rows) if self._tables.evolve else table.schema()
                 self._check_columns(name, schema, rows)
-                columns = Columns(
-                    columns.connect_schema,
-                    self._settings.odd_values,
-                    narrower=narrower_types(schema, rows),
-                )
-                rows = columns.schema
                 if problem := misfit(schema, rows):
                     raise DataException(f"The rows do not fit table {name}: {problem}")
-            pa.unify_schemas([*self._buffer(name).schemas, rows], promote_options="permissive")
+            merged([*buffered, rows])
             if table is None:
                 named = [text for text in self._tables.partition_by if "(" not in text]
                 return _Fit(columns=columns, named=_texts(rows, named))
@@ -372,8 +382,13 @@ class TableTarget:
 
 
 def _texts(rows: Any, names: Sequence[str]) -> Sequence[str]:
-    """Return the columns of text among the named ones."""
-    return [n for n in names if n in rows.names and pa.types.is_string(rows.field(n).type)]
+    """Return the columns of texts and floats among the named ones."""
+    kinds = {field.name: field.type for field in rows}
+    return [
+        name
+        for name in names
+        if name in kinds and (pa.types.is_string(kinds[name]) or pa.types.is_floating(kinds[name]))
+    ]
 
 
 def replace_offsets(settings: SinkSettings, offsets: Mapping[TopicPartition, int | None]) -> None:

@@ -22,6 +22,18 @@ class Geometry(types.TypeEngine[bytes]):
     """A geometry of MariaDB or MySQL: the bytes that it stores, which are the SRID and WKB."""
 
 
+class Name(types.String):
+    """A text of PostgreSQL that it cuts without an error."""
+
+    longest_bytes = 63
+
+
+class Char(Name):
+    """The type "char", in quotes, of PostgreSQL's own tables."""
+
+    longest_bytes = 1
+
+
 class NumericAffinity(types.NullType):
     """A type of SQLite such as STRING or UUID: a text that is a number becomes one."""
 
@@ -69,9 +81,17 @@ def reflected(connection: Connection, name: str, schema: str | None) -> Table:
     if connection.dialect.name in MYSQL:
         known: Any = connection.dialect
         known.ischema_names = {**_FURTHER_MYSQL_TYPES, **known.ischema_names}
+    if connection.dialect.name == "postgresql":
+        known = connection.dialect
+        known.ischema_names = {**known.ischema_names, "name": Name, '"char"': Char}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Did not recognize type", SAWarning)
-        table = Table(name, MetaData(), schema=schema, autoload_with=connection)
+        # SQLAlchemy leaves quotes within names of MariaDB doubled.
+        is_mysql = connection.dialect.name in MYSQL
+        listeners = [("column_reflect", _unquote)] if is_mysql else []
+        table = Table(
+            name, MetaData(), schema=schema, autoload_with=connection, listeners=listeners
+        )
     if any(isinstance(column.type, postgresql.DOMAIN) for column in table.columns):
         quoted = connection.dialect.identifier_preparer.format_table(table).replace("%%", "%")
         for column_name, form in connection.exec_driver_sql(_BASE_TYPES_OF_DOMAINS, (quoted,)):
@@ -84,6 +104,10 @@ def reflected(connection: Connection, name: str, schema: str | None) -> Table:
             if column is not None and type(column.type) is types.NUMERIC and not is_number:
                 column.type = NumericAffinity()
     return table
+
+
+def _unquote(_inspector: object, _table: Table, column: dict[str, Any]) -> None:
+    column["name"] = column["name"].replace("``", "`")
 
 
 def pragma(
@@ -121,6 +145,16 @@ def has_zone(found: types.TypeEngine[Any]) -> bool:
     return isinstance(found, types.DateTime) and (
         found.timezone or isinstance(found, mysql.TIMESTAMP)
     )
+
+
+def fraction_step(found: Any, dialect: str) -> int:
+    """Return the microseconds that the column's smallest fraction of a second has."""
+    if dialect in MYSQL:
+        digits = getattr(found, "fsp", None) or 0
+    else:
+        digits = getattr(found, "precision", None)
+        digits = 6 if digits is None else digits
+    return int(10 ** (6 - digits))
 
 
 def is_decimal(found: types.TypeEngine[Any]) -> bool:

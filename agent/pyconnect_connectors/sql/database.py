@@ -25,6 +25,7 @@ from sqlalchemy.exc import (
     NoSuchModuleError,
     NoSuchTableError,
     OperationalError,
+    ProgrammingError,
     SQLAlchemyError,
 )
 from sqlalchemy.pool import NullPool
@@ -58,6 +59,8 @@ _VALUES = (
 _POSTGRES_PASSING = frozenset({"25006", "25P03", "25P04"})
 """Read-only during a failover; a session that the database ended because it did nothing, or because
 its transaction took too long. Drivers raise InternalError for them."""
+_POSTGRES_LIMITS = "54"
+"""The class of limits such as that of 1600 columns; drivers raise OperationalError for them."""
 _POSTGRES_ROW_CLASSES = frozenset({"22", "23", "44"})
 """Data exceptions, constraints, and the check options of views."""
 _POSTGRES_ROWS = frozenset({"42804", "42846", "54000", "P0001"})
@@ -75,7 +78,8 @@ _MYSQL_ROWS = frozenset(
 )
 _STRICT = (
     "STRICT_ALL_TABLES,STRICT_TRANS_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,"
-    "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
+    # Without the last one, 0 for a column that counts up would become its next number.
+    "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO"
 )
 _LIBPQ_ARGUMENTS = {
     "connect_timeout": CONNECT_TIMEOUT_S,
@@ -244,10 +248,24 @@ def may_pass(error: DBAPIError) -> bool:
     number = _mysql_code(error)
     if number is not None:
         return error.connection_invalidated or number in _MYSQL_PASSING
+    code = str(_postgres_code(error) or "")
+    if code.startswith(_POSTGRES_LIMITS):
+        return False
     return (
         error.connection_invalidated
         or isinstance(error, OperationalError | InterfaceError)
-        or _postgres_code(error) in _POSTGRES_PASSING
+        or code in _POSTGRES_PASSING
+    )
+
+
+def concerns_table(error: DBAPIError) -> bool:
+    """Return whether a table may have been dropped or changed since it was looked at."""
+    is_gone = isinstance(error.orig, sqlite3.OperationalError) and re.match(
+        r"no such table|table .* has no column", str(error.orig), re.DOTALL
+    )
+    unknown_column = 1054
+    return bool(
+        isinstance(error, ProgrammingError) or is_gone or _mysql_code(error) == unknown_column
     )
 
 
@@ -284,12 +302,6 @@ def _postgres_code(error: DBAPIError) -> object:
     """Return the SQLSTATE of an error of PostgreSQL, None for other databases."""
     original: Any = error.orig
     return getattr(original, "sqlstate", None) or getattr(original, "pgcode", None)
-
-
-def check_connection(settings: Connection) -> None:
-    """Connect once; ConfigException, RetriableException or ConnectException if that fails."""
-    with closing(connected(open_engine(settings, writes=False))):
-        pass
 
 
 def abandon(connection: DatabaseConnection) -> None:

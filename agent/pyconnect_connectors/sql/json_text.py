@@ -1,15 +1,47 @@
-"""Values of Connect as JSON, with all digits, and JSON arrays as PostgreSQL's literals."""
+"""Values of Connect as texts: plain, as JSON with all digits, lists as PostgreSQL's literals."""
 
 from __future__ import annotations
 
 import base64
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
+from typing import Any, TypeAlias
 
 from pyconnect_api import Struct
+
+Convert: TypeAlias = Callable[[Any], Any]  # a record's value to the driver's
+UNFIT = (ValueError, TypeError, ArithmeticError, AttributeError)
+"""What a conversion raises for a value that does not fit. Only `Unfit` may be shown."""
+
+
+class Unfit(ValueError):
+    """A value that a column cannot hold; the text says what is odd, without the value."""
+
+
+def text_of(value: Any) -> str:
+    """Return the text of a value; bytes have none."""
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return repr(value)
+        case float():
+            # As Java and PostgreSQL write them.
+            return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(
+                repr(value), repr(value)
+            )
+        case Decimal():
+            return f"{value:f}"
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Struct() | dict() | list():
+            return json_text(value)
+    raise Unfit("a value that is not a text")
 
 
 def json_text(value: object) -> str:
@@ -60,14 +92,8 @@ def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
 
 
-def array_literal(value: object) -> str:
-    """Return a list, or the JSON text of one, as PostgreSQL writes arrays."""
-    if isinstance(value, str):
-        if value.startswith("{"):
-            return value
-        value = json.loads(value, parse_float=Decimal)
-    if not isinstance(value, list | tuple):
-        raise TypeError("not a list")
+def array_literal(value: Iterable[object]) -> str:
+    """Return a list as PostgreSQL writes arrays."""
     return "{" + ",".join(map(_element, value)) + "}"
 
 

@@ -17,7 +17,7 @@ _WITHOUT_VIEWS = frozenset({"mariadb", "mysql"})
 def describe_query(connection: Connection, query: str) -> None:
     """Make the columns of a query known to the session under QUERY_VIEW."""
     if connection.dialect.name in _WITHOUT_VIEWS:
-        statement = f"CREATE TEMPORARY TABLE {QUERY_VIEW} SELECT * FROM ({query}) q LIMIT 0"  # noqa: S608  the user's own
+        statement = f"CREATE TEMPORARY TABLE {QUERY_VIEW} SELECT * FROM ({_inner(query)}) q LIMIT 0"  # noqa: S608  the user's own
     else:
         statement = f"CREATE TEMPORARY VIEW {QUERY_VIEW} AS {query}"
     connection.execute(_plain(statement))
@@ -27,8 +27,13 @@ def describe_query(connection: Connection, query: str) -> None:
 def with_rows_of(connection: Connection, query: str, select: Select[Any]) -> Select[Any]:
     """Return a select of QUERY_VIEW as one that reads the rows of the query."""
     if connection.dialect.name in _WITHOUT_VIEWS:
-        return select.add_cte(_plain(query).columns().cte(QUERY_VIEW))
+        return select.add_cte(_plain(_inner(query)).columns().cte(QUERY_VIEW))
     return select
+
+
+def _inner(query: str) -> str:
+    """Return a query that may stand in brackets: a comment may be its end."""
+    return query.rstrip().rstrip(";") + "\n"
 
 
 def _plain(statement: str) -> TextClause:

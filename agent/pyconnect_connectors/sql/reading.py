@@ -41,11 +41,17 @@ from sqlalchemy import (
     type_coerce,
     types,
 )
+from sqlalchemy.dialects import mysql
 
 from pyconnect_api import ConnectException, SchemaBuilder, SourceRecords, Struct
 from pyconnect_connectors.odd_values import OddValueException
 from pyconnect_connectors.offsets import LazyOffsets
-from pyconnect_connectors.sql.column_types import NumericAffinity, has_zone, is_decimal
+from pyconnect_connectors.sql.column_types import (
+    NumericAffinity,
+    fraction_step,
+    has_zone,
+    is_decimal,
+)
 from pyconnect_connectors.sql.database import database_time
 from pyconnect_connectors.sql.definitions import Mode
 from pyconnect_connectors.sql.queries import with_rows_of
@@ -264,7 +270,8 @@ class TableReader:
 
     def _identity(self, name: str, dialect: Dialect) -> ColumnElement[Any]:
         column = self._column(name)
-        if not isinstance(
+        # An ENUM has another order in ORDER BY than in comparisons.
+        if isinstance(column.type, types.Enum | mysql.SET) or not isinstance(
             column.type, types.Integer | types.Numeric | types.String | NumericAffinity
         ):
             raise ConnectException(
@@ -290,17 +297,28 @@ class TableReader:
         return type_coerce(time, String()) if connection.dialect.name == "sqlite" else time
 
     def _newest(self, connection: Connection) -> object:
-        """Return the time before which rows are read."""
+        """Return the time before which rows are read.
+
+        Rows that are yet to come must not be hidden by one that was read: they may have the time of
+        now without its fraction, and that of an hour ago while clocks repeat an hour.
+        """
         now = database_time(connection) - timedelta(milliseconds=self._settings.delay_ms)
-        zone = self._settings.connection.zone
-        if self._by_instants:
-            return instant_text(now.isoformat(), zone)
-        if has_zone(self._column(self._settings.timestamps[0]).type):
+        zone, dialect = self._settings.connection.zone, connection.dialect.name
+        kinds = [self._column(name).type for name in self._settings.timestamps]
+        # Texts of SQLite mostly have seconds.
+        steps = [10**6 if dialect == "sqlite" else fraction_step(kind, dialect) for kind in kinds]
+        now = now.replace(microsecond=now.microsecond // max(steps) * max(steps))
+        if has_zone(kinds[0]):
             return now
-        local = now.astimezone(zone).replace(tzinfo=None)
-        if connection.dialect.name == "sqlite":
-            return local.strftime("%Y-%m-%d %H:%M:%S")
-        return local
+        local = now.astimezone(zone)
+        if any(isinstance(kind, types.Date) for kind in kinds):
+            local = local.replace(hour=0, minute=0, second=0)
+        first, second = (local.replace(fold=fold).utcoffset() for fold in (0, 1))
+        assert first is not None and second is not None  # noqa: PT018
+        clock = local.replace(tzinfo=None, fold=0) - max(first - second, timedelta(0))
+        if self._by_instants:
+            return instant_text(clock.isoformat(), zone)
+        return clock.strftime("%Y-%m-%d %H:%M:%S") if dialect == "sqlite" else clock
 
     def _bounds(self, connection: Connection, stored: object) -> Mapping[str, object]:
         """Return the parameters of a stored time."""

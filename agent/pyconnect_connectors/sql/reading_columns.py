@@ -135,7 +135,8 @@ _KINDS: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r" BC$"), "a year before 1"),
     (re.compile(r"^\d{5,}-"), "a year after 9999"),
     (re.compile(r"^0000-|^\d{4}-00|^\d{4}-\d\d-00"), "a zero date"),
-    (re.compile(r"^\d{4}-\d\d-\d\d"), "a date that does not exist"),
+    (re.compile(r"^\d{4}-\d\d-\d\d$"), "a date that does not exist"),
+    (re.compile(r"^\d{4}-\d\d-\d\d"), "a date or time that does not exist"),
     (re.compile(r"^24:00"), "the end of a day"),
     (re.compile(r"^-?\d{2,3}:\d\d:\d\d"), "a time that is negative or longer than a day"),
 )
@@ -258,7 +259,11 @@ def _instants(zone: tzinfo) -> tuple[Convert, _Quick | None]:
     def instant(value: Any) -> datetime:
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
         if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=zone)
+            local, moment = moment, moment.replace(tzinfo=zone)
+            found = moment.astimezone(UTC)
+            if zone is not UTC and found.astimezone(zone).replace(tzinfo=None) != local:
+                raise ValueError("an hour that clocks leave out")
+            return found
         return moment.astimezone(UTC)
 
     def instants(values: Sequence[Any]) -> Sequence[Any] | None:

@@ -39,8 +39,9 @@ from pyconnect_api import (
 from pyconnect_connectors.odd_values import OddValueException, OddValues, place_of, required_default
 from pyconnect_connectors.sql.column_types import MYSQL
 from pyconnect_connectors.sql.definitions import DELETES, PK_FIELDS, InsertMode, PrimaryKeyMode
+from pyconnect_connectors.sql.json_text import UNFIT, Unfit
 from pyconnect_connectors.sql.settings import SinkSettings
-from pyconnect_connectors.sql.writing_columns import UNFIT, Unfit, WriteColumn
+from pyconnect_connectors.sql.writing_columns import WriteColumn
 
 CONVERTED = MYSQL | {"postgresql", "sqlite"}
 """Dialects whose values `writing_columns` makes; those of others SQLAlchemy converts once more."""
@@ -92,6 +93,10 @@ class Shape:
                 )
         return None
 
+    def is_key(self, mode: InsertMode, column: str) -> bool:
+        """Return whether rows are found by a column."""
+        return column in self.keys and (self.deletes or mode is not InsertMode.INSERT)
+
     def statement(self, table: Table, mode: InsertMode, dialect: str) -> UpdateBase:
         """Return the statement that writes a row, with a parameter for each column."""
         # Names of parameters must not be those of columns that a statement sets.
@@ -107,10 +112,8 @@ class Shape:
         match mode:
             case InsertMode.INSERT:
                 return insert(table).values(parameters)
-            case InsertMode.UPDATE if not others:
-                raise DataException("insert.mode=update needs fields beside those of the key")
             case InsertMode.UPDATE:
-                return update(table).where(*conditions).values(others)
+                return update(table).where(*conditions).values(others or parameters)
         return _upsert(table, parameters, self.keys, dialect)
 
 
@@ -197,6 +200,7 @@ def write_columns(
             dialect,
             settings.connection.zone,
             becomes_null=nulls and bool(column.nullable) and column.name not in shape.keys,
+            is_key=shape.is_key(settings.insert_mode, column.name),
         )
         for column in (table.columns[name] for name in shape.columns)
     ]

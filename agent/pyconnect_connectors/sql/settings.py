@@ -20,6 +20,7 @@ from pyconnect_connectors.sql.definitions import (
     PK_FIELDS,
     PK_MODE,
     QUERY,
+    SCHEMA,
     TIMESTAMP,
     WHITELIST,
     FoldingKeys,
@@ -51,7 +52,7 @@ class SourceSettings:
     timestamps: tuple[str, ...] = setting(TIMESTAMP)
     delay_ms: int = setting("timestamp.delay.interval.ms")
     query: str | None = setting(QUERY)
-    schema: str | None = setting("schema.pattern")
+    schema: str | None = setting(SCHEMA)
     whitelist: frozenset[str] = setting(WHITELIST)
     blacklist: frozenset[str] = setting("table.blacklist")
     include: tuple[str, ...] = setting(INCLUDE)

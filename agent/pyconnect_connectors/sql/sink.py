@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pyconnect_api import (
     ConnectException,
@@ -15,6 +15,7 @@ from pyconnect_connectors.sql.database import connected, database_errors, open_e
 from pyconnect_connectors.sql.definitions import (
     FOLDING_KEYS,
     OFFSETS_TABLE,
+    PK_FIELDS,
     TABLE_FORMAT,
     URL,
     sink_config_def,
@@ -23,9 +24,11 @@ from pyconnect_connectors.sql.fencing import OffsetTable
 from pyconnect_connectors.sql.settings import SinkSettings
 from pyconnect_connectors.sql.sink_task import SqlSinkTask
 from pyconnect_connectors.sql.target_tables import (
+    check_case,
     check_names,
     found_table,
     refuse_folding,
+    refuse_without_key,
     table_name,
 )
 
@@ -42,21 +45,27 @@ class SqlSinkConnector(ConfiguredConnector[SinkSettings], SinkConnector):
         names = [
             (TABLE_FORMAT, table_name(settings.table_format, topic)[1]) for topic in settings.topics
         ]
-        found = []
-        for key, name in [*names, (OFFSETS_TABLE, settings.offsets_table.rpartition(".")[2])]:
+        found: list[tuple[str, str]] = []
+
+        def check(key: str, rule: Callable[..., None], *given: object) -> None:
             try:
-                check_names(engine.dialect, name)
+                rule(*given)
             except ConnectException as error:
                 found.append((key, str(error)))
+
+        for key, name in [*names, (OFFSETS_TABLE, settings.offsets_table.rpartition(".")[2])]:
+            check(key, check_names, engine.dialect, name)
         with database_errors("Cannot look at the tables"), connected(engine) as connection:
+            check(TABLE_FORMAT, check_case, connection.dialect, [name for _, name in names])
             for topic in () if found else settings.topics:
                 table = found_table(connection, settings, topic)
-                try:
-                    if table is not None:
-                        keys = settings.pk_fields or table.primary_key.columns.keys()
-                        refuse_folding(connection, settings, table, keys)
-                except ConnectException as error:
-                    found.append((FOLDING_KEYS, str(error)))
+                if table is not None:
+                    keys = settings.pk_fields or table.primary_key.columns.keys()
+                    check(FOLDING_KEYS, refuse_folding, connection, settings, table, keys)
+                    if settings.pk_fields:
+                        check(
+                            PK_FIELDS, refuse_without_key, connection.dialect, settings, table, keys
+                        )
         return found
 
     def task_class(self) -> type[SinkTask]:

@@ -13,7 +13,7 @@ from itertools import chain, groupby
 from operator import attrgetter
 
 from sqlalchemy import Connection, Engine, Table
-from sqlalchemy.exc import DBAPIError, ProgrammingError
+from sqlalchemy.exc import DBAPIError
 
 from pyconnect_api import (
     DataException,
@@ -25,8 +25,10 @@ from pyconnect_api import (
 from pyconnect_connectors import version
 from pyconnect_connectors.attempts import Attempts
 from pyconnect_connectors.odd_values import place_of
+from pyconnect_connectors.sql.column_types import MYSQL
 from pyconnect_connectors.sql.database import (
     concerns_row,
+    concerns_table,
     connected,
     database_errors,
     has_copy,
@@ -35,11 +37,12 @@ from pyconnect_connectors.sql.database import (
 )
 from pyconnect_connectors.sql.definitions import InsertMode
 from pyconnect_connectors.sql.fencing import OffsetTable
+from pyconnect_connectors.sql.json_text import UNFIT
 from pyconnect_connectors.sql.rows import CONVERTED, Row, Shape, runs, shape_of, write_columns
 from pyconnect_connectors.sql.settings import SinkSettings
 from pyconnect_connectors.sql.staging import StagedUpserts, copy_rows
-from pyconnect_connectors.sql.target_tables import TargetTables
-from pyconnect_connectors.sql.writing_columns import UNFIT, WriteColumn
+from pyconnect_connectors.sql.target_tables import TargetTables, further_keys
+from pyconnect_connectors.sql.writing_columns import WriteColumn
 
 TOGETHER = 20
 """Records at a savepoint, after a database has refused one of many."""
@@ -139,8 +142,9 @@ class SqlSinkTask(SinkTask):
         ends = _ends(records)
         try:
             self._store(connection, records, ends)
-        except ProgrammingError:
-            # A table may have been dropped or changed since it was looked at.
+        except DBAPIError as error:
+            if not concerns_table(error):
+                raise
             self._tables.forget()
             self._staged = StagedUpserts(connection)
             self._store(connection, records, ends)
@@ -170,7 +174,7 @@ class SqlSinkTask(SinkTask):
         except DBAPIError as error:
             if not concerns_row(error):
                 raise
-            if isinstance(error, ProgrammingError):
+            if concerns_table(error):
                 # Of a type: the table may have been changed since it was looked at.
                 self._tables.forget()
         self._staged = StagedUpserts(connection)
@@ -262,10 +266,12 @@ class SqlSinkTask(SinkTask):
         """
         writes = []
         for run in runs(records):
-            shape = shape_of(run[0], self._settings)
+            shape, mode = shape_of(run[0], self._settings), self._settings.insert_mode
+            has_keys_only = shape.columns.keys() == set(shape.keys) and not shape.deletes
+            if mode is InsertMode.UPDATE and has_keys_only:
+                raise DataException("insert.mode=update needs fields beside those of the key")
             table, columns = self._target(connection, run, shape)
-            rows = shape.rows(run, columns)
-            writes.append(_Write(shape, table, self._settings.insert_mode, rows))
+            writes.append(_Write(shape, table, mode, shape.rows(run, columns)))
         return writes
 
     def _target(
@@ -308,17 +314,30 @@ class _Write:
                 copy_rows(connection, self._table, columns, self._rows)
                 return
             upserts = staged if self._mode is InsertMode.UPSERT else None
-            if upserts is not None and upserts.takes(self._table, columns, keys, self._rows):
+            if upserts is not None and upserts.takes(self._table, self._rows):
                 upserts.write(self._table, columns, keys, self._rows)
                 return
-        statement = self._shape.statement(self._table, self._mode, connection.dialect.name)
+        dialect = connection.dialect.name
+        statement = self._shape.statement(self._table, self._mode, dialect)
         names = [f"p{index}" for index in range(len(self._shape.columns))]
-        compiled = statement.compile(dialect=connection.dialect)
         if (
-            compiled.positional
-            and compiled.positiontup == names
-            and connection.dialect.name in CONVERTED
+            dialect in MYSQL
+            and self._mode is InsertMode.UPSERT
+            and not self._shape.deletes
+            and further_keys(self._table, columns, keys)
         ):
+            # ON DUPLICATE KEY UPDATE would change the row that has the value of another key.
+            change, add = (
+                self._shape.statement(self._table, mode, dialect)
+                for mode in (InsertMode.UPDATE, InsertMode.INSERT)
+            )
+            for row in self._rows:
+                given = dict(zip(names, row, strict=True))
+                if connection.execute(change, given).rowcount == 0:
+                    connection.execute(add, given)
+            return
+        compiled = statement.compile(dialect=connection.dialect)
+        if compiled.positional and compiled.positiontup == names and dialect in CONVERTED:
             # What SQLAlchemy does for each row was done for each column.
             connection.exec_driver_sql(str(compiled), self._rows)
         else:

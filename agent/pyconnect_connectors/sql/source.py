@@ -15,21 +15,43 @@ from pyconnect_api import (
     SourceTask,
 )
 from pyconnect_connectors.connectors import ConfiguredConnector
-from pyconnect_connectors.sql.database import check_connection
+from pyconnect_connectors.sql.column_types import reflected
+from pyconnect_connectors.sql.database import connected, database_errors, open_engine
 from pyconnect_connectors.sql.definitions import (
+    INCREMENTING,
     MODE,
+    QUERY,
     TABLES,
+    TIMESTAMP,
     URL,
-    WHITELIST,
     Mode,
     source_config_def,
 )
+from pyconnect_connectors.sql.queries import QUERY_VIEW, describe_query
 from pyconnect_connectors.sql.reading import INCREMENTING_FIELD, TIMESTAMP_FIELD
 from pyconnect_connectors.sql.settings import SourceSettings
 from pyconnect_connectors.sql.source_tables import found_tables
 from pyconnect_connectors.sql.source_task import SqlSourceTask
 
 LOG = logging.getLogger(__name__)
+
+
+def _problems_of_query(settings: SourceSettings, query: str) -> Iterable[tuple[str, str]]:
+    """Have the database describe the query; it does not run."""
+    with connected(open_engine(settings.connection, writes=False)) as connection:
+        try:
+            with database_errors("Cannot describe the query"):
+                describe_query(connection, query)
+                found = reflected(connection, QUERY_VIEW, None).columns
+        except ConnectException as error:
+            yield QUERY, str(error)
+            return
+    wanted = [(TIMESTAMP, name) for name in settings.timestamps if settings.mode.has_timestamp]
+    if settings.incrementing is not None and settings.mode.has_total_order:
+        wanted.append((INCREMENTING, settings.incrementing))
+    for key, name in wanted:
+        if name not in found:
+            yield key, f"The query has no column {name}"
 
 
 class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
@@ -43,9 +65,9 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
 
     def problems(self, settings: SourceSettings) -> Iterable[tuple[str, str]]:
         if settings.query is not None:
-            check_connection(settings.connection)
+            yield from _problems_of_query(settings, settings.query)
         elif problem := found_tables(settings).problem:
-            yield WHITELIST, problem
+            yield problem
 
     def task_class(self) -> type[SourceTask]:
         return SqlSourceTask
@@ -68,9 +90,10 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
             found = found_tables(self._settings)
             self._tables = found.names
             if found.problem is not None:
+                text = ": ".join(found.problem)
                 if not self._tables:
-                    raise ConnectException(f"{WHITELIST}: {found.problem}")
-                LOG.warning("tables are missing", extra={"reason": found.problem})
+                    raise ConnectException(text)
+                LOG.warning("tables are missing", extra={"reason": text})
             elif not self._tables:
                 LOG.warning("no table is read: the database has none that the lists allow")
             watch = threading.Thread(

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from sqlalchemy import Connection, Inspector, inspect, text
 
 from pyconnect_connectors.sql.database import connected, database_errors, open_engine
+from pyconnect_connectors.sql.definitions import SCHEMA, WHITELIST
 from pyconnect_connectors.sql.settings import SourceSettings
 
 _Place: TypeAlias = tuple[str | None, str]  # schema and table
@@ -23,17 +24,23 @@ _PARENTS = text(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTables:
-    """`names` are sorted; `missing` are those of the whitelist that the database does not have."""
+    """`names` are sorted; `missing` are those of the whitelist that the database does not have.
+
+    `no_schema` is the schema of the config if the database does not have it.
+    """
 
     names: tuple[str, ...]
     missing: tuple[str, ...]
+    no_schema: str | None
 
     @property
-    def problem(self) -> str | None:
-        """Return the fault of the whitelist, None without one."""
+    def problem(self) -> tuple[str, str] | None:
+        """Return a setting and its fault, None without one."""
+        if self.no_schema is not None:
+            return SCHEMA, f"The database has no schema {self.no_schema}; it is a name, no pattern"
         if not self.missing:
             return None
-        return (
+        return WHITELIST, (
             f"The database has no table or view {', '.join(self.missing)}; a name is compared "
             "letter by letter, and schema.table names one of another schema"
         )
@@ -53,7 +60,13 @@ def found_tables(settings: SourceSettings) -> FoundTables:
         chosen = {name for name in names | found if _is_chosen(name, settings)}
         if connection.dialect.name == "postgresql":
             chosen -= _parts(connection, inspector, chosen, settings.schema)
-    return FoundTables(names=tuple(sorted(chosen)), missing=tuple(sorted(further - found)))
+        schema = settings.schema
+        lacks_schema = schema is not None and schema not in inspector.get_schema_names()
+    return FoundTables(
+        names=tuple(sorted(chosen)),
+        missing=tuple(sorted(further - found)),
+        no_schema=schema if lacks_schema else None,
+    )
 
 
 def _is_chosen(name: str, settings: SourceSettings) -> bool:

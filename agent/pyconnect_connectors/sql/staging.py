@@ -44,13 +44,9 @@ class StagedUpserts:
         self._allowed: dict[str, bool] = {}
         self._filled: dict[str, Transaction | None] = {}
 
-    def takes(
-        self, table: Table, columns: Sequence[str], keys: Sequence[str], rows: Sequence[Row]
-    ) -> bool:
-        """Return whether rows can be written this way, with the result of single statements."""
-        places = [index for index, name in enumerate(columns) if name in keys]
-        if len(rows) < FEWEST_ROWS or any(row[place] is None for row in rows for place in places):
-            # Rows without a key do not replace each other.
+    def takes(self, table: Table, rows: Sequence[Row]) -> bool:
+        """Return whether rows can be written this way."""
+        if len(rows) < FEWEST_ROWS:
             return False
         name = self._connection.dialect.identifier_preparer.format_table(table)
         if name not in self._allowed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Column, Connection, Dialect, MetaData, Table, inspect
@@ -12,14 +12,16 @@ from sqlalchemy.schema import CreateColumn
 from pyconnect_api import ConnectException, Schema
 from pyconnect_connectors.settings import GUARANTEE
 from pyconnect_connectors.sql.collations import folding_columns
-from pyconnect_connectors.sql.column_types import column_type, reflected
+from pyconnect_connectors.sql.column_types import MYSQL, column_type, reflected
 from pyconnect_connectors.sql.database import create_once
 from pyconnect_connectors.sql.definitions import (
     AUTO_CREATE,
     AUTO_EVOLVE,
     FOLDING_KEYS,
+    PK_FIELDS,
     TABLE_FORMAT,
     FoldingKeys,
+    InsertMode,
 )
 from pyconnect_connectors.sql.settings import SinkSettings
 
@@ -69,6 +71,9 @@ class TargetTables:
                 table = found_table(connection, self._settings, topic)
                 assert table is not None
             refuse_folding(connection, self._settings, table, keys)
+            refuse_without_key(connection.dialect, self._settings, table, keys)
+            names = {each.fullname for each in self._tables.values()} - {table.fullname}
+            check_case(connection.dialect, (*names, table.fullname))
             self._tables[topic] = table
         return table
 
@@ -149,6 +154,57 @@ def refuse_folding(
             f"({collation}), so that rows of several keys would become one; give it a binary "
             f"collation without padding, or set {FOLDING_KEYS}=allow"
         )
+
+
+def refuse_without_key(
+    dialect: Dialect, settings: SinkSettings, table: Table, keys: Sequence[str]
+) -> None:
+    """Raise ConnectException for a table of MariaDB in which an upsert would never find a row.
+
+    Other databases refuse the statement. A view has no keys to look at.
+    """
+    is_table = any(name.endswith("_engine") for name in table.dialect_kwargs)
+    if settings.insert_mode is not InsertMode.UPSERT or dialect.name not in MYSQL or not is_table:
+        return
+    if set(keys) not in _unique_keys(table):
+        raise ConnectException(
+            f"Table {table.fullname} has no primary or unique key of the columns "
+            f"{', '.join(keys)}, so that insert.mode=upsert would add each row again; make one, "
+            f"or set {PK_FIELDS}"
+        )
+
+
+def further_keys(table: Table, columns: Iterable[str], keys: Sequence[str]) -> bool:
+    """Return whether a new row may meet another one in a unique key that is not of `keys`.
+
+    Not in one whose number the database gives.
+    """
+    numbered = {c.name for c in table.columns if c.autoincrement is True} - set(columns)
+    return any(key != set(keys) and not key & numbered for key in _unique_keys(table))
+
+
+def _unique_keys(table: Table) -> list[set[str]]:
+    """Return the columns of each unique key; those of beginnings of texts have an empty name."""
+    found = [set(table.primary_key.columns.keys())] if table.primary_key.columns else []
+    for index in table.indexes:
+        if index.unique:
+            is_part = any(name.endswith("_length") for name in index.dialect_kwargs)
+            found.append({*index.columns.keys(), *([""] if is_part else [])})
+    return found
+
+
+def check_case(dialect: Dialect, names: Iterable[str]) -> None:
+    """Raise ConnectException for two tables that are one, where a database ignores case."""
+    if dialect.name != "sqlite" and not getattr(dialect, "_casing", 0):
+        return
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(name.lower(), name)
+        if other != name:
+            raise ConnectException(
+                f"The tables {other} and {name} are one for this database, which ignores case; "
+                f"give their topics other names with a transformation, or set {TABLE_FORMAT}"
+            )
 
 
 def _refuse_without_transactions(table: Table) -> None:

@@ -8,32 +8,43 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Context, Decimal, Inexact, InvalidOperation
-from typing import Any, TypeAlias
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Column, Dialect, types
 from sqlalchemy.dialects import mysql, postgresql
 
-from pyconnect_api import Struct
 from pyconnect_api.validation import to_float32
 from pyconnect_connectors.sql.column_types import (
     BINARIES,
     MYSQL,
+    Name,
     NumericAffinity,
+    fraction_step,
     has_zone,
     is_decimal,
 )
-from pyconnect_connectors.sql.json_text import array_literal, checked_json, json_text
+from pyconnect_connectors.sql.json_text import (
+    UNFIT,
+    Convert,
+    Unfit,
+    checked_json,
+    json_text,
+    text_of,
+)
+from pyconnect_connectors.sql.writing_postgres import (
+    array_conversion,
+    interval_conversion,
+    money,
+    uncut_text,
+)
 
-Convert: TypeAlias = Callable[[Any], Any]  # a record's value to the driver's
-UNFIT = (ValueError, TypeError, ArithmeticError, AttributeError)
-"""What a conversion raises for a value that does not fit. Only `Unfit` may be shown."""
 _EXACT = Context(prec=2000, traps=[Inexact, InvalidOperation])
-_FAR = r"-?infinity|\d{4,}-\d\d-\d\d%s( BC)?"
-_CLOCK = r" \d\d:\d\d:\d\d(\.\d{1,6})?"
+_FAR = r"-?infinity|\d{4,}-\d\d-\d\d%s(?: BC)?"
+_CLOCK = r"[ T]\d\d:\d\d:\d\d(\.\d{1,6})?"
 _POSTGRES_TIMES = {
     "date": re.compile(_FAR % ""),
     "timestamp": re.compile(_FAR % _CLOCK),
@@ -47,19 +58,27 @@ _NUMBER = re.compile(r"-?(0|[1-9]\d*)?(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _SQLITE_NUMBER = re.compile(r"[ \t-\r]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[ \t-\r]*", re.ASCII)
 
 
-class Unfit(ValueError):
-    """A value that a column cannot hold; the text says what is odd, without the value."""
-
-
 class WriteColumn:
-    """One column; null stays null. `becomes_null`: so does a value that does not fit."""
+    """One column; null stays null. `becomes_null`: so does a value that does not fit.
+
+    `is_key`: rows are found by the column, so that it has no null, which is equal to nothing.
+    """
 
     def __init__(
-        self, column: Column[Any], dialect: Dialect, zone: ZoneInfo, *, becomes_null: bool
+        self,
+        column: Column[Any],
+        dialect: Dialect,
+        zone: ZoneInfo,
+        *,
+        becomes_null: bool = False,
+        is_key: bool = False,
     ) -> None:
         self.name = column.name
         self.target = type(column.type).__name__.upper()
         self.becomes_null = becomes_null
+        self._null_fault = "null in a key, which finds no row," if is_key else None
+        if isinstance(column.type, mysql.TIMESTAMP) and not column.nullable:
+            self._null_fault = "null, which would become the time of now,"
         self._same, self._convert = _conversion(column.type, dialect, zone)
         self._longest: int | None = None
         if isinstance(column.type, types.String) and dialect.name != "sqlite":
@@ -67,6 +86,8 @@ class WriteColumn:
 
     def values(self, found: Sequence[Any]) -> Sequence[Any]:
         """Return the values of many rows; one of `UNFIT` if any does not fit."""
+        if self._null_fault is not None and None in found:
+            raise Unfit(self._null_fault)
         if (
             self._same is not None
             and set(map(type, found)) <= {self._same, type(None)}
@@ -127,13 +148,32 @@ def _conversion(  # noqa: C901  one case a type
             members = frozenset(found.enums if isinstance(found, mysql.ENUM) else found.values)
             return None, lambda v: _members(v, members, many=isinstance(found, mysql.SET))
         case types.String() if name != "sqlite" and found.length is not None:
-            length, pads = found.length, isinstance(found, types.CHAR) and name in MYSQL
-            return (None if pads else str), lambda v: _short_text(v, length, pads=pads)
+            length, pads = found.length, isinstance(found, types.CHAR)
+            # JDBC reads the value of a CHAR of PostgreSQL filled up.
+            filled = length if name == "postgresql" else None
+            return (None if pads else str), lambda v: _short_text(v, length, pads, filled)
         case postgresql.ARRAY():
-            return None, array_literal
+            return None, array_conversion(
+                _conversion(found.item_type, dialect, zone)[1], found.item_type
+            )
+        case postgresql.INTERVAL():
+            return None, interval_conversion(found.precision, found.fields)
+        case (
+            postgresql.TSRANGE()
+            | postgresql.TSTZRANGE()
+            | postgresql.TSMULTIRANGE()
+            | postgresql.TSTZMULTIRANGE()
+        ):
+            return None, interval_conversion(None, None)
+        case postgresql.MONEY():
+            return None, money
+        case postgresql.OID():
+            return None, lambda v: _integer(v, 2**32 - 1, least=0)
+        case Name():
+            return None, lambda v: uncut_text(v, found.longest_bytes)
         case types.NullType() if name == "sqlite":
             return None, _any_number if isinstance(found, NumericAffinity) else _any
-    return str, _text
+    return str, text_of
 
 
 # Conversions. None of them returns another value than that of the record.
@@ -150,15 +190,18 @@ def _json(value: Any, *, check: bool) -> str:
 
 def _datetimes(found: Any, dialect: str, zone: ZoneInfo) -> Convert:
     local = UTC if isinstance(found, mysql.TIMESTAMP) else zone
-    step = _step(found, dialect)
+    step = fraction_step(found, dialect)
     form = _POSTGRES_TIMES["timestamptz" if found.timezone else "timestamp"]
 
     def convert(value: Any) -> Any:
         if isinstance(value, str):
             if not _ISO.fullmatch(value) or not _is_moment(value):
-                if dialect == "postgresql" and form.fullmatch(value):
-                    return value
-                raise Unfit("a text that is not a time of ISO 8601")
+                matched = form.fullmatch(value) if dialect == "postgresql" else None
+                if matched is None:
+                    raise Unfit("a text that is not a time of ISO 8601")
+                if int(f"{(matched[1] or '.0')[1:]:0<6}") % step:
+                    raise Unfit("a fraction of a second with more digits than the column")
+                return value
             value = datetime.fromisoformat(value)
         elif isinstance(value, date) and not isinstance(value, datetime) and not has_zone(found):
             value = datetime.combine(value, time.min)
@@ -185,16 +228,6 @@ def _is_moment(text: str) -> bool:
     return True
 
 
-def _step(found: Any, dialect: str) -> int:
-    """Return the microseconds that the column's smallest fraction of a second has."""
-    if dialect in MYSQL:
-        digits = getattr(found, "fsp", None) or 0
-    else:
-        digits = getattr(found, "precision", None)
-        digits = 6 if digits is None else digits
-    return int(10 ** (6 - digits))
-
-
 def _date(value: Any, dialect: str, zone: ZoneInfo) -> Any:
     if isinstance(value, str):
         if not re.fullmatch(r"\d{4}-\d\d-\d\d", value) or value.startswith("0000"):
@@ -216,7 +249,7 @@ def _date(value: Any, dialect: str, zone: ZoneInfo) -> Any:
 
 
 def _times(found: Any, dialect: str) -> Convert:
-    step = _step(found, dialect)
+    step = fraction_step(found, dialect)
     digits = 6 - round(math.log10(step))
     longer = r"-?\d{2,3}" if dialect in MYSQL else r"\d\d"
     zone = r"([+-]\d\d(:\d\d){0,2})?" if found.timezone else ""
@@ -258,7 +291,7 @@ def _most(dialect: str) -> int:
     return 2**63 - 1 if dialect == "sqlite" else 2**64 - 1
 
 
-def _integer(value: Any, most: int) -> int:
+def _integer(value: Any, most: int, least: int = -(2**63)) -> int:
     number = value
     match value:
         case int():
@@ -273,8 +306,8 @@ def _integer(value: Any, most: int) -> int:
             raise Unfit("a value that is not a whole number")
     if not isinstance(value, str) and number != value:
         raise Unfit("a number with a fraction")
-    if not -(2**63) <= number <= most:
-        raise Unfit("a whole number of more than 64 bits")
+    if not least <= number <= most:
+        raise Unfit("a whole number of more than 64 bits" if least else "a number out of range")
     return number
 
 
@@ -296,7 +329,8 @@ def _float(value: Any, dialect: str, *, narrow: bool, scale: int | None = None) 
         raise Unfit(f"a number with more digits than a float of {4 if narrow else 8} bytes has")
     if scale is not None and round(exact, scale) != exact:
         raise Unfit("a number with more digits than the column's scale")
-    return number
+    # As the column has it: a key of 4 bytes is not equal to another number of 8.
+    return held
 
 
 def _exact_number(value: Any) -> Decimal:
@@ -369,35 +403,12 @@ def _members(value: Any, members: frozenset[str], *, many: bool) -> str:
     return value
 
 
-def _text(value: Any) -> str:
-    """Return the text of a value; bytes have none."""
-    match value:
-        case str():
-            return value
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return repr(value)
-        case float():
-            # As Java and PostgreSQL write them.
-            return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(
-                repr(value), repr(value)
-            )
-        case Decimal():
-            return f"{value:f}"
-        case datetime() | date() | time():
-            return value.isoformat()
-        case Struct() | dict() | list():
-            return json_text(value)
-    raise Unfit("a value that is not a text")
-
-
-def _short_text(value: Any, length: int, *, pads: bool) -> str:
+def _short_text(value: Any, length: int, pads: bool, filled: int | None) -> str:
     """Databases cut spaces at the end without an error."""
-    text = _text(value)
+    text = text_of(value)
     if len(text) > length:
         raise Unfit(f"a text of more than {length} characters")
-    if pads and text.endswith(" "):
+    if pads and text.endswith(" ") and len(text) != filled:
         raise Unfit("a text with spaces at the end, which the column does not keep")
     return text
 
@@ -411,7 +422,7 @@ def _any(value: Any) -> Any:
             return _integer(value, _most("sqlite"))
         case bytes():
             return value
-    return _text(value)
+    return text_of(value)
 
 
 def _any_number(value: Any) -> Any:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from pyconnect_cli.dlq.journal import HISTORY, ReplayJournal
 from pyconnect_cli.dlq.mend import Mend
-from pyconnect_cli.dlq.plan.causes import cause_of, context_of, group_id
-from pyconnect_cli.dlq.plan.groups import as_sent, is_letter_of
+from pyconnect_cli.dlq.plan.causes import as_sent, cause_of, context_of, group_id, is_letter_of
 from pyconnect_cli.dlq.plan.replays import (
     Letters,
     Replay,

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.dlq.journal import ReplayJournal, replay_directory
-from pyconnect_cli.dlq.plan.causes import context_of
-from pyconnect_cli.dlq.plan.groups import LetterGroup, LetterSorter, is_letter_of
+from pyconnect_cli.dlq.plan.causes import LetterGroup, LetterSorter, context_of, is_letter_of
 from pyconnect_cli.dlq.plan.replays import Letters, sent_spans
 from pyconnect_cli.dlq.queue import DeadLetterTopic, dead_letter_topic, warn_of_removed
 from pyconnect_cli.kafka.model import TopicRecord

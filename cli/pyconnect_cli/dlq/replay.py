@@ -19,8 +19,7 @@ from pyconnect_cli.dlq.dead_letters import QueueArgument, QueueTopicOption
 from pyconnect_cli.dlq.history import certainly_sent, queue_of_replay, replay_json
 from pyconnect_cli.dlq.journal import HISTORY, ReplayJournal, replay_directory
 from pyconnect_cli.dlq.mend import mender
-from pyconnect_cli.dlq.plan.causes import SHAPES
-from pyconnect_cli.dlq.plan.groups import LetterGroup, LetterSorter, require_groups
+from pyconnect_cli.dlq.plan.causes import SHAPES, LetterGroup, LetterSorter, require_groups
 from pyconnect_cli.dlq.plan.replays import (
     Letters,
     Replay,

@@ -7,7 +7,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,10 +20,71 @@ from pyconnect_cli.errors import ExitCode, PyconnectError, Undecided
 from pyconnect_cli.reconcile.audited import Document
 from pyconnect_cli.reconcile.spec import complete, report_directories
 from pyconnect_cli.render.outcomes import BatchRecord, ObjectResult, Outcome
+from pyconnect_cli.render.output import key_value_lines
+from pyconnect_cli.render.styles import printable
 from pyconnect_cli.session import Session
 
 if TYPE_CHECKING:
     from pyconnect_cli.reconcile.process import ProcessEnd
+
+
+SHOWN = 12
+VERDICT_STYLES = {"agree": "good", "differ": "bad", "unknown": "warning"}
+SEVERITY_STYLES = {"error": "bad", "unknown": "warning", "note": None}
+Paint = Callable[[str, str | None], str]
+
+
+def summary(report: Mapping[str, Any], directory: Path, paint: Paint) -> str:
+    verdict = str(report["verdict"])
+    head = printable(f"{report['job']} {report['target']}".rstrip())
+    took = f"{int(report['duration_ms']) / 1000:.1f} s"
+    lines = [f"{head}: {paint(verdict, VERDICT_STYLES[verdict])} ({took})"]
+    counts = {name.replace("_", " "): f"{value:,}" for name, value in report["counts"].items()}
+    lines += key_value_lines(counts, indent="  ")
+    if names := "; ".join(map(str, report.get("not_compared", ()))):
+        lines += ["", f"  not compared: {names}"]
+    findings: Sequence[Mapping[str, Any]] = report["findings"]
+    if findings:
+        lines.append("")
+        lines += [_line(finding, paint) for finding in _of_every_kind(findings)]
+        if (more := int(report["findings_kept"]) - SHOWN) > 0:
+            lines.append(f"  and {more:,} more in findings/findings.ndjson")
+    lines += ["", f"report: {directory / 'report.html'}"]
+    return "\n".join(lines)
+
+
+def _of_every_kind(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return SHOWN findings in their order: the first of each kind, so that none hides others."""
+    turns: Counter[str] = Counter()
+    ranked = []
+    for index, finding in enumerate(findings):
+        ranked.append((turns[finding["kind"]], index))
+        turns[finding["kind"]] += 1
+    return [findings[index] for index in sorted(index for _, index in sorted(ranked)[:SHOWN])]
+
+
+def _line(finding: Mapping[str, Any], paint: Paint) -> str:
+    label = paint(str(finding["kind"]), SEVERITY_STYLES[str(finding["severity"])])
+    key = f" (key {finding['key']})" if finding.get("key") else ""
+    text = printable(f"{_interval(finding)}{finding['message']}{key}")
+    places = printable(", ".join(_place(copy) for copy in finding.get("copies", ())[:4]))
+    return f"  {label} {text}" + (f" at {places}" if places else "")
+
+
+def _interval(finding: Mapping[str, Any]) -> str:
+    if finding.get("of") != "offsets":
+        return ""
+    partition = f"{finding['topic']}:{finding['partition']}"
+    return f"{partition} {finding['first']}..{finding['last']}: "
+
+
+def _place(copy: Mapping[str, Any]) -> str:
+    if "file" in copy:
+        return f"{copy['file']}:{copy['row']}"
+    if "table" in copy:
+        return f"{copy['table']}:{copy['key']}"
+    return f"{copy['topic']}:{copy['partition']}@{copy['offset']}"
+
 
 VERDICTS = {
     "agree": ExitCode.OK,
@@ -271,7 +333,6 @@ def _jdbc_urls(document: Document) -> set[str]:
 
 
 def _show(session: Session, reports: Sequence[Mapping[str, Any]], *, alone: bool) -> None:
-    from pyconnect_cli.reconcile.summary import summary
 
     output = session.output
     document: object = reports[0] if alone else list(reports)

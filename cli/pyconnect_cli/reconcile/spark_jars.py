@@ -17,10 +17,10 @@ from pathlib import Path
 from pyconnect_cli.errors import PreconditionFailed
 from pyconnect_clients.installation import install_command
 from pyconnect_sandbox.errors import JavaUnavailable
-from pyconnect_sandbox.jar_cache import JarCache, cache_root
+from pyconnect_sandbox.jars import JarCache, download
 from pyconnect_sandbox.java import Java, find_java
 from pyconnect_sandbox.progress import Progress, on_stderr, silent
-from pyconnect_sandbox.repository import download
+from pyconnect_sandbox.runtime import cache_root
 
 EXTRA = "reconcile"
 KAFKA, AVRO, ICEBERG = "kafka", "avro", "iceberg"

@@ -27,8 +27,14 @@ from pyconnect_cli.errors import OutOfTime, ServerError, UnknownOutcome, Unreach
 from pyconnect_cli.parsing.json_text import TOO_DEEP, shallow
 from pyconnect_cli.render.streams import tell
 from pyconnect_cli.rest.background import in_background
-from pyconnect_cli.rest.budget import CONNECT_S, Allowance, Budget
-from pyconnect_cli.rest.endpoint import Endpoint, base_url, tls_context
+from pyconnect_cli.rest.endpoint import (
+    CONNECT_S,
+    Allowance,
+    Budget,
+    Endpoint,
+    base_url,
+    tls_context,
+)
 from pyconnect_cli.rest.failures import behind_gateway, read_failure
 from pyconnect_cli.rest.masking import mask_document, mask_text
 from pyconnect_cli.rest.request import IDEMPOTENT, Answer, RestRequest

@@ -332,8 +332,8 @@ def _carry_out(
     replaces: Run | None = None,
 ) -> None:
     """Hold the locks and go on; `replaces`: the unfinished run that the plan was shown for."""
-    from pyconnect_cli.upgrade.carry_out import Rolling
     from pyconnect_cli.upgrade.cluster.lock import cluster_lock
+    from pyconnect_cli.upgrade.perform import Rolling
 
     journal = _journal(session, observer)
     cluster = kafka_cluster(session, KAFKA_NEEDED)

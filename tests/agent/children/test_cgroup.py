@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.children import cgroup
-from pyconnect_agent.children.cgroup import TaskCgroups
+from pyconnect_agent.children import limits
+from pyconnect_agent.children.limits import TaskCgroups
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.task_limits import TaskLimits
 
@@ -38,7 +38,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (base / "worker").mkdir()
     (base / "cgroup.controllers").write_text("cpuset cpu memory pids\n")
     (base / "cgroup.procs").write_text("10\n11\n")
-    monkeypatch.setattr(cgroup, "_attribute", lambda path, name: b"1" if path == base else b"")
+    monkeypatch.setattr(limits, "_attribute", lambda path, name: b"1" if path == base else b"")
     return base
 
 
@@ -101,7 +101,7 @@ def test_a_host_that_delegates_nothing_is_left_alone(
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     match missing:
         case "mark":
-            monkeypatch.setattr(cgroup, "_attribute", lambda _path, _name: b"")
+            monkeypatch.setattr(limits, "_attribute", lambda _path, _name: b"")
         case "controllers":
             (base / "cgroup.controllers").write_text("pids\n")
         case _:

@@ -8,8 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from pyconnect_agent.children.cgroup import TaskCgroups
-from pyconnect_agent.children.limits import TaskLimitWatch
+from pyconnect_agent.children.limits import TaskCgroups, TaskLimitWatch
 from pyconnect_agent.children.tasks import TaskChild, TaskChildren
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.task_limits import CPU_WINDOW_MS, TaskLimits, Use

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pyconnect_agent.children.use import processes_of, resident_memory, use_of
+from pyconnect_agent.children.limits import processes_of, resident_memory, use_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the use is known on Linux only")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.core.errors import InternalError, NotFoundError
-from pyconnect_agent.core.loggers import (
+from pyconnect_agent.core.log_lines import (
     LEVELS,
     effective_level,
     initial_loggers,

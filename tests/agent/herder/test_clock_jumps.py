@@ -13,7 +13,7 @@ from pyconnect_agent.herder.clock import WorkerClock
 
 SHOWN = [
     "builtin/connectors/file_stream_source",
-    "builtin/transforms/java_date_reader",
+    "builtin/transforms/java_date_format",
     "children/connectors",
     "children/logs",
     "children/tasks",
@@ -24,7 +24,7 @@ SHOWN = [
     "tasks/records/tolerance",
     "tasks/sink/commits",
     "tasks/sink/loop",
-    "tasks/source/at_least_once/committer",
+    "tasks/source/at_least_once/delivery",
     "tasks/source/exactly_once/sender",
     "tasks/source/loop",
     "tasks/source/metrics",

@@ -16,7 +16,7 @@ from pyconnect_agent.core.errors import (
     InternalError,
 )
 from pyconnect_agent.files.phase_file import PhaseFile
-from pyconnect_agent.herder.phase_change import PhaseChange, PhaseSettings
+from pyconnect_agent.herder.worker_admin import PhaseChange, PhaseSettings
 from tests.agent.herder.fake_restart import FakeRestart
 
 TEXT = "# ours\ngroup.id=g\nexactly.once.source.support=disabled\n"

@@ -31,8 +31,13 @@ from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.files.phase_file import PhaseFile
-from pyconnect_agent.herder.phase_change import PhaseChange, PhaseSettings
-from pyconnect_agent.herder.worker_admin import AgentAdmin, WorkerIdentity, worker_state
+from pyconnect_agent.herder.worker_admin import (
+    AgentAdmin,
+    PhaseChange,
+    PhaseSettings,
+    WorkerIdentity,
+    worker_state,
+)
 from pyconnect_clients.acls.facts import ConnectorFacts
 from tests.agent.herder.fake_restart import FakeRestart
 
@@ -89,11 +94,15 @@ class Children:
     """Stands in for `children.children.ChildProcesses`."""
 
     def __init__(self) -> None:
-        self.running = {HERE}
+        self.here = {HERE}
         self.kills: list[tuple[ConnectorTaskId, bool, str]] = []
 
-    def running_tasks(self) -> frozenset[ConnectorTaskId]:
-        return frozenset(self.running)
+    @property
+    def tasks(self) -> Children:
+        return self
+
+    def running(self) -> frozenset[ConnectorTaskId]:
+        return frozenset(self.here)
 
     async def child_details(self) -> tuple[ChildDetails, ...]:
         child = ChildDetails(connector="c", task=0, pid=1, state=State.RUNNING, since_ms=5)

@@ -12,8 +12,14 @@ import pytest
 
 from pyconnect_agent.core.plugins.catalog import PluginKind
 from pyconnect_agent.java_processes.discovery import JavaDiscovery, JavaPlugins
-from pyconnect_agent.java_processes.jar_contents import API_CLASSES
-from pyconnect_agent.java_processes.jar_scan import ClassPath, JarScan, from_output, main, to_input
+from pyconnect_agent.java_processes.jar_scan import (
+    API_CLASSES,
+    ClassPath,
+    JarScan,
+    from_output,
+    main,
+    to_input,
+)
 from pyconnect_agent.java_processes.launch import JavaClass, JavaInstallation
 from pyconnect_api import ConnectException
 from pyconnect_clients.plugin_jars.locations import java_locations

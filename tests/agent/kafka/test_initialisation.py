@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from pyconnect_agent.kafka.deadline import Deadline
-from pyconnect_agent.kafka.initialisation import LONGEST_CALL_S, initialise
+from pyconnect_agent.kafka.fencing import LONGEST_CALL_S, initialise
 
 
 class FakeProducer:

@@ -10,7 +10,7 @@ import pytest
 from pyconnect_agent.core.config.validation import ConfigInfos, validate_connector_config
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
-from pyconnect_agent.java_processes.jar_contents import API_CLASSES
+from pyconnect_agent.java_processes.jar_scan import API_CLASSES
 from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_agent.plugins.class_source import CatalogPluginSource

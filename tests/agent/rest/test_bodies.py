@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.core.errors import BadRequestError
-from pyconnect_agent.core.offsets import documents
+from pyconnect_agent.core.offsets import connector_offsets
 from pyconnect_agent.rest import bodies
 from pyconnect_agent.rest.bodies import (
     BodyError,
@@ -139,7 +139,7 @@ def test_task_configs_of_a_large_body_are_read_one_by_one(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bodies, "ITEM_CHARACTERS", 1)
         longest = max((len(json.dumps(config)) for config in found), default=0)
-        patch.setattr(documents, "ITEM_CHARACTERS", longest)
+        patch.setattr(connector_offsets, "ITEM_CHARACTERS", longest)
         assert bind_task_configs(body.encode()) == tuple(found)
 
 
@@ -149,7 +149,7 @@ def test_a_large_body_that_is_no_list_of_task_configs_is_refused(
 ) -> None:
     """Also one with a config that is larger than any record."""
     monkeypatch.setattr(bodies, "ITEM_CHARACTERS", 1)
-    monkeypatch.setattr(documents, "ITEM_CHARACTERS", 4)
+    monkeypatch.setattr(connector_offsets, "ITEM_CHARACTERS", 4)
     with pytest.raises(BodyError):
         bind_task_configs(body)
 

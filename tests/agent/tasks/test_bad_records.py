@@ -8,9 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
+from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.builtin.converters.json import JsonConverter
-from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
-from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Tolerance, tolerance_of
 from pyconnect_agent.tasks.records.transformations import chain
 from pyconnect_agent.tasks.setup.plugins import Converters, stages_of

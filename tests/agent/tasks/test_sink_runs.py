@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.builtin.connectors.file_stream_sink import FileStreamSinkTask
+from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.builtin.converters.json import JsonConverter
-from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
-from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
 from pyconnect_agent.tasks.records.transformations import Chain, TransformationStage

@@ -14,9 +14,8 @@ from confluent_kafka import KafkaException, Producer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.builtin.converters.json import JsonConverter
-from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
-from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.exactly_once.transaction_boundary import (
     BoundaryPolicy,
     ConnectorBoundary,

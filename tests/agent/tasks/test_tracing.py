@@ -97,8 +97,7 @@ def test_one_record_in_so_many_is_sampled_in_runs(collector: Collector, exactly_
 
 
 def text_run(polled: Sequence[Any]) -> Any:
-    from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
-    from pyconnect_agent.builtin.converters.string import StringConverter
+    from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
     from pyconnect_agent.tasks.setup.plugins import Converters
 
     text = StringConverter()

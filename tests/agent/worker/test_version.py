@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pyconnect_agent.core.apache_release import CONNECT_VERSION
-from pyconnect_agent.worker.version import server_info
+from pyconnect_agent.worker.lifecycle import server_info
 from pyconnect_clients.installation import version
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.core.loggers import effective_level, initial_loggers, set_level
+from pyconnect_agent.core.log_lines import effective_level, initial_loggers, set_level
 from pyconnect_cli.diagnostics.loggers import levels_to_restore
 
 PARTS = ("a", "b", "ab")

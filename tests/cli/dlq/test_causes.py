@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_cli.dlq.plan.causes import cause_of, context_of, group_id, message_shape
-from pyconnect_cli.dlq.plan.groups import LetterSorter, as_sent, require_groups
+from pyconnect_cli.dlq.plan.causes import (
+    LetterSorter,
+    as_sent,
+    cause_of,
+    context_of,
+    group_id,
+    message_shape,
+    require_groups,
+)
 from pyconnect_cli.dlq.plan.replays import Letters, Span
 from pyconnect_cli.errors import NotFound, UsageError
 from pyconnect_cli.kafka.model import TopicRecord

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.reconcile.run import _show
-from pyconnect_cli.reconcile.summary import summary
+from pyconnect_cli.reconcile.run import _show, summary
 from pyconnect_cli.session import Session
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyconnect_cli.reconcile.summary import SHOWN, summary
+from pyconnect_cli.reconcile.run import SHOWN, summary
 
 
 def finding(number: int) -> dict[str, object]:

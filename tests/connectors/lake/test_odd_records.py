@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyconnect_api import (
+    BYTES_SCHEMA,
+    FLOAT64_SCHEMA,
     INT32_SCHEMA,
     INT64_SCHEMA,
     OPTIONAL_STRING_SCHEMA,
@@ -307,6 +309,7 @@ def test_a_row_whose_directory_cannot_be_made_is_reported(
 
 
 TEXT_ID = SchemaBuilder.struct().field("id", STRING_SCHEMA).build()
+FLOAT_ID = SchemaBuilder.struct().field("id", FLOAT64_SCHEMA).build()
 MORE = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("more", STRING_SCHEMA).build()
 
 
@@ -316,6 +319,8 @@ MORE = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("more", STRING_SCH
     [
         (Struct(TEXT_ID).put("id", "x"), "true", "do not fit table lake.topic"),
         (Struct(TEXT_ID).put("id", "x"), "false", "do not fit table lake.topic"),
+        (Struct(FLOAT_ID).put("id", 0.5), "true", "do not fit table lake.topic"),
+        (Struct(FLOAT_ID).put("id", 0.5), "false", "do not fit table lake.topic"),
         (Struct(MORE).put("id", 1).put("more", "x"), "false", "lacks the columns more"),
     ],
 )
@@ -339,6 +344,83 @@ def test_a_record_whose_schema_does_not_fit_the_table_is_reported(
     assert record.kafka_offset == 2
     assert problem in str(error)
     assert ids(tmp_path, "iceberg") == [0, 1, 3, 4]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("is_buffered", [True, False])
+@pytest.mark.parametrize("evolves", ["true", "false"])
+def test_the_scale_of_a_decimal_never_changes(
+    tmp_path: Path, evolves: str, *, is_buffered: bool, nested: bool
+) -> None:
+    """Iceberg has no such change: rows that are there would have other values."""
+
+    def send_price(scale: int, text: str) -> None:
+        price = decimal_builder(scale).build()
+        kind = SchemaBuilder.array(price).build() if nested else price
+        schema = SchemaBuilder.struct().field("price", kind).build()
+        value = [Decimal(text)] if nested else Decimal(text)
+        sink.send(Struct.of_checked(schema, [value]), value_schema=schema)
+
+    settings = {"iceberg.tables.evolve-schema-enabled": evolves}
+    sink = started(tmp_path, "iceberg", settings)
+    send_price(2, "1.25")
+    sink.deliver()
+    if not is_buffered:
+        sink.restart()
+    for scale, text in ((4, "1.2345"), (4, "1.2300"), (0, "7")):
+        send_price(scale, text)
+    sink.deliver()
+    sink.stop()
+    ((record, error),) = reports(sink)
+    assert record.kafka_offset == 1
+    assert "Column price of table lake.topic, topic-0@1: a number of more" in str(error)
+    found = [price for row in rows(tmp_path, "iceberg") for price in [row["price"]]]
+    expected = [Decimal("1.23"), Decimal("1.25"), Decimal("7.00")]
+    assert sorted(price[0] if nested else price for price in found) == expected
+    assert "decimal(38, 2)" in str(test_tables.table(tmp_path).schema())
+
+
+def test_bytes_and_nan_that_a_table_cannot_hold_are_reported(tmp_path: Path) -> None:
+    """The library takes bytes for text, and makes partitions without the row of NaN."""
+    settings = {"iceberg.tables.default-partition-by": "size"}
+    sink = started(tmp_path, "iceberg", settings)
+    kinds = {"size": FLOAT64_SCHEMA, "text": STRING_SCHEMA}
+    for text, size in (("a", 1.5), ("b", float("nan")), (b"\xff", 1.5), (b"c", 1.5)):
+        kinds["text"] = BYTES_SCHEMA if isinstance(text, bytes) else STRING_SCHEMA
+        builder = SchemaBuilder.struct()
+        for name, kind in kinds.items():
+            builder.field(name, kind)
+        schema = builder.build()
+        sink.send(Struct.of_checked(schema, [size, text]), value_schema=schema)
+        sink.deliver()
+        if text == "a":
+            sink.restart()
+    sink.stop()
+    assert rows(tmp_path, "iceberg") == [{"size": 1.5, "text": "a"}]
+    texts = [(record.kafka_offset, str(error)) for record, error in reports(sink)]
+    assert [offset for offset, _ in texts] == [1, 2, 3]
+    assert "Field size of topic-0@1 is NaN" in texts[0][1]
+    assert "column text is string, and the rows have binary" in texts[1][1]
+
+
+@pytest.mark.parametrize("written", ["parquet", "csv", "iceberg"])
+def test_a_value_that_has_no_columns_is_reported(tmp_path: Path, written: str) -> None:
+    """Its row would be lost; Parquet has no empty structs, and no null among the keys of a map."""
+    empty = SchemaBuilder.struct().build()
+    texts = SchemaBuilder.map(OPTIONAL_STRING_SCHEMA, STRING_SCHEMA).build()
+    inner = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("v", empty).build()
+    keyed = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("v", texts).build()
+    sink = started(tmp_path, written)
+    send(sink, range(1))
+    values = [Struct(empty), Struct.of_checked(keyed, [1, {None: "x"}])]
+    if written != "csv":
+        values.append(Struct.of_checked(inner, [2, Struct(empty)]))
+    for value in values:
+        sink.send(value, value_schema=value.schema)
+    sink.deliver()
+    sink.stop()
+    assert len(reports(sink)) == len(values)
+    assert ids(tmp_path, written) == [0]
 
 
 @pytest.mark.parametrize("exists", [True, False])

@@ -107,6 +107,21 @@ def test_a_key_of_a_map_is_never_null(tmp_path: Path) -> None:
         parquet(tmp_path, column, {"values.out.of.range": "null"}).run(1)
 
 
+def test_two_entries_of_a_map_never_become_one(tmp_path: Path) -> None:
+    """Of equal keys, or of times that are equal in milliseconds."""
+    twice = [[("a", 1), ("b", 2)], [("a", 1), ("a", 2)]]
+    kind = pa.map_(pa.timestamp("us"), pa.int8())
+    times = pa.array([[(0, 1), (1000, 2)], [(0, 1), (1, 2)]], kind)
+    for column in (pa.array(twice, pa.map_(pa.string(), pa.int8())), times):
+        source = parquet(tmp_path, column, {"values.out.of.range": "null"})
+        assert len(source.run(1)) == 1
+        with pytest.raises(OddValueException, match=r"^Column v of file a\.parquet, row 2: a map"):
+            source.poll()
+    lists = pa.array([[([1], 1)]], pa.map_(pa.list_(pa.int8()), pa.int8()))
+    with pytest.raises(DataException, match=r"Column v has the type map<list"):
+        parquet(tmp_path, lists).run(1)
+
+
 def test_the_other_rows_arrive_when_errors_are_tolerated(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

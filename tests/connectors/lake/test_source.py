@@ -17,6 +17,7 @@ from pyconnect_api import ConnectException, DataException, ExactlyOnceSupport, S
 from pyconnect_api.testing import SourceHarness
 from pyconnect_connectors.lake.source import LakeSourceConnector
 from pyconnect_connectors.lake.source_task import LakeSourceTask
+from tests.support.eventually import eventually
 
 
 def props(lake: Path, settings: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -78,8 +79,13 @@ def test_a_task_continues_in_the_middle_of_a_file(tmp_path: Path, name: str, cou
         source.stop()
 
 
-def test_files_that_were_read_are_not_opened_again(tmp_path: Path) -> None:
-    """New ones are found while the task runs, wherever their names are in the order."""
+def test_files_that_were_read_are_not_opened_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """New ones are found while the task runs, wherever their names are in the order.
+
+    A file that has changed is said once.
+    """
     write(tmp_path, "m.json", range(2))
     source = started(tmp_path)
     source.run(2)
@@ -90,6 +96,10 @@ def test_files_that_were_read_are_not_opened_again(tmp_path: Path) -> None:
     source.commit()
     for path in tmp_path.iterdir():
         path.write_text("not JSON")
+    eventually(lambda: source.poll() or "a file was changed" in caplog.text)
+    assert [source.poll() for _ in range(5)] == [[]] * 5
+    names = [record.file for record in caplog.records if hasattr(record, "file")]
+    assert sorted(names) == ["a.json", "m.json", "z.json"]
     source.restart()
     assert source.poll() == []
     source.stop()
@@ -259,6 +269,7 @@ def test_marks_and_empty_lines_are_no_rows_of_json(tmp_path: Path, name: str) ->
             r"^Column a of file in/a\.x, row 2: a text that is not UTF-8",
         ),
         ("csv", b"\xff,b\n1,2\n", r"^File in/a\.x: the first line is not UTF-8"),
+        ("csv", "a,b\n1,2\n".encode("utf-16-be"), r"^File in/a\.x: the first line is not UTF-8"),
     ],
 )
 def test_content_of_another_format_fails_the_task(

@@ -1,4 +1,4 @@
-"""Key columns that take different texts for equal: said at validation, refused by the task."""
+"""Keys of tables by which rows would be lost: said at validation, refused by the task."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_api import ConnectException, SchemaBuilder, Struct
-from pyconnect_api.testing import SinkHarness
+from pyconnect_api import ConnectException, SchemaBuilder, Struct, TopicPartition
+from pyconnect_api.testing import RecordingReporter, SinkHarness
 from pyconnect_connectors.sql.sink import SqlSinkConnector
 from pyconnect_connectors.sql.sink_task import SqlSinkTask
 from tests.support.servers.mariadb import MariaDbServer
@@ -25,9 +25,9 @@ def errors(config: Mapping[str, str]) -> dict[str, list[str]]:
     return {v.name: list(v.error_messages) for v in found.config_values if v.error_messages}
 
 
-def refused(config: Mapping[str, str]) -> str:
+def refused(config: Mapping[str, str], setting: str = "pk.folding.keys") -> str:
     """Return the error of validation, which is also that of the task."""
-    (text,) = errors(config)["pk.folding.keys"]
+    (text,) = errors(config)[setting]
     sink = SinkHarness(SqlSinkTask, config)
     sink.start()
     sink.send(Struct.of_checked(SCHEMA, ["a"]), value_schema=SCHEMA)
@@ -99,3 +99,91 @@ def test_a_key_of_postgresql_that_folds_texts_is_refused(
         assert f"({collation})" in refused(props)
     else:
         assert errors(props) == {}
+
+
+@pytest.mark.wire
+def test_an_upsert_of_mariadb_needs_a_key_of_its_columns(mariadb: MariaDbServer) -> None:
+    """Without it each row would be added again. A key of the beginnings of texts is none."""
+    database = mariadb.new_database()
+    props = config(mariadb.settings(database), pk_folding_keys="allow")
+    for keys in ("", ", UNIQUE (v)", ", UNIQUE (k(3))", ", UNIQUE (k, v)", ", KEY (k)"):
+        mariadb.execute(database, "DROP TABLE IF EXISTS topic")
+        mariadb.execute(database, f"CREATE TABLE topic (k varchar(20), v int{keys})")
+        assert "no primary or unique key of the columns k" in refused(props, "pk.fields")
+        assert errors({**props, "insert.mode": "insert"}) == {}
+    mariadb.execute(database, "ALTER TABLE topic ADD UNIQUE (k)")
+    assert errors(props) == {}
+
+
+@pytest.mark.wire
+def test_an_upsert_of_mariadb_never_changes_the_row_of_another_key(mariadb: MariaDbServer) -> None:
+    """A row whose value another row has in a further unique key is an error of its record."""
+    database = mariadb.new_database()
+    schema = SchemaBuilder.struct()
+    for name in ("k", "mail"):
+        schema.field(name, SchemaBuilder.string())
+    built = schema.build()
+    further = "id int AUTO_INCREMENT PRIMARY KEY, UNIQUE (k)"
+    for table, keys in (("topic", "PRIMARY KEY (k), UNIQUE (mail)"), ("numbered", further)):
+        texts = "k varchar(9), mail varchar(9)"
+        mariadb.execute(
+            database, f"CREATE TABLE {table} ({texts}, {keys}) COLLATE=utf8mb4_nopad_bin"
+        )
+        reporter = RecordingReporter()
+        sink = SinkHarness(
+            SqlSinkTask,
+            config(mariadb.settings(database), name=table, table_name_format=table),
+            reporter=reporter,
+        )
+        sink.start()
+        for row in (("1", "a"), ("2", "b"), ("3", "a"), ("2", "c"), ("1", "a"), ("1", "d")):
+            sink.send(Struct.of_checked(built, list(row)), value_schema=built)
+        sink.deliver()
+        sink.stop()
+        rows = mariadb.execute(database, f"SELECT k, mail FROM {table} ORDER BY k")
+        if table == "topic":
+            assert rows == [("1", "d"), ("2", "c")]
+            assert [record.kafka_offset for record, _ in reporter.reports] == [2]
+            assert "for key 'mail'" in str(reporter.reports[0][1])
+        else:
+            assert rows == [("1", "d"), ("2", "c"), ("3", "a")]
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+def test_null_in_a_key_is_an_error_of_its_record(
+    file: Path, database: sqlite3.Connection, deletes: bool
+) -> None:
+    """Null is equal to nothing: an upsert would add the row again, a delete would delete none."""
+    database.execute("CREATE TABLE topic (k TEXT, v TEXT, UNIQUE (k))")
+    key = SchemaBuilder.struct().field("k", SchemaBuilder.string().optional().build()).build()
+    value = SchemaBuilder.struct().field("v", SchemaBuilder.string()).build()
+    reporter = RecordingReporter()
+    props = {**config({"connection.url": f"sqlite:///{file}"}, pk_fields=""), **BY_RECORD_KEY}
+    sink = SinkHarness(SqlSinkTask, {**props, "delete.enabled": "true"}, reporter=reporter)
+    sink.start()
+    for text in (None, "a"):
+        row = Struct.of_checked(value, ["x"])
+        record = (None, None) if deletes else (row, value)
+        sink.send(
+            record[0], value_schema=record[1], key=Struct.of_checked(key, [text]), key_schema=key
+        )
+    sink.deliver()
+    sink.stop()
+    assert [record.kafka_offset for record, _ in reporter.reports] == [0]
+    assert "Column k of table topic, record topic-0@0: null" in str(reporter.reports[0][1])
+    assert database.execute("SELECT k FROM topic").fetchall() == ([] if deletes else [("a",)])
+
+
+def test_topics_that_differ_by_case_are_not_one_table_of_sqlite(file: Path) -> None:
+    """Whose names ignore case. Topics that share a table on purpose may."""
+    props = config({"connection.url": f"sqlite:///{file}"}, topics="t,T", auto_create="true")
+    assert "The tables t and T are one" in errors(props)["table.name.format"][0]
+    assert errors({**props, "table.name.format": "all"}) == {}
+    places = [TopicPartition("T", 0), TopicPartition("t", 0)]
+    sink = SinkHarness(SqlSinkTask, props, partitions=places)
+    sink.start()
+    for place in places:
+        sink.send(Struct.of_checked(SCHEMA, ["a"]), value_schema=SCHEMA, partition=place)
+    with pytest.raises(ConnectException, match="The tables T and t are one"):
+        sink.deliver()
+    sink.task.stop()

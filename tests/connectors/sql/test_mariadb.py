@@ -109,6 +109,36 @@ def create_large_table(mariadb: MariaDbServer, database: str) -> None:
     )
 
 
+def test_quotes_in_names_and_columns_without_an_order(
+    mariadb: MariaDbServer, database: str
+) -> None:
+    """ORDER BY takes the members of an ENUM by their numbers, a comparison by their texts."""
+    mariadb.execute(database, "CREATE TABLE orders (`a``%%:b` int PRIMARY KEY, kind enum('b','a'))")
+    mariadb.execute(database, "INSERT INTO orders VALUES (1, 'b'), (2, 'a')")
+    settings = {"mode": "incrementing", "incrementing_column_name": "a`%:b"}
+    harness = source(mariadb, database, **settings)
+    assert [r.value.get("a`%:b") for r in harness.run(2) if isinstance(r.value, Struct)] == [1, 2]
+    harness.stop()
+    harness = source(mariadb, database, **{**settings, "incrementing_column_name": "kind"})
+    with pytest.raises(ConnectException, match="Column kind of table orders is neither"):
+        harness.poll()
+    harness.stop()
+
+
+def test_a_row_waits_until_no_other_can_get_its_time(mariadb: MariaDbServer, database: str) -> None:
+    """A DATETIME without a fraction is of a whole second, which has to be over."""
+    mariadb.execute(database, "CREATE TABLE sale (id int, at datetime)")
+    mariadb.execute(database, "INSERT INTO sale VALUES (1, utc_timestamp())")
+    settings = {"mode": "timestamp", "timestamp.column.name": "at", "poll.interval.ms": "1"}
+    harness = SourceHarness(
+        SqlSourceTask, {**mariadb.settings(database), **settings, "tables": "sale"}
+    )
+    harness.start()
+    harness.run(1, max_polls=100_000)
+    assert mariadb.execute(database, "SELECT at < utc_timestamp() FROM sale") == [(1,)]
+    harness.stop()
+
+
 def test_a_large_table_is_read_through_a_cursor_of_the_server(
     mariadb: MariaDbServer, database: str
 ) -> None:
@@ -143,7 +173,7 @@ def test_a_query_has_the_types_of_its_columns(mariadb: MariaDbServer, database: 
     """MariaDB has no temporary views; a passing failure starts with a new session."""
     mariadb.execute(database, "CREATE TABLE orders (id int PRIMARY KEY, price decimal(12, 2))")
     mariadb.execute(database, "INSERT INTO orders VALUES (1, 5), (2, 6), (3, 0), (4, 7)")
-    query = "SELECT id, price, concat(price, ' :%') AS label FROM orders WHERE price > 1"
+    query = "SELECT id, price, concat(price, ' :%') AS label FROM orders WHERE price > 1 -- all;"
     harness = source(
         mariadb, database, query=query, mode="incrementing", topic_prefix="q", batch_max_rows="2"
     )
@@ -239,7 +269,12 @@ def test_rows_are_added_replaced_and_deleted_by_key(mariadb: MariaDbServer, data
         harness.send(value, value_schema=schema, key=key, key_schema=KEY)
     harness.deliver()
     assert mariadb.execute(database, "SELECT * FROM topic ORDER BY id") == [(1, "c"), (3, "d")]
-    harness.stop()
+    mariadb.execute(database, "ALTER TABLE topic RENAME COLUMN item TO old")
+    key = Struct(KEY).put("id", 4)
+    harness.send(order(4, "e"), value_schema=ORDER, key=key, key_schema=KEY)
+    with pytest.raises(ConnectException, match="Table topic lacks the columns item; add them"):
+        harness.deliver()
+    harness.task.stop()
 
 
 def test_a_new_task_continues_at_the_stored_offset_and_fences_the_old_one(

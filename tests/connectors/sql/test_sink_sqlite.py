@@ -212,7 +212,7 @@ def test_the_primary_key_can_be_fields_of_the_value(
 
 
 def test_a_missing_column_is_added_when_allowed(file: Path, database: sqlite3.Connection) -> None:
-    """Rows that were there have no value in it."""
+    """Rows that were there have no value in it. A column, or the table, may go meanwhile."""
     wide = SchemaBuilder.struct().field("item", STRING_SCHEMA)
     wide.field("note", OPTIONAL_STRING_SCHEMA)
     sink = SinkHarness(SqlSinkTask, props(file, auto_evolve="true"))
@@ -222,6 +222,14 @@ def test_a_missing_column_is_added_when_allowed(file: Path, database: sqlite3.Co
     sink.send(Struct(schema).put("item", "b").put("note", "n"), value_schema=schema)
     sink.deliver()
     assert rows(database) == [("a", None), ("b", "n")]
+    database.execute("ALTER TABLE topic DROP COLUMN note")
+    sink.send(Struct(schema).put("item", "c").put("note", "m"), value_schema=schema)
+    sink.deliver()
+    assert rows(database) == [("a", None), ("b", None), ("c", "m")]
+    database.execute("DROP TABLE topic")
+    sink.send(order("d"), value_schema=ORDER)
+    sink.deliver()
+    assert rows(database) == [("d",)]
     sink.stop()
 
 

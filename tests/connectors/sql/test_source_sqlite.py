@@ -19,6 +19,7 @@ from pyconnect_api import (
     Struct,
 )
 from pyconnect_api.testing import ConnectorHarness, SourceHarness
+from pyconnect_connectors.sql import reading
 from pyconnect_connectors.sql.source import SqlSourceConnector
 from pyconnect_connectors.sql.source_task import SqlSourceTask
 from tests.support.eventually import eventually
@@ -173,6 +174,44 @@ def test_rows_younger_than_the_delay_wait(file: Path, database: sqlite3.Connecti
     source.stop()
 
 
+@pytest.mark.parametrize("form", ["2024-10-27 02:{}:00", "2024-10-27T02:{}:00"])
+def test_rows_of_an_hour_that_clocks_repeat_are_read_behind_it(
+    file: Path, database: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """Those of its second time would be behind the position otherwise."""
+
+    def clock(text: str) -> None:
+        monkeypatch.setattr(reading, "database_time", lambda _: datetime.fromisoformat(text))
+
+    make_orders(database, "2024-10-27 01:00:00", form.format(30))
+    harness = SourceHarness(SqlSourceTask, by_time(file, db_timezone="Europe/Berlin"))
+    harness.start()
+    clock("2024-10-27T00:59:00+00:00")
+    assert ids(harness.run(1)) == [1]
+    # The open query would lock the file.
+    assert harness.poll() == []
+    make_orders(database, form.format(10))
+    clock("2024-10-27T01:59:59+00:00")
+    assert all(harness.poll() == [] for _ in range(3))
+    clock("2024-10-27T02:00:00+00:00")
+    assert ids(harness.run(2)) == [3, 2]
+    harness.stop()
+
+
+def test_a_day_is_read_when_it_is_over(
+    file: Path, database: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another row of a DATE may come until then."""
+    database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, changed DATE)")
+    database.execute("INSERT INTO orders (changed) VALUES ('2024-10-26'), ('2024-10-27')")
+    monkeypatch.setattr(reading, "database_time", lambda _: datetime(2024, 10, 27, 20, tzinfo=UTC))
+    harness = SourceHarness(SqlSourceTask, by_time(file))
+    harness.start()
+    assert ids(harness.run(1)) == [1]
+    assert all(harness.poll() == [] for _ in range(3))
+    harness.stop()
+
+
 def test_the_whole_table_comes_each_time_in_bulk(file: Path, database: sqlite3.Connection) -> None:
     """There is no position."""
     make_orders(database, "2024-01-01 00:00:01", "2024-01-01 00:00:02")
@@ -301,6 +340,16 @@ def test_offsets_are_changed_to_those_of_the_mode_only(file: Path) -> None:
         ({"mode": "timestamp"}, "timestamp.column.name"),
         ({"mode": "sometimes"}, "mode"),
         ({"mode": "bulk", "query": "SELECT 1", "table.whitelist": "a"}, "query"),
+        ({"mode": "bulk", "query": "SELEC 1"}, "query"),
+        ({"mode": "bulk", "query": "SELECT * FROM missing"}, "query"),
+        (
+            {"mode": "incrementing", "query": "SELECT 1 a", "incrementing.column.name": "b"},
+            "incrementing.column.name",
+        ),
+        (
+            {"mode": "timestamp", "query": "SELECT 1 a", "timestamp.column.name": "a,b"},
+            "timestamp.column.name",
+        ),
         ({"mode": "bulk", "table.include.list": "order("}, "table.include.list"),
         ({"mode": "bulk", "connection.url": "nonsense"}, "connection.url"),
         ({"mode": "bulk", "connection.url": "sqlite:////nowhere/at/all.db"}, "connection.url"),

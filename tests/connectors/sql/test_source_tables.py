@@ -99,6 +99,8 @@ def test_a_table_that_is_not_there_is_found_by_validation(
     assert f"no table or view {name};" in text
     with pytest.raises(ConnectException, match=rf"table\.whitelist: .* no table or view {name};"):
         SqlSourceConnector().start({**MODE, **postgres_config, "table.whitelist": name})
+    (text,) = connector(postgres_config, schema_pattern=name).errors()["schema.pattern"]
+    assert f"no schema {name};" in text
 
 
 def test_a_view_of_mariadb_is_read(mariadb: MariaDbServer) -> None:

@@ -10,6 +10,8 @@ from decimal import Decimal
 import pytest
 
 from pyconnect_api import (
+    FLOAT64_SCHEMA,
+    INT32_SCHEMA,
     OPTIONAL_STRING_SCHEMA,
     DataException,
     SchemaBuilder,
@@ -486,3 +488,38 @@ def test_numbers_and_texts_without_schema_do_not_become_times(
         harness.send({column: value})
         with pytest.raises(OddValueException, match=f"Column {column} of table topic"):
             harness.deliver()
+
+
+def test_what_mariadb_would_fill_in_or_not_find(mariadb: MariaDbServer, database: str) -> None:
+    """0 for AUTO_INCREMENT, null for a TIMESTAMP; a key of 4 bytes."""
+    execute(
+        mariadb,
+        database,
+        "CREATE TABLE topic (id int AUTO_INCREMENT PRIMARY KEY, at timestamp NOT NULL"
+        " DEFAULT current_timestamp)",
+        "CREATE TABLE narrow (id float PRIMARY KEY)",
+    )
+    reporter = RecordingReporter()
+    by_id = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "id"}
+    harness = sink(mariadb, database, reporter, **by_id)
+    time_schema = SchemaBuilder.struct().field("at", timestamp_builder().optional()).build()
+    moment = datetime(2024, 1, 1, tzinfo=UTC)
+    for at in (moment, None, moment):
+        row = Struct(time_schema).put("at", at)
+        harness.send(row, value_schema=time_schema, key=0, key_schema=INT32_SCHEMA)
+    harness.deliver()
+    harness.stop()
+    assert execute(mariadb, database, "SELECT id FROM topic") == [(0,)]
+    ((record, error),) = reporter.reports
+    assert record.kafka_offset == 1
+    assert "Column at of table topic, record topic-0@1: null" in str(error)
+    keyed = {**by_id, "delete_enabled": "true", "table_name_format": "narrow"}
+    harness = sink(mariadb, database, name="narrow", **keyed)
+    empty = SchemaBuilder.struct().field("id", FLOAT64_SCHEMA).build()
+    for value in (Struct(empty).put("id", 0.1), None):
+        schema = None if value is None else empty
+        harness.send(value, value_schema=schema, key=0.1, key_schema=FLOAT64_SCHEMA)
+        harness.deliver()
+        left = [(1,)] if value is not None else [(0,)]
+        assert execute(mariadb, database, "SELECT count(*) FROM narrow") == left
+    harness.stop()

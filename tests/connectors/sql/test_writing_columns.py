@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Column, Dialect, types
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
-from pyconnect_connectors.sql.json_text import array_literal, json_text
-from pyconnect_connectors.sql.writing_columns import UNFIT, WriteColumn
+from pyconnect_connectors.sql.column_types import Char, Name
+from pyconnect_connectors.sql.json_text import UNFIT, json_text
+from pyconnect_connectors.sql.writing_columns import WriteColumn
 
 POSTGRES, MARIADB, SQLITE = postgresql.dialect(), mysql.dialect(), sqlite.dialect()
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -125,17 +126,55 @@ def test_a_value_that_json_cannot_hold_is_refused(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "literal"),
+    ("kind", "value", "literal"),
     [
-        ("[1,null]", "{1,NULL}"),
-        ("{1,NULL}", "{1,NULL}"),
-        ('["NULL","a\\"b","c\\\\d"]', '{"NULL","a\\"b","c\\\\d"}'),
-        ([[1, 2], [3, None]], "{{1,2},{3,NULL}}"),
-        ("[12345678901234567890.123456789]", "{12345678901234567890.123456789}"),
-        ([b"\x00\xff", True], '{"\\\\x00ff",true}'),
-        ([], "{}"),
+        (types.Integer(), "[1,null]", "{1,NULL}"),
+        (types.Integer(), "{1,NULL}", "{1,NULL}"),
+        (types.Text(), '["NULL","a\\"b","c\\\\d"]', '{"NULL","a\\"b","c\\\\d"}'),
+        (types.Integer(), [[1, 2], [3, None]], "{{1,2},{3,NULL}}"),
+        (types.Numeric(), "[12345678901234567890.12345]", "{12345678901234567890.12345}"),
+        (types.Numeric(10, 2), '{1.5,"2.25"}', '{1.5,"2.25"}'),
+        (types.LargeBinary(), [b"\x00\xff"], '{"\\\\x00ff"}'),
+        (types.Boolean(), [True], "{true}"),
+        (types.Boolean(), "{t,f}", "{t,f}"),
+        (types.Text(), [], "{}"),
+        (postgresql.JSONB(), '[{"a": 1}, [2]]', '{"{\\"a\\":1}","[2]"}'),
+        (types.NullType(), "[[1, 2.5]]", "{{1,2.5}}"),
+        (postgresql.TIMESTAMP(), '["10000-01-01T00:00:00"]', '{"10000-01-01T00:00:00"}'),
     ],
 )
-def test_a_json_array_becomes_an_array_of_postgresql(value: object, literal: str) -> None:
+def test_a_json_array_becomes_an_array_of_postgresql(
+    kind: types.TypeEngine[Any], value: object, literal: str
+) -> None:
     """Its elements keep all digits and quotes."""
-    assert array_literal(value) == literal
+    assert written(postgresql.ARRAY(kind), POSTGRES, value) == [literal]
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept", "changed"),
+    [
+        (postgresql.INTERVAL(precision=0), "1 mon 02:03:04", "1.5 seconds"),
+        (postgresql.INTERVAL(fields="year to month"), "-1 years 2 mons", "1 year 5 days"),
+        (postgresql.INTERVAL(fields="hour"), "1 day 02:00:00", "02:03:00"),
+        (postgresql.INTERVAL(precision=3, fields="day to second"), "00:00:00.123", "0.1234 sec"),
+        (postgresql.TSRANGE(), "[2024-01-01 00:00:00.123456,)", "[,2024-01-01 00:00:00.1234567)"),
+        (postgresql.MONEY(), "$1,234.50", "1.005"),
+        (postgresql.OID(), 2**32 - 1, -1),
+        (Name(), "é" * 31, "é" * 32),
+        (Char(), "a", "ab"),
+        (types.CHAR(5), "abc  ", "abc "),
+        (postgresql.TIMESTAMP(precision=0), "10000-01-01 00:00:00", "10000-01-01 00:00:00.6"),
+        (postgresql.ARRAY(types.Numeric(10, 2)), "[1.25]", "[1.005]"),
+        (postgresql.ARRAY(types.Numeric(10, 2)), "{1.25}", "{{1.005,1}}"),
+        (postgresql.ARRAY(types.REAL()), "[0.1]", "[0.123456789]"),
+        (postgresql.ARRAY(postgresql.TIME(precision=0)), '["10:00:00"]', '["10:00:00.6"]'),
+        (postgresql.ARRAY(types.VARCHAR(3)), ["abc"], ["abc "]),
+    ],
+)
+def test_what_postgresql_would_round_or_cut_is_refused(
+    kind: types.TypeEngine[Any], kept: object, changed: object
+) -> None:
+    """Also in arrays, which have the limits of their elements."""
+    assert written(kind, POSTGRES, kept)
+    with pytest.raises(UNFIT):
+        written(kind, POSTGRES, changed)

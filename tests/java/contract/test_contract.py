@@ -27,8 +27,8 @@ from pyconnect_agent.java_processes.temporary import remove_leftovers
 from pyconnect_agent.tasks.in_java.sink_task import JavaSinkTask, compose_unconverted
 from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
+from pyconnect_agent.tasks.sink.delivery import PutEnd
 from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
-from pyconnect_agent.tasks.sink.puts import PutEnd
 from pyconnect_api import DataException, RetriableException, TopicPartition
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled

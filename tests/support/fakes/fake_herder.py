@@ -23,7 +23,7 @@ from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig, SessionKey
-from pyconnect_agent.core.loggers import initial_loggers, set_level
+from pyconnect_agent.core.log_lines import initial_loggers, set_level
 from pyconnect_agent.core.offsets.changes import success_text
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.reporting import (
@@ -37,7 +37,7 @@ from pyconnect_agent.core.reporting import (
     TaskInfo,
 )
 from pyconnect_agent.core.session_key import signature_headers, verify_request
-from pyconnect_agent.worker.version import server_info
+from pyconnect_agent.worker.lifecycle import server_info
 
 WORKER_ID = "127.0.0.1:8083"
 SOURCE_CLASS = "org.apache.kafka.connect.file.FileStreamSourceConnector"

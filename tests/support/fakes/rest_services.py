@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyconnect_agent.core.config.worker_config import DistributedConfig
-from pyconnect_agent.herder.admin_port import WorkerAdmin
-from pyconnect_agent.herder.port import Herder
+from pyconnect_agent.herder.port import Herder, WorkerAdmin
 from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES, RestApplication
 from pyconnect_agent.rest.exchange import Services
 from pyconnect_agent.rest.forwarding import Forwarder, WorkerClient

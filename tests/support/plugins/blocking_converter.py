@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from pyconnect_agent.builtin.converters.string import StringConverter
+from pyconnect_agent.builtin.converters.base import StringConverter
 
 HOLD = "hold"
 HELD = "held"

@@ -13,10 +13,8 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from pyconnect_sandbox.coordinates import KAFKA_VERSION
-from pyconnect_sandbox.jar_cache import JarCache, sha256_of
+from pyconnect_sandbox.jars import KAFKA_VERSION, JarCache, download, sha256_of
 from pyconnect_sandbox.progress import silent
-from pyconnect_sandbox.repository import download
 from pyconnect_sandbox.runtime import KafkaRuntime
 
 _LINES = Path(__file__).with_suffix(".sha256").read_text().splitlines()

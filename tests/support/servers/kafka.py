@@ -7,8 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_sandbox.broker_properties import BrokerSecurity
+from pyconnect_sandbox.broker import BrokerConfig, BrokerSecurity, KafkaBroker
 from pyconnect_sandbox.connect_worker import (
     AgentProcess,
     JavaConnectWorker,

@@ -16,11 +16,10 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from pyconnect_sandbox.errors import JarResolutionFailed
-from pyconnect_sandbox.jar_cache import JarCache, sha256_of
+from pyconnect_sandbox.jars import JarCache, download, sha256_of
 from pyconnect_sandbox.java import find_java
 from pyconnect_sandbox.ports import LOOPBACK, free_port
 from pyconnect_sandbox.progress import Progress, on_stderr, silent
-from pyconnect_sandbox.repository import download
 from pyconnect_sandbox.runtime import QUICK_START_OPTIONS
 from pyconnect_sandbox.server import Server
 

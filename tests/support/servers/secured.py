@@ -23,8 +23,7 @@ from confluent_kafka.admin import (
 from pyconnect_cli.acls.plan.grants import Grant
 from pyconnect_clients.acls.model import GrantOperation, Pattern, Resource
 from pyconnect_clients.acls.model import ResourceType as GrantedType
-from pyconnect_sandbox.broker import BrokerConfig
-from pyconnect_sandbox.broker_properties import BrokerSecurity, sasl_properties
+from pyconnect_sandbox.broker import BrokerConfig, BrokerSecurity, sasl_properties
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.servers.acls import sasl
 

@@ -21,8 +21,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_an
 from cryptography.x509 import load_pem_x509_certificate
 
 from pyconnect_sandbox import ports
-from pyconnect_sandbox.broker import KafkaBroker
-from pyconnect_sandbox.broker_properties import BrokerSecurity
+from pyconnect_sandbox.broker import BrokerSecurity, KafkaBroker
 from tests.support.servers.kafka import Servers
 
 USER = "auditor"

@@ -1,11 +1,13 @@
 """The task of FileStreamSource: one record per line of a file or of standard input.
 
 Layer: builtin. Kafka: FileStreamSourceTask. Positions count bytes; see `file_stream.py` for all
-differences.
+differences. Python's child processes find `/dev/null` at descriptor 0; the fork server imports this
+module before that happens, and children inherit the copy.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -14,7 +16,6 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import overload
 
-from pyconnect_agent.builtin import standard_input
 from pyconnect_agent.core.apache_release import ApachesPlugin
 from pyconnect_api import (
     STRING_SCHEMA,
@@ -27,6 +28,17 @@ from pyconnect_api import (
     ValidString,
 )
 from pyconnect_api.key_table import define_table
+
+
+def _copy() -> int | None:
+    with contextlib.suppress(OSError):  # started without a standard input
+        return os.dup(0)
+    return None
+
+
+DESCRIPTOR: int | None = _copy()
+"""A copy of descriptor 0 as it was when this module was imported; None without one."""
+
 
 LOG = logging.getLogger(__name__)
 
@@ -115,9 +127,9 @@ class FileStreamSourceTask(ApachesPlugin, SourceTask):
         self._on_truncate = str(config[ON_TRUNCATE])
         self._partition = {FILENAME_FIELD: self._filename}
         if self._filename is None:
-            if standard_input.DESCRIPTOR is None:
+            if DESCRIPTOR is None:
                 raise ConnectException("The worker has no standard input to read")
-            self._descriptor = standard_input.DESCRIPTOR
+            self._descriptor = DESCRIPTOR
 
     def poll(self) -> SourceRecords | None:
         if self._descriptor is None and not self._open():

@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.transforms import casts
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
-from pyconnect_agent.builtin.transforms.definitions import (
+from pyconnect_agent.builtin.transforms.base import (
     REPLACE_NULL_WITH_DEFAULT,
+    OneSideTransformation,
+    Options,
+    both_sides,
     split_at_colons,
     with_null_key,
 )

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
-from pyconnect_agent.builtin.transforms.definitions import (
+from pyconnect_agent.builtin.transforms.base import (
     FIELD_SYNTAX_KEY,
     FIELD_SYNTAX_VERSION,
     REPLACE_NULL_WITH_DEFAULT,
     SYNTAX_VERSION,
+    OneSideTransformation,
+    Options,
+    both_sides,
     with_null_key,
 )
 from pyconnect_agent.builtin.transforms.schemas import SchemaCache, require_map, require_struct

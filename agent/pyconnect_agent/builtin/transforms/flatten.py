@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
+from pyconnect_agent.builtin.transforms.base import OneSideTransformation, Options, both_sides
 from pyconnect_agent.builtin.transforms.schemas import (
     SchemaCache,
     copied_basics,

@@ -7,17 +7,15 @@ NullPointerException); a field that a map lacks becomes a header of None.
 
 from __future__ import annotations
 
-from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.transforms.base import (
-    OneSideTransformation,
-    ShippedTransformation,
-    both_sides,
-    rerouted,
-)
-from pyconnect_agent.builtin.transforms.definitions import (
     NON_EMPTY_LIST,
     NON_EMPTY_UNIQUE_LIST,
     REPLACE_NULL_WITH_DEFAULT,
+    OneSideTransformation,
+    Options,
+    ShippedTransformation,
+    both_sides,
+    rerouted,
     with_null_key,
 )
 from pyconnect_agent.builtin.transforms.schemas import (

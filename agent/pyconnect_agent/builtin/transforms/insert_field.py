@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
-from pyconnect_agent.builtin.transforms.definitions import (
+from pyconnect_agent.builtin.transforms.base import (
     REPLACE_NULL_WITH_DEFAULT,
+    OneSideTransformation,
+    Options,
+    both_sides,
     with_null_key,
 )
 from pyconnect_agent.builtin.transforms.schemas import (

@@ -4,23 +4,289 @@ Layer: builtin. Always UTC, English names, weeks that start on Sunday. Differs f
 the calendar is Gregorian before 1582 as well, and that reading is strict about what fields can
 hold: 2024-02-30 is refused, where Java makes it the 1st of March. As Java's, reading stops where
 the pattern ends: what follows in the text is ignored.
+
+As in Java, numbers that are read may be preceded by blanks; a number has any count of digits unless
+another number follows at once; a year of two digits lies between 80 years before and 20 years after
+now; names match in any case. Negative values are refused.
+
+In a pattern, letters are fields, text between quotes and everything else stands for itself, two
+quotes are one quote.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from operator import attrgetter
 
-from pyconnect_agent.builtin.transforms.java_date_pattern import (
-    MONTHS,
-    WEEKDAYS,
-    Literal,
-    PatternField,
-    date_pattern_elements,
+from pyconnect_agent.builtin.transforms.java_zone_names import ZoneName, zone_names
+from pyconnect_api import DataException
+from pyconnect_api.logical import (
+    MILLISECONDS_PER_DAY,
+    date_to_days,
+    timestamp_from_milliseconds,
+    timestamp_to_milliseconds,
 )
-from pyconnect_agent.builtin.transforms.java_date_reader import JavaDateReader
-from pyconnect_api.logical import timestamp_from_milliseconds
+
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+"""In the order of `date.weekday()`."""
+
+_FIELD_LETTERS = frozenset("GyYMLwWDdFEuaHkKhmsSzZX")
+_TEXT_LETTERS = frozenset("GEazZX")
+_TOKEN = re.compile(
+    r"(?P<field>([A-Za-z])\2*)|'(?P<quoted>(?:[^']|'')+)'|(?P<quote>'')|(?P<open>')|(?P<plain>[^A-Za-z']+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternField:
+    """A letter and how often it is repeated."""
+
+    letter: str
+    count: int
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether it is written in digits; months are from three letters on written in words."""
+        if self.letter in {"M", "L"}:
+            return self.count <= 2
+        return self.letter not in _TEXT_LETTERS
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """Text that stands for itself."""
+
+    text: str
+
+
+def date_pattern_elements(pattern: str) -> tuple[PatternField | Literal, ...]:
+    """Return the elements of a pattern; ValueError with Java's text for one that is wrong."""
+    elements: list[PatternField | Literal] = []
+    for match in _TOKEN.finditer(pattern):
+        if match["field"]:
+            letter = match["field"][0]
+            if letter not in _FIELD_LETTERS:
+                raise ValueError(f"Illegal pattern character '{letter}'")
+            field = PatternField(letter, len(match["field"]))
+            if letter == "X" and field.count > 3:
+                raise ValueError(f"invalid ISO 8601 format: length={field.count}")
+            elements.append(field)
+        elif match["open"]:
+            raise ValueError("Unterminated quote")
+        else:
+            quoted = match["quoted"]
+            text = "'" if match["quote"] else match["plain"] or quoted.replace("''", "'")
+            elements.append(Literal(text))
+    return tuple(elements)
+
+
+_NOT_READABLE = "WF"
+_ZONE_LETTERS = "zZX"
+_RANGES = {
+    "w": (1, 53),
+    "D": (1, 366),
+    "u": (1, 7),
+    "H": (0, 23),
+    "k": (1, 24),
+    "K": (0, 11),
+    "h": (1, 12),
+    "m": (0, 59),
+    "s": (0, 59),
+    "S": (0, 999),
+}
+_ISO_ZONES = {1: r"Z|[+-]\d\d", 2: r"Z|[+-]\d{4}", 3: r"Z|[+-]\d\d:\d\d"}
+_OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d\d)?$")
+
+
+class JavaDateReader:
+    """One pattern; serves any number of texts."""
+
+    __slots__ = ("_century_start", "_fields", "_pattern", "_regex")
+
+    def __init__(self, pattern: str) -> None:
+        """Compile the pattern; DataException for letters that can be written only."""
+        self._pattern = pattern
+        elements = date_pattern_elements(pattern)
+        self._fields = tuple(element for element in elements if isinstance(element, PatternField))
+        if any(field.letter in _NOT_READABLE for field in self._fields):
+            raise DataException(
+                f"Timestamps of the pattern ({pattern}) can be written but not read: "
+                "the letters F and W do not determine a day"
+            )
+        following = (*elements[1:], Literal(""))
+        self._regex = re.compile(
+            "".join(
+                _regex_of(element, after)
+                for element, after in zip(elements, following, strict=False)
+            )
+        )
+        today = datetime.now(UTC)
+        day = min(today.day, 28) if today.month == 2 else today.day
+        self._century_start = today.replace(year=today.year - 80, day=day)
+
+    def milliseconds(self, text: str) -> int:
+        """Return milliseconds since the epoch; DataException that does not repeat the text."""
+        match = self._regex.match(text)
+        if match is None:
+            raise DataException(
+                f"Could not parse timestamp: value does not match pattern ({self._pattern})"
+            )
+        try:
+            found = {
+                field.letter: self._value(field, group.strip(" \t"))
+                for field, group in zip(self._fields, match.groups(), strict=True)
+            }
+            zone = self._zone(match)
+            milliseconds = _milliseconds(found, zone)
+            if self._is_before_century(found, milliseconds):
+                milliseconds = _milliseconds({**found, "y": found["y"] + 100}, zone)
+            return milliseconds
+        except (ValueError, OverflowError):
+            # Without the cause, whose text would contain part of the value.
+            raise DataException(
+                "Could not parse timestamp: value matches pattern "
+                f"({self._pattern}), but not every field is in its range"
+            ) from None
+
+    def _value(self, field: PatternField, text: str) -> int:
+        """Return the number of a field's text; ValueError out of its range."""
+        match field.letter:
+            case "y" | "Y":
+                return self._year(text) if field.count <= 2 and len(text) == 2 else int(text)
+            case "M" | "L" if not field.is_numeric:
+                return _position(MONTHS, text) + 1
+            case "E":
+                return _position(WEEKDAYS, text) + 1
+            case "a":
+                return int(text.upper() == "PM")
+            case "G":
+                if text.upper() != "AD":
+                    raise ValueError("years before the first are not supported")
+                return 1
+            case "z" | "Z" | "X":
+                return _zone_offset(text)
+        number = int(text)
+        lowest, highest = _RANGES.get(field.letter, (number, number))
+        if not lowest <= number <= highest:
+            raise ValueError(f"{field.letter} is out of range")
+        return number
+
+    def _zone(self, match: re.Match[str]) -> ZoneName | None:
+        """Return the zone of which a text has the name."""
+        for field, group in zip(self._fields, match.groups(), strict=True):
+            if field.letter in "zZ":
+                return zone_names().get(group.strip(" \t").upper())
+        return None
+
+    def _year(self, digits: str) -> int:
+        """Return the year that ends in two digits: that of 80 years ago or a later one."""
+        start = self._century_start.year
+        year = start - start % 100 + int(digits)
+        return year if year >= start else year + 100
+
+    def _is_before_century(self, found: Mapping[str, int], milliseconds: int) -> bool:
+        """Return whether a year of two digits is the one of 80 years ago, but on an earlier day."""
+        if found.get("y") != self._century_start.year:
+            return False
+        has_two_digits = any(field.letter == "y" and field.count <= 2 for field in self._fields)
+        return has_two_digits and milliseconds < timestamp_to_milliseconds(self._century_start)
+
+
+def _regex_of(element: PatternField | Literal, following: PatternField | Literal) -> str:
+    if isinstance(element, Literal):
+        return re.escape(element.text)
+    if element.is_numeric and isinstance(following, PatternField) and following.is_numeric:
+        return _abutting(element.count)
+    # Java passes over blanks before numbers and zones, not before other words.
+    blanks = r"[ \t]*+" if element.is_numeric or element.letter in _ZONE_LETTERS else ""
+    return rf"{blanks}({_content_of(element)})"
+
+
+def _abutting(count: int) -> str:
+    """Return the expression for a number right before another one: `count` characters or less.
+
+    Blanks before it count, and so many characters must be left.
+    """
+    choices = (rf"[ \t]{{{blanks}}}[0-9]{{1,{count - blanks}}}+" for blanks in range(count))
+    return rf"(?=(?s:.{{{count}}}))({'|'.join(choices)})"
+
+
+def _content_of(field: PatternField) -> str:
+    match field.letter:
+        case "M" | "L" if not field.is_numeric:
+            return _any_of([*MONTHS, *(name[:3] for name in MONTHS)])
+        case "E":
+            return _any_of([*WEEKDAYS, *(name[:3] for name in WEEKDAYS)])
+        case "a":
+            return _any_of(["AM", "PM"])
+        case "G":
+            return _any_of(["AD", "BC"])
+        case "z" | "Z":
+            names = "|".join(map(re.escape, zone_names()))
+            return rf"[+-]\d{{4}}|(?i:GMT)(?:[+-]\d{{1,2}}:\d\d|(?![+-]))|(?i:(?!GMT)(?>{names}))"
+        case "X":
+            return _ISO_ZONES[field.count]
+    return "[0-9]++"
+
+
+def _any_of(names: list[str]) -> str:
+    longest_first = sorted(names, key=len, reverse=True)
+    return f"(?i:{'|'.join(map(re.escape, longest_first))})"
+
+
+def _position(names: tuple[str, ...], text: str) -> int:
+    return [name[:3].lower() for name in names].index(text[:3].lower())
+
+
+def _zone_offset(text: str) -> int:
+    """Return a number's offset from UTC in milliseconds."""
+    offset = _OFFSET.search(text)
+    if offset is None:
+        return 0
+    sign, hour, minute = offset.groups("0")
+    if int(hour) > 23 or int(minute) > 59:
+        raise ValueError("the zone's offset is out of range")
+    milliseconds = (int(hour) * 60 + int(minute)) * 60_000
+    return -milliseconds if sign == "-" else milliseconds
+
+
+def _milliseconds(found: Mapping[str, int], zone: ZoneName | None) -> int:
+    """Return the moment that the fields give."""
+    if "H" in found or "k" in found:
+        hour = found.get("H", found.get("k", 0) % 24)
+    else:
+        hour = found.get("K", found.get("h", 0) % 12) + 12 * found.get("a", 0)
+    seconds = (hour * 60 + found.get("m", 0)) * 60 + found.get("s", 0)
+    local = date_to_days(_date(found)) * MILLISECONDS_PER_DAY + (seconds * 1000 + found.get("S", 0))
+    if zone is not None:
+        wall = timestamp_from_milliseconds(local).replace(tzinfo=None)
+        return local - zone.offset(wall) // timedelta(milliseconds=1)
+    return local - found.get("z", found.get("Z", found.get("X", 0)))
+
+
+def _date(found: Mapping[str, int]) -> date:
+    """Return the day that the fields give; missing fields are those of 1970-01-01."""
+    month = found.get("M", found.get("L"))
+    if "d" not in found and month is None and "w" in found:
+        first = date(found.get("Y", found.get("y", 1970)), 1, 1)
+        weekday = found.get("u", found.get("E", 7))
+        sunday = first - timedelta(days=first.isoweekday() % 7)
+        return sunday + timedelta(days=7 * (found["w"] - 1) + weekday % 7)
+    year = found.get("y", found.get("Y", 1970))
+    if "d" not in found and month is None and "D" in found:
+        day = date(year, 1, 1) + timedelta(days=found["D"] - 1)
+        if day.year != year:
+            raise ValueError("D is out of range")
+        return day
+    return date(year, 1 if month is None else month, found.get("d", 1))
+
 
 _Part = Callable[[datetime], object]
 

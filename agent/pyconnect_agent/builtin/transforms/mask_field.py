@@ -11,11 +11,12 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
-from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
-from pyconnect_agent.builtin.transforms.definitions import (
+from pyconnect_agent.builtin.transforms.base import (
     NON_EMPTY_UNIQUE_LIST,
     REPLACE_NULL_WITH_DEFAULT,
+    OneSideTransformation,
+    Options,
+    both_sides,
     with_null_key,
 )
 from pyconnect_agent.builtin.transforms.schemas import (

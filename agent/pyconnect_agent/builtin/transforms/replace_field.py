@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
-from pyconnect_agent.builtin.transforms.definitions import (
+from pyconnect_agent.builtin.transforms.base import (
     REPLACE_NULL_WITH_DEFAULT,
     UNIQUE_LIST,
+    OneSideTransformation,
+    Options,
+    both_sides,
     split_at_colons,
     with_null_key,
 )

@@ -11,9 +11,12 @@ from __future__ import annotations
 import re
 
 from pyconnect_agent.builtin.converters.recent import RecentlyUsed
-from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.builtin.transforms.base import ShippedTransformation, rerouted
-from pyconnect_agent.builtin.transforms.definitions import VALID_DATE_PATTERN
+from pyconnect_agent.builtin.transforms.base import (
+    VALID_DATE_PATTERN,
+    Options,
+    ShippedTransformation,
+    rerouted,
+)
 from pyconnect_agent.builtin.transforms.java_date_format import JavaDateFormat
 from pyconnect_agent.core.java_text.regex import VALID_REGEX, compile_java_regex
 from pyconnect_api import (

@@ -5,10 +5,11 @@ Layer: builtin. Unlike Kafka's, schemas of every type can be renamed, not only s
 
 from __future__ import annotations
 
-from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
-from pyconnect_agent.builtin.transforms.definitions import (
+from pyconnect_agent.builtin.transforms.base import (
     REPLACE_NULL_WITH_DEFAULT,
+    OneSideTransformation,
+    Options,
+    both_sides,
     with_null_key,
 )
 from pyconnect_agent.builtin.transforms.schemas import (

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.builtin.transforms.base import ShippedTransformation
-from pyconnect_agent.builtin.transforms.definitions import (
+from pyconnect_agent.builtin.transforms.base import (
     FIELD_SYNTAX_KEY,
     FIELD_SYNTAX_VERSION,
     NON_EMPTY_UNIQUE_LIST,
     REPLACE_NULL_WITH_DEFAULT,
     SYNTAX_VERSION,
+    Options,
+    ShippedTransformation,
     with_null_key,
 )
 from pyconnect_agent.builtin.transforms.fields import FieldPath

@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from pyconnect_agent.core.config.connector_keys import PluginDefaults, connector_config_def
-from pyconnect_agent.core.config.sink_keys import sink_config_def
-from pyconnect_agent.core.config.source_keys import source_config_def
+from pyconnect_agent.core.config.connector_keys import (
+    PluginDefaults,
+    connector_config_def,
+    sink_config_def,
+    source_config_def,
+)
 from pyconnect_agent.core.config.topic_creation import TopicCreationGroup, topic_creation_groups
 from pyconnect_api.configdef import ConfigDef
 

@@ -1,6 +1,7 @@
-"""The keys the framework defines for every connector.
+"""The keys the framework defines for every connector, for sources and for sinks.
 
-Layer: core. Corresponds to ``ConnectorConfig`` of Kafka Connect 4.3.1: same order, groups and
+Layer: core. Corresponds to ``ConnectorConfig``, ``SourceConnectorConfig`` and
+``SinkConnectorConfig`` of Kafka Connect 4.3.1: same order, groups and
 display names, since user interfaces build forms of them. Documentation is in our own words.
 """
 
@@ -9,19 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyconnect_agent.core.config.plugin_recommenders import Recommended
 from pyconnect_agent.core.config.plugin_source import (
     PluginClass,
     PluginClassValidator,
     PluginSource,
+    Recommended,
 )
+from pyconnect_agent.core.config.topic_creation import TOPIC_CREATION_GROUPS
+from pyconnect_agent.core.config.worker_keys import any_list
 from pyconnect_agent.core.errors import BadRequestError
+from pyconnect_agent.core.java_text.regex import VALID_REGEX
 from pyconnect_agent.core.plugins.catalog import PluginKind
-from pyconnect_api.config_validators import unique
+from pyconnect_api.config_validators import or_none, unique
 from pyconnect_api.configdef import (
+    CaseInsensitiveValidString,
     ConfigDef,
     ConfigType,
     Importance,
+    NonEmptyString,
     NonEmptyStringWithoutControlChars,
     Range,
     ValidString,
@@ -29,6 +35,43 @@ from pyconnect_api.configdef import (
 )
 from pyconnect_api.converter import Converter, HeaderConverter
 from pyconnect_api.key_table import define_table
+
+_TABLE = """
+topic.creation.groups  LIST  LOW  ""
+    [Topic Creation, 1, LONG] Topic Creation Groups
+    Names of groups of topics, each set up below topic.creation.<name>.
+exactly.once.support  STRING  MEDIUM  requested
+    [Exactly Once Support, 2, SHORT] Exactly once support
+    required: refuse the connector unless worker and connector support exactly-once delivery;
+    requested: do not check.
+transaction.boundary  STRING  MEDIUM  poll
+    [Exactly Once Support, 3, SHORT] Transaction Boundary
+    Time of a task's commit: after each poll, after an interval, or when the connector requests it.
+transaction.boundary.interval.ms  LONG  LOW  ~
+    [Exactly Once Support, 4, SHORT] Transaction boundary interval
+    For transaction.boundary=interval; offset.flush.interval.ms if unset.
+offsets.storage.topic  STRING  LOW  ~
+    [offsets.topic, 1, LONG] Offsets topic
+    Topic for this connector's offsets, instead of the worker's.
+"""
+
+
+def source_config_def(defaults: PluginDefaults) -> ConfigDef:
+    """Return a new definition of the keys of source connectors."""
+    return define_table(
+        connector_config_def(defaults),
+        _TABLE,
+        {
+            TOPIC_CREATION_GROUPS: unique("topic creation groups"),
+            "exactly.once.support": CaseInsensitiveValidString.one_of("required", "requested"),
+            "transaction.boundary": CaseInsensitiveValidString.one_of(
+                "interval", "poll", "connector"
+            ),
+            "transaction.boundary.interval.ms": or_none(Range.at_least(0)),
+            "offsets.storage.topic": NonEmptyString(),
+        },
+    )
+
 
 COMMON = "Common"
 
@@ -187,4 +230,32 @@ def _define_converter(
         width=Width.SHORT,
         display_name=f"{kind.capitalize()} converter version",
         recommender=Recommended(versions),
+    )
+
+
+_SINK_TABLE = """
+topics  LIST  HIGH  ""
+    [Common, 4, LONG] Topics
+    Topics to consume.
+topics.regex  STRING  HIGH  ""
+    [Common, 4, LONG] Topics regex
+    Pattern of the topics to consume, instead of topics; matches whole names.
+errors.deadletterqueue.topic.name  STRING  MEDIUM  ""
+    [Error Handling, 6, MEDIUM] Dead Letter Queue Topic Name
+    Topic that gets the records that could not be processed; blank for none.
+errors.deadletterqueue.topic.replication.factor  SHORT  MEDIUM  3
+    [Error Handling, 7, MEDIUM] Dead Letter Queue Topic Replication Factor
+    Replicas of the dead letter topic when it is created.
+errors.deadletterqueue.context.headers.enable  BOOLEAN  MEDIUM  false
+    [Error Handling, 8, MEDIUM] Enable Error Context Headers
+    Whether headers __connect.errors.* hold the error.
+"""
+
+
+def sink_config_def(defaults: PluginDefaults) -> ConfigDef:
+    """Return a new definition of the keys of sink connectors."""
+    return define_table(
+        connector_config_def(defaults),
+        _SINK_TABLE,
+        {"topics": any_list(), "topics.regex": VALID_REGEX},
     )

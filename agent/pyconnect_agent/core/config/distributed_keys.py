@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyconnect_agent.core.config.security_keys import SASL_CONFIG_DEF
 from pyconnect_agent.core.config.topic_creation import (
     PARTITIONS_VALIDATOR,
     REPLICATION_FACTOR_VALIDATOR,
 )
-from pyconnect_agent.core.config.worker_keys import worker_config_def
+from pyconnect_agent.core.config.worker_keys import SASL_CONFIG_DEF, worker_config_def
 from pyconnect_api.configdef import (
     CaseInsensitiveValidString,
     ConfigDef,

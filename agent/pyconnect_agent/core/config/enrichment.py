@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pyconnect_agent.core.config.plugin_recommenders import Recommended
 from pyconnect_agent.core.config.plugin_source import (
     PluginClass,
     PluginSource,
+    Recommended,
     class_resolver,
     ensure_concrete_subclass,
 )

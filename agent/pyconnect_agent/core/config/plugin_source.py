@@ -1,4 +1,4 @@
-"""The plugin classes that validation needs, by name.
+"""The plugin classes that validation needs, by name, and their names for user interfaces.
 
 Layer: core. The implementation imports plugin code, so it lives in `pyconnect_agent.plugins` and
 runs in child processes; tests pass a table.
@@ -7,12 +7,28 @@ runs in child processes; tests pass a table.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from pyconnect_agent.core.plugins.catalog import PluginKind
 from pyconnect_api.configdef import ClassResolver, invalid_value
 from pyconnect_api.errors import ConfigException, ConnectException
+
+
+@dataclass(frozen=True, slots=True)
+class Recommended:
+    """Recommends what ``choose`` returns for the values of all keys; None hides the key."""
+
+    choose: Callable[[Mapping[str, object]], tuple[str, ...] | None]
+
+    def valid_values(self, name: str, parsed: Mapping[str, object]) -> tuple[str, ...]:
+        del name
+        return self.choose(parsed) or ()
+
+    def visible(self, name: str, parsed: Mapping[str, object]) -> bool:
+        del name
+        return self.choose(parsed) is not None
 
 
 @dataclass(frozen=True, slots=True)

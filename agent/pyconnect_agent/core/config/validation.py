@@ -33,12 +33,12 @@ from pyconnect_agent.core.config.connector_keys import (
     CONVERTERS,
     PluginDefaults,
     connector_config_def,
+    sink_config_def,
+    source_config_def,
 )
 from pyconnect_agent.core.config.enrichment import enriched
 from pyconnect_agent.core.config.plugin_source import PluginClass, PluginSource, class_resolver
 from pyconnect_agent.core.config.prefixes import below
-from pyconnect_agent.core.config.sink_keys import sink_config_def
-from pyconnect_agent.core.config.source_keys import source_config_def
 from pyconnect_agent.core.config.topic_creation import uses_topic_creation
 from pyconnect_agent.core.config.variables import mask
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig

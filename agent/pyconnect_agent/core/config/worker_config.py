@@ -21,9 +21,8 @@ from pyconnect_agent.core.config.distributed_keys import distributed_config_def
 from pyconnect_agent.core.config.listeners import Listener
 from pyconnect_agent.core.config.prefixes import below
 from pyconnect_agent.core.config.response_headers import HeaderRule, parse_header_rules
-from pyconnect_agent.core.config.security_keys import SSL_CONFIG_DEF
-from pyconnect_agent.core.config.worker_keys import worker_config_def
-from pyconnect_agent.core.metrics.sampled import Sampling
+from pyconnect_agent.core.config.worker_keys import SSL_CONFIG_DEF, worker_config_def
+from pyconnect_agent.core.metrics.values import Sampling
 from pyconnect_api.configdef import (
     ClassResolver,
     ConfigDef,

@@ -6,8 +6,11 @@ deliberate difference: ``bootstrap.servers`` has the default of Connect before 4
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyconnect_agent.core.apache_release import RELEASE_KEY, RELEASES
 from pyconnect_agent.core.config.agent_keys import define_agent_keys
+from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind
 from pyconnect_agent.core.config.java_keys import (
     ENVIRONMENT,
     HEAP,
@@ -21,7 +24,6 @@ from pyconnect_agent.core.config.java_keys import (
 )
 from pyconnect_agent.core.config.listeners import valid_listeners
 from pyconnect_agent.core.config.response_headers import VALID_HEADER_RULES
-from pyconnect_agent.core.config.security_keys import SSL_CONFIG_DEF
 from pyconnect_api.configdef import (
     CaseInsensitiveValidString,
     ConfigDef,
@@ -30,6 +32,39 @@ from pyconnect_api.configdef import (
     ValidString,
 )
 from pyconnect_api.key_table import define_table
+
+_DOCUMENTATION = {
+    "ssl.keystore.type": "Format of the key store: PEM, PKCS12 or JKS.",
+    "ssl.keystore.location": "File with the private key and its certificate chain.",
+    "ssl.keystore.password": "Password of the key store file.",
+    "ssl.keystore.key": "Private key as PEM text, instead of a file.",
+    "ssl.keystore.certificate.chain": "Certificate chain as PEM text, instead of a file.",
+    "ssl.key.password": "Password of the private key.",
+    "ssl.truststore.type": "Format of the trust store: PEM, PKCS12 or JKS.",
+    "ssl.truststore.location": "File with the trusted certificates.",
+    "ssl.truststore.certificates": "Trusted certificates as PEM text, instead of a file.",
+    "ssl.endpoint.identification.algorithm": (
+        "https checks that a server's certificate names the host; empty turns the check off."
+    ),
+    "sasl.mechanism": (
+        "Authentication: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM."
+    ),
+    "sasl.jaas.config": "Login module and credentials, in the form of a JAAS file's entry.",
+}
+
+
+def _with_prefix(prefix: str) -> ConfigDef:
+    definition = ConfigDef()
+    for key in CLIENT_CONFIG_DEFS[ClientKind.ADMIN].keys.values():
+        if key.name.startswith(prefix):
+            text = _DOCUMENTATION.get(key.name, "As for Kafka's Java clients.")
+            definition.define_key(replace(key, documentation=text))
+    return definition
+
+
+SSL_CONFIG_DEF = _with_prefix("ssl.")
+SASL_CONFIG_DEF = _with_prefix("sasl.")
+
 
 _APACHE_KEYS = """
 bootstrap.servers  LIST  HIGH  localhost:9092

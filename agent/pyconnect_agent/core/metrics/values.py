@@ -1,6 +1,8 @@
-"""A metric with its value, as it leaves the worker.
+"""Metrics: a value as it leaves the worker, and what is recorded over the last sample windows.
 
-Layer: core. Kafka: MetricName without the description.
+Layer: core. Kafka: MetricName without the description, SampledStat with Avg, Max, Min, Rate,
+Frequencies, and Connect's StateTracker, HerderMetrics and WorkerMetricsGroup. One thread records;
+others may read at any time and see a value of just before or just after.
 """
 
 from __future__ import annotations
@@ -9,6 +11,186 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from pyconnect_agent.core.ids import State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """`metrics.num.samples` windows of `metrics.sample.window.ms` each."""
+
+    count: int = 2
+    window_ms: int = 30_000
+
+
+DEFAULT_SAMPLING = Sampling()
+
+
+@dataclass(slots=True)
+class _Sample:
+    began_ms: float
+    events: int = 0
+    total: float = 0.0
+    maximum: float = -math.inf
+    minimum: float = math.inf
+
+
+class Sampled:
+    """A measured quantity. Times are milliseconds of one monotonic clock."""
+
+    def __init__(self, sampling: Sampling) -> None:
+        self._sampling = sampling
+        self._samples: tuple[_Sample, ...] = ()
+        self.total = 0.0
+        """Of all values since the start."""
+
+    def record(self, value: float, now_ms: float) -> None:
+        sampling = self._sampling
+        if not self._samples or now_ms - self._samples[-1].began_ms >= sampling.window_ms:
+            kept = self._samples[len(self._samples) - sampling.count + 1 :] if self._samples else ()
+            self._samples = (*kept, _Sample(now_ms))
+        sample = self._samples[-1]
+        sample.events += 1
+        sample.total += value
+        sample.maximum = max(sample.maximum, value)
+        sample.minimum = min(sample.minimum, value)
+        self.total += value
+
+    def average(self, now_ms: float) -> float:
+        """NaN when nothing was recorded lately; so are the extremes."""
+        samples = self._current(now_ms)
+        events = sum(sample.events for sample in samples)
+        return sum(sample.total for sample in samples) / events if events else math.nan
+
+    def maximum(self, now_ms: float) -> float:
+        return max((sample.maximum for sample in self._current(now_ms)), default=math.nan)
+
+    def minimum(self, now_ms: float) -> float:
+        return min((sample.minimum for sample in self._current(now_ms)), default=math.nan)
+
+    def rate(self, now_ms: float) -> float:
+        """Sum of the values per second.
+
+        As in Kafka the time is at least all windows but one, so that a first value after a pause
+        does not look like a burst.
+        """
+        samples, sampling = self._current(now_ms), self._sampling
+        if not samples:
+            return 0.0
+        elapsed_ms = now_ms - samples[0].began_ms
+        missing = sampling.count - 1 - int(elapsed_ms // max(1, sampling.window_ms))
+        elapsed_ms += max(0, missing) * sampling.window_ms
+        return sum(sample.total for sample in samples) / max(elapsed_ms, 1.0) * 1000
+
+    def _current(self, now_ms: float) -> tuple[_Sample, ...]:
+        oldest_ms = now_ms - self._sampling.count * self._sampling.window_ms
+        return tuple(sample for sample in self._samples if sample.began_ms > oldest_ms)
+
+
+class Outcomes:
+    """Shares of successes and failures, between 0 and 1; both 0 while there are none."""
+
+    def __init__(self, sampling: Sampling) -> None:
+        self._successes = Sampled(sampling)
+
+    def record(self, *, success: bool, now_ms: float) -> None:
+        self._successes.record(float(success), now_ms)
+
+    def success_share(self, now_ms: float) -> float:
+        share = self._successes.average(now_ms)
+        return 0.0 if math.isnan(share) else share
+
+    def failure_share(self, now_ms: float) -> float:
+        share = self._successes.average(now_ms)
+        return 0.0 if math.isnan(share) else 1.0 - share
+
+
+class StateTimes:
+    """The time that a connector or task has been in each state since it first had one."""
+
+    def __init__(self) -> None:
+        self._state: State | None = None
+        self._since_ms = 0.0
+        self._before_ms: dict[State, float] = {}
+
+    def changed(self, state: State, now_ms: float) -> None:
+        if self._state is not None:
+            spent_ms = self._before_ms.get(self._state, 0.0) + now_ms - self._since_ms
+            self._before_ms[self._state] = spent_ms
+        self._state, self._since_ms = state, now_ms
+
+    def share(self, state: State, now_ms: float) -> float:
+        """Between 0 and 1; 0 before the first state."""
+        spent_ms = dict(self._before_ms)
+        if self._state is not None:
+            running_ms = now_ms - self._since_ms
+            spent_ms[self._state] = spent_ms.get(self._state, 0.0) + running_ms
+        total_ms = sum(spent_ms.values())
+        return spent_ms.get(state, 0.0) / total_ms if total_ms > 0 else 0.0
+
+
+class Rebalances:
+    """Told whether one is under way whenever that may have changed; `now_ms` of one clock."""
+
+    def __init__(self, sampling: Sampling) -> None:
+        self._times_ms = Sampled(sampling)
+        self._completed = 0
+        self._began_ms: float | None = None
+        self._ended_ms: float | None = None
+
+    def under_way(self, now_ms: float) -> None:
+        if self._began_ms is None:
+            self._began_ms = now_ms
+
+    def over(self, now_ms: float) -> None:
+        if self._began_ms is not None:
+            self._times_ms.record(now_ms - self._began_ms, now_ms)
+            self._completed += 1
+            self._began_ms, self._ended_ms = None, now_ms
+
+    def values(self, now_ms: float) -> dict[str, MetricValue]:
+        """All of the group but protocol, leader and epoch."""
+        ended_ms = self._ended_ms
+        return {
+            "completed-rebalances-total": self._completed,
+            "rebalancing": float(self._began_ms is not None),
+            "rebalance-max-time-ms": self._times_ms.maximum(now_ms),
+            "rebalance-avg-time-ms": self._times_ms.average(now_ms),
+            "time-since-last-rebalance-ms": math.inf if ended_ms is None else now_ms - ended_ms,
+        }
+
+
+class Startups:
+    """`what` is `connector` or `task`."""
+
+    def __init__(self, what: str, sampling: Sampling) -> None:
+        self._what = what
+        self._outcomes = Outcomes(sampling)
+        self._succeeded = 0
+        self._failed = 0
+
+    def reported(self, state: State, now_ms: float) -> bool:
+        """Take a state of an instance that is starting; True once its start is decided."""
+        match state:
+            case State.RUNNING:
+                self._succeeded += 1
+            case State.FAILED:
+                self._failed += 1
+            case _:
+                return False
+        self._outcomes.record(success=state is State.RUNNING, now_ms=now_ms)
+        return True
+
+    def values(self, now_ms: float) -> dict[str, MetricValue]:
+        prefix = f"{self._what}-startup-"
+        return {
+            f"{prefix}attempts-total": self._succeeded + self._failed,
+            f"{prefix}success-total": self._succeeded,
+            f"{prefix}success-percentage": self._outcomes.success_share(now_ms),
+            f"{prefix}failure-total": self._failed,
+            f"{prefix}failure-percentage": self._outcomes.failure_share(now_ms),
+        }
+
 
 MetricValue: TypeAlias = int | float | str
 

@@ -17,8 +17,14 @@ from typing import Any
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.internal_topics.offsetlog import content_of
 from pyconnect_agent.core.java_text import json_text
-from pyconnect_agent.core.offsets.connector_offsets import OFFSET_KEY, PARTITION_KEY, TOPIC_KEY
-from pyconnect_agent.core.offsets.documents import OffsetPair, each_entry, is_plain
+from pyconnect_agent.core.offsets.connector_offsets import (
+    OFFSET_KEY,
+    PARTITION_KEY,
+    TOPIC_KEY,
+    OffsetPair,
+    each_entry,
+    is_plain,
+)
 from pyconnect_agent.core.offsets.source import offset_value, partition_key, sorted_key
 from pyconnect_api import DataException, TopicPartition
 

@@ -3,16 +3,120 @@
 Layer: core. Kafka: ConnectorOffset, ConnectorOffsets, SinkUtils, and the part of OffsetUtils and
 OffsetStorageReaderImpl that they need. A source's partitions and offsets are flat JSON objects of
 the connector's own; a sink's are topic partitions and positions in them.
+
+Very many offsets stay text and raw entries, with one of them at a time made an object (`PATCH
+/connectors/{c}/offsets`, and the offsets that a source connector checks): 100,000 pairs of maps
+take ten times the memory of their bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import json
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
-from pyconnect_agent.core.internal_topics.offsetlog import canonical_key, parse_key
+from pyconnect_agent.core.internal_topics.offsetlog import Partition, canonical_key, parse_key
 from pyconnect_agent.core.java_text import json_text
+from pyconnect_agent.core.offsets.source import parse_offset
+
+OffsetPair = tuple[Partition | None, Partition | None]
+"""Partition and offset; offset None: there shall be none."""
+
+_BEGIN = re.compile(r'[ \t\n\r]*\{[ \t\n\r]*"offsets"[ \t\n\r]*:[ \t\n\r]*\[[ \t\n\r]*')
+_SEPARATOR = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
+ITEM_CHARACTERS = 1 << 22
+"""More than any record of Kafka's topics for Connect has."""
+_END = re.compile(r"[ \t\n\r]*\][ \t\n\r]*\}[ \t\n\r]*")
+
+
+def is_plain(text: str) -> bool:
+    """Whether a document begins as one that `each_entry` reads."""
+    return _BEGIN.match(text) is not None
+
+
+def each_entry(text: str, decoder: json.JSONDecoder) -> Iterator[Any]:
+    """Yield the entries of `{"offsets": […]}`.
+
+    Raises ValueError for any other document, maybe after entries have been yielded.
+    """
+    begin = _BEGIN.match(text)
+    if begin is None:
+        raise ValueError("The document does not begin with a list of offsets")
+    position = begin.end()
+    if _END.fullmatch(text, position):
+        return
+    position = yield from each_item(text, position, decoder)
+    if not _END.fullmatch(text, position):
+        raise ValueError("The document does not end with a list of offsets")
+
+
+def each_item(text: str, position: int, decoder: json.JSONDecoder) -> Generator[Any, None, int]:
+    """Yield the items of a list from its first one at `position`; return the end of the last.
+
+    Raises ValueError for text that is not JSON, and for an item of more than `ITEM_CHARACTERS`.
+    """
+    # The decoder does not let other threads run, so it gets no more than one item's text.
+    begin = position
+    window = text[begin : begin + ITEM_CHARACTERS]
+    while True:
+        try:
+            item, end = decoder.raw_decode(window, position - begin)
+            # A number may go on behind the window.
+            is_cut = end == len(window) and begin + end < len(text)
+        except ValueError:
+            is_cut = begin + len(window) < len(text)
+            if position == begin or not is_cut:
+                raise
+        if is_cut and position != begin:
+            begin = position
+            window = text[begin : begin + ITEM_CHARACTERS]
+            continue
+        yield item
+        position = begin + end
+        separator = _SEPARATOR.match(text, position)
+        if separator is None:
+            return position
+        position = separator.end()
+
+
+class StoredPairs(Sequence[OffsetPair]):
+    """Raw entries of a connector as the pairs that it reads; each is made when it is asked for."""
+
+    def __init__(self, entries: Iterable[tuple[bytes, bytes | None]]) -> None:
+        self._entries = tuple(entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @overload
+    def __getitem__(self, index: int) -> OffsetPair: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> StoredPairs: ...
+
+    def __getitem__(self, index: int | slice) -> OffsetPair | StoredPairs:
+        if isinstance(index, slice):
+            return StoredPairs(self._entries[index])
+        key, value = self._entries[index]
+        parsed = parse_key(key)
+        assert not isinstance(parsed, str), "only readable keys become entries"
+        return parsed.partition, parse_offset(value)
+
+    def __repr__(self) -> str:
+        return f"StoredPairs({len(self)})"
+
+
+def forgotten_pairs(keys: Iterable[bytes]) -> StoredPairs:
+    """Return every partition once, without an offset; `keys` are readable."""
+    unique: dict[bytes, bytes] = {}
+    for key in keys:
+        parsed = parse_key(key)
+        assert not isinstance(parsed, str), "the store indexes readable keys only"
+        unique[canonical_key(key, parsed)] = key
+    return StoredPairs((key, None) for key in unique.values())
+
 
 JsonObject = Mapping[str, Any]
 

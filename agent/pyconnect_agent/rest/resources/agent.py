@@ -19,9 +19,8 @@ from pyconnect_agent.core.errors import AgentError, BadRequestError, NotAssigned
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.journal import JournalQuestion, selected
-from pyconnect_agent.core.log_lines import LogQuestion
-from pyconnect_agent.core.loggers import LEVELS, known_level
-from pyconnect_agent.herder.admin_port import WorkerAdmin
+from pyconnect_agent.core.log_lines import LEVELS, LogQuestion, known_level
+from pyconnect_agent.herder.port import WorkerAdmin
 from pyconnect_agent.rest.errors import ResourceNotFoundError, RunsElsewhereError
 from pyconnect_agent.rest.exchange import HttpExchange, json_response
 from pyconnect_agent.rest.media_types import TEXT

@@ -1,30 +1,229 @@
-"""Connectors and their configurations."""
+"""Connectors: configurations, states, restarts, topics and offsets; requests to the leader.
+
+A connector may have very many offsets (KIP-875): threads read them, and a listing is sent while it
+is made. Of a request to the leader (KIP-507, KIP-618) the body is parsed first, then the signature
+is checked, then the request runs. The signature of a body that is too large for one config is
+checked before.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from starlette.responses import Response
 
 from pyconnect_agent.core.config.connector_keys import require_addressable
-from pyconnect_agent.core.errors import BadRequestError
+from pyconnect_agent.core.config.effective import shown_document
+from pyconnect_agent.core.errors import BadRequestError, ForbiddenError, NotFoundError
 from pyconnect_agent.core.herder.requests import (
+    ChangeOffsets,
     DeleteConnector,
+    FenceZombies,
     GetConnectorConfig,
     GetConnectorInfo,
     GetTaskConfigs,
     PatchConnectorConfig,
     PutConnectorConfig,
     PutResult,
+    RestartConnector,
+    RestartConnectorAndTasks,
+    RestartTask,
+    SetTargetState,
+    StopConnector,
+    SubmitTaskConfigs,
 )
-from pyconnect_agent.core.ids import TargetState
-from pyconnect_agent.core.reporting import ConnectorInfo, TaskInfo
-from pyconnect_agent.rest.bodies import ConfigBody, bind_config, bind_create_request
-from pyconnect_agent.rest.errors import NullBodyError
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.java_text import json_text
+from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
+from pyconnect_agent.core.reporting import ConnectorInfo, TaskInfo, task_status_json
+from pyconnect_agent.rest.bodies import (
+    ConfigBody,
+    bind_config,
+    bind_create_request,
+    bind_task_configs,
+    check_offsets,
+)
+from pyconnect_agent.rest.errors import NullBodyError, ResourceNotFoundError
 from pyconnect_agent.rest.exchange import HttpExchange, empty_response, json_response
 from pyconnect_agent.rest.forwarding import WorkerResponse
+from pyconnect_agent.rest.media_types import JSON
 from pyconnect_agent.rest.routing import Route
+from pyconnect_agent.rest.streamed import StreamedResponse
 from pyconnect_agent.rest.targets import encode_segment
+
+
+async def put_task_configs(exchange: HttpExchange) -> Response:
+    services = exchange.services
+    body = await exchange.body(services.max_body_bytes)
+    if len(body) > services.max_config_bytes:
+        exchange.herder.verify_internal_request(body, exchange.request.headers)
+    configs = await exchange.read(bind_task_configs, body)
+    exchange.herder.verify_internal_request(body, exchange.request.headers)
+    if configs is None:
+        raise NullBodyError("a list of task configs")
+    complete = tuple(config for config in configs if config is not None)
+    if len(complete) != len(configs):
+        raise NullBodyError("task configs that are not null")
+    await exchange.submit_or_forward(
+        SubmitTaskConfigs(connector=exchange.connector, configs=complete),
+        body=list(configs),
+    )
+    return empty_response(204)
+
+
+async def fence_zombies(exchange: HttpExchange) -> Response:
+    body = await exchange.body(exchange.services.max_config_bytes)
+    exchange.herder.verify_internal_request(body, exchange.request.headers)
+    await exchange.submit_or_forward(FenceZombies(connector=exchange.connector))
+    return empty_response(204)
+
+
+PART_BYTES = 256 * 1024
+
+
+async def get_offsets(exchange: HttpExchange) -> Response:
+    offsets = await exchange.herder.connector_offsets(
+        exchange.connector, timeout_ms=exchange.remaining_ms()
+    )
+    parts = _written(offsets, shown=not exchange.caller.sees_secrets)
+    first = await asyncio.to_thread(next, parts)
+    if len(first) < PART_BYTES:
+        return Response(first, media_type=JSON)
+    if exchange.request.method == "HEAD":
+        return Response(first + b"".join(parts), media_type=JSON)
+    return StreamedResponse(chain((first,), parts), media_type=JSON)
+
+
+async def alter_offsets(exchange: HttpExchange) -> Response:
+    body = await exchange.json_body(exchange.services.max_body_bytes)
+    await exchange.read(check_offsets, body)
+    return await _change(exchange, body)
+
+
+async def reset_offsets(exchange: HttpExchange) -> Response:
+    return await _change(exchange)
+
+
+async def _change(exchange: HttpExchange, offsets: bytes | None = None) -> Response:
+    answer = await exchange.submit_or_forward(
+        ChangeOffsets(connector=exchange.connector, offsets=offsets), body=offsets
+    )
+    return json_response(answer.body if isinstance(answer, WorkerResponse) else {"message": answer})
+
+
+def _written(offsets: Iterable[ConnectorOffset], *, shown: bool) -> Iterator[bytes]:
+    """Yield the answer's text in parts of at least `PART_BYTES`, but for the last one.
+
+    `shown`: without values that may be secrets.
+    """
+    part = bytearray(b'{"offsets":[')
+    separator = b""
+    for offset in offsets:
+        part += separator
+        document = offset.to_json()
+        part += json_text.dumps(shown_document(document, {}) if shown else document)
+        separator = b","
+        if len(part) >= PART_BYTES:
+            yield bytes(part)
+            part.clear()
+    part += b"]}"
+    yield bytes(part)
+
+
+_INT_RANGE = range(-(2**31), 2**31)
+
+
+async def get_status(exchange: HttpExchange) -> Response:
+    status = exchange.herder.connector_status(exchange.connector)
+    if status is None:
+        raise NotFoundError(f"No status found for connector {exchange.connector}")
+    return json_response(status.to_json())
+
+
+async def get_task_status(exchange: HttpExchange) -> Response:
+    task_id = _task_id(exchange)
+    status = exchange.herder.task_status(task_id.connector, task_id.task)
+    if status is None:
+        raise NotFoundError(f"No status found for task {task_id}")
+    return json_response(task_status_json(task_id.task, status))
+
+
+async def pause(exchange: HttpExchange) -> Response:
+    return await _set_target_state(exchange, TargetState.PAUSED)
+
+
+async def resume(exchange: HttpExchange) -> Response:
+    return await _set_target_state(exchange, TargetState.STARTED)
+
+
+async def stop(exchange: HttpExchange) -> Response:
+    await exchange.submit_or_forward(StopConnector(connector=exchange.connector))
+    return empty_response(204)
+
+
+async def restart(exchange: HttpExchange) -> Response:
+    """Restart the connector instance alone, or what the flags select (KIP-745)."""
+    include_tasks = exchange.flag("includeTasks")
+    only_failed = exchange.flag("onlyFailed")
+    if not include_tasks and not only_failed:
+        await exchange.submit_or_forward(RestartConnector(connector=exchange.connector))
+        return empty_response(204)
+    answer = await exchange.submit_or_forward(
+        RestartConnectorAndTasks(
+            connector=exchange.connector, only_failed=only_failed, include_tasks=include_tasks
+        ),
+        query=(
+            ("includeTasks", str(include_tasks).lower()),
+            ("onlyFailed", str(only_failed).lower()),
+        ),
+    )
+    state: Any = answer.body if isinstance(answer, WorkerResponse) else answer.to_json()
+    return json_response(state, 202)
+
+
+async def restart_task(exchange: HttpExchange) -> Response:
+    await exchange.submit_or_forward(RestartTask(task_id=_task_id(exchange)))
+    return empty_response(204)
+
+
+async def get_topics(exchange: HttpExchange) -> Response:
+    _refuse_without_tracking(exchange)
+    topics = exchange.herder.active_topics(exchange.connector)
+    return json_response({exchange.connector: {"topics": list(topics)}})
+
+
+async def reset_topics(exchange: HttpExchange) -> Response:
+    _refuse_without_tracking(exchange)
+    if not exchange.services.topic_tracking_allow_reset:
+        raise ForbiddenError("Topic tracking reset is disabled.")
+    await exchange.herder.reset_active_topics(exchange.connector)
+    return empty_response(202)
+
+
+async def _set_target_state(exchange: HttpExchange, target_state: TargetState) -> Response:
+    await exchange.submit(SetTargetState(connector=exchange.connector, target_state=target_state))
+    return empty_response(202)
+
+
+def _refuse_without_tracking(exchange: HttpExchange) -> None:
+    if not exchange.services.topic_tracking_enable:
+        raise ForbiddenError("Topic tracking is disabled.")
+
+
+def _task_id(exchange: HttpExchange) -> ConnectorTaskId:
+    text = exchange.parameters["task"]
+    try:
+        # Like Java, but not Python: no underscores, no blanks.
+        number = int(text) if "_" not in text and text == text.strip() else None
+    except ValueError:
+        number = None
+    if number is None or number not in _INT_RANGE:
+        raise ResourceNotFoundError
+    return ConnectorTaskId(exchange.connector, number)
+
 
 _INITIAL_STATE_NAMES = {
     TargetState.STARTED: "RUNNING",
@@ -158,4 +357,21 @@ ROUTES = (
     Route("PUT", "/connectors/{connector}/config", put_config),
     Route("PATCH", "/connectors/{connector}/config", patch_config),
     Route("GET", "/connectors/{connector}/tasks", get_tasks),
+    Route("GET", "/connectors/{connector}/status", get_status),
+    Route("GET", "/connectors/{connector}/tasks/{task}/status", get_task_status),
+    Route("PUT", "/connectors/{connector}/pause", pause),
+    Route("PUT", "/connectors/{connector}/resume", resume),
+    Route("PUT", "/connectors/{connector}/stop", stop),
+    Route("POST", "/connectors/{connector}/restart", restart),
+    Route("POST", "/connectors/{connector}/tasks/{task}/restart", restart_task),
+    Route("GET", "/connectors/{connector}/topics", get_topics),
+    Route("PUT", "/connectors/{connector}/topics/reset", reset_topics),
+    Route("GET", "/connectors/{connector}/offsets", get_offsets),
+    Route("PATCH", "/connectors/{connector}/offsets", alter_offsets),
+    Route("DELETE", "/connectors/{connector}/offsets", reset_offsets),
 )
+INTERNAL_ROUTES = (
+    Route("POST", "/connectors/{connector}/tasks", put_task_configs, any_content=True),
+    Route("PUT", "/connectors/{connector}/fence", fence_zombies, any_content=True),
+)
+"""Requests of workers to the leader."""

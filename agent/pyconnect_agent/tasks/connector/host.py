@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
+from pathlib import Path
 
 from pyconnect_agent.channel import (
     ConnectorIdle,
@@ -38,6 +39,36 @@ from pyconnect_api import (
     SourceConnector,
     SourceConnectorContext,
 )
+
+_THREADS = Path("/proc/self/task")
+
+
+class OwnWork:
+    """Threads, also those of native libraries, and processes that were not there before.
+
+    On systems without /proc only Python's threads are known.
+    """
+
+    def __init__(self) -> None:
+        self._before = _present()
+
+    @property
+    def exists(self) -> bool:
+        return not _present() <= self._before
+
+
+def _present() -> set[str]:
+    if not _THREADS.exists():
+        return {str(thread.native_id) for thread in threading.enumerate()}
+    found = set()
+    for thread in _THREADS.iterdir():
+        found.add(thread.name)
+        try:
+            found.update((thread / "children").read_text().split())
+        except OSError:
+            continue  # it has just ended
+    return found
+
 
 LOG = logging.getLogger(__name__)
 

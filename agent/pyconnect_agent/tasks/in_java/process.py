@@ -30,7 +30,7 @@ from pyconnect_agent.plugins.java_classes import java_connector
 from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
-from pyconnect_agent.tasks.stacks import describe_threads
+from pyconnect_agent.tasks.trace import describe_threads
 from pyconnect_api import ConfigException
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]+")

@@ -29,9 +29,9 @@ from pyconnect_agent.tasks.in_java.segments import PythonSegments
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped, Tolerance
 from pyconnect_agent.tasks.sink.columns import TIMESTAMP_TYPES, MessageRun
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
+from pyconnect_agent.tasks.sink.delivery import PutEnd
 from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord, SerializedRecord
 from pyconnect_agent.tasks.sink.pipeline import Convert, compose_with
-from pyconnect_agent.tasks.sink.puts import PutEnd
 from pyconnect_api import (
     ConnectException,
     ErrantRecordReporter,

@@ -3,35 +3,320 @@
 Layer: tasks. Kafka: `Worker.modifyConnectorOffsets`. The connector's own `alter_offsets` runs here,
 on an instance that was never started. Nothing is written before the worker has confirmed that the
 connector is still stopped. The worker process kills this process when its time is over.
+
+Sink connectors: the offsets are those of the consumer group. A reset deletes the whole group; an
+alter commits positions and deletes those that shall be none. Members of the group, of tasks that
+have not ended yet, keep both from being done.
+
+Source connectors: a reset writes a tombstone to every raw key of the connector, as it is on the
+topic. With exactly-once support all goes in one transaction of `<group>-<connector>`, the id of the
+accepted proposal; Apache's leaders use the id of task 0, which is fenced too. In the end all is
+read back.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Protocol, cast
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from typing import Any, Protocol, cast
 
 from pyconnect_agent.channel import ChangeOffsetsJob, Message, OffsetChangeReached, OffsetsChanged
+from pyconnect_agent.core.clients.configs import connector_admin, exactly_once_producer
+from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
+from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import (
+    AgentError,
     AlreadyExistsError,
+    AuthorizationError,
     InternalError,
     NotFoundError,
     RequestError,
+    WorkerConfigError,
 )
-from pyconnect_agent.core.offsets.changes import ChangeStage, failed_text, unsupported_text
+from pyconnect_agent.core.internal_topics.offsetlog import content_of, parse_key
+from pyconnect_agent.core.offsets.changes import (
+    ChangeStage,
+    failed_text,
+    read_pairs,
+    sink_offsets_asked,
+    source_entries_asked,
+    unsupported_text,
+    zombie_text,
+)
+from pyconnect_agent.core.offsets.connector_offsets import (
+    StoredPairs,
+    forgotten_pairs,
+    source_offsets,
+)
+from pyconnect_agent.core.offsets.source import parse_offset
 from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.fencing import fence
+from pyconnect_agent.kafka.group_offsets import (
+    GroupInUseError,
+    GroupOffsets,
+    deletion_arguments,
+)
+from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.in_java.connector import java_connector
 from pyconnect_agent.tasks.in_java.process import java_class_of
 from pyconnect_agent.tasks.jobs.plugin_questions import answer
-from pyconnect_agent.tasks.jobs.source_offset_change import SourceOffsetChange
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_stores
 from pyconnect_api import (
     AlreadyExistsException,
     ConnectException,
     NotFoundException,
     SinkConnector,
     SourceConnector,
+    TopicPartition,
 )
+from pyconnect_clients.connect_names import (
+    alter_transactional_id,
+    sink_group_id,
+    task_transactional_id,
+)
+
+ENTRIES_AT_ONCE = 10_000
+"""So many are given to a store in one write: no producer has to queue more."""
+
+
+class SourceOffsetChange:
+    """Implements `offset_change.OffsetChangeSteps`; `config` is resolved."""
+
+    def __init__(
+        self,
+        job: ChangeOffsetsJob,
+        connector: SourceConnector,
+        worker: WorkerConfig,
+        config: Mapping[str, str],
+        *,
+        deadline: Deadline,
+        control: Control,
+    ) -> None:
+        self._job = job
+        self._connector = connector
+        self._worker = worker
+        self._config = config
+        self._deadline = deadline
+        self._transactional = worker.exactly_once_source_enabled
+        self._stores = offset_stores(
+            worker,
+            job.connector,
+            config,
+            control,
+            client=job.connector,
+            use=OffsetUse.EXACTLY_ONCE if self._transactional else OffsetUse.AT_LEAST_ONCE,
+            is_brief=True,
+        )
+        self._asked = StoredPairs(())
+        self._entries: dict[bytes, bytes | None] = {}
+        self._producer: Future[TransactionalProducer] | None = None
+
+    def collect(self) -> None:
+        if isinstance(self._worker, DistributedConfig) and self._transactional:
+            self._producer = self._initialise(self._worker)
+        self._stores.start(self._deadline.expired)
+        if self._job.offsets is None:
+            found = self._stores.connector_entries(
+                self._job.connector, self._deadline.remaining_ms()
+            )
+            self._entries = dict.fromkeys(found)
+            self._asked = forgotten_pairs(found)
+            return
+        self._entries = source_entries_asked(self._job.connector, read_pairs(self._job.offsets))
+        self._asked = StoredPairs(self._entries.items())
+
+    def ask_connector(self) -> bool:
+        return self._connector.alter_offsets(dict(self._config), self._asked)
+
+    def write(self) -> None:
+        if not self._entries:
+            return
+        if self._producer is not None:
+            self._write_in_transaction(self._producer)
+        else:
+            for some in self._parts():
+                self._stores.write(some, self._deadline.remaining_ms())
+        self._stores.close()
+        entries = self._stores.connector_entries(self._job.connector, self._deadline.remaining_ms())
+        if not entries and not any(self._entries.values()):
+            return
+        # Most are found as they were written; the others may be there under another raw key.
+        doubtful = {
+            key: value
+            for key, value in self._entries.items()
+            if value is None or entries.get(key) != value
+        }
+        stored, _ = source_offsets(entries if doubtful else {})
+        actual = {content_of(found.partition): found.offset for found in stored}
+        wrong = sum(not _holds(actual, key, value) for key, value in doubtful.items())
+        if wrong:
+            LOG.error("offsets read back differ from those written", extra={"count": wrong})
+            raise InternalError(failed_text(self._job.connector, "source"))
+
+    def _initialise(self, worker: DistributedConfig) -> Future[TransactionalProducer]:
+        """Begin to fence earlier changes, beside reading.
+
+        A leader that died in one has left its transaction open: readers would wait for it until
+        it times out, this change's own reading among them.
+        """
+        own_id = alter_transactional_id(worker.group_id, self._job.connector)
+        settings = self._producer_config(worker, own_id)
+        producer = TransactionalProducer(settings.properties, settings.max_block_ms)
+
+        def initialised() -> TransactionalProducer:
+            if not producer.init(self._deadline.expired):
+                raise AgentError("The time was over before the producer was initialized")
+            return producer
+
+        return ThreadPoolExecutor(1).submit(initialised)
+
+    def _write_in_transaction(self, initialised: Future[TransactionalProducer]) -> None:
+        # A Java leader may have begun such a change, with the id of task 0, and hang in it.
+        worker = self._worker
+        assert isinstance(worker, DistributedConfig)
+        transactional_id = task_transactional_id(worker.group_id, self._job.connector, 0)
+        config = self._producer_config(worker, transactional_id)
+        try:
+            fence({transactional_id: config.properties}, self._deadline.remaining_ms())
+        except AuthorizationError as exc:
+            # A worker without rights to the id has no change under way with it.
+            LOG.warning("id of task 0 not fenced", extra={"reason": exc.message})
+        producer = initialised.result()
+        try:
+            producer.begin()
+            for some in self._parts():
+                for record in self._stores.prepare(some):
+                    self._produce(producer, record.key, record.value)
+            producer.commit()
+        finally:
+            producer.close(0.0)
+        for some in self._parts():
+            self._stores.committed(some)
+
+    def _parts(self) -> Iterator[dict[bytes, bytes | None]]:
+        """Yield the entries, some at once."""
+        entries = iter(self._entries.items())
+        while some := dict(islice(entries, ENTRIES_AT_ONCE)):
+            yield some
+
+    def _produce(
+        self, producer: TransactionalProducer, key: bytes | None, value: bytes | None
+    ) -> None:
+        while True:
+            try:
+                producer.produce(self._stores.topic, value, key)
+            except BufferError:
+                producer.serve(0.1)
+            else:
+                return
+
+    def _producer_config(
+        self, worker: DistributedConfig, transactional_id: str
+    ) -> LibrdkafkaConfig:
+        client_id = f"connector-offset-producer-{self._job.connector}"
+        return exactly_once_producer(worker, self._config, client_id, transactional_id).build()
+
+
+def _holds(actual: Mapping[str, Any], key: bytes, value: bytes | None) -> bool:
+    """Whether the partition of a key has the offset of these bytes."""
+    parsed = parse_key(key)
+    assert not isinstance(parsed, str), "written by this connector's own name"
+    return content_of(actual.get(parsed.content)) == content_of(parse_offset(value))
+
+
+class SinkOffsetChange:
+    """Implements `offset_change.OffsetChangeSteps`; `config` is resolved."""
+
+    def __init__(
+        self,
+        job: ChangeOffsetsJob,
+        connector: SinkConnector,
+        worker: WorkerConfig,
+        config: Mapping[str, str],
+        *,
+        deadline: Deadline,
+    ) -> None:
+        self._job = job
+        self._connector = connector
+        self._config = config
+        self._deadline = deadline
+        self._group = sink_group_id(job.connector, config, worker.originals)
+        client_id = f"connector-worker-adminclient-{job.connector}"
+        self._admin = connector_admin(worker, config, client_id)
+        self._asked: dict[TopicPartition, int | None] = {}
+
+    def collect(self) -> None:
+        if self._job.offsets is not None:
+            self._asked = sink_offsets_asked(read_pairs(self._job.offsets))
+            if None in self._asked.values():
+                self._check_deletion()
+            return
+        try:
+            committed = self._offsets().committed()
+        except AgentError as exc:
+            self._log(exc)
+            raise InternalError(
+                "Failed to list offsets prior to resetting offsets for sink connector"
+                f" {self._job.connector}"
+            ) from exc
+        self._asked = {TopicPartition(found.topic, found.partition): None for found in committed}
+
+    def ask_connector(self) -> bool:
+        return self._connector.alter_offsets(dict(self._config), dict(self._asked))
+
+    def write(self) -> None:
+        if any(offset is not None and offset < 0 for offset in self._asked.values()):
+            raise InternalError(failed_text(self._job.connector, "sink"))
+        verb, what = ("reset", " sink") if self._job.offsets is None else ("alter", "")
+        try:
+            self._write()
+        except GroupInUseError as exc:
+            self._log(exc)
+            members = f" Members of group {self._group}: {exc.members}." if exc.members else ""
+            raise InternalError(zombie_text(self._job.connector, verb) + members) from exc
+        except AgentError as exc:
+            self._log(exc)
+            raise InternalError(
+                f"Failed to {verb} consumer group offsets for{what} connector {self._job.connector}"
+            ) from exc
+
+    def _check_deletion(self) -> None:
+        """Refuse to delete single offsets if that is impossible, before anything is changed."""
+        try:
+            deletion_arguments(self._admin)
+        except WorkerConfigError as exc:
+            raise InternalError(
+                f"Failed to alter consumer group offsets for connector {self._job.connector}:"
+                f" single offsets cannot be deleted as its admin client connects, {exc}."
+                " Nothing was changed; all can be reset, and each can be set to a position"
+            ) from exc
+
+    def _write(self) -> None:
+        changes = self._offsets()
+        if self._job.offsets is None:
+            changes.delete_group()
+            return
+        positions = {found: offset for found, offset in self._asked.items() if offset is not None}
+        # Both are tried, as in Kafka Connect; a request that failed in part can be repeated.
+        failure: AgentError | None = None
+        try:
+            changes.commit(positions)
+        except AgentError as exc:
+            failure = exc
+        changes.delete([found for found, offset in self._asked.items() if offset is None])
+        if failure is not None:
+            raise failure
+
+    def _offsets(self) -> GroupOffsets:
+        return GroupOffsets(self._admin, self._group, self._deadline)
+
+    def _log(self, exc: AgentError) -> None:
+        LOG.error("group offsets could not be changed", extra={"reason": exc.message})
+
 
 LOG = logging.getLogger(__name__)
 
@@ -69,7 +354,6 @@ def _changed(job: ChangeOffsetsJob, control: Control, worker: WorkerView) -> Mes
     change: OffsetChangeSteps
     if isinstance(connector, SinkConnector):
         # It needs a second Kafka client, of which no other child has a use.
-        from pyconnect_agent.tasks.jobs.sink_offset_change import SinkOffsetChange
 
         kind = "sink"
         change = SinkOffsetChange(job, connector, worker.config, resolved.values, deadline=deadline)

@@ -13,8 +13,7 @@ from functools import partial
 from typing import Any
 
 from pyconnect_agent.core.metrics.catalog import TRANSFORMATION
-from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Sampled, Sampling
-from pyconnect_agent.core.metrics.values import Metric, tagged
+from pyconnect_agent.core.metrics.values import DEFAULT_SAMPLING, Metric, Sampled, Sampling, tagged
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped, RecordStage, Tolerance
 from pyconnect_api import ConnectRecord, Predicate, Transformation
 

@@ -17,11 +17,10 @@ from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.sink.commits import SinkCommits
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
-from pyconnect_agent.tasks.sink.delivery import SinkDelivery
+from pyconnect_agent.tasks.sink.delivery import BeginPut, FrameSize, SinkDelivery, put_at_once
 from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.sink.metrics import SinkMetrics
 from pyconnect_agent.tasks.sink.pipeline import Convert
-from pyconnect_agent.tasks.sink.puts import BeginPut, FrameSize, put_at_once
 from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import (
     ConnectException,

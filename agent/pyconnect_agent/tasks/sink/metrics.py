@@ -6,8 +6,7 @@ Layer: tasks. Kafka: WorkerSinkTask.SinkTaskMetricsGroup.
 from __future__ import annotations
 
 from pyconnect_agent.core.metrics.catalog import SINK_TASK
-from pyconnect_agent.core.metrics.sampled import Sampled
-from pyconnect_agent.core.metrics.values import GroupValues
+from pyconnect_agent.core.metrics.values import GroupValues, Sampled
 from pyconnect_agent.core.offsets.sink import SinkOffsets
 from pyconnect_agent.tasks.task_metrics import TaskMetrics, now_ms
 

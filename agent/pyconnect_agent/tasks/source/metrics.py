@@ -10,8 +10,7 @@ import threading
 import time
 
 from pyconnect_agent.core.metrics.catalog import SOURCE_TASK
-from pyconnect_agent.core.metrics.sampled import Sampled
-from pyconnect_agent.core.metrics.values import GroupValues
+from pyconnect_agent.core.metrics.values import GroupValues, Sampled
 from pyconnect_agent.tasks.task_metrics import TaskMetrics, now_ms
 
 

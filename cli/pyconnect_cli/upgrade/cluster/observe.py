@@ -14,9 +14,8 @@ from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import PreconditionFailed, PyconnectError, Unreachable
 from pyconnect_cli.rest.agent_client import AgentClient
-from pyconnect_cli.rest.budget import Limits
 from pyconnect_cli.rest.client import ConnectClient
-from pyconnect_cli.rest.endpoint import Endpoint
+from pyconnect_cli.rest.endpoint import Endpoint, Limits
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.settings.inventory import Inventory

@@ -12,7 +12,7 @@ from pyconnect_agent.builtin.config_providers import (
     FileConfigProvider,
 )
 from pyconnect_agent.plugins.discovery import installed_catalog
-from pyconnect_agent.plugins.variable_resolver import VariableResolver
+from pyconnect_agent.plugins.resolve_worker import VariableResolver
 from pyconnect_api import ConfigException
 
 

@@ -14,12 +14,7 @@ from datetime import UTC, datetime, timedelta
 from struct import pack, unpack
 from typing import Any
 
-from pyconnect_agent.builtin.converters import (
-    byte_array,
-    numbers,
-    simple_header,
-    string,
-)
+from pyconnect_agent.builtin.converters import base
 from pyconnect_agent.builtin.converters import json as json_converter
 from pyconnect_api import (
     DATE_NAME,
@@ -43,15 +38,15 @@ _RUNTIME = "org.apache.kafka.connect.converters."
 
 CONVERTERS: dict[str, type[Converter | HeaderConverter]] = {
     JSON: json_converter.JsonConverter,
-    STRING: string.StringConverter,
-    SIMPLE_HEADER: simple_header.SimpleHeaderConverter,
-    _RUNTIME + "ByteArrayConverter": byte_array.ByteArrayConverter,
-    _RUNTIME + "BooleanConverter": numbers.BooleanConverter,
-    _RUNTIME + "ShortConverter": numbers.ShortConverter,
-    _RUNTIME + "IntegerConverter": numbers.IntegerConverter,
-    _RUNTIME + "LongConverter": numbers.LongConverter,
-    _RUNTIME + "FloatConverter": numbers.FloatConverter,
-    _RUNTIME + "DoubleConverter": numbers.DoubleConverter,
+    STRING: base.StringConverter,
+    SIMPLE_HEADER: base.SimpleHeaderConverter,
+    _RUNTIME + "ByteArrayConverter": base.ByteArrayConverter,
+    _RUNTIME + "BooleanConverter": base.BooleanConverter,
+    _RUNTIME + "ShortConverter": base.ShortConverter,
+    _RUNTIME + "IntegerConverter": base.IntegerConverter,
+    _RUNTIME + "LongConverter": base.LongConverter,
+    _RUNTIME + "FloatConverter": base.FloatConverter,
+    _RUNTIME + "DoubleConverter": base.DoubleConverter,
 }
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

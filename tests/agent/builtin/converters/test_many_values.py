@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.builtin.converters.byte_array import ByteArrayConverter
+from pyconnect_agent.builtin.converters.base import ByteArrayConverter, StringConverter
 from pyconnect_agent.builtin.converters.json import JsonConverter
-from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.tasks.records.many_values import from_connect_many, to_connect_many
 from pyconnect_api import (
     BYTES_SCHEMA,

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.builtin.converters.byte_array import ByteArrayConverter
-from pyconnect_agent.builtin.converters.numbers import (
+from pyconnect_agent.builtin.converters.base import (
     BooleanConverter,
+    ByteArrayConverter,
     DoubleConverter,
     FloatConverter,
     IntegerConverter,
     LongConverter,
     NumberConverter,
     ShortConverter,
+    SimpleHeaderConverter,
+    StringConverter,
 )
 from pyconnect_agent.builtin.converters.recent import RecentlyUsed
-from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
-from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_api import (
     BYTES_SCHEMA,
     INT8_SCHEMA,

@@ -17,7 +17,7 @@ from pyconnect_agent.core.offsets.changes import (
     success_text,
     timed_out_text,
 )
-from pyconnect_agent.core.offsets.documents import StoredPairs
+from pyconnect_agent.core.offsets.connector_offsets import StoredPairs
 from pyconnect_api import DataException, TopicPartition
 
 

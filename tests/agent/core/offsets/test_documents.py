@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.core.offsets.documents import StoredPairs, forgotten_pairs
+from pyconnect_agent.core.offsets.connector_offsets import StoredPairs, forgotten_pairs
 from pyconnect_agent.core.offsets.source import offset_value, partition_key
 
 LONGS = st.integers(-(2**63), 2**63 - 1)

@@ -12,8 +12,9 @@ from pyconnect_agent.core.plugins.catalog import (
     PluginKind,
     PluginNotFoundError,
     PluginVersionNotFoundError,
+    Version,
+    VersionRange,
 )
-from pyconnect_agent.core.plugins.version_range import Version, VersionRange
 
 
 def plugin(

@@ -11,10 +11,10 @@ from pyconnect_api import STRING_SCHEMA, ConfigException
 from tests.support.agents.worker_properties import PROPERTIES
 
 OLD_AND_NEW = {
-    PluginKind.CONVERTER: ("converters.json:JsonConverter", "converters.string:StringConverter"),
+    PluginKind.CONVERTER: ("converters.json:JsonConverter", "converters.base:StringConverter"),
     PluginKind.HEADER_CONVERTER: (
-        "converters.string:StringConverter",
-        "converters.simple_header:SimpleHeaderConverter",
+        "converters.base:StringConverter",
+        "converters.base:SimpleHeaderConverter",
     ),
     PluginKind.TRANSFORMATION: (
         "transforms.routers:Filter",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
+from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.builtin.converters.json import JsonConverter
-from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
-from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.tasks.records.tolerance import (
     ErrorCounts,

@@ -7,18 +7,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
-from pyconnect_agent.builtin.converters.string import StringConverter
+from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.core.ids import State
+from pyconnect_agent.core.metrics.catalog import SINK_TASK, TASK
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.tasks.records.tolerance import Tolerance
 from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
+from pyconnect_agent.tasks.sink.delivery import PutEnd
 from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.sink.loop import SinkLoop
 from pyconnect_agent.tasks.sink.pipeline import compose
-from pyconnect_agent.tasks.sink.puts import PutEnd
 from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import SinkRecord, SinkTask, TopicPartition
 from tests.agent.tasks.fake_control import FakeControl
@@ -204,6 +204,11 @@ class Sink:
     def lose(self, *partitions: TopicPartition) -> None:
         self.loop.on_lost(partitions)
         self.consumer.assigned -= set(partitions)
+
+    def committed(self, figure: str) -> object:
+        """A figure of the commits, such as `skip-total`."""
+        groups = self.metrics.values()
+        return {**groups[TASK], **groups[SINK_TASK]}[f"offset-commit-{figure}"]
 
     def deliver(self, *messages: FakeMessage) -> None:
         self.consumer.polls.append(messages)

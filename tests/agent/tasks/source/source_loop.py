@@ -6,8 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
-from pyconnect_agent.builtin.converters.string import StringConverter
+from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.kafka.task_producer import TaskProducer
@@ -15,7 +14,7 @@ from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.tolerance import Tolerance
 from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.source.at_least_once.committer import SourceCommitter
+from pyconnect_agent.tasks.source.at_least_once.delivery import SourceCommitter
 from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
 from pyconnect_agent.tasks.source.loop import SourceLoop
 from pyconnect_agent.tasks.source.pipeline import compose

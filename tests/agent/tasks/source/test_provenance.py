@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
-from pyconnect_agent.builtin.converters.string import StringConverter
+from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped
 from pyconnect_agent.tasks.setup.plugins import Converters

@@ -13,7 +13,7 @@ from pyconnect_agent.core.herder.requests import (
     SetTargetState,
     StopConnector,
 )
-from pyconnect_agent.core.herder.work.automatic_restarts import RestartDue
+from pyconnect_agent.core.herder.work.failures import RestartDue
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.core.restart_policy import NoRestart

@@ -8,8 +8,7 @@ from concurrent.futures import Future
 import pytest
 from confluent_kafka import KafkaError as ClientError
 
-from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
-from pyconnect_agent.builtin.converters.string import StringConverter
+from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords

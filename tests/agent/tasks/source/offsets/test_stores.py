@@ -9,12 +9,13 @@ import pytest
 
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
-from pyconnect_agent.tasks.source.exactly_once.offset_copies import COPIED_AT_ONCE, WorkerCopies
 from pyconnect_agent.tasks.source.offsets import stores as source_offset_stores
 from pyconnect_agent.tasks.source.offsets.stores import (
+    COPIED_AT_ONCE,
     OffsetStores,
     OwnCommits,
     OwnOffsetsStore,
+    WorkerCopies,
     WorkerOffsets,
 )
 from pyconnect_api import ConnectException
