@@ -60,6 +60,11 @@ _KNOWN = (
         r"write a Java regular expression whose first group is the value: regex:id=(\d+)",
     ),
     _Known(
+        "CSV header does not conform to the schema",
+        "the CSV files have different columns, or the same ones in another order",
+        "compare the files of each header by themselves: --files",
+    ),
+    _Known(
         "OutOfMemoryError|Java heap space",
         "Spark ran out of memory",
         "give Spark more memory: --conf spark.driver.memory=8g",
