@@ -549,6 +549,14 @@ def test_rows_without_a_key_are_not_versions_of_one_key(audit: RecordedAudit) ->
         assert (answer.verdict, answer.kinds()) == (UNKNOWN, {"keyless"})
 
 
+def test_tombstones_whose_key_is_not_read_leave_the_answer_open(audit: RecordedAudit) -> None:
+    """A key within values is none of theirs: what they remove may be there still."""
+    records = [Given(b'{"id":1}', b'{"id":1}'), Given(None, b'{"id":1}'), Given(b'{"id":2}')]
+    sides = {"left": topic(LEFT), "right": audit.parquet("SELECT id + 1 AS id FROM range(2)")}
+    answer = audit.run("topic-sink", {LEFT: records}, **sides, mode="upsert", key="json:id")
+    assert (answer.verdict, answer.kinds()) == (UNKNOWN, {"keyless"})
+
+
 def test_keys_of_any_type_are_keys(audit: RecordedAudit) -> None:
     """A key is compared as its column is: dates, instants, and names in another case."""
     values = ['{"Id":"2024-01-02","n":1}', '{"Id":19725,"n":1}']

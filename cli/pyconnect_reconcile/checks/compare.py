@@ -188,13 +188,11 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
         look = _keys if spec.mode == "upsert" else _rows
         looked = look(bench, sides, first.left, first.right, sums)
         found = looked.findings
-        findings += uncertain.doubted(
-            found, uncertain.doubts(bench, sides.left, sides.right, found)
-        )
+        doubts = uncertain.doubts(bench, sides.left, sides.right, found)
+        findings += uncertain.doubted(found, doubts)
     findings += _under_way(sides, sums, looked)
     totals = dict(looked.totals)
-    unheld = [each.count for each in looked.findings if each.kind == UNHELD]
-    if unheld:
+    if unheld := [each.count for each in looked.findings if each.kind == UNHELD]:
         totals[UNHELD] = sum(unheld)
     if spec.mode == "upsert":
         doubled = list(_doubled(first))
@@ -288,6 +286,7 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
                 yield from removed_beginnings(snapshot, Severity.NOTE, untold)
             if bench.spec.mode == "append":
                 yield from unknown_policies(snapshot)
+            yield from uncertain.keyless_tombstones(bench.spec, rows, rows.side)
     if first.absent:
         yield Finding(
             kind="not-compared",

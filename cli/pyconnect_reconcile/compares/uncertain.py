@@ -13,7 +13,7 @@ from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.capture import ends_moved, is_bounded
 from pyconnect_reconcile.compares.sides import Rows
 from pyconnect_reconcile.findings import Finding, Severity
-from pyconnect_reconcile.spec import TopicSide
+from pyconnect_reconcile.spec import Spec, TopicSide
 
 SURPLUS = frozenset({"extra", "repeated"})
 
@@ -82,4 +82,20 @@ def _written_meanwhile(
                 message=f"{left.name} received records while {right.name} was read: records that"
                 f" are {' or '.join(sorted(kinds))} may come from them",
             ),
+        )
+
+
+def keyless_tombstones(spec: Spec, rows: Rows, side: TopicSide) -> Iterator[Finding]:
+    """Yield tombstones where keys are in the values: what they have removed is not known."""
+    if spec.mode != "upsert" or side.row is not None:
+        return
+    if spec.key.partition(":")[0] in {"key", "key.json", "header", "timestamp"}:
+        return
+    if count := rows.rows.where("tombstone AND NOT tail").count():
+        yield Finding(
+            kind="keyless",
+            severity=Severity.UNKNOWN,
+            message=f"{count:,} tombstones in {rows.name} have no key (`{spec.key}`): whether what"
+            " they remove is gone was not compared; name a key of the record (`key.json:PATH`)",
+            count=count,
         )
