@@ -184,11 +184,11 @@ async def _run_ours(bench: Bench, config: Mapping[str, str], meter: Meter) -> Re
     children.connect(listener)
     await children.start()
     try:
-        children.start_connector(task_id.connector, config, TargetState.STARTED)
+        children.connectors.start(task_id.connector, config, TargetState.STARTED)
         while not listener.connector_states(task_id.connector):  # noqa: ASYNC110  a recording
             await asyncio.sleep(POLL_S)
-        generated = await children.generate_task_configs(task_id.connector, config, None)
-        children.start_task(task_id, config, generated.configs[0], TargetState.STARTED)
+        generated = await children.connectors.generate_task_configs(task_id.connector, config, None)
+        children.tasks.start(task_id, config, generated.configs[0], TargetState.STARTED)
         deadline = time.monotonic() + TIMEOUT_S
         while not await asyncio.to_thread(meter.done):
             failed = State.FAILED in listener.task_states(task_id)

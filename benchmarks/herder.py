@@ -16,7 +16,6 @@ from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.decide import decide
 from pyconnect_agent.core.herder.effects import Effect, RequestRejoin
-from pyconnect_agent.herder.local_group import local_assignment
 from pyconnect_agent.core.herder.membership.rebalance import Claim
 from pyconnect_agent.core.herder.requests.restarts import WorkStopped
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
@@ -25,6 +24,7 @@ from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog, ConnectorConfigUpdated
 from pyconnect_agent.core.protocol.messages import Work
 from pyconnect_agent.core.reporting import Reported
+from pyconnect_agent.herder.local_group import local_assignment
 
 MEMBER = "member"
 

@@ -12,8 +12,8 @@ import argparse
 import time
 from collections.abc import Callable
 
-from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_agent.builtin.converters.base import StringConverter
+from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_api import (
     FLOAT64_SCHEMA,
     INT64_SCHEMA,

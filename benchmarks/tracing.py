@@ -16,8 +16,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter
+from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.source.columns import compose_run
 from pyconnect_agent.tasks.tracing import Tracing

@@ -36,7 +36,7 @@ async def test_a_killed_sink_resumes_at_its_committed_offset(
         os.kill(w.pid(sink), signal.SIGKILL)
         await w.task_is(sink, State.FAILED)
         streams.produce(b"three")
-        w.children.start_task(sink, config, config, TargetState.STARTED)
+        w.children.tasks.start(sink, config, config, TargetState.STARTED)
         await eventually_async(lambda: sink_file.read_text() == "one\ntwo\nthree\n")
         await eventually_async(lambda: streams.committed() == 3)
 
@@ -52,11 +52,11 @@ async def test_a_paused_sink_delivers_nothing_until_it_is_resumed(
         streams.produce(b"one")
         sink = await w.run_task(streams.sink(sink_file))
         await eventually_async(lambda: streams.committed() == 1)
-        w.children.set_task_target_state(sink, TargetState.PAUSED)
+        w.children.tasks.set_target_state(sink, TargetState.PAUSED)
         await w.task_is(sink, State.PAUSED)
         streams.produce(b"two")
         assert sink_file.read_text() == "one\n"
-        w.children.set_task_target_state(sink, TargetState.STARTED)
+        w.children.tasks.set_target_state(sink, TargetState.STARTED)
         await w.task_is(sink, State.RUNNING)
         await eventually_async(lambda: sink_file.read_text() == "one\ntwo\n")
 
@@ -79,7 +79,7 @@ async def test_two_tasks_of_a_sink_share_the_partitions(
         streams.produce(*(b"a%d" % number for number in range(100)))
         await eventually_async(lambda: len(lines_of(sink_file)) == 100)
         second = ConnectorTaskId(first.connector, 1)
-        w.children.start_task(second, config, config, TargetState.STARTED)
+        w.children.tasks.start(second, config, config, TargetState.STARTED)
         await w.task_is(second, State.RUNNING)
         await eventually_async(lambda: members(streams) == 2)
         streams.produce(*(b"b%d" % number for number in range(100)))

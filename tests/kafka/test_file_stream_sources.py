@@ -93,7 +93,7 @@ async def test_a_killed_source_resumes_at_the_committed_offset(
         await w.task_is(source, State.FAILED)
         assert "SIGKILL" in w.listener.task_trace(source)
         write_lines(source_file, 500, 1_000)
-        w.children.start_task(source, config, config, TargetState.STARTED)
+        w.children.tasks.start(source, config, config, TargetState.STARTED)
         await source_is_done(w, streams, source_file)
     assert b"\n".join(streams.values()) + b"\n" == source_file.read_bytes()
 
@@ -115,7 +115,7 @@ async def test_a_source_killed_in_the_middle_loses_nothing(
         assert w.store.entries[streams.offset_key(source_file)] != (
             b'{"position":%d}' % source_file.stat().st_size
         )
-        w.children.start_task(source, config, config, TargetState.STARTED)
+        w.children.tasks.start(source, config, config, TargetState.STARTED)
         await source_is_done(w, streams, source_file)
     assert set(streams.values()) == set(source_file.read_bytes().splitlines())
 
@@ -132,7 +132,7 @@ async def test_a_stopped_source_has_committed_its_sent_records(
         source = await w.run_task(streams.source(source_file))
         await eventually_async(lambda: w.listener.topics)
         assert w.store.entries == {}
-        await w.children.stop_tasks([source])
+        await w.children.tasks.stop([source])
         assert w.listener.task_states(source)[-1] is State.UNASSIGNED
         await source_is_done(w, streams, source_file)
 

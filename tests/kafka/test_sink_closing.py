@@ -96,7 +96,7 @@ async def rebalance(
     expected = PARTITIONS * RECORDS
     await eventually_async(lambda: len(put_values(directory)) == expected)
     second = ConnectorTaskId(first.connector, 1)
-    w.children.start_task(second, config, config, TargetState.STARTED)
+    w.children.tasks.start(second, config, config, TargetState.STARTED)
     await w.task_is(second, State.RUNNING)
     await eventually_async(lambda: kafka.members() == 2)
     outcome.committed_after_rebalance = kafka.committed()

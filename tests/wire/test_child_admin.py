@@ -138,8 +138,8 @@ async def test_a_killed_task_is_failed_with_the_reason(poll: str, *, force: bool
         assert trace.startswith(REASON)
         assert force or "\nIts stacks before that:\n" in trace
         assert w.listener.tasks[task_id][-1].no_restart is NoRestart.KILLED
-        assert task_id not in w.children.running_tasks()
-        w.children.start_task(task_id, bad_source(), bad_source(), TargetState.STARTED)
+        assert task_id not in w.children.tasks.running()
+        w.children.tasks.start(task_id, bad_source(), bad_source(), TargetState.STARTED)
         await w.task_is(task_id, State.RUNNING)
 
 
@@ -159,7 +159,7 @@ async def test_a_stop_during_a_kill_waits_for_its_end() -> None:
     async with children_world(graceful_ms=300) as w:
         task_id = await running(w, poll="hang")
         w.children.kill_task(task_id, force=False, reason=REASON)
-        await w.children.stop_tasks([task_id])
+        await w.children.tasks.stop([task_id])
         assert w.listener.task_states(task_id) == [State.RUNNING, State.FAILED]
 
 
@@ -177,7 +177,7 @@ async def test_a_stop_without_a_lease_brings_no_last_commit() -> None:
         await w.connector_is("c", State.UNASSIGNED)
         # What the frozen task will find in its pipe has run out as well by then.
         await eventually_async(lambda: time.monotonic() > cancelled_s + 2 * LEASE_MS / 1000)
-        stopping = asyncio.ensure_future(w.children.stop_tasks([task_id]))
+        stopping = asyncio.ensure_future(w.children.tasks.stop([task_id]))
         await asyncio.sleep(0)
         os.kill(w.pid(task_id), signal.SIGCONT)
         await stopping

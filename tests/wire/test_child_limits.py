@@ -24,7 +24,7 @@ async def test_a_task_over_its_memory_is_ended_and_nothing_else_is() -> None:
         task_id = await w.run_task(bad_source())
         neighbour = ConnectorTaskId("c", 1)
         limited = bad_source(agent_limit_memory_bytes="1")
-        w.children.start_task(neighbour, limited, limited, TargetState.STARTED)
+        w.children.tasks.start(neighbour, limited, limited, TargetState.STARTED)
         await w.task_is(neighbour, State.FAILED)
         trace = w.listener.task_trace(neighbour)
         assert "over its memory limit: it used" in trace
@@ -32,7 +32,7 @@ async def test_a_task_over_its_memory_is_ended_and_nothing_else_is() -> None:
         assert w.listener.tasks[neighbour][-1].no_restart is None
         assert w.listener.task_states(task_id)[-1] is State.RUNNING
         assert w.listener.connector_states("c") == [State.RUNNING]
-        assert w.children.running_tasks() == {task_id}
+        assert w.children.tasks.running() == {task_id}
 
 
 @asynchronous

@@ -39,7 +39,7 @@ async def test_the_lines_before_a_crash_are_there_after_it_and_after_the_restart
         assert "task process ended by itself" in died[-1]["text"]
         assert "Fatal Python error: Aborted" in died[-1]["text"]
         config = bad_source(log="hello")
-        w.children.start_task(task_id, config, config, TargetState.STARTED)
+        w.children.tasks.start(task_id, config, config, TargetState.STARTED)
         await w.task_is(task_id, State.RUNNING)
         texts = [line["text"] for line in lines(w, task=0, level="WARN")]
         assert texts[: len(died)] == [line["text"] for line in died]
@@ -77,8 +77,8 @@ async def test_a_file_of_each_connector_is_rotated(tmp_path: Path) -> None:
         for text in ("one", "two", "three"):
             task_id = await w.run_task(bad_source(log=text))
             await w.task_is(task_id, State.RUNNING)
-            await w.children.stop_tasks([task_id])
-            await w.children.stop_connectors(["c"])
+            await w.children.tasks.stop([task_id])
+            await w.children.connectors.stop(["c"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c.log", "c.log.1"]
     assert "task-0" in (tmp_path / "c.log").read_text() + (tmp_path / "c.log.1").read_text()
 

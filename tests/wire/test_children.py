@@ -65,12 +65,12 @@ class World:
         self.children.connect(self.listener)
 
     def start_task(self, task_id: ConnectorTaskId, act: str = "run") -> None:
-        self.children.start_task(task_id, {"name": "c"}, {"act": act}, TargetState.STARTED)
+        self.children.tasks.start(task_id, {"name": "c"}, {"act": act}, TargetState.STARTED)
 
     def start_connector(
         self, act: str = "run", target_state: TargetState = TargetState.STARTED
     ) -> None:
-        self.children.start_connector("c", {"name": "c", "act": act}, target_state)
+        self.children.connectors.start("c", {"name": "c", "act": act}, target_state)
 
     async def task_is(self, task_id: ConnectorTaskId, *states: State) -> None:
         await eventually_async(
@@ -85,7 +85,7 @@ class World:
         )
 
     def pid(self, task_id: ConnectorTaskId) -> int:
-        pid = self.children._tasks.details()[task_id].child.pid
+        pid = self.children.tasks.details()[task_id].child.pid
         assert pid is not None
         return pid
 
@@ -120,11 +120,11 @@ async def test_a_task_runs_and_stops_in_order() -> None:
         w.start_task(T0)
         await w.task_is(T0, State.RUNNING)
         pid = w.pid(T0)
-        assert w.children.running_tasks() == {T0}
-        await w.children.stop_tasks([T0])
+        assert w.children.tasks.running() == {T0}
+        await w.children.tasks.stop([T0])
         assert w.listener.task_states(T0) == [State.RUNNING, State.UNASSIGNED]
         assert w.listener.tasks[T0][0].version == "1.2"
-        assert w.children.running_tasks() == frozenset()
+        assert w.children.tasks.running() == frozenset()
         assert gone(pid)
 
 
@@ -133,7 +133,7 @@ async def test_a_target_state_reaches_the_task() -> None:
     """A pause after the start is passed on."""
     async with world() as w:
         w.start_task(T0)
-        w.children.set_task_target_state(T0, TargetState.PAUSED)
+        w.children.tasks.set_target_state(T0, TargetState.PAUSED)
         await w.task_is(T0, State.RUNNING, State.PAUSED)
 
 
@@ -146,7 +146,7 @@ async def test_a_task_that_exits_by_itself_is_failed_with_its_exit_code() -> Non
         w.start_task(T0, "exit-3")
         await w.task_is(T0, State.RUNNING, State.FAILED)
         assert "task process exited with code 3" in w.listener.task_trace(T0)
-        assert w.children.running_tasks() == {T1}
+        assert w.children.tasks.running() == {T1}
         assert w.listener.task_states(T1) == [State.RUNNING]
 
 
@@ -173,7 +173,7 @@ async def test_a_hanging_task_is_killed_after_the_graceful_time_and_reports_noth
         await w.task_is(T0, State.RUNNING)
         await w.task_is(T1, State.RUNNING)
         pid = w.pid(T0)
-        await w.children.stop_tasks([T0, T1])
+        await w.children.tasks.stop([T0, T1])
         assert gone(pid)
         assert w.listener.task_states(T0) == [State.RUNNING]
         assert w.listener.task_states(T1) == [State.RUNNING, State.UNASSIGNED]
@@ -185,7 +185,7 @@ async def test_a_cancelled_task_never_reports_again() -> None:
     async with world(graceful_ms=50) as w:
         w.start_task(T0, "late")
         await w.task_is(T0, State.RUNNING)
-        await w.children.stop_tasks([T0])
+        await w.children.tasks.stop([T0])
         assert w.listener.task_states(T0) == [State.RUNNING]
 
 
@@ -194,8 +194,8 @@ async def test_a_task_that_is_stopped_before_its_process_started_ends() -> None:
     """A stop may overtake the start."""
     async with world() as w:
         w.start_task(T0)
-        await w.children.stop_tasks([T0])
-        assert w.children.running_tasks() == frozenset()
+        await w.children.tasks.stop([T0])
+        assert w.children.tasks.running() == frozenset()
         assert w.listener.task_states(T0)[-1] is State.UNASSIGNED
 
 
@@ -347,11 +347,11 @@ async def test_a_connector_generates_task_configs() -> None:
     async with world() as w:
         w.start_connector()
         await w.connector_is(State.RUNNING)
-        generated = await w.children.generate_task_configs("c", {"name": "c"}, None)
+        generated = await w.children.connectors.generate_task_configs("c", {"name": "c"}, None)
         assert generated.configs == ({"n": "0"}, {"n": "1"})
         assert generated.connector_config_changed is True
         with pytest.raises(AgentError, match="no tasks"):
-            await w.children.generate_task_configs("c", {"refuse": "1"}, None)
+            await w.children.connectors.generate_task_configs("c", {"refuse": "1"}, None)
 
 
 @asynchronous
@@ -361,12 +361,12 @@ async def test_a_connector_that_dies_is_failed_and_its_open_request_too() -> Non
         w.start_connector()
         await w.connector_is(State.RUNNING)
         with pytest.raises(AgentError, match="exited with code 5"):
-            await w.children.generate_task_configs("c", {"die": "1"}, None)
+            await w.children.connectors.generate_task_configs("c", {"die": "1"}, None)
         await w.connector_is(State.RUNNING, State.FAILED)
         assert "connector process exited with code 5" in w.listener.connector_trace("c")
-        assert w.children.running_connectors() == {"c"}
-        await w.children.stop_connectors(["c"])
-        assert w.children.running_connectors() == frozenset()
+        assert w.children.connectors.running() == {"c"}
+        await w.children.connectors.stop(["c"])
+        assert w.children.connectors.running() == frozenset()
 
 
 @asynchronous
@@ -376,10 +376,10 @@ async def test_a_stopped_connector_gets_no_process_until_it_is_resumed() -> None
         w.start_connector(target_state=TargetState.STOPPED)
         assert w.listener.connector_states("c") == [State.STOPPED]
         with pytest.raises(AgentError, match="not found in this worker"):
-            await w.children.generate_task_configs("c", {}, None)
-        w.children.set_connector_target_state("c", TargetState.STARTED)
+            await w.children.connectors.generate_task_configs("c", {}, None)
+        w.children.connectors.set_target_state("c", TargetState.STARTED)
         await w.connector_is(State.STOPPED, State.RUNNING)
-        await w.children.stop_connectors(["c"])
+        await w.children.connectors.stop(["c"])
         assert w.listener.connector_states("c")[-1] is State.UNASSIGNED
 
 
@@ -413,10 +413,10 @@ async def test_the_last_report_arrives_although_a_later_message_could_not_be_sen
         w.start_task(T0, "last-words")
         await w.task_is(T0, State.RUNNING)
         pid = w.pid(T0)
-        w.children.set_task_target_state(T0, TargetState.PAUSED)
+        w.children.tasks.set_target_state(T0, TargetState.PAUSED)
         # Without giving way to the loop, which would read.
         eventually(lambda: gone(pid))
-        w.children.set_task_target_state(T0, TargetState.STARTED)
+        w.children.tasks.set_target_state(T0, TargetState.STARTED)
         await w.task_is(T0, State.RUNNING, State.FAILED)
         assert w.listener.task_trace(T0) == "last words"
 

@@ -34,10 +34,10 @@ def source(secret: Path, **settings: str) -> dict[str, str]:
 
 async def restarted(w: ChildrenWorld, config: dict[str, str]) -> bool:
     """Start the connector again, as the herder does then; return whether it finds other values."""
-    await w.children.stop_connectors(["c"])
+    await w.children.connectors.stop(["c"])
     w.start_connector(config)
     await w.connector_is("c", State.RUNNING)
-    generated = await w.children.generate_task_configs("c", config, config)
+    generated = await w.children.connectors.generate_task_configs("c", config, config)
     return generated.values_changed
 
 

@@ -110,7 +110,7 @@ async def test_a_death_in_stop_is_an_end_and_is_logged(caplog: pytest.LogCapture
     async with children_world() as w:
         w.start_connector(bad_source(stop="abort"))
         await w.connector_is("c", State.RUNNING)
-        await w.children.stop_connectors(["c"])
+        await w.children.connectors.stop(["c"])
         assert w.listener.connector_states("c") == [State.RUNNING, State.UNASSIGNED]
     (how,) = [text for record in caplog.records if (text := vars(record).get("how"))]
     assert how.startswith("connector process was killed by signal 6 (SIGABRT) (connector c):\n")
@@ -124,7 +124,7 @@ async def test_sys_exit_in_a_connector_is_a_failure_like_any_other() -> None:
         w.start_connector(bad_source(start="sys-exit"))
         await w.connector_is("c", State.FAILED)
         assert "SystemExit: 9" in w.listener.connector_trace("c")
-        await w.children.stop_connectors(["c"])
+        await w.children.connectors.stop(["c"])
         assert w.listener.connector_states("c") == [State.FAILED, State.UNASSIGNED]
 
 
@@ -133,13 +133,13 @@ async def test_a_connector_that_hangs_in_start_is_killed_when_it_is_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It reports nothing but UNASSIGNED, which the worker process says for it."""
-    monkeypatch.setattr("pyconnect_agent.children.children.CONNECTOR_GRACEFUL_MS", 300)
+    monkeypatch.setattr("pyconnect_agent.children.connectors.CONNECTOR_GRACEFUL_MS", 300)
 
     async with children_world() as w:
         w.start_connector(bad_source(start="hang"))
-        await w.children.stop_connectors(["c"])
+        await w.children.connectors.stop(["c"])
         assert w.listener.connector_states("c") == [State.UNASSIGNED]
-        assert w.children.running_connectors() == frozenset()
+        assert w.children.connectors.running() == frozenset()
 
 
 @asynchronous
@@ -148,11 +148,11 @@ async def test_a_connector_pauses_resumes_and_stops() -> None:
     async with children_world() as w:
         w.start_connector(bad_source(), TargetState.PAUSED)
         await w.connector_is("c", State.PAUSED)
-        w.children.set_connector_target_state("c", TargetState.STARTED)
+        w.children.connectors.set_target_state("c", TargetState.STARTED)
         await w.connector_is("c", State.RUNNING)
-        w.children.set_connector_target_state("c", TargetState.STOPPED)
+        w.children.connectors.set_target_state("c", TargetState.STOPPED)
         await w.connector_is("c", State.STOPPED)
-        await w.children.stop_connectors(["c"])
+        await w.children.connectors.stop(["c"])
         assert w.listener.connector_states("c") == [
             State.PAUSED,
             State.RUNNING,
@@ -167,13 +167,13 @@ async def test_a_connector_that_was_stopped_gives_its_process_back() -> None:
     async with children_world() as w:
         w.start_connector(bad_source(), TargetState.STARTED)
         await w.connector_is("c", State.RUNNING)
-        w.children.set_connector_target_state("c", TargetState.STOPPED)
+        w.children.connectors.set_target_state("c", TargetState.STOPPED)
         await w.connector_is("c", State.STOPPED)
-        await eventually_async(lambda: w.children._connectors.children() == ())
-        assert w.children.running_connectors() == {"c"}
-        w.children.set_connector_target_state("c", TargetState.STARTED)
+        await eventually_async(lambda: w.children.connectors.children() == ())
+        assert w.children.connectors.running() == {"c"}
+        w.children.connectors.set_target_state("c", TargetState.STARTED)
         await w.connector_is("c", State.RUNNING)
-        assert len(w.children._connectors.children()) == 1
+        assert len(w.children.connectors.children()) == 1
 
         async def configs() -> Sequence[Mapping[str, str | None]]:
             try:
@@ -181,8 +181,8 @@ async def test_a_connector_that_was_stopped_gives_its_process_back() -> None:
             except AgentError:
                 return ()  # the states do not show yet that it stops first
 
-        w.children.set_connector_target_state("c", TargetState.STOPPED)
-        w.children.set_connector_target_state("c", TargetState.STARTED)
+        w.children.connectors.set_target_state("c", TargetState.STOPPED)
+        w.children.connectors.set_target_state("c", TargetState.STARTED)
         assert len(await eventually_async(configs)) == 1
         await w.connector_is("c", State.RUNNING)
 
@@ -197,7 +197,7 @@ async def test_a_connector_that_fails_to_stop_is_failed_by_a_pause_and_stopped_b
         async with children_world() as w:
             w.start_connector(bad_source(stop="raise"))
             await w.connector_is("c", State.RUNNING)
-            w.children.set_connector_target_state("c", target_state)
+            w.children.connectors.set_target_state("c", target_state)
             await w.connector_is("c", state)
 
 
@@ -227,7 +227,7 @@ async def test_task_configs_are_completed_and_keep_references(password: str) -> 
             },
         )
         assert generated.connector_config_changed is True
-        again = await w.children.generate_task_configs("c", config, config)
+        again = await w.children.connectors.generate_task_configs("c", config, config)
         assert again.connector_config_changed is False
 
 
@@ -300,6 +300,6 @@ async def test_a_class_that_is_not_a_connector_is_named_in_the_trace(
         w.start_connector(config)
         await w.connector_is("c", State.FAILED)
         assert text in w.listener.connector_trace("c")
-        w.children.start_task(T0, config, config, TargetState.STARTED)
+        w.children.tasks.start(T0, config, config, TargetState.STARTED)
         await w.task_is(T0, State.FAILED)
         assert text in w.listener.task_trace(T0)

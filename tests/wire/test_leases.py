@@ -175,8 +175,8 @@ async def test_renewed_leases_keep_a_child_alive() -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + 2.5 * LEASE_MS / 1000
         while loop.time() < end:
-            w.children.set_task_target_state(task_id, TargetState.PAUSED)
+            w.children.tasks.set_target_state(task_id, TargetState.PAUSED)
             await w.task_is(task_id, State.PAUSED)
-            w.children.set_task_target_state(task_id, TargetState.STARTED)
+            w.children.tasks.set_target_state(task_id, TargetState.STARTED)
             await w.task_is(task_id, State.RUNNING)
         assert w.pid(task_id) == pid

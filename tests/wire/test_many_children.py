@@ -30,9 +30,9 @@ async def test_a_child_whose_pipe_select_refuses_obeys() -> None:
     async with children_world(lease_ms=LEASE_MS, launcher=shared_launcher(HOST)) as w:
         task_id = await w.run_task(bad_source())
         await w.task_is(task_id, State.RUNNING)
-        w.children.set_task_target_state(task_id, TargetState.PAUSED)
+        w.children.tasks.set_target_state(task_id, TargetState.PAUSED)
         await w.task_is(task_id, State.PAUSED)
-        await w.children.stop_tasks((task_id,))
+        await w.children.tasks.stop((task_id,))
         assert w.listener.task_states(task_id)[-1] is State.UNASSIGNED
 
 
@@ -78,9 +78,9 @@ async def test_all_children_of_a_worker_keep_their_leases_and_obey() -> None:
         task_ids = [ConnectorTaskId("c", number) for number in range(CHILDREN)]
         config = bad_source()
         for task_id in task_ids:
-            w.children.start_task(task_id, config, config, TargetState.PAUSED)
+            w.children.tasks.start(task_id, config, config, TargetState.PAUSED)
         await all_are(w, State.PAUSED)
-        await w.children.stop_tasks(task_ids)
+        await w.children.tasks.stop(task_ids)
         await all_are(w, State.UNASSIGNED)
         assert w.listener.expired_leases == 0
 

@@ -45,7 +45,7 @@ async def test_a_failing_task_does_not_reveal_a_part_of_its_setting(reference: s
     config = {**SOURCE, "login": f"alice:{reference}", "task.start": "quote"}
 
     async with children_world(PROVIDERS) as w:
-        w.children.start_task(T0, config, config, TargetState.STARTED)
+        w.children.tasks.start(T0, config, config, TargetState.STARTED)
         await w.task_is(T0, State.FAILED)
         trace = w.listener.task_trace(T0)
         assert f"no entry for {reference}" in trace

@@ -31,7 +31,7 @@ async def sleep(world: ChildrenWorld, names: Iterable[str]) -> None:
 
     async def done() -> bool:
         pids = {child.pid for child in await world.children.child_details()} - {None}
-        return await asleep(world) == wanted and len(world.children._connectors.children()) == len(
+        return await asleep(world) == wanted and len(world.children.connectors.children()) == len(
             pids
         )
 
@@ -62,8 +62,8 @@ async def test_an_idle_connector_sleeps_until_its_next_call(tmp_path: Path) -> N
         assert len((await w.generate(config)).configs) == 1
         await sleep(w, {"c"})
         assert calls(config) == ["start", "configs", "stop"] * 2
-        assert w.children.running_connectors() == {"c"}
-        await w.children.stop_connectors(["c"])
+        assert w.children.connectors.running() == {"c"}
+        await w.children.connectors.stop(["c"])
         assert w.listener.connector_states("c") == [RUNNING, State.UNASSIGNED]
         assert calls(config) == ["start", "configs", "stop"] * 2
 
@@ -75,20 +75,20 @@ async def test_a_sleeping_connector_is_paused_resumed_and_stopped(tmp_path: Path
     async with children_world(agent_keys=AgentKeys()) as w:
         await run(w, config)
         await sleep(w, {"c"})
-        w.children.set_connector_target_state("c", TargetState.PAUSED)
-        w.children.set_connector_target_state("c", TargetState.PAUSED)
+        w.children.connectors.set_target_state("c", TargetState.PAUSED)
+        w.children.connectors.set_target_state("c", TargetState.PAUSED)
         await sleep(w, {"c"})
         with pytest.raises(AgentError, match="not found in this worker"):
             await w.generate(config)
-        w.children.set_connector_target_state("c", TargetState.STARTED)
+        w.children.connectors.set_target_state("c", TargetState.STARTED)
         await w.connector_is("c", RUNNING)
-        w.children.set_connector_target_state("c", TargetState.PAUSED)
+        w.children.connectors.set_target_state("c", TargetState.PAUSED)
         # Paused with its process, which then ends too.
         await w.connector_is("c", PAUSED)
         await sleep(w, {"c"})
-        w.children.set_connector_target_state("c", TargetState.STOPPED)
+        w.children.connectors.set_target_state("c", TargetState.STOPPED)
         assert await asleep(w) == set()
-        w.children.set_connector_target_state("c", TargetState.STARTED)
+        w.children.connectors.set_target_state("c", TargetState.STARTED)
         await w.connector_is("c", RUNNING)
         assert w.listener.connector_states("c") == [
             RUNNING, PAUSED, RUNNING, PAUSED, STOPPED, RUNNING,
@@ -133,5 +133,5 @@ async def test_a_connector_that_does_not_wake_up_is_failed(tmp_path: Path) -> No
             await w.generate(config)
         await w.connector_is("c", State.FAILED)
         assert "refused this time" in w.listener.connector_trace("c")
-        await w.children.stop_connectors(["c"])
+        await w.children.connectors.stop(["c"])
         assert w.listener.connector_states("c")[-1] is State.UNASSIGNED

@@ -29,10 +29,10 @@ async def test_tasks_of_a_set_that_is_too_large_do_not_start() -> None:
             (bad_source(tasks_max="2"), State.FAILED),
             (bad_source(tasks_max="2", tasks_max_enforce="false"), State.RUNNING),
         ):
-            w.children.start_task(T0, config, config, TargetState.STARTED, task_count=3)
+            w.children.tasks.start(T0, config, config, TargetState.STARTED, task_count=3)
             await w.task_is(T0, state)
-            await w.children.stop_tasks([T0])
-            await eventually_async(lambda: T0 not in w.children.running_tasks())
+            await w.children.tasks.stop([T0])
+            await eventually_async(lambda: T0 not in w.children.tasks.running())
         (failed,) = [r for r in w.listener.tasks[T0] if r.state is State.FAILED]
         text = "The connector c has generated 3 tasks, which is greater than 2"
         assert text in (failed.trace or "")
@@ -105,7 +105,7 @@ async def test_a_class_that_is_not_a_task_is_named_in_its_trace(class_name: str,
     """With the connector that named it."""
     async with children_world() as w:
         config = bad_source(connector_class=f"tests.support.plugins.bad_plugins.{class_name}")
-        w.children.start_task(T0, config, config, TargetState.STARTED)
+        w.children.tasks.start(T0, config, config, TargetState.STARTED)
         await w.task_is(T0, State.FAILED)
         assert text in w.listener.task_trace(T0)
 
@@ -116,7 +116,7 @@ async def test_a_paused_task_is_not_started_until_it_is_resumed() -> None:
     async with children_world() as w:
         task_id = await w.run_task(bad_source(task_start="raise"), TargetState.PAUSED)
         await w.task_is(task_id, State.PAUSED)
-        w.children.set_task_target_state(task_id, TargetState.STARTED)
+        w.children.tasks.set_target_state(task_id, TargetState.STARTED)
         await w.task_is(task_id, State.FAILED)
 
 
@@ -126,7 +126,7 @@ async def test_a_paused_task_can_be_stopped() -> None:
     async with children_world() as w:
         task_id = await w.run_task(bad_source(task_start="raise"), TargetState.PAUSED)
         await w.task_is(task_id, State.PAUSED)
-        await w.children.stop_tasks([task_id])
+        await w.children.tasks.stop([task_id])
         assert w.listener.task_states(task_id) == [State.PAUSED, State.UNASSIGNED]
 
 
@@ -136,9 +136,9 @@ async def test_a_running_task_pauses_and_resumes() -> None:
     async with children_world() as w:
         task_id = await w.run_task(bad_source())
         await w.task_is(task_id, State.RUNNING)
-        w.children.set_task_target_state(task_id, TargetState.PAUSED)
+        w.children.tasks.set_target_state(task_id, TargetState.PAUSED)
         await w.task_is(task_id, State.PAUSED)
-        w.children.set_task_target_state(task_id, TargetState.STARTED)
+        w.children.tasks.set_target_state(task_id, TargetState.STARTED)
         await w.task_is(task_id, State.RUNNING)
 
 
@@ -148,7 +148,7 @@ async def test_a_failure_while_stopping_ends_unassigned() -> None:
     async with children_world() as w:
         task_id = await w.run_task(bad_source(task_stop="raise"))
         await w.task_is(task_id, State.RUNNING)
-        await w.children.stop_tasks([task_id])
+        await w.children.tasks.stop([task_id])
         assert w.listener.task_states(task_id) == [State.RUNNING, State.UNASSIGNED]
 
 
@@ -164,9 +164,9 @@ async def test_a_hanging_poll_is_killed_and_says_nothing_more() -> None:
             return "in misbehave" in await w.children.task_stacks(task_id)
 
         await eventually_async(hangs)
-        await w.children.stop_tasks([task_id])
+        await w.children.tasks.stop([task_id])
         assert w.listener.task_states(task_id) == [State.RUNNING]
-        assert w.children.running_tasks() == frozenset()
+        assert w.children.tasks.running() == frozenset()
 
 
 @asynchronous
@@ -176,7 +176,7 @@ async def test_sigterm_alone_does_not_end_a_task() -> None:
         task_id = await w.run_task(bad_source())
         await w.task_is(task_id, State.RUNNING)
         os.kill(w.pid(task_id), signal.SIGTERM)
-        w.children.set_task_target_state(task_id, TargetState.PAUSED)
+        w.children.tasks.set_target_state(task_id, TargetState.PAUSED)
         await w.task_is(task_id, State.PAUSED)
 
 
@@ -186,12 +186,12 @@ async def test_a_task_whose_control_thread_has_died_fails_with_the_reason() -> N
     async with children_world() as w:
         task_id = await w.run_task(bad_source())
         await w.task_is(task_id, State.RUNNING)
-        child = w.children._tasks.details()[task_id].child
+        child = w.children.tasks.details()[task_id].child
         child.send(SetLoggerLevel(namespace="a", level="no level"))
         await w.task_is(task_id, State.FAILED)
         assert "KeyError: 'no level'" in w.listener.task_trace(task_id)
         await child.gone()
-        assert task_id not in w.children.running_tasks()
+        assert task_id not in w.children.tasks.running()
 
 
 @asynchronous
@@ -199,7 +199,7 @@ async def test_a_connector_whose_control_thread_has_died_fails_with_the_reason()
     """As a task does; the reason outlives the process."""
     async with children_world() as w:
         await w.run_task(bad_source())
-        child = w.children._connectors.details()["c"].child
+        child = w.children.connectors.details()["c"].child
         assert child is not None
         child.send(SetLoggerLevel(namespace="a", level="no level"))
         await child.gone()
@@ -213,7 +213,7 @@ async def test_a_task_that_is_killed_while_the_fork_server_is_stopped_becomes_fa
     async with children_world() as w:
         task_id = await w.run_task(bad_source())
         await w.task_is(task_id, State.RUNNING)
-        (child,) = w.children._tasks.children()
+        (child,) = w.children.tasks.children()
         assert child.pid is not None
         server = psutil.Process(child.pid).parent()
         assert server is not None

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -40,13 +40,11 @@ from pyconnect_agent.children.ports import (
     ChildDetails,
     ChildListener,
     SourceOffsets,
-    TaskConfigsGenerated,
 )
-from pyconnect_agent.children.settings import CONNECTOR_GRACEFUL_MS, ChildSettings
+from pyconnect_agent.children.settings import ChildSettings
 from pyconnect_agent.children.tasks import TaskChild, TaskChildren
 from pyconnect_agent.core.errors import AgentError
-from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.log_lines import Item, LogQuestion
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.plugins.catalog import Catalog
@@ -78,10 +76,10 @@ class ChildProcesses:
         self._confirmed_s: Callable[[], float | None] = time.monotonic
         self._offsets = OffsetService(offset_store)
         self._inquiries = Inquiries()
-        self._tasks = TaskChildren(
+        self.tasks = TaskChildren(
             settings, self._child, self._connected, self._offsets, self._inquiries
         )
-        self._connectors = ConnectorChildren(settings, self._child, self._connected, self._offsets)
+        self.connectors = ConnectorChildren(settings, self._child, self._connected, self._offsets)
         self._catalog = Catalog(settings.worker.plugins)
         self.jobs = Jobs(settings, self._child)
         self.offset_changes = OffsetChanges(settings, self._child, self._offsets)
@@ -89,7 +87,7 @@ class ChildProcesses:
         self._leases: asyncio.Task[None] | None = None
         self._kills: set[asyncio.Task[None]] = set()
         self._logs = ChildLogs(settings.logs)
-        self._limits = TaskLimitWatch(self._tasks, TaskCgroups.detect(), self._end_over_limit)
+        self._limits = TaskLimitWatch(self.tasks, TaskCgroups.detect(), self._end_over_limit)
         self._watch: asyncio.Task[None] | None = None
 
     def connect(
@@ -114,10 +112,10 @@ class ChildProcesses:
     async def stop(self, *, hurry: bool = False) -> None:
         """Stop all children within the graceful limits; with `hurry` kill them at once."""
         if hurry:
-            await kill_children((*self._tasks.children(), *self._connectors.children()))
+            await kill_children((*self.tasks.children(), *self.connectors.children()))
         else:
-            await self.stop_tasks(tuple(self._tasks.running()))
-            await self.stop_connectors(tuple(self._connectors.running()))
+            await self.tasks.stop(tuple(self.tasks.running()))
+            await self.connectors.stop(tuple(self.connectors.running()))
         await self.jobs.stop()
         await self.offset_changes.stop()
         await self._offsets.stop()
@@ -129,72 +127,15 @@ class ChildProcesses:
         self._launches.shutdown(wait=False)
         self._logs.stop()
 
-    def start_connector(
-        self, connector: str, config: ConnectorConfig, target_state: TargetState
-    ) -> None:
-        """A connector whose target state is STOPPED gets no process; its state is reported."""
-        self._connectors.start(connector, config, target_state)
-
-    async def stop_connectors(self, connectors: Sequence[str]) -> None:
-        """Stop connectors: 5 s for all together, then kill; return when all are gone."""
-        await self._connectors.stop(connectors, graceful_s=CONNECTOR_GRACEFUL_MS / 1000)
-
-    def set_connector_target_state(self, connector: str, target_state: TargetState) -> None:
-        self._connectors.set_target_state(connector, target_state)
-
-    async def generate_task_configs(
-        self, connector: str, config: ConnectorConfig, applied_config: ConnectorConfig | None
-    ) -> TaskConfigsGenerated:
-        """Raise AgentError with the text of the plugin's exception.
-
-        Too many tasks, with enforcement, also report the connector FAILED.
-        """
-        return await self._connectors.generate_task_configs(connector, config, applied_config)
-
-    def start_task(
-        self,
-        task_id: ConnectorTaskId,
-        connector_config: ConnectorConfig,
-        task_config: ConnectorConfig,
-        target_state: TargetState,
-        *,
-        task_count: int = 0,
-    ) -> None:
-        """`task_count`: size of the connector's set, for `tasks.max.enforce`; 0: no check."""
-        self._tasks.start(
-            task_id, connector_config, task_config, target_state, task_count=task_count
-        )
-
-    def answer_task_start(
-        self, task_id: ConnectorTaskId, request_id: int, refusal: str | None
-    ) -> None:
-        """Let a task begin after its question; with `refusal` it fails with this text."""
-        self._tasks.answer_start(task_id, request_id, refusal)
-
-    async def stop_tasks(self, task_ids: Sequence[ConnectorTaskId]) -> None:
-        """Stop tasks within one `task.shutdown.graceful.timeout.ms`; return when all are gone."""
-        await self._tasks.stop(
-            task_ids, graceful_s=self._settings.task_shutdown_graceful_timeout_ms / 1000
-        )
-
-    def set_task_target_state(self, task_id: ConnectorTaskId, target_state: TargetState) -> None:
-        self._tasks.set_target_state(task_id, target_state)
-
-    def running_connectors(self) -> frozenset[str]:
-        return self._connectors.running()
-
-    def running_tasks(self) -> frozenset[ConnectorTaskId]:
-        return self._tasks.running()
-
     async def child_details(self) -> tuple[ChildDetails, ...]:
         """Return connectors and tasks, sorted, within a second even if children do not answer."""
-        tasks = self._tasks.details()
+        tasks = self.tasks.details()
         self._limits.sample()
         figures = await asyncio.gather(
             *(self._inquiries.statistics(task.child) for task in tasks.values())
         )
         found = [
-            connector_details(name, entry) for name, entry in self._connectors.details().items()
+            connector_details(name, entry) for name, entry in self.connectors.details().items()
         ]
         found.extend(
             task_details(task_id, task, answer)
@@ -205,7 +146,7 @@ class ChildProcesses:
     async def metrics(self) -> tuple[Metric, ...]:
         """Return metrics of connectors, tasks and their starts, within a second."""
         now_ms = time.monotonic() * 1000
-        connectors, tasks = self._connectors, self._tasks
+        connectors, tasks = self.connectors, self.tasks
         of_tasks = await task_metrics(tasks.details(), tasks.ended(), self._inquiries)
         startups = (connectors.startups.values(now_ms), tasks.startups.values(now_ms))
         return (
@@ -222,7 +163,7 @@ class ChildProcesses:
         Once its process is gone, it is reported FAILED with `reason` and its stacks. Returns the
         pid of the process, None before it has one.
         """
-        task = self._tasks.condemn(task_id, reason, NoRestart.KILLED)
+        task = self.tasks.condemn(task_id, reason, NoRestart.KILLED)
         self._begin_kill(task, force=force, reason=reason)
         return task.child.pid
 
@@ -235,7 +176,7 @@ class ChildProcesses:
 
     def _end_over_limit(self, task_id: ConnectorTaskId, trace: str) -> None:
         LOG.error("task is over a limit and is ended", extra={"task": str(task_id), "how": trace})
-        self._begin_kill(self._tasks.condemn(task_id, trace), force=True, reason=trace)
+        self._begin_kill(self.tasks.condemn(task_id, trace), force=True, reason=trace)
 
     async def _kill(self, task: TaskChild, *, force: bool, reason: str) -> None:
         """Kill a task after reading its stacks, which show where it hung."""
@@ -250,7 +191,7 @@ class ChildProcesses:
             remark = f"{STACKS_FOLLOW} none within {FORCED_STACKS_S:g} s."
         if task.killed_because == reason:
             task.killed_because = f"{reason}\n{remark}"
-        await self._tasks.kill(task, graceful_s=graceful_s)
+        await self.tasks.kill(task, graceful_s=graceful_s)
 
     def logs(self, question: LogQuestion) -> dict[str, Any]:
         """Return the kept lines: `lines`, `next`, and the `epoch` of their numbers."""
@@ -258,7 +199,7 @@ class ChildProcesses:
 
     async def task_stacks(self, task_id: ConnectorTaskId) -> str:
         """Return the stacks of a running task; AgentError if its process shows none."""
-        return await self._inquiries.stacks(self._tasks.details()[task_id].child)
+        return await self._inquiries.stacks(self.tasks.details()[task_id].child)
 
     def _connected(self) -> ChildListener:
         if self._listener is None:
@@ -302,7 +243,7 @@ class ChildProcesses:
         # Processes that wait for a validation do not take levels.
         self.jobs.end_idle()
         message = SetLoggerLevel(namespace=namespace, level=level)
-        for child in (*self._tasks.children(), *self._connectors.children()):
+        for child in (*self.tasks.children(), *self.connectors.children()):
             child.send(message)
 
     async def _renew_leases(self, lease_ms: int) -> None:
@@ -312,7 +253,7 @@ class ChildProcesses:
             lease = self._lease(lease_ms)
             if lease.valid_until_s > latest.valid_until_s:
                 latest = lease
-                for child in (*self._tasks.children(), *self._connectors.children()):
+                for child in (*self.tasks.children(), *self.connectors.children()):
                     child.send(lease)
 
     def _lease(self, lease_ms: int) -> Lease:

@@ -101,6 +101,7 @@ class ConnectorChildren:
         self._retired: dict[Child, asyncio.Task[None]] = {}
 
     def start(self, connector: str, config: ConnectorConfig, target_state: TargetState) -> None:
+        """A connector whose target state is STOPPED gets no process; its state is reported."""
         if connector in self._connectors:
             raise AgentError(f"Connector with name {connector} already exists")
         entry = ConnectorChild(config=dict(config), since_ms=_now_ms(), target_state=target_state)
@@ -134,7 +135,8 @@ class ConnectorChildren:
 
         entry.child = self._factory(f"connector {connector}", job, on_message, on_exit)
 
-    async def stop(self, connectors: Sequence[str], *, graceful_s: float) -> None:
+    async def stop(self, connectors: Sequence[str]) -> None:
+        """Stop connectors: 5 s for all together, then kill; return when all are gone."""
         entries = {name: self._connectors[name] for name in connectors if name in self._connectors}
         for name, entry in entries.items():
             if entry.is_asleep or (entry.child is None and entry.state is State.STOPPED):
@@ -153,6 +155,7 @@ class ConnectorChildren:
             )
             self._report(children[child], entry, _state(entry, State.UNASSIGNED))
 
+        graceful_s = CONNECTOR_GRACEFUL_MS / 1000
         await stop_children(tuple(children), graceful_s=graceful_s, on_cancel=abandon)
         for name, entry in entries.items():
             if self._connectors.get(name) is entry:
@@ -176,6 +179,10 @@ class ConnectorChildren:
     async def generate_task_configs(
         self, connector: str, config: ConnectorConfig, applied_config: ConnectorConfig | None
     ) -> TaskConfigsGenerated:
+        """Raise AgentError with the text of the plugin's exception.
+
+        Too many tasks, with enforcement, also report the connector FAILED.
+        """
         entry = self._connectors.get(connector)
         if entry is not None and entry.is_asleep and entry.state is State.RUNNING:
             self._launch(connector, entry, TargetState.STARTED)

@@ -54,7 +54,7 @@ class ChildListener(Protocol):
         ...
 
     def task_start_asked(self, task_id: ConnectorTaskId, request_id: int) -> None:
-        """An exactly-once task asks to begin; the answer is `ChildProcesses.answer_task_start`.
+        """An exactly-once task asks to begin; the answer is `TaskChildren.answer_start`.
 
         `request_id` identifies this question of this process and is never used again.
         """

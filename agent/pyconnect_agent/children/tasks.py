@@ -107,6 +107,7 @@ class TaskChildren:
         *,
         task_count: int = 0,
     ) -> None:
+        """`task_count`: size of the connector's set, for `tasks.max.enforce`; 0: no check."""
         if task_id in self._tasks:
             raise AgentError(f"Task already exists in this worker: {task_id}")
         job = RunTaskJob(
@@ -128,8 +129,10 @@ class TaskChildren:
         self._tasks[task_id] = TaskChild(child, since_ms=_now_ms(), limits=limits)
         self._ended.pop(task_id, None)
 
-    async def stop(self, task_ids: Sequence[ConnectorTaskId], *, graceful_s: float) -> None:
+    async def stop(self, task_ids: Sequence[ConnectorTaskId]) -> None:
+        """Stop tasks within one `task.shutdown.graceful.timeout.ms`; return when all are gone."""
         children = [self._tasks[task_id].child for task_id in task_ids if task_id in self._tasks]
+        graceful_s = self._settings.task_shutdown_graceful_timeout_ms / 1000
         await stop_children(children, graceful_s=graceful_s)
         for task_id in task_ids:
             self._ended.pop(task_id, None)
@@ -152,7 +155,7 @@ class TaskChildren:
             await kill_children((task.child,))
 
     def answer_start(self, task_id: ConnectorTaskId, number: int, refusal: str | None) -> None:
-        """Answer the process that asked, and never its successor."""
+        """Let the process that asked begin, and never its successor; with `refusal` it fails."""
         task = self._tasks.get(task_id)
         if task is None or task.start_number != number:
             return

@@ -141,26 +141,26 @@ class EffectPerformer:
 
     def _on_children(self) -> tuple[Entry, ...]:
         children = self._to.children
-        changes = children.offset_changes
+        connectors, tasks, changes = children.connectors, children.tasks, children.offset_changes
         return (
             _on(do.StartConnector, self._start_connector),
             _on(do.StartTask, self._start_task),
             _on(do.StopWork, self._stop),
             _on(
                 do.TransitionConnector,
-                lambda e: children.set_connector_target_state(e.connector, e.target_state),
+                lambda e: connectors.set_target_state(e.connector, e.target_state),
             ),
             _on(
                 do.TransitionTask,
-                lambda e: children.set_task_target_state(e.task_id, e.target_state),
+                lambda e: tasks.set_target_state(e.task_id, e.target_state),
             ),
             _on(
                 do.AnswerTaskStart,
-                lambda e: children.answer_task_start(e.task_id, e.request_id, e.refusal),
+                lambda e: tasks.answer_start(e.task_id, e.request_id, e.refusal),
             ),
             _on(
                 do.GenerateTaskConfigs,
-                lambda e: children.generate_task_configs(e.connector, e.config, e.applied_config),
+                lambda e: connectors.generate_task_configs(e.connector, e.config, e.applied_config),
             ),
             _on(do.ValidateConfig, self._validate),
             _on(
@@ -264,13 +264,13 @@ class EffectPerformer:
 
     def _start_connector(self, effect: do.StartConnector) -> None:
         try:
-            self._to.children.start_connector(effect.connector, effect.config, effect.target_state)
+            self._to.children.connectors.start(effect.connector, effect.config, effect.target_state)
         except AgentError as error:
             self._post(_not_started(effect.connector, error))
 
     def _start_task(self, effect: do.StartTask) -> None:
         try:
-            self._to.children.start_task(
+            self._to.children.tasks.start(
                 effect.task_id,
                 effect.connector_config,
                 effect.task_config,
@@ -283,7 +283,7 @@ class EffectPerformer:
     async def _stop(self, effect: do.StopWork) -> None:
         children = self._to.children
         await asyncio.gather(
-            children.stop_tasks(effect.tasks), children.stop_connectors(effect.connectors)
+            children.tasks.stop(effect.tasks), children.connectors.stop(effect.connectors)
         )
 
     async def _validate(self, effect: do.ValidateConfig) -> None:

@@ -298,7 +298,7 @@ class AgentAdmin:
         return missing
 
     def _check_runs_here(self, task_id: ConnectorTaskId) -> None:
-        if task_id in self._children.running_tasks():
+        if task_id in self._children.tasks.running():
             return
         state = self._herder.state
         if not state.snapshot.contains(task_id.connector):

@@ -125,7 +125,7 @@ class WorkerTrial:
     ) -> Mapping[str, str | None]:
         """Start the connector; return the config of its first task."""
         name = config["name"]
-        children.start_connector(name, dict(config), TargetState.STARTED)
+        children.connectors.start(name, dict(config), TargetState.STARTED)
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):
                 report = await listener.started
@@ -133,7 +133,7 @@ class WorkerTrial:
             raise AgentError("The connector's start did not return in time.") from None
         if report.state is not State.RUNNING:
             raise AgentError(report.trace or "The connector did not start.")
-        generated = await children.generate_task_configs(name, dict(config), None)
+        generated = await children.connectors.generate_task_configs(name, dict(config), None)
         if not generated.configs:
             raise AgentError("The connector made no task: task_configs returned none.")
         return generated.configs[0]

@@ -20,6 +20,60 @@ _STATES = {
 }
 
 
+class _Running(dict[Any, ConnectorConfig]):
+    """The configs of what runs."""
+
+    def __init__(self, children: FakeChildren) -> None:
+        self.children = children
+
+    async def stop(self, items: Sequence[Any]) -> None:
+        await self.children.may_stop.wait()
+        for item in items:
+            if self.pop(item, None) is not None:
+                self.report(item, State.UNASSIGNED)
+
+    def set_target_state(self, item: str | ConnectorTaskId, target_state: TargetState) -> None:
+        self.report(item, _STATES[target_state])
+
+    def report(self, item: str | ConnectorTaskId, state: State) -> None:
+        assert self.children.listener is not None
+        self.children.listener.reported(item, Reported(state=state, version="1"))
+
+
+class FakeConnectors(_Running):
+    def start(self, connector: str, config: ConnectorConfig, target_state: TargetState) -> None:
+        if config.get("refuse"):
+            raise AgentError("refused on purpose")
+        self[connector] = config
+        self.set_target_state(connector, target_state)
+
+    async def generate_task_configs(
+        self, connector: str, config: ConnectorConfig, applied_config: ConnectorConfig | None
+    ) -> TaskConfigsGenerated:
+        count = int(config.get("tasks") or 1)
+        return TaskConfigsGenerated(
+            configs=tuple({"n": str(n), "text": config.get("text")} for n in range(count)),
+            connector_config_changed=config != applied_config,
+        )
+
+
+class FakeTasks(_Running):
+    def start(
+        self,
+        task_id: ConnectorTaskId,
+        connector_config: ConnectorConfig,
+        task_config: ConnectorConfig,
+        target_state: TargetState,
+        *,
+        task_count: int = 0,
+    ) -> None:
+        self[task_id] = task_config
+        self.set_target_state(task_id, target_state)
+
+    def answer_start(self, task_id: ConnectorTaskId, number: int, refusal: str | None) -> None:
+        self.children.answers.append((task_id, number, refusal))
+
+
 class FakeChildren:
     """Stands in for `ChildProcesses`. Connectors make as many tasks as `tasks` says.
 
@@ -28,8 +82,8 @@ class FakeChildren:
 
     def __init__(self) -> None:
         self.listener: ChildListener | None = None
-        self.connectors: dict[str, ConnectorConfig] = {}
-        self.tasks: dict[ConnectorTaskId, ConnectorConfig] = {}
+        self.connectors = FakeConnectors(self)
+        self.tasks = FakeTasks(self)
         self.may_stop = asyncio.Event()
         self.may_stop.set()
         self.stopped: list[bool] = []
@@ -54,54 +108,11 @@ class FakeChildren:
         self.stopped.append(hurry)
         if hurry:
             self.may_stop.set()
-        await self.stop_tasks(tuple(self.tasks))
-        await self.stop_connectors(tuple(self.connectors))
-
-    def start_connector(
-        self, connector: str, config: ConnectorConfig, target_state: TargetState
-    ) -> None:
-        if config.get("refuse"):
-            raise AgentError("refused on purpose")
-        self.connectors[connector] = config
-        self._connector(connector, _STATES[target_state])
-
-    async def stop_connectors(self, connectors: Sequence[str]) -> None:
-        await self.may_stop.wait()
-        for connector in connectors:
-            if self.connectors.pop(connector, None) is not None:
-                self._connector(connector, State.UNASSIGNED)
-
-    def set_connector_target_state(self, connector: str, target_state: TargetState) -> None:
-        self._connector(connector, _STATES[target_state])
-
-    async def generate_task_configs(
-        self, connector: str, config: ConnectorConfig, applied_config: ConnectorConfig | None
-    ) -> TaskConfigsGenerated:
-        count = int(config.get("tasks") or 1)
-        return TaskConfigsGenerated(
-            configs=tuple({"n": str(n), "text": config.get("text")} for n in range(count)),
-            connector_config_changed=config != applied_config,
-        )
-
-    def start_task(
-        self,
-        task_id: ConnectorTaskId,
-        connector_config: ConnectorConfig,
-        task_config: ConnectorConfig,
-        target_state: TargetState,
-        *,
-        task_count: int = 0,
-    ) -> None:
-        self.tasks[task_id] = task_config
-        self._task(task_id, _STATES[target_state])
+        await self.tasks.stop(tuple(self.tasks))
+        await self.connectors.stop(tuple(self.connectors))
 
     def set_logger_level(self, namespace: str, level: str) -> None:
         self.levels.append((namespace, level))
-
-    def answer_task_start(
-        self, task_id: ConnectorTaskId, request_id: int, refusal: str | None
-    ) -> None:
-        self.answers.append((task_id, request_id, refusal))
 
     async def fence_producers(
         self,
@@ -130,32 +141,9 @@ class FakeChildren:
     def abandon(self, connector: str) -> None:
         self.prepared.pop(connector, None)
 
-    async def stop_tasks(self, task_ids: Sequence[ConnectorTaskId]) -> None:
-        await self.may_stop.wait()
-        for task_id in task_ids:
-            if self.tasks.pop(task_id, None) is not None:
-                self._task(task_id, State.UNASSIGNED)
-
-    def set_task_target_state(self, task_id: ConnectorTaskId, target_state: TargetState) -> None:
-        self._task(task_id, _STATES[target_state])
-
-    def running_connectors(self) -> frozenset[str]:
-        return frozenset(self.connectors)
-
-    def running_tasks(self) -> frozenset[ConnectorTaskId]:
-        return frozenset(self.tasks)
-
     async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
         name = str(config.get("connector.class"))
         return ConfigInfos(name=name, error_count=0, groups=(), configs=())
 
     async def plugin_config(self, plugin: str, version: str | None) -> tuple[dict[str, Any], ...]:
         return ()
-
-    def _connector(self, connector: str, state: State) -> None:
-        assert self.listener is not None
-        self.listener.reported(connector, Reported(state=state, version="1"))
-
-    def _task(self, task_id: ConnectorTaskId, state: State) -> None:
-        assert self.listener is not None
-        self.listener.reported(task_id, Reported(state=state, version="1"))

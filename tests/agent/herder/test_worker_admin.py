@@ -94,11 +94,15 @@ class Children:
     """Stands in for `children.children.ChildProcesses`."""
 
     def __init__(self) -> None:
-        self.running = {HERE}
+        self.here = {HERE}
         self.kills: list[tuple[ConnectorTaskId, bool, str]] = []
 
-    def running_tasks(self) -> frozenset[ConnectorTaskId]:
-        return frozenset(self.running)
+    @property
+    def tasks(self) -> Children:
+        return self
+
+    def running(self) -> frozenset[ConnectorTaskId]:
+        return frozenset(self.here)
 
     async def child_details(self) -> tuple[ChildDetails, ...]:
         child = ChildDetails(connector="c", task=0, pid=1, state=State.RUNNING, since_ms=5)

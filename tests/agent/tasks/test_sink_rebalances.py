@@ -34,10 +34,10 @@ def test_a_commit_that_comes_after_its_time_counts_unless_another_began(sink: Si
     sink.deliver()
     sink.now_ms += TIMEOUT_MS
     sink.deliver()
-    assert sink.loop.commits.counts.failed == 1
+    assert sink.committed("failure-percentage") != 0
     sink.consumer.finish_commit()
     assert sink.loop.offsets.committed[P0] == 1
-    assert sink.loop.commits.counts.skipped == 0
+    assert sink.committed("skip-total") == 0
 
 
 def test_a_closing_commit_that_fails_does_not_fail_the_task(sink: Sink) -> None:
@@ -45,7 +45,7 @@ def test_a_closing_commit_that_fails_does_not_fail_the_task(sink: Sink) -> None:
     sink.deliver(message(0))
     sink.consumer.commit_failure = KafkaError("not a member any more")
     sink.revoke(P0)
-    assert sink.loop.commits.counts.failed == 1
+    assert sink.committed("failure-percentage") != 0
     sink.consumer.commit_failure = None
     sink.deliver(message(0, 1))
     assert sink.task.puts()[-1] == ["v0"]

@@ -61,7 +61,7 @@ class ChildrenWorld:
     def start_connector(
         self, config: Mapping[str, str], target_state: TargetState = TargetState.STARTED
     ) -> None:
-        self.children.start_connector(config["name"], config, target_state)
+        self.children.connectors.start(config["name"], config, target_state)
 
     async def connector_is(self, name: str, state: State, timeout_s: float = 60) -> None:
         await eventually_async(
@@ -85,14 +85,14 @@ class ChildrenWorld:
         await self.connector_is(config["name"], State.RUNNING)
         generated = await self.generate(config)
         task_id = ConnectorTaskId(config["name"], 0)
-        self.children.start_task(task_id, config, generated.configs[0], target_state)
+        self.children.tasks.start(task_id, config, generated.configs[0], target_state)
         return task_id
 
     async def generate(self, config: Mapping[str, str]) -> TaskConfigsGenerated:
-        return await self.children.generate_task_configs(config["name"], config, None)
+        return await self.children.connectors.generate_task_configs(config["name"], config, None)
 
     def pid(self, task_id: ConnectorTaskId) -> int:
-        pid = self.children._tasks.details()[task_id].child.pid
+        pid = self.children.tasks.details()[task_id].child.pid
         assert pid is not None
         return pid
 

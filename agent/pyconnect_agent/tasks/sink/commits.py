@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.offsets.sink import SinkOffsets, validate
@@ -19,15 +18,6 @@ from pyconnect_agent.tasks.sink.metrics import SinkMetrics
 from pyconnect_api import ConnectException, SinkTask, TopicPartition
 
 LOG = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class CommitCounts:
-    """`skipped`: results that came when a newer commit had begun."""
-
-    succeeded: int = 0
-    failed: int = 0
-    skipped: int = 0
 
 
 class SinkCommits:
@@ -57,7 +47,6 @@ class SinkCommits:
         self._started_ms = 0
         self._closing = False
         self.committing = False
-        self.counts = CommitCounts()
         self.last_commit_ms: int | None = None
 
     def give_up_late(self) -> None:
@@ -174,7 +163,6 @@ class SinkCommits:
         offsets: Mapping[TopicPartition, int] | None,
     ) -> None:
         if sequence != self._sequence:
-            self.counts.skipped += 1
             self._metrics.commit_skipped()
             return
         self.committing = False
@@ -190,10 +178,8 @@ class SinkCommits:
             self._offsets.committed.update(
                 {p: offset for p, offset in offsets.items() if p in current}
             )
-        self.counts.succeeded += 1
         self._metrics.committed(duration_ms, success=True, closing=self._closing)
         self._metrics.look_at(self._offsets, at_once=True)
 
     def _failed(self, duration_ms: int) -> None:
-        self.counts.failed += 1
         self._metrics.committed(duration_ms, success=False, closing=self._closing)

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.core.ids import State
+from pyconnect_agent.core.metrics.catalog import SINK_TASK, TASK
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.tasks.records.tolerance import Tolerance
 from pyconnect_agent.tasks.retries import ShownRetries
@@ -203,6 +204,11 @@ class Sink:
     def lose(self, *partitions: TopicPartition) -> None:
         self.loop.on_lost(partitions)
         self.consumer.assigned -= set(partitions)
+
+    def committed(self, figure: str) -> object:
+        """A figure of the commits, such as `skip-total`."""
+        groups = self.metrics.values()
+        return {**groups[TASK], **groups[SINK_TASK]}[f"offset-commit-{figure}"]
 
     def deliver(self, *messages: FakeMessage) -> None:
         self.consumer.polls.append(messages)
