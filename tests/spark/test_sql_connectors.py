@@ -207,7 +207,8 @@ def test_rows_that_were_removed_doubled_and_changed_are_found(
     with postgres.connect(moved.database) as connection:
         # From the table itself: the text of a JSON document has other spaces in its source.
         connection.execute(
-            f"CREATE TEMP TABLE saved AS SELECT {columns} FROM target WHERE id IN (5, 7, 9)".encode()
+            f"CREATE TEMP TABLE saved AS SELECT {columns} FROM target"
+            " WHERE id IN (5, 7, 9)".encode()
         )
         connection.execute("DELETE FROM target WHERE id = 5")
         connection.execute(

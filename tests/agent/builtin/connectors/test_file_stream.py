@@ -215,7 +215,7 @@ def test_truncation_can_fail_the_task(tmp_path: Path) -> None:
 def test_standard_input_has_no_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its partition and position are null."""
     read_end, write_end = os.pipe()
-    monkeypatch.setattr(file_stream_source.standard_input, "DESCRIPTOR", read_end)
+    monkeypatch.setattr(file_stream_source, "DESCRIPTOR", read_end)
     task, context = FileStreamSourceTask(), Context()
     task.initialize(context)  # type: ignore[arg-type]
     task.start({"topic": "t"})
