@@ -30,7 +30,7 @@ from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import Endpoint, Limits, base_url
 from pyconnect_cli.rest.exchange import Exchange
-from pyconnect_cli.rest.failures import REBALANCE_READ
+from pyconnect_cli.rest.request import REBALANCE_READ
 
 Handler = Callable[[httpx.Request], httpx.Response]
 REBALANCE = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyconnect_cli.rest.failures import page_title, told
+from pyconnect_cli.rest.request import page_title, told
 
 PLUGINS = (
     "PluginDesc{klass=class org.apache.kafka.connect.file.FileStreamSourceConnector, name='x'}"

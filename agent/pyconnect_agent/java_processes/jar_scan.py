@@ -22,7 +22,7 @@ from pyconnect_agent.core.plugins.catalog import LISTED_KINDS, PluginKind
 from pyconnect_clients.plugin_jars.class_file import ClassHead, read_class_head
 from pyconnect_clients.plugin_jars.kafka_api import kafka_api
 from pyconnect_clients.plugin_jars.kafka_links import read_links
-from pyconnect_clients.plugin_jars.open_class_path import OpenClassPath
+from pyconnect_clients.plugin_jars.locations import OpenClassPath
 
 SERVICES = "META-INF/services/"
 API_CLASSES: Mapping[str, PluginKind] = {

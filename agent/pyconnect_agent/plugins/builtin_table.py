@@ -49,7 +49,7 @@ TRANSFORMATION {_CONNECT}.transforms.Filter {_BUILTIN}.transforms.routers
 TRANSFORMATION {_CONNECT}.transforms.InsertHeader {_BUILTIN}.transforms.headers
 TRANSFORMATION {_CONNECT}.transforms.RegexRouter {_BUILTIN}.transforms.routers
 TRANSFORMATION {_CONNECT}.transforms.TimestampRouter {_BUILTIN}.transforms.routers
-TRANSFORMATION {_CONNECT}.transforms.ValueToKey {_BUILTIN}.transforms.value_to_key
+TRANSFORMATION {_CONNECT}.transforms.ValueToKey {_BUILTIN}.transforms.fields
 PREDICATE {_CONNECT}.transforms.predicates.HasHeaderKey {_BUILTIN}.predicates
 PREDICATE {_CONNECT}.transforms.predicates.RecordIsTombstone {_BUILTIN}.predicates
 PREDICATE {_CONNECT}.transforms.predicates.TopicNameMatches {_BUILTIN}.predicates

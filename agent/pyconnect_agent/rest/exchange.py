@@ -32,7 +32,7 @@ from pyconnect_agent.rest.forwarding import ForwardableRequest, Forwarder, Worke
 from pyconnect_agent.rest.journaling import ChangeJournal, ChangeUnderWay
 from pyconnect_agent.rest.media_types import JSON, content_type
 from pyconnect_agent.rest.password_keys import PasswordKeys
-from pyconnect_agent.rest.web_pages import WebPages
+from pyconnect_agent.rest.response_headers import WebPages
 
 ALL_BODIES_BYTES = 128 * 1024 * 1024
 SMALL_BYTES = 16 * 1024

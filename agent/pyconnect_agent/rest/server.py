@@ -46,10 +46,9 @@ from pyconnect_agent.rest.basic_auth_extension import extension_of
 from pyconnect_agent.rest.exchange import AdminServices, Services
 from pyconnect_agent.rest.forwarding import Forwarder, WorkerClient
 from pyconnect_agent.rest.journaling import ChangeJournal
-from pyconnect_agent.rest.response_headers import CrossOriginPolicy
+from pyconnect_agent.rest.response_headers import CrossOriginPolicy, WebPages
 from pyconnect_agent.rest.sockets import BACKLOG, BoundListener, bind, local_address
 from pyconnect_agent.rest.tls import client_context, refusal_text, server_context
-from pyconnect_agent.rest.web_pages import WebPages
 from pyconnect_agent.stores.journal import ChangeRecords
 
 HEAD_TIMEOUT_S = 90.0

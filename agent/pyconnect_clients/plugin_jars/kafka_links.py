@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pyconnect_clients.plugin_jars.class_file import ClassFile, ClassMember
 from pyconnect_clients.plugin_jars.kafka_api import KafkaApi, kafka_api
-from pyconnect_clients.plugin_jars.open_class_path import Container, OpenClassPath
+from pyconnect_clients.plugin_jars.locations import Container, OpenClassPath
 
 KAFKA = "org.apache.kafka."
 _KAFKA_PATH = b"org/apache/kafka/"

@@ -108,6 +108,8 @@ class Rows:
         self._readings = [
             _reading(field.type, _Place(field.name, field.nullable, policy)) for field in schema
         ]
+        if "" in schema.names:
+            raise DataException(f"Column {schema.names.index('') + 1} has no name")
         builder = SchemaBuilder.struct().name(name)
         for field, reading in zip(schema, self._readings, strict=True):
             builder.field(field.name, reading.schema)

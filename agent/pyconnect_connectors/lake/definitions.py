@@ -40,8 +40,9 @@ file.max.bytes  LONG  MEDIUM  67108864
     time. A task holds that much in memory for each open file.
 schema.compatibility  STRING  MEDIUM  NONE
     NONE: a record of another schema begins another file. BACKWARD: a record of an older version of
-    the schema is projected to the newer one, and only a newer version begins another file. Formats
-    json and iceberg do not need it.
+    the schema is projected to the newer one, as long as it loses nothing. A newer version begins
+    another file, and so does a record with a further field or of another type. Formats json and
+    iceberg do not need it.
 topics.dir  STRING  MEDIUM  topics
     Directory below lake.url that holds a directory for each topic.
 flush.size  INT  HIGH  10000

@@ -22,6 +22,7 @@ from pyconnect_api import (
     Schema,
     SinkRecord,
     TopicPartition,
+    Type,
     project,
 )
 from pyconnect_connectors.lake.commit_log import Commit, CommitLog
@@ -33,6 +34,8 @@ from pyconnect_connectors.lake.storage import Storage
 
 LOG = logging.getLogger(__name__)
 _place = attrgetter("original_topic", "original_kafka_partition")
+_WIDER = ((Type.INT8, Type.INT16, Type.INT32, Type.INT64), (Type.FLOAT32, Type.FLOAT64))
+"""Types of numbers that keep those of the types before them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -198,7 +201,10 @@ class FileTarget:
             return False
         if self._settings.compatibility is Compatibility.NONE:
             return True
-        return _version(schema) > _version(buffer.schema)
+        if schema is None or buffer.schema is None:
+            # They do not go together, which their projection says.
+            return False
+        return _version(schema) > _version(buffer.schema) or not _keeps(schema, buffer.schema)
 
     def _fitting(self, buffer: _Buffer, records: Sequence[SinkRecord], begin: int) -> int:
         """Return how many of the records the open files take, at least one."""
@@ -372,8 +378,40 @@ class FileTarget:
         return True
 
 
-def _version(schema: Schema | None) -> int:
-    return -1 if schema is None or schema.version is None else schema.version
+def _version(schema: Schema) -> int:
+    return -1 if schema.version is None else schema.version
+
+
+def _keeps_inner(source: Schema | None, target: Schema | None) -> bool:
+    return source is not None and target is not None and _keeps(source, target)
+
+
+def _keeps(source: Schema, target: Schema) -> bool:
+    """Return whether a projection of values to another schema is possible and loses nothing."""
+    if source.optional and (not target.optional or source.default is not None):
+        # Null would become a default.
+        return False
+    if (source.name, source.parameters) != (target.name, target.parameters):
+        return False
+    if source.type is not target.type:
+        return any(
+            source.type in kinds and target.type in kinds[kinds.index(source.type) :]
+            for kinds in _WIDER
+        )
+    match source.type:
+        case Type.STRUCT:
+            given = {field.name: field.schema for field in source.fields}
+            wanted = {field.name: field.schema for field in target.fields}
+            further = [kind for name, kind in wanted.items() if name not in given]
+            return all(kind.optional or kind.default is not None for kind in further) and all(
+                name in wanted and _keeps(kind, wanted[name]) for name, kind in given.items()
+            )
+        case Type.ARRAY:
+            return _keeps_inner(source.value_schema, target.value_schema)
+        case Type.MAP:
+            keys = _keeps_inner(source.key_schema, target.key_schema)
+            return keys and _keeps_inner(source.value_schema, target.value_schema)
+    return True
 
 
 def _projected(record: SinkRecord, schema: Schema | None) -> SinkRecord:

@@ -19,6 +19,7 @@ from pyconnect_connectors.sql.definitions import (
     INCREMENTING,
     PK_FIELDS,
     PK_MODE,
+    PREFIX,
     QUERY,
     SCHEMA,
     TIMESTAMP,
@@ -58,7 +59,7 @@ class SourceSettings:
     include: tuple[str, ...] = setting(INCLUDE)
     exclude: tuple[str, ...] = setting(EXCLUDE)
     table_poll_ms: int = setting("table.poll.interval.ms")
-    prefix: str = setting("topic.prefix")
+    prefix: str = setting(PREFIX)
     poll_ms: int = setting("poll.interval.ms")
     batch_rows: int = setting("batch.max.rows")
     tables: tuple[str, ...] = setting("tables")
@@ -95,6 +96,8 @@ class SourceSettings:
             found.append((TIMESTAMP, f"mode {self.mode} needs the name of a column"))
         if self.query is not None and any(lists):
             found.append((QUERY, "a query cannot be combined with lists of tables"))
+        if self.query is not None and not self.prefix:
+            found.append((PREFIX, "it is the topic of the query, which needs one"))
         return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import types
 
 from pyconnect_connectors.sql.column_types import BINARIES
-from pyconnect_connectors.sql.json_text import Convert, Unfit, array_literal, text_of
+from pyconnect_connectors.sql.json_text import Convert, Unfit, array_literal, json_text, text_of
 
 _INTERVALS = (
     r"(-?\d+ years?)?",
@@ -61,11 +61,11 @@ def array_conversion(convert: Convert, item: Any) -> Convert:
     if isinstance(item, (*BINARIES, types.NullType)):
         convert = _same
 
-    def each(value: Any) -> Any:
+    def each(value: Any, change: Convert) -> Any:
         # A list is an inner array, or JSON of its own.
         if isinstance(value, list | tuple) and not isinstance(item, types.JSON):
-            return [each(element) for element in value]
-        return None if value is None else convert(value)
+            return [each(element, change) for element in value]
+        return None if value is None else change(value)
 
     def convert_array(value: Any) -> str:
         if isinstance(value, str) and value.startswith("{"):
@@ -76,11 +76,14 @@ def array_conversion(convert: Convert, item: Any) -> Convert:
                 if plain.upper() != "NULL":
                     convert(plain or re.sub(r"\\(.)", r"\1", quoted[1:-1]))
             return value
+        change = convert
         if isinstance(value, str):
-            value = json.loads(value, parse_float=Decimal)
+            value = json.loads(value, parse_float=Decimal, parse_int=Decimal)
+            # A text within JSON is a text; one of a list is JSON already, as in a column of it.
+            change = json_text if isinstance(item, types.JSON) else convert
         if not isinstance(value, list | tuple):
             raise Unfit("a value that is not a list")
-        return array_literal(map(each, value))
+        return array_literal(each(element, change) for element in value)
 
     return convert_array
 

@@ -13,9 +13,8 @@ from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import Conflict, NotAuthenticated, PreconditionFailed, ServerError
 from pyconnect_cli.rest.exchange import Exchange
-from pyconnect_cli.rest.failures import NOT_ACCEPTED
 from pyconnect_cli.rest.model import Json, TaskId, as_object, bind, member, parse, read
-from pyconnect_cli.rest.request import Answer, RestRequest
+from pyconnect_cli.rest.request import NOT_ACCEPTED, Answer, RestRequest
 
 CONFLICT = frozenset({409})
 ADMIN_ADDRESS = (

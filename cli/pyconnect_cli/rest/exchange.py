@@ -35,9 +35,8 @@ from pyconnect_cli.rest.endpoint import (
     base_url,
     tls_context,
 )
-from pyconnect_cli.rest.failures import behind_gateway, read_failure
 from pyconnect_cli.rest.masking import mask_document, mask_text
-from pyconnect_cli.rest.request import IDEMPOTENT, Answer, RestRequest
+from pyconnect_cli.rest.request import IDEMPOTENT, Answer, RestRequest, behind_gateway, read_failure
 
 if TYPE_CHECKING:
     import httpx

@@ -1,12 +1,29 @@
-"""Requests to a worker and its answers, before they are read."""
+"""Requests to a worker and its answers before they are read; failures as errors in our words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import quote
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote, urlsplit
 
-from pyconnect_cli.errors import UsageError
+from pyconnect_cli.errors import (
+    Conflict,
+    Forbidden,
+    NotAuthenticated,
+    NotFound,
+    PreconditionFailed,
+    PyconnectError,
+    RejectedRequest,
+    ServerError,
+    UsageError,
+)
+from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.rest.masking import mask_text
+
+if TYPE_CHECKING:
+    import httpx
 
 IDEMPOTENT = frozenset({"GET", "PUT", "DELETE"})
 
@@ -65,3 +82,165 @@ def query_flags(**flags: bool) -> tuple[tuple[str, str], ...]:
 def query_values(pairs: Sequence[tuple[str, str | None]]) -> tuple[tuple[str, str], ...]:
     """Return the query without the parameters that are None."""
     return tuple((name, value) for name, value in pairs if value is not None)
+
+
+REBALANCE_READ = "Request cannot be completed because a rebalance is expected"
+ALREADY_EXISTS = "already exists"
+# Consumers of tasks that have just been stopped may still be members of the group (KIP-875).
+ZOMBIE_TASKS = "If the connector is in a stopped state, this operation can be safely retried"
+UNKNOWN_PATH = "HTTP 404 Not Found"
+NOT_ACCEPTED = "the given credentials are not accepted: check user, password or token"
+MOST_PAGE = 10_000
+# A gateway in front of a worker that is down; a worker's own 503 has Connect's error body.
+GATEWAY_STATUSES = frozenset({502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """An unsuccessful answer as an error; `momentary` ones are worth another try."""
+
+    error: PyconnectError
+    momentary: bool = False
+
+
+def read_failure(
+    response: httpx.Response, request: RestRequest, url: str, *, credentials: bool = False
+) -> FailedAttempt | None:
+    """Return the failure of an answer: the only place where statuses become errors.
+
+    `credentials`: the request had some.
+    """
+    status = response.status_code
+    if 200 <= status < 300 or status in request.accepted:
+        return None
+    message = error_message(response)
+    where = f"{request.method} {url}{request.target()}"
+    reason = page_title(response.text[:MOST_PAGE]) or response.reason_phrase
+    text, hint = told(message) if message else (f"{where}: HTTP {status} {reason}".rstrip(), None)
+    if status < 400:
+        location = response.headers.get("location", "nowhere")
+        return FailedAttempt(
+            ServerError(f"{where}: redirects to {location}, which is not followed")
+        )
+    if status in {404, 405} and message in {UNKNOWN_PATH, "HTTP 405 Method Not Allowed"}:
+        if not request.since and request.path[:1] != ("agent",) and not urlsplit(url).path:
+            return FailedAttempt(
+                PreconditionFailed(
+                    f"{url} has no REST interface of Kafka Connect (no {request.method}"
+                    f" {request.target()}): is it an agent's admin interface?",
+                    hint="give an address of the worker's `listeners` with --url",
+                )
+            )
+        since = f"; it came with Kafka {request.since}" if request.since else ""
+        hint = _address_hint(url) if urlsplit(url).path else "show its version: pyconnect info"
+        return FailedAttempt(PreconditionFailed(f"this worker has no {where}{since}", hint=hint))
+    match status:
+        case 401:
+            hint = "give credentials: --username with --password-file, or --token-file"
+            if credentials:
+                hint = NOT_ACCEPTED
+            shown = f"{where}: {message}" if message else text
+            return FailedAttempt(NotAuthenticated(shown, hint=hint))
+        case 403:
+            return FailedAttempt(Forbidden(text))
+        case 404 if message is None:
+            return FailedAttempt(
+                ServerError(f"{where}: HTTP 404, not from Kafka Connect", hint=_address_hint(url))
+            )
+        case 404:
+            return FailedAttempt(NotFound(text))
+        case 409:
+            return FailedAttempt(Conflict(text), momentary=ALREADY_EXISTS not in text)
+        case 500 if message == REBALANCE_READ or ZOMBIE_TASKS in text:
+            return FailedAttempt(Conflict(text), momentary=True)
+        case _ if status < 500:
+            return FailedAttempt(RejectedRequest(text, hint=hint))
+        case _:
+            return FailedAttempt(ServerError(text, hint=hint))
+
+
+def _address_hint(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.path:
+        bare = f"{parts.scheme}://{parts.netloc}"
+        return f"is the path {parts.path} of the address right? Without the path: --url {bare}"
+    return f"is there a Connect worker at {url}, or below a path of it?"
+
+
+def behind_gateway(response: httpx.Response, request: RestRequest) -> bool:
+    """Return whether a gateway answered for a dead worker, to a request that may be repeated."""
+    return (
+        response.status_code in GATEWAY_STATUSES
+        and request.method in IDEMPOTENT
+        and response.status_code not in request.accepted
+        and error_message(response) is None
+    )
+
+
+def error_message(response: httpx.Response) -> str | None:
+    """Return the message of Connect's error envelope, secrets masked; None for any other body.
+
+    A worker repeats whole configurations in its messages.
+    """
+    try:
+        body = response.json()
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(body, Mapping) and "error_code" in body:
+        return mask_text(str(body.get("message")))
+    return None
+
+
+UNKNOWN_PLUGIN = re.compile(
+    r"(?:[\w.$]+Exception: )?(?P<fact>Failed to find any class that implements \w+ and which name"
+    r" matches (?P<wanted>\S+)), available \w+ are: (?P<list>.*)",
+    re.DOTALL,
+)
+PLUGIN = re.compile(r"PluginDesc\{klass=(?:class|interface) ([\w.$]+)")
+LIST_PLUGINS = (
+    "list the installed plugins: pyconnect plugins list; why others are missing: pyconnect agent"
+    " doctor, and the worker's log"
+)
+INVALID = re.compile(
+    r"(?P<fact>Connector configuration is invalid.*?)\s*You can also find the above list of errors"
+    r" at the endpoint `[^`]*`\s*",
+    re.DOTALL,
+)
+_SUFFIX = "Connector"
+TITLE = re.compile(r"<title>\s*(?:Error \d+ )?([^<]*?)\s*</title>", re.IGNORECASE)
+
+
+class Told(NamedTuple):
+    """A short message, and a hint if there is a command to run next."""
+
+    message: str
+    hint: str | None = None
+
+
+def told(message: str) -> Told:
+    """Return Connect's message without its long lists."""
+    if match := UNKNOWN_PLUGIN.fullmatch(message):
+        near = _near_connector(match["wanted"], PLUGIN.findall(match["list"]))
+        return Told(match["fact"], near or LIST_PLUGINS)
+    if match := INVALID.fullmatch(message):
+        return Told(match["fact"], "list the configuration keys: pyconnect plugins describe CLASS")
+    return Told(message)
+
+
+def _near_connector(wanted: str, classes: Sequence[str]) -> str | None:
+    """Return a hint at similar connectors, of the same package if `wanted` has one.
+
+    The end that most names share would make any two of them similar.
+    """
+    package, _, simple = wanted.rpartition(".")
+    if package:
+        of_package = [name for name in classes if name.rpartition(".")[0] == package]
+        return did_you_mean(wanted, of_package)
+    aliases = [name.rpartition(".")[2].removesuffix(_SUFFIX) for name in classes]
+    return did_you_mean(simple.removesuffix(_SUFFIX), aliases)
+
+
+def page_title(text: str) -> str | None:
+    """Return the title of an HTML page: servers and proxies put the reason there."""
+    found = TITLE.search(text)
+    return found[1] if found and found[1] else None

@@ -6,8 +6,7 @@ import logging
 
 import pytest
 
-from pyconnect_agent.rest.response_headers import CrossOriginPolicy
-from pyconnect_agent.rest.web_pages import WebPages
+from pyconnect_agent.rest.response_headers import CrossOriginPolicy, WebPages
 from tests.support.agents.rest_client import Answer, call_app
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import application

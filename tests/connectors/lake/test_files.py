@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyconnect_api import (
+    FLOAT64_SCHEMA,
     INT32_SCHEMA,
     INT64_SCHEMA,
     OPTIONAL_INT64_SCHEMA,
@@ -332,6 +333,48 @@ def test_older_rows_are_projected_when_that_is_asked_for(tmp_path: Path) -> None
     assert [pq.read_table(path).to_pydict() for path in files(tmp_path).values()] == [
         {"id": [0], "city": ["Ulm"]},
         {"id": [1, 2, 3], "city": [None, None, "Ulm"], "note": ["n", "none", "none"]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"a": (OPTIONAL_INT64_SCHEMA, 1)}, {"b": (OPTIONAL_INT64_SCHEMA, 2)}),
+        ({"a": (FLOAT64_SCHEMA, 0.5)}, {"a": (INT64_SCHEMA, 2**60 + 1)}),
+        ({"a": (INT32_SCHEMA, 1)}, {"a": (INT64_SCHEMA, 2**40)}),
+        ({"a": (decimal_builder(2).build(), Decimal("1.25"))}, {"a": (INT64_SCHEMA, 2)}),
+        (
+            {"a": (SchemaBuilder.array(FLOAT64_SCHEMA).build(), [0.5])},
+            {"a": (SchemaBuilder.array(INT64_SCHEMA).build(), [2**60 + 1])},
+        ),
+        (
+            {"a": (SchemaBuilder.int64().default(7).build(), 1)},
+            {"a": (SchemaBuilder.int64().default(7).optional().build(), None)},
+        ),
+    ],
+)
+@pytest.mark.parametrize("versions", [(None, None), (2, 1), (1, 1)])
+def test_a_projection_that_would_lose_something_is_another_file(
+    tmp_path: Path,
+    first: Mapping[str, tuple[Schema, object]],
+    second: Mapping[str, tuple[Schema, object]],
+    versions: tuple[int | None, int | None],
+) -> None:
+    """A field, digits, or null; schemas without versions are not older or newer."""
+    sink = started(tmp_path, {"schema.compatibility": "BACKWARD"})
+    for fields, version in zip((first, second), versions, strict=True):
+        builder = SchemaBuilder.struct()
+        if version is not None:
+            builder.version(version)
+        for name, (kind, _) in fields.items():
+            builder.field(name, kind)
+        schema = builder.build()
+        value = Struct.of_checked(schema, [value for _, value in fields.values()])
+        sink.send(value, value_schema=schema)
+    sink.deliver()
+    sink.stop()
+    assert [pq.read_table(path).to_pylist() for path in files(tmp_path).values()] == [
+        [{name: value for name, (_, value) in fields.items()}] for fields in (first, second)
     ]
 
 

@@ -117,6 +117,9 @@ def test_two_entries_of_a_map_never_become_one(tmp_path: Path) -> None:
         assert len(source.run(1)) == 1
         with pytest.raises(OddValueException, match=r"^Column v of file a\.parquet, row 2: a map"):
             source.poll()
+    pq.write_table(pa.table({"": pa.array([1])}), tmp_path / "a.parquet")
+    with pytest.raises(DataException, match=r"^File a\.parquet: Column 1 has no name"):
+        started(tmp_path, {"format.class": "parquet"}).run(1)
     lists = pa.array([[([1], 1)]], pa.map_(pa.list_(pa.int8()), pa.int8()))
     with pytest.raises(DataException, match=r"Column v has the type map<list"):
         parquet(tmp_path, lists).run(1)

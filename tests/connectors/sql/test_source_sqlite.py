@@ -341,6 +341,7 @@ def test_offsets_are_changed_to_those_of_the_mode_only(file: Path) -> None:
         ({"mode": "sometimes"}, "mode"),
         ({"mode": "bulk", "query": "SELECT 1", "table.whitelist": "a"}, "query"),
         ({"mode": "bulk", "query": "SELEC 1"}, "query"),
+        ({"mode": "bulk", "query": "SELECT 1 a", "topic.prefix": ""}, "topic.prefix"),
         ({"mode": "bulk", "query": "SELECT * FROM missing"}, "query"),
         (
             {"mode": "incrementing", "query": "SELECT 1 a", "incrementing.column.name": "b"},

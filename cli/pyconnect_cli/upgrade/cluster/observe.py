@@ -22,7 +22,6 @@ from pyconnect_cli.settings.inventory import Inventory
 from pyconnect_cli.upgrade.cluster import java, kafka_group
 from pyconnect_cli.upgrade.cluster.kafka_group import WorkerGroup
 from pyconnect_cli.upgrade.plan.model import (
-    FailingInstance,
     Kind,
     Means,
     PhaseSource,
@@ -179,12 +178,10 @@ class Observer:
         return None
 
 
-def instances(
-    views: Mapping[str, ConnectorView], members: Mapping[str, str]
-) -> dict[str, FailingInstance]:
+def instances(views: Mapping[str, ConnectorView], members: Mapping[str, str]) -> dict[str, str]:
     """Return states by name; an instance on a worker that has left the group runs nowhere."""
     alive = {urlsplit(url).netloc for url in members}
-    found: dict[str, FailingInstance] = {}
+    found: dict[str, str] = {}
     for name, view in views.items():
         if view.status is None:
             continue
@@ -192,6 +189,5 @@ def instances(
         parts += [(f"{name}/{task.id}", task) for task in view.status.tasks]
         for part, state in parts:
             gone = state.worker_id not in alive and state.state in {"RUNNING", "RESTARTING"}
-            shown = "UNASSIGNED" if gone else state.state
-            found[part] = FailingInstance(state=shown, worker_id=state.worker_id)
+            found[part] = "UNASSIGNED" if gone else state.state
     return found

@@ -87,14 +87,6 @@ class UpgradedWorker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailingInstance:
-    """State of a connector (`orders`) or task (`orders/0`) and the worker that reported it."""
-
-    state: str
-    worker_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTransaction:
     """A transaction under way, as its coordinator reports it; the next one starts later."""
 
@@ -155,6 +147,7 @@ class KnownSettings:
 class View:
     """One look at the cluster. Workers: members of the group and those of the inventory.
 
+    `instances`: the state of each connector (`orders`) and task (`orders/0`).
     `hanging`: transactional ids of this group whose transaction is open for longer than its
     timeout. The other fields are filled for plans: `aborted_offsets` are keys of `offsets_topic`
     whose newest record is of no committed transaction; the ACLs are those of the next phase;
@@ -167,7 +160,7 @@ class View:
     group_state: str
     protocol: str
     workers: tuple[UpgradedWorker, ...]
-    instances: Mapping[str, FailingInstance]
+    instances: Mapping[str, str]
     hanging: tuple[str, ...] = ()
     open_transactions: frozenset[OpenTransaction] = frozenset()
     sources: tuple[SourceFacts, ...] = ()
@@ -201,12 +194,12 @@ class View:
 
     def failed(self) -> frozenset[str]:
         """Names of connectors and tasks that are FAILED."""
-        return frozenset(name for name, item in self.instances.items() if item.state == "FAILED")
+        return frozenset(name for name, state in self.instances.items() if state == "FAILED")
 
     def unassigned(self) -> frozenset[str]:
         """Names of connectors and tasks that run nowhere."""
         return frozenset(
-            name for name, item in self.instances.items() if item.state in {"UNASSIGNED", ""}
+            name for name, state in self.instances.items() if state in {"UNASSIGNED", ""}
         )
 
     def fingerprint(self) -> tuple[object, ...]:

@@ -11,7 +11,6 @@ from pyconnect_cli.upgrade.gather import unusable_plugins
 from pyconnect_cli.upgrade.plan.checks import PhaseWish
 from pyconnect_cli.upgrade.plan.model import (
     Brokers,
-    FailingInstance,
     Kind,
     KnownSettings,
     Means,
@@ -55,7 +54,7 @@ def view(*workers: UpgradedWorker, **members: object) -> View:
         group_state="Stable",
         protocol="sessioned",
         workers=tuple(led),
-        instances={"c": FailingInstance(state="RUNNING", worker_id="a")},
+        instances={"c": "RUNNING"},
     )
     return replace(found, **members)  # type: ignore[arg-type]
 
@@ -212,7 +211,7 @@ def test_unsafe_upgrades_are_refused(seen: View, wish: PhaseWish, reason: str) -
         (view(A, B, protocol="default"), TO_1, "the group's protocol is eager"),
         (view(A, java("b", DISABLED, version="3.3.2")), TO_1, "repaired by 3.4.1"),
         (
-            view(A, B, instances={"c/0": FailingInstance(state="FAILED", worker_id="a")}),
+            view(A, B, instances={"c/0": "FAILED"}),
             TO_1,
             "already FAILED: c/0",
         ),

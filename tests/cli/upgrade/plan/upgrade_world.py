@@ -17,7 +17,6 @@ from pyconnect_cli.upgrade.plan.decide import (
     decide,
 )
 from pyconnect_cli.upgrade.plan.model import (
-    FailingInstance,
     Kind,
     Means,
     OpenTransaction,
@@ -185,8 +184,8 @@ class World:
             workers=tuple(w.seen(self.leader) for w in self.workers.values())
             + tuple(self.strangers),
             instances={
-                **{name: FailingInstance(state="FAILED", worker_id="w0") for name in self.failed},
-                "c": FailingInstance(state="RUNNING", worker_id="w0"),
+                **dict.fromkeys(self.failed, "FAILED"),
+                "c": "RUNNING",
             }
             if self.now_ms >= self.mute_until_ms
             else {},
