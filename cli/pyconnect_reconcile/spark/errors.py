@@ -15,6 +15,9 @@ _REMOVED = re.compile(
 )
 
 
+_SILENT = ("An error occurred", "at ", "... ", "Suppressed: ", "Caused by: ")
+
+
 @dataclass(frozen=True, slots=True)
 class _Known:
     """A failure by what its text holds, in words for people."""
@@ -115,10 +118,9 @@ def translated(text: str) -> ReconcileError:
 
 def summary(text: str) -> str:
     """Return the lines that say something: the first, and the last cause."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = [
-        line for line in lines if not line.startswith(("An error occurred", "at ", ":", "\tat"))
-    ]
+    # Py4J writes a colon before Java's error.
+    lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
+    said = [line for line in lines if not line.startswith(_SILENT)]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     first = said[0] if said else "no message"
     return (f"{first} ({causes[-1]})" if causes and causes[-1] != first else first)[:600]
