@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from pyconnect_reconcile.findings import Verdict
 from tests.support.agents.agent import STRING_CONVERTER, Agent, Agents
 from tests.support.audits.audits import Answer, Audit
+from tests.support.audits.recorded_audits import LEFT, RecordedAudit, given, topic
 from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.commands.reconcile_command import QUICK, Reconcile
 from tests.support.eventually import eventually
@@ -233,6 +235,30 @@ def test_a_whole_run_keeps_the_password_to_itself(shop: Shop, moved: Moved, tmp_
     assert {"report.json", "spark.log"} <= {path.name for path in written}
     for text in (ended.out, ended.err, *(path.read_text("latin-1") for path in written)):
         assert PASSWORD not in text
+
+
+def test_documents_of_a_table_keep_their_nulls(
+    spark: SparkSession, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """The spec is written by hand, and names no driver."""
+    properties = tmp_path / "secret.properties"
+    properties.write_text(f"user={USER}\npassword={PASSWORD}\n")
+    database = postgres.new_database()
+    written = postgres.settings(database)["connection.url"].replace("+psycopg", "")
+    table = {"kind": "table", "url": f"jdbc:{written}", "table": "documents"}
+    with postgres.connect(database) as connection:
+        connection.execute("CREATE TABLE documents (id int, doc jsonb)")
+        connection.execute(
+            """INSERT INTO documents VALUES (1, '{"b": [{"c": null}], "a": null}'), (2, '{}')"""
+        )
+    documents = given('{"id":1,"doc":{"a":null,"b":[{"c":null}]}}', '{"id":2,"doc":{"a":null}}')
+    answer = RecordedAudit(spark, tmp_path).run(
+        "topic-sink",
+        {LEFT: documents},
+        left=topic(LEFT),
+        right={**table, "properties": str(properties)},
+    )
+    assert answer.places("missing") == {frozenset({(0, 1)})}
 
 
 def test_the_last_row_of_each_key_is_compared(

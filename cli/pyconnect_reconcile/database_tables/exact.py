@@ -33,6 +33,8 @@ _OPTIONS: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Options of sessions whose texts are read."""
+# Java finds no driver by its URL in the jars of a session.
+_DRIVERS = {"postgresql": {"driver": "org.postgresql.Driver"}}
 _MARIADB = "jdbc:mariadb:"
 _JOINED = {"sessionInitStatement": "; ", "sessionVariables": ","}
 MOST_DIGITS, UNLIMITED = 38, 31
@@ -71,7 +73,7 @@ def _family(url: str) -> str:
 
 def exact_options(url: str, given: Mapping[str, str]) -> dict[str, str]:
     """Return options of a user with those that the texts of values need; these come last."""
-    options = dict(given)
+    options = {**_DRIVERS.get(_family(url), {}), **given}
     for name, needed in _OPTIONS.get(_family(url), {}).items():
         before = given.get(name) if name in _JOINED else None
         options[name] = f"{before}{_JOINED[name]}{needed}" if before else needed

@@ -68,6 +68,11 @@ _KNOWN = (
         "compare the files of each header by themselves: --files",
     ),
     _Known(
+        "No suitable driver",
+        "Spark finds no driver for the database's URL",
+        "name its class in the table's `options`, as `driver`, and its jar with --jars",
+    ),
+    _Known(
         "OutOfMemoryError|Java heap space",
         "Spark ran out of memory",
         "give Spark more memory: --conf spark.driver.memory=8g",

@@ -210,7 +210,7 @@ def nested_text(text: Column) -> Column:
     for step in _STEPS:
         marked = sql.transform(sql.array(marked), step)[0]
     is_json = text.rlike(r"^\s*[\[{]") & document(marked).isNotNull()
-    return sql.when(is_json, without_nulls(nested(marked))).otherwise(text_token(text))
+    return sql.when(is_json, nested(marked)).otherwise(text_token(text))
 
 
 def json_text(text: Column) -> Column:

@@ -349,7 +349,7 @@ def kind_steps(column: Compared) -> list[Step]:
     """
     kind = column.kind
     steps: list[Step] = [with_nested]
-    if "struct<" in kind or kind == "document":
+    if "struct<" in kind:
         steps.append(_without_null_members)
     if column.rule.null is not None:
         steps.append(partial(_without, column.rule.null))
