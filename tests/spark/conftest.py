@@ -1,4 +1,4 @@
-"""Two Spark sessions for the tests of this tier: a JVM takes longer than most of them."""
+"""One Spark session for all tests of this tier: a JVM takes longer than most of them."""
 
 from __future__ import annotations
 
@@ -87,13 +87,11 @@ def audit(spark: SparkSession, kafka_broker: SharedBroker, tmp_path: Path) -> Au
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Give the tests of a session to one of pytest-xdist's processes, whose JVM warms up once.
+    """Give all tests of the session's JVM, which warms up once, to one of pytest-xdist's processes.
 
-    Those with Kafka take as long as those with records in memory. pytest-xdist looks at the groups
-    before other hooks see the collected tests.
+    It looks at the groups before other hooks see the collected tests.
     """
     # py4j leaves its sockets to the garbage collector.
     item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
-    fixtures = getattr(item, "fixturenames", ())
-    group = "session with Kafka" if "kafka_broker" in fixtures else "session"
-    item.add_marker(pytest.mark.xdist_group(group if "spark" in fixtures else item.path.stem))
+    in_session = "spark" in getattr(item, "fixturenames", ())
+    item.add_marker(pytest.mark.xdist_group("session" if in_session else item.path.stem))
