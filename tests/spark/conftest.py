@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this tier: a JVM takes longer than most of them."""
+"""One Spark session for the tests of a process: a JVM takes longer than most of them."""
 
 from __future__ import annotations
 
@@ -87,11 +87,5 @@ def audit(spark: SparkSession, kafka_broker: SharedBroker, tmp_path: Path) -> Au
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Give all tests of the session's JVM, which warms up once, to one of pytest-xdist's processes.
-
-    It looks at the groups before other hooks see the collected tests.
-    """
     # py4j leaves its sockets to the garbage collector.
     item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
-    in_session = "spark" in getattr(item, "fixturenames", ())
-    item.add_marker(pytest.mark.xdist_group("session" if in_session else item.path.stem))
