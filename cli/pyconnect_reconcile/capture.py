@@ -18,7 +18,7 @@ from pyconnect_reconcile.chain import Base, base_of
 from pyconnect_reconcile.database_tables.copies import CopiedTable, copied
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import FileSide
+from pyconnect_reconcile.file_side import LINE_FORMATS, FileSide
 from pyconnect_reconcile.files import (
     FixedFiles,
     bounded_copies,
@@ -43,8 +43,6 @@ from pyconnect_reconcile.topics.snapshot import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-LINE_FORMATS = frozenset({"text", "json"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from pyconnect_reconcile.errors import ReconcileError
 
 AVRO, ICEBERG = "avro", "iceberg"
 FILE_FORMATS = ("text", "json", "csv", "parquet", "orc", AVRO, ICEBERG)
+LINE_FORMATS = frozenset({"text", "json"})
 VALUE_FORMS = ("bytes", "text", "json", "connect-json")
 SQL, REST = "sql", "rest"
 

@@ -251,7 +251,7 @@ class TableTarget:
             merged([*buffered, rows])
             if table is None:
                 named = [text for text in self._tables.partition_by if "(" not in text]
-                return _Fit(columns=columns, named=_texts(rows, named))
+                return _Fit(columns=columns, named=_texts_and_floats(rows, named))
         except (pa.ArrowException, ValueError, ValidationError) as error:
             text = f"The rows do not fit table {name}: {reason(error)}"
             return _Fit(columns=columns, refusal=text)
@@ -259,7 +259,7 @@ class TableTarget:
             return _Fit(columns=columns, refusal=str(error))
         sources = [f.source_id for f in table.spec().fields if str(f.transform) == "identity"]
         names = [schema.find_column_name(source) or "" for source in sources]
-        return _Fit(columns=columns, named=_texts(rows, names))
+        return _Fit(columns=columns, named=_texts_and_floats(rows, names))
 
     def _check_columns(self, name: str, schema: Any, rows: Any) -> None:
         missing = set(rows.names) - {column.name for column in schema.columns}
@@ -381,7 +381,7 @@ class TableTarget:
         return table
 
 
-def _texts(rows: Any, names: Sequence[str]) -> Sequence[str]:
+def _texts_and_floats(rows: Any, names: Sequence[str]) -> Sequence[str]:
     """Return the columns of texts and floats among the named ones."""
     kinds = {field.name: field.type for field in rows}
     return [

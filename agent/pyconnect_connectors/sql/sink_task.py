@@ -318,7 +318,6 @@ class _Write:
                 upserts.write(self._table, columns, keys, self._rows)
                 return
         dialect = connection.dialect.name
-        statement = self._shape.statement(self._table, self._mode, dialect)
         names = [f"p{index}" for index in range(len(self._shape.columns))]
         if (
             dialect in MYSQL
@@ -336,6 +335,7 @@ class _Write:
                 if connection.execute(change, given).rowcount == 0:
                     connection.execute(add, given)
             return
+        statement = self._shape.statement(self._table, self._mode, dialect)
         compiled = statement.compile(dialect=connection.dialect)
         if compiled.positional and compiled.positiontup == names and dialect in CONVERTED:
             # What SQLAlchemy does for each row was done for each column.

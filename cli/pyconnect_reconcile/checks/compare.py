@@ -25,7 +25,6 @@ from pyconnect_reconcile.compares.columns import (
     with_values,
 )
 from pyconnect_reconcile.compares.key_order import Identities
-from pyconnect_reconcile.compares.loading import LINE_FORMATS
 from pyconnect_reconcile.compares.places import (
     Places,
     copies_of,
@@ -35,7 +34,7 @@ from pyconnect_reconcile.compares.places import (
 )
 from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, plan_of, rows_of
 from pyconnect_reconcile.errors import NotAuditable
-from pyconnect_reconcile.file_side import FileSide
+from pyconnect_reconcile.file_side import LINE_FORMATS, FileSide
 from pyconnect_reconcile.files import is_local
 from pyconnect_reconcile.findings import (
     COPIES,

@@ -127,7 +127,7 @@ def _records(bench: Bench, isolation: str) -> DataFrame:
         text = sql.concat_ws(" ", *required)
     elif spec.identity != RECORD:
         text = text_of(spec.identity)
-        records, identity = _identity(records, spec.identity)
+        records, identity = _identity(records, spec.identity, text)
         required = [identity]
     parts = required or [sql.col("key"), sql.col("value")]
     if len(spec.topics) > 1:
@@ -140,11 +140,11 @@ def _records(bench: Bench, isolation: str) -> DataFrame:
     return records.withColumns({**columns, IDENTITY: text})
 
 
-def _identity(records: DataFrame, extraction: str) -> tuple[DataFrame, Column]:
+def _identity(records: DataFrame, extraction: str, text: Column) -> tuple[DataFrame, Column]:
     """Return the identity with its type, if it has one: 1 is 1.0, and "1" is another one."""
     kind, _, path = extraction.partition(":")
     if kind not in {"json", "key.json"}:
-        return records, text_of(extraction)
+        return records, text
     member_of = sql.col("value" if kind == "json" else "key")
     records = with_marked(records, member_of, MARKED)
     return records, with_nested(sql.get_json_object(sql.col(MARKED), json_path(path)))

@@ -15,7 +15,7 @@ from pyconnect_reconcile.compares.sides import Rows, content_of, frame_of, recor
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.spec import AVRO, ColumnRule, Side, TopicSide
 from pyconnect_reconcile.tokens import CORRUPT, DIRECTORY, HELD, TOKENS
-from pyconnect_reconcile.values.canonical import token
+from pyconnect_reconcile.values.canonical import token, token_names
 from pyconnect_reconcile.values.normal import (
     Columns,
     Compared,
@@ -145,18 +145,16 @@ def columns_without_values(
 ) -> tuple[str, ...]:
     """Return the paths of columns that no record has: both sides would agree in their nulls."""
     rows = left if frame_of(bench, left.side) is None else right
-    tokens = [f"pyconnect_token_{number}" for number in range(len(columns.all))]
+    tokens = token_names(len(columns.all))
     if not {*tokens} <= {*rows.rows.columns}:
         return ()
     held = [f"{token} IS NOT NULL" for token in tokens]
     # Most often the first row has a value in each column.
     if not rows.rows.where(" AND ".join(held)).isEmpty():
         return ()
-    empty = [
-        column.rule.path
-        for column, is_held in zip(columns.all, held, strict=True)
-        if rows.rows.where(is_held).isEmpty()
-    ]
+    counts = rows.rows.agg(*map(sql.count, tokens)).collect()[0]
+    pairs = zip(columns.all, counts, strict=True)
+    empty = [column.rule.path for column, count in pairs if not count]
     topic = next(each.side for each in (left, right) if isinstance(each.side, TopicSide))
     members = members_of(bench, topic) if empty else {}
     return tuple(path for path in empty if path not in members)

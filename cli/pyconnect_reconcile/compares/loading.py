@@ -12,7 +12,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import AVRO, ICEBERG, FileSide
+from pyconnect_reconcile.file_side import AVRO, ICEBERG, LINE_FORMATS, FileSide
 from pyconnect_reconcile.files import (
     FixedFiles,
     in_plain_directories,
@@ -27,7 +27,6 @@ from pyconnect_reconcile.tokens import CORRUPT, DIRECTORY, HELD, MARK
 from pyconnect_reconcile.values.normal import quoted
 
 PATTERN_MARKS, ESCAPED = re.compile(r"([\\*?\[\]{}])"), r"\\\1"
-LINE_FORMATS = frozenset({"text", "json"})
 COLUMNAR = frozenset({"csv", "parquet", "orc", AVRO})
 JSON_FORMS = frozenset({"json", "connect-json", "json-schema"})
 EMPTY = f"{MARK}empty"

@@ -22,10 +22,10 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import TimestampNTZType
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.compares.loading import COLUMNAR, LINE_FORMATS, load
+from pyconnect_reconcile.compares.loading import COLUMNAR, load
 from pyconnect_reconcile.database_tables.positions import with_tail_of
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import ICEBERG, FileSide
+from pyconnect_reconcile.file_side import ICEBERG, LINE_FORMATS, FileSide
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.spec import FRAMED_FORMS, Side, Spec, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide

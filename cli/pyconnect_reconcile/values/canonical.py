@@ -204,11 +204,16 @@ def nested(text: Column) -> Column:
     return sql.concat(sql.lit(f"{MARK}j"), found)
 
 
+def _marked(text: Column) -> Column:
+    """Return what `with_marked` makes of a text, for one that is no column of a frame."""
+    for step in _STEPS:
+        text = sql.transform(sql.array(text), step)[0]
+    return text
+
+
 def nested_text(text: Column) -> Column:
     """Return the token of a column that has nested JSON as a text."""
-    marked = text
-    for step in _STEPS:
-        marked = sql.transform(sql.array(marked), step)[0]
+    marked = _marked(text)
     is_json = text.rlike(r"^\s*[\[{]") & document(marked).isNotNull()
     return sql.when(is_json, nested(marked)).otherwise(text_token(text))
 
@@ -218,9 +223,7 @@ def json_text(text: Column) -> Column:
 
     A text that is not JSON stays one.
     """
-    marked = text
-    for step in _STEPS:
-        marked = sql.transform(sql.array(marked), step)[0]
+    marked = _marked(text)
     whole = sql.when(document(marked).isNotNull(), marked)
     found = sql.when(text.rlike(r"^\s*[\[{]"), nested(whole)).otherwise(
         sql.get_json_object(whole, "$")
@@ -253,6 +256,11 @@ def with_steps(
     return frame.withColumns(
         {name: sql.when(sql.spark_partition_id() >= 0, sql.col(name)) for name in names}
     )
+
+
+def token_names(count: int) -> list[str]:
+    """Return the names of the columns with the tokens of so many compared columns."""
+    return [f"pyconnect_token_{number}" for number in range(count)]
 
 
 def token(column: Column, kind: DataType) -> Column:

@@ -312,7 +312,7 @@ def with_tokens(
 
     `before` are steps that make tokens of what was found.
     """
-    names = [f"pyconnect_token_{number}" for number in range(len(columns))]
+    names = canonical.token_names(len(columns))
     first = before or [[] for _ in columns]
     steps = [[*made, *kind_steps(column)] for made, column in zip(first, columns, strict=True)]
     return canonical.with_steps(frame, names, found, steps), [sql.col(name) for name in names]
