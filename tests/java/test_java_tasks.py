@@ -30,7 +30,10 @@ SETTINGS = {
     "agent.java.options": "-XX:+UseSerialGC -Dcom.sun.management.jmxremote.port=19999",
 }
 EXPRESSION = "pyconnect_agent.builtin.expressions.Expression"
-FILE_SOURCE = "pyconnect_agent.builtin.connectors.file_stream.FileStreamSourceConnector"
+FILE_SOURCE, FILE_SINK = (
+    f"pyconnect_agent.builtin.connectors.file_stream.FileStream{kind}Connector"
+    for kind in ("Source", "Sink")
+)
 MARKED = "io.pyconnect.tests.Marked"
 LONGS = "org.apache.kafka.connect.converters.LongConverter"
 
@@ -73,6 +76,9 @@ class World:
         file = self.notes_file.with_name("lines")
         file.write_text("".join(f"{line}\n" for line in lines))
         self._create(FILE_SOURCE, {"file": str(file), "topic": self.topic}, settings)
+
+    def lines_to(self, file: Path, **settings: str) -> None:
+        self._create(FILE_SINK, {"file": str(file), "topics": self.topic}, settings)
 
     def numbers_of(self, transform: str) -> dict[str, Any]:
         """Return the metrics of one transformation, by name."""
@@ -349,7 +355,17 @@ def test_java_transformations_of_a_python_source(world: World) -> None:
 
 
 def test_a_failed_java_transformation_of_a_python_source_fails_the_task(world: World) -> None:
-    """With the stage, the class and Java's trace."""
+    """With the stage, the class and Java's trace; validation has asked the Java class before."""
+    config = {"name": "n", "connector.class": FILE_SOURCE, "topic": "t", "transforms": "t"}
+    config |= {"transforms.t.type": "Marked", "transforms.t.mark": ""}
+    infos = world.agent.call(
+        "PUT", f"/connector-plugins/{FILE_SOURCE}/config/validate", config
+    ).json()
+    values = {each["value"]["name"]: each["value"] for each in infos["configs"]}
+    assert values["transforms.t.mark"]["errors"] == [
+        "Invalid value  for configuration mark: String must be non-empty"
+    ]
+    assert infos["error_count"] == 1
     world.lines("good", "bad", transforms="t", transforms_t_type=MARKED, transforms_t_mark="!")
     trace = world.trace()
     assert f"Stage TRANSFORMATION of class {MARKED} failed" in trace
@@ -563,6 +579,35 @@ def test_dead_letters_of_a_python_transformation(world: World) -> None:
     assert context["__connect.errors.class.name"] == EXPRESSION.encode()
     expected = b"pyconnect_api.errors.DataException"
     assert context["__connect.errors.exception.class.name"] == expected
+
+
+def test_dead_letters_of_a_java_transformation(world: World, tmp_path: Path) -> None:
+    """On a Python sink: the headers are those of a Java connector; other records are written."""
+    queue, file = unique_name("queue"), tmp_path / "written"
+    produce(world.bootstrap_servers, world.topic, b"good", b"bad", b"other", key=b"k")
+    world.lines_to(
+        file,
+        transforms="route, t",
+        transforms_route_type="Expression",
+        transforms_route_topic="topic + '!'",
+        transforms_t_type=MARKED,
+        transforms_t_mark="!",
+        errors_tolerance="all",
+        errors_deadletterqueue_topic_name=queue,
+        errors_deadletterqueue_topic_replication_factor="1",
+        errors_deadletterqueue_context_headers_enable="true",
+    )
+    eventually(lambda: len(read_topic(world.bootstrap_servers, queue)) == 1, WAIT_S, world.status)
+    eventually(lambda: file.read_text() == "good!\nother!\n", WAIT_S, world.status)
+    (letter,) = read_topic(world.bootstrap_servers, queue)
+    context = dict(letter.headers() or ())
+    assert letter.value() == b"bad"
+    assert context["__connect.errors.topic"] == world.topic.encode()
+    assert context["__connect.errors.stage"] == b"TRANSFORMATION"
+    assert context["__connect.errors.class.name"] == MARKED.encode()
+    expected = b"org.apache.kafka.connect.errors.DataException"
+    assert context["__connect.errors.exception.class.name"] == expected
+    assert counts(world.numbers_of("t")) == (3, 2, 0, 1)
 
 
 def test_connector_that_raises_an_error(world: World) -> None:

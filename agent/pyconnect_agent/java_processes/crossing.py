@@ -48,6 +48,10 @@ _MOST_SCHEMAS = 1000
 _NO_SCHEMA: tuple[None, None] = (None, None)
 
 
+Failed: TypeAlias = Callable[[int, DataException], object]
+"""Returns what stands for a record, by its place, whose value does not cross."""
+
+
 class Crossing:
     """Remembers the schemas of texts; for one thread."""
 
@@ -88,7 +92,7 @@ class Crossing:
         return record
 
     def decode_outcomes(
-        self, payload: bytes, originals: Sequence[ConnectRecord]
+        self, payload: bytes, originals: Sequence[ConnectRecord], failed: Failed
     ) -> tuple[Sequence[Sequence[float]], list[Any]]:
         """Return the counts and outcomes of an answer: records, None, and maps of failures."""
         counts, texts, outcomes = msgspec.msgpack.decode(payload, strict=False)
@@ -97,18 +101,16 @@ class Crossing:
             if outcome is True:
                 outcomes[at] = originals[at]
             elif isinstance(outcome, list):
-                fields, timestamp, headers = _fields(outcome, known)
-                outcomes[at] = originals[at].new_record(*fields, timestamp, headers)
+                try:
+                    fields, timestamp, headers = _fields(outcome, known)
+                except DataException as exc:
+                    outcomes[at] = failed(at, exc)
+                else:
+                    outcomes[at] = originals[at].new_record(*fields, timestamp, headers)
         return counts, outcomes
 
-    def encode(
-        self, first: object, rows: Sequence[object], failed: Callable[[int, DataException], object]
-    ) -> bytes:
-        """Return a question about records, or the answer of outcomes; `first`: its first member.
-
-        `failed` returns what stands for a record, by its place, that has a value which would
-        change.
-        """
+    def encode(self, first: object, rows: Sequence[object], failed: Failed) -> bytes:
+        """Return a question about records, or the answer of outcomes; `first`: its first member."""
         places: dict[str, int] = {}
 
         def place(schema: Schema | None) -> int | None:
@@ -196,6 +198,8 @@ def _decoder(schema: Schema | None) -> _Decode:
             parts = [(at, decode) for at, decode in decoders if decode is not None]
 
             def struct(values: list[Any]) -> Struct:
+                if not isinstance(values, list):
+                    raise DataException(f"A value is no struct, as its schema {schema.name} says")
                 for at, decode in parts:
                     if values[at] is not None:
                         values[at] = decode(values[at])

@@ -95,15 +95,15 @@ class PythonSegment:
                     )
                 except Exception as last:  # noqa: BLE001  plugin code
                     counts.failed += 1
-                    return failure_of(stage, last, errors.retries)
+                    return failure_of(stage.transformation, last, errors.retries)
             if record is None:
                 counts.dropped += 1
                 return None
         return record
 
 
-def failure_of(stage: TransformationStage, error: Exception, retries: int = 0) -> dict[str, Any]:
-    kind = type(stage.transformation)
+def failure_of(operator: object, error: Exception, retries: int = 0) -> dict[str, Any]:
+    kind = type(operator)
     return {
         "stage": "TRANSFORMATION",
         "class": f"{kind.__module__}.{kind.__qualname__}",
@@ -137,7 +137,7 @@ class PythonSegments:
                 outcomes.append(self._numbered(outcome))
             else:
                 outcomes.append(True if outcome is record else outcome)
-        last = segment.stages[-1]
+        last = segment.stages[-1].transformation
         return self._crossing.encode(
             None, outcomes, lambda _, exc: self._numbered(failure_of(last, exc))
         )
@@ -204,29 +204,19 @@ class JavaSegment:
         refused: dict[int, dict[str, Any]] = {}
 
         def refuse(place: int, error: Exception) -> None:
-            kind = type(self._crossing)
-            refused[place] = {
-                "stage": "TRANSFORMATION",
-                "class": f"{kind.__module__}.{kind.__qualname__}",
-                "retries": 0,
-                "raised": error,
-            }
+            refused[place] = failure_of(self._crossing, error)
 
         question = self._crossing.encode(self._number, records, refuse)
         call = self._link.send(FrameKind.TRANSFORM, question)
-        return partial(self._outcomes, call, records, refused)
 
-    def _outcomes(
-        self,
-        call: Future[bytes],
-        records: Sequence[ConnectRecord],
-        refused: Mapping[int, dict[str, Any]],
-    ) -> Sequence[Outcome]:
-        rows, outcomes = self._crossing.decode_outcomes(self._answer(call), records)
-        for counts, row in zip(self.counts, rows, strict=True):
-            counts.add(*row)  # type: ignore[arg-type]  # whole numbers come first
-        for place, failure in refused.items():
-            outcomes[place] = failure
+        def outcomes() -> Sequence[Outcome]:
+            rows, found = self._crossing.decode_outcomes(self._answer(call), records, refuse)
+            for counts, row in zip(self.counts, rows, strict=True):
+                counts.add(*row)  # type: ignore[arg-type]  # whole numbers come first
+            for place, failure in refused.items():
+                found[place] = failure
+            return found
+
         return outcomes
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:

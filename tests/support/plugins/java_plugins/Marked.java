@@ -4,6 +4,7 @@ import java.util.Map;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.components.Versioned;
 import org.apache.kafka.connect.connector.ConnectRecord;
+import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.DataException;
 import org.apache.kafka.connect.errors.RetriableException;
 import org.apache.kafka.connect.transforms.Transformation;
@@ -50,7 +51,7 @@ public class Marked<R extends ConnectRecord<R>> implements Transformation<R>, Ve
                 record.kafkaPartition(),
                 record.keySchema(),
                 record.key(),
-                record.valueSchema(),
+                record.valueSchema() == null ? null : Schema.STRING_SCHEMA,
                 text + mark,
                 record.timestamp(),
                 record.headers());
