@@ -265,6 +265,12 @@ def undo(
         if found.state is RepairState.UNDONE or not rows.is_file():
             gone = "is undone already" if rows.is_file() else "has no rows any more"
             raise PreconditionFailed(f"repair {found.id} {gone}")
+        if not _head(rows).get("undoable", True):
+            raise PreconditionFailed(
+                f"repair {found.id} of {found.begun.table} stays: a record of a topic cannot be"
+                " taken back",
+                hint=f"name the repair to undo: {', '.join(repairs.all())}",
+            )
         access = AuditAccess(key, right_bootstrap, right_properties)
         work = _Work(session, found.begun.job, found.begun.connector, access)
         work.require_stopped()
