@@ -31,7 +31,7 @@ from pyconnect_cli.connectors.plan import Change, Config, ConnectorFile, Planned
 from pyconnect_cli.connectors.plan_output import show_plan
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
 from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
-from pyconnect_cli.rest.masking import MASK, REFERENCES_ONLY, mask_value
+from pyconnect_cli.rest.masking import MASK, REFERENCES_ONLY, mask_url, mask_value
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of, session_of_context
 from pyconnect_cli.verbs import ActingVerb
@@ -180,7 +180,7 @@ def plan_for(
 
     `there`: the configurations that `other` has.
     """
-    here = session.settings.context or session.settings.urls[0]
+    here = session.settings.cluster or mask_url(session.settings.urls[0])
     files = [
         ConnectorFile(
             name=view.name,

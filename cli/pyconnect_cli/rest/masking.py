@@ -10,22 +10,19 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 
-from pyconnect_clients.secret_keys import SECRET_PARAMETER, is_secret_key
+from pyconnect_clients.secret_keys import is_secret_key, mask_secrets
 
 MASK = "********"
 
 REFERENCES_ONLY = re.compile(r"(?:\$\{[^}]*\})+")
-# A password may contain `@`: the last `@` of the authority ends it.
-URL_PASSWORD = re.compile(r"(://[^/@:\s]*):(?:[^/?#\s\"']+|[^/@\s]+)@")
 SECRET_OPTIONS = frozenset({"--password", "--token"})
 ASSIGNMENT = re.compile(r"(?P<flag>--[\w-]+=)?(?P<key>[^=\s]+)=(?P<value>.+)", re.DOTALL)
 HEADER = re.compile(r"(?i)\b((?:authorization|cookie)\s*:\s*|bearer\s+)\S.*", re.DOTALL)
 
 
 def mask_text(text: str) -> str:
-    """Mask passwords inside addresses and `password=…` parameters of a text."""
-    masked = URL_PASSWORD.sub(rf"\1:{MASK}@", text)
-    return SECRET_PARAMETER.sub(rf"\1={MASK}", masked)
+    """Mask passwords inside addresses, `password=…` parameters and headers of a text."""
+    return mask_secrets(text, MASK)
 
 
 def mask_url(url: str) -> str:

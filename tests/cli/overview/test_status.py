@@ -153,6 +153,9 @@ def test_an_inventory_leads_to_admin_interfaces(
     assert made.code == 0, made.err
     outcome = run("--context", "eu", "status", address=None)
     assert "exactly once  preparing" in outcome.out
+    assert "cluster       eu on" in outcome.out
+    # Another address is not the context's cluster.
+    assert "cluster       on" in run("--context", "eu", "status", address=rest).out
     outcome = run("--context", "eu", "agent", "status", address=None)
     assert (outcome.code, rest.removeprefix("http://") in outcome.out) == (0, True), outcome.err
 
