@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import re
 
-_SECRET = re.compile(
-    r"passw(?:or)?d|passphrase|pwd$|secret|token|jaas|credential|user\.info|rest\.users$|keystore\.key$"
+# Patterns as texts are compiled at their first use: most commands need none.
+_SENSITIVE = (
+    r"(?i)passw(?:or)?d|passphrase|pwd$|secret|token|jaas|credential|user\.info|rest\.users$|keystore\.key$"
     r"|(?:api|access|private|account|encryption|shared|signing|license|auth|sas)[._-]?key"
-    r"|connection[._]?string|authorization$",
-    re.IGNORECASE,
+    r"|connection[._]?string|authorization$"
 )
 # Names with one of those words whose values are not secrets.
-_HARMLESS = re.compile(
-    r"(?:^|\.)(?:token\.type|credentials\.provider|token\.endpoint(?:\.ur[il])?)$"
-    r"|\.(?:path|location|file|class|ms|seconds)$",
-    re.IGNORECASE,
+_HARMLESS = (
+    r"(?i)(?:^|\.)(?:token\.type|credentials\.provider|token\.endpoint(?:\.ur[il])?)$"
+    r"|\.(?:path|location|file|class|ms|seconds)$"
 )
 
 _IN_TEXTS = (
     # A password may contain `@`: the last `@` of the authority ends it. A port is none.
-    re.compile(r"(://[^/@:\s]*:)([^/?#\s\"']+|(?!\d*/)[^@\s\"',]+)(?=@)"),
+    r"(://[^/@:\s]*:)([^/?#\s\"']+|(?!\d*/)[^@\s\"',]+)(?=@)",
     # Parameters of addresses and connection strings, as in JDBC's; references are no secrets.
-    re.compile(
+    (
         r"(?i)(?<![\w.-])([\w.-]*(?:passw(?:or)?d|passphrase|pwd|secret|token"
         r"|(?:account|access|api|shared|private|signing)[._-]?key)\s?=\s?)(?!\$\{)"
         r"(\"[^\"]+\"|'[^']+'|[^&;,}\s\"']+)"
     ),
-    re.compile(
+    (
         r"(?i)\b(authorization[\"']?\s*[:=]\s*[\"']?(?:\w+\s+(?=[\w+/.~-]{4}))?)(?!\$\{)"
         r"([^\s,;|\"'}]+)"
     ),
@@ -37,7 +36,7 @@ _IN_TEXTS = (
 def mask_secrets(text: str, mask: str) -> str:
     """Return a text with the passwords inside addresses, connection strings and headers masked."""
     for pattern in _IN_TEXTS:
-        text = pattern.sub(lambda found: found[1] + mask, text)
+        text = re.sub(pattern, lambda found: found[1] + mask, text)
     return text
 
 
@@ -46,10 +45,10 @@ def secrets_in(text: str) -> set[str]:
     return {
         found[2].strip("\"'")
         for pattern in _IN_TEXTS
-        for found in pattern.finditer(text)
+        for found in re.finditer(pattern, text)
         if "${" not in found[2]
     }
 
 
 def is_secret_key(key: str) -> bool:
-    return _SECRET.search(key) is not None and _HARMLESS.search(key) is None
+    return re.search(_SENSITIVE, key) is not None and re.search(_HARMLESS, key) is None

@@ -74,7 +74,7 @@ def remapping(pairs: Sequence[str], values: Config) -> Remapping:
             )
         references.append((old, new))
     for key, value in values.items():
-        if value and is_secret_key(key) and not REFERENCES_ONLY.fullmatch(value):
+        if value and is_secret_key(key) and not re.fullmatch(REFERENCES_ONLY, value):
             raise UsageError(
                 f"--set {key}: a secret cannot be given in plain text here",
                 hint=f"give a reference: --set '{key}=${{provider:path:key}}'",
