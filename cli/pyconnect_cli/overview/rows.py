@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyconnect_cli.acting.workers import WorkerHealth, address_of
-from pyconnect_cli.kafka.model import OpenProducer, SinkPosition, TopicPartition
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.agent_client import AgentChild, AgentInfo
 from pyconnect_cli.rest.model import ConnectorView, InstanceState, root_cause
+
+if TYPE_CHECKING:
+    from pyconnect_cli.kafka.model import OpenProducer, SinkPosition, TopicPartition
 
 FAILED = "FAILED"
 UNREACHABLE = "unreachable"
