@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyconnect_cli.kafka.model import OpenProducer, SinkPosition, TopicPartition
 
 FAILED = "FAILED"
+NO_ANSWER = " (no answer)"
 UNREACHABLE = "unreachable"
 
 
@@ -137,6 +138,11 @@ class WorkerRow:
             "tasks": self.tasks,
             "memory_bytes": self.memory,
         }
+
+
+def state_text(row: ConnectorRow | TaskRow) -> str:
+    """Return a state, marked if its worker or process does not answer."""
+    return row.state if row.responsive else f"{row.state}{NO_ANSWER}"
 
 
 def connector_rows(look: ClusterLook, before: Positions | None = None) -> list[ConnectorRow]:
