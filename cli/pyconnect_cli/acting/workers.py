@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -179,9 +180,12 @@ Item = TypeVar("Item")
 
 
 def ask_all(
-    items: Sequence[Item], question: Callable[[Item], Answer]
+    items: Sequence[Item], question: Callable[[Item], Answer], *, at_once: int | None = None
 ) -> list[Answer | PyconnectError]:
-    """Ask all at once; return answers in the order of the items, an error in place of an answer."""
+    """Ask all at once, or so many; return answers in the order of the items.
+
+    An error is in the place of an answer.
+    """
 
     def ask(item: Item) -> Answer | PyconnectError:
         try:
@@ -189,8 +193,12 @@ def ask_all(
         except PyconnectError as error:
             return error
 
-    futures = [in_background(lambda item=item: ask(item)) for item in items]  # type: ignore[misc]
-    return [future.result() for future in futures]
+    found: list[Answer | PyconnectError] = []
+    for start in range(0, len(items), at_once or len(items) or 1):
+        part = items[start : start + (at_once or len(items))]
+        futures = [in_background(partial(ask, item)) for item in part]
+        found += [future.result() for future in futures]
+    return found
 
 
 _ENDED = {
