@@ -1,0 +1,108 @@
+"""Chains with transformations on both sides, and records that cross; Java is not needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import date
+from typing import Any
+
+import pytest
+
+from pyconnect_agent.core.config.connector_config import ConnectorSettings
+from pyconnect_agent.core.metrics.values import DEFAULT_SAMPLING
+from pyconnect_agent.java_processes.crossing import Crossing
+from pyconnect_agent.tasks.in_java.segments import (
+    PART,
+    MixedChain,
+    Outcome,
+    PythonSegment,
+    failure_of,
+)
+from pyconnect_agent.tasks.records.tolerance import RecordSkipped, tolerance_of
+from pyconnect_agent.tasks.records.transformations import StageCounts, TransformationStage
+from pyconnect_api import (
+    DATE_SCHEMA,
+    STRING_SCHEMA,
+    ConnectRecord,
+    DataException,
+    Header,
+    SchemaBuilder,
+    SinkRecord,
+    SourceRecord,
+    Struct,
+    TimestampType,
+)
+from tests.support.functions import Applied
+
+CONFIG = {"name": "c", "connector.class": "x", "errors.tolerance": "all"}
+
+
+def record(value: object) -> SourceRecord:
+    return SourceRecord({"file": "f"}, {"at": 1}, "t", value=value)
+
+
+class Elsewhere:
+    """A segment that answers later; it notes what it sees and fails for `bad`."""
+
+    def __init__(self) -> None:
+        self.counts: Sequence[StageCounts] = ()
+        self.seen: list[object] = []
+
+    def begin(self, records: Sequence[ConnectRecord]) -> Callable[[], Sequence[Outcome]]:
+        self.seen += [each.value for each in records]
+
+        def outcome(each: ConnectRecord) -> Outcome:
+            return failure_of(self, DataException("no")) if each.value == "bad" else each
+
+        return lambda: list(map(outcome, records))
+
+
+def test_the_records_before_a_failure_come_first_and_none_is_transformed_twice() -> None:
+    """The caller goes on with the records behind it, as with a chain of one side."""
+    stop = threading.Event()
+    tolerance = tolerance_of(CONFIG, task_id="c-0", describe_record=str, stop_requested=stop)
+    elsewhere = Elsewhere()
+    odd = TransformationStage(
+        alias="odd",
+        transformation=Applied(lambda each: None if each.value == 1 else each),
+    )
+    settings = ConnectorSettings.parse(CONFIG)
+    python = PythonSegment([odd], settings, stop, DEFAULT_SAMPLING)
+    chain = MixedChain([elsewhere, python], tolerance)
+    records = [record(value) for value in (0, "bad", 1, "bad", *range(2, 2 * PART))]
+    done, failed = chain.run(records)
+    assert [each.value for each in done] == [0]
+    assert failed is not None
+    with pytest.raises(RecordSkipped):
+        failed()
+    kept = chain.kept(records[2:])
+    assert [each.value for each in kept] == [*range(2, 2 * PART)]
+    assert elsewhere.seen == [each.value for each in records]
+    assert tolerance.counts.records_skipped == 2
+    (counts,) = python.counts
+    assert (counts.came, counts.dropped, counts.failed) == (2 * PART, 1, 0)
+
+
+def test_records_that_cross_are_the_same() -> None:
+    """Sources' and sinks', with headers, schemas and logical values; unchanged ones stay."""
+    schema = SchemaBuilder.struct().field("day", DATE_SCHEMA).field("text", STRING_SCHEMA).build()
+    value = Struct(schema).put("day", date(2026, 1, 2)).put("text", "a")
+    headers = [Header("h", STRING_SCHEMA, "v")]
+    source = record({"a": [1, 2.5, None]})
+    created = TimestampType.CREATE_TIME
+    sink = SinkRecord("t", 3, STRING_SCHEMA, "k", schema, value, 7, 5, created, headers, "o", 4, 6)
+
+    def refuse(place: int, error: DataException) -> Any:
+        pytest.fail(f"{place}: {error}")
+
+    question = Crossing().encode(1, [source, sink], refuse)
+    segment, found = Crossing().decode(question)
+    assert segment == 1
+    assert found == [source, sink]
+    changed = found[1].new_record("new", 0, None, None, None, b"x", None)
+    answer = Crossing().encode([[2, 0, 0]], [True, changed], refuse)
+    counts, outcomes = Crossing().decode_outcomes(answer, [source, sink], refuse)
+    assert counts == [[2, 0, 0]]
+    assert outcomes[0] is source
+    assert outcomes[1] == changed
