@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from pyconnect_reconcile.database_tables.copies import CopiedTable
+from pyconnect_reconcile.errors import RecordsRemoved
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.spec import MAIN, Spec
+from pyconnect_reconcile.topics.cluster_view import ClusterView
 from pyconnect_reconcile.topics.reading import UNCOMMITTED, fit_shuffles, read_topics
 from pyconnect_reconcile.topics.snapshot import PartitionRange, TopicsSnapshot
 from pyconnect_reconcile.values.registered import TopicSchemas, avro_members, with_avro_members
@@ -43,6 +45,21 @@ class Bench:
     def snapshot(self, topics: Sequence[str], cluster: str = MAIN) -> TopicsSnapshot:
         """Return the part of a cluster's snapshot that concerns these topics."""
         return self.snapshots[cluster].of_topics(topics)
+
+    def require_same_topics(self) -> None:
+        """Raise RecordsRemoved for topics that were deleted, or created again, during the run.
+
+        What was read of such a topic may be neither what was there nor what is there.
+        """
+        for name, snapshot in self.snapshots.items():
+            if snapshot.topics and (gone := self._gone(name, snapshot)):
+                raise RecordsRemoved(
+                    f"{', '.join(gone)} was deleted, or deleted and created again, during the run",
+                    hint="run it again",
+                )
+
+    def _gone(self, cluster: str, snapshot: TopicsSnapshot) -> list[str]:
+        return ClusterView(self.spec.clusters[cluster]).gone(snapshot)
 
     def _everything(self, topics: Sequence[str], cluster: str) -> DataFrame:
         """Return the records that any read of these topics may return."""

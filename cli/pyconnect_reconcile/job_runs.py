@@ -169,14 +169,15 @@ def _report(
 def check(bench: Bench) -> CheckOutcome:
     """Run the job of the spec.
 
-    Records that retention took from under the run are a finding, and so is data that the job cannot
-    audit; other failures of Spark raise ReconcileError.
+    Records or topics that were removed during the run are a finding, and so is data that the job
+    cannot audit; other failures of Spark raise ReconcileError.
     """
     from pyconnect_reconcile.spark.errors import spark_errors_translated
 
     try:
         with spark_errors_translated():
             outcome = _check(bench)
+            bench.require_same_topics()
     except RecordsRemoved as removed:
         finding = Finding(
             kind="removed-while-read", severity=Severity.UNKNOWN, message=removed.message

@@ -53,13 +53,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _do(action: str, job: Job, events: Events) -> None:
     # A repair of topics needs neither the agent nor a database's driver.
     if job.audit.job == "topic-topic":
-        from pyconnect_repair import topics as repaired
+        from pyconnect_repair.topics import carry_out, plan
     else:
-        from pyconnect_repair import tables as repaired  # type: ignore[no-redef]
+        from pyconnect_repair.tables import carry_out, plan
     if action == "plan":
-        repaired.plan(job, events)
+        plan(job, events)
     else:
-        repaired.carry_out(job, events, undo=action == "undo")
+        carry_out(job, events, undo=action == "undo")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ TRANSACTION_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicRecord:
+class RepairRecord:
     """A record; bytes are in Base64. `timestamp_ms` is none of its identity."""
 
     partition: int
@@ -42,7 +42,7 @@ class TopicRecord:
     timestamp_ms: int = 0
 
     @classmethod
-    def of(cls, message: Any) -> TopicRecord:
+    def of(cls, message: Any) -> RepairRecord:
         """Return the record of a message of the client."""
         headers = [(name, _text(value)) for name, value in message.headers() or ()]
         return cls(
@@ -54,7 +54,7 @@ class TopicRecord:
         )
 
     @property
-    def ended(self) -> TopicRecord:
+    def ended(self) -> RepairRecord:
         """The tombstone of its key."""
         return replace(self, value=None, headers=(), timestamp_ms=0)
 
@@ -71,8 +71,8 @@ class TopicChange:
     kind: str
     name: str
     count: int
-    after: TopicRecord
-    before: TopicRecord | None = None
+    after: RepairRecord
+    before: RepairRecord | None = None
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> TopicChange:
@@ -81,8 +81,8 @@ class TopicChange:
         return cls(
             **{
                 **document,
-                "after": TopicRecord(**document["after"]),
-                "before": None if before is None else TopicRecord(**before),
+                "after": RepairRecord(**document["after"]),
+                "before": None if before is None else RepairRecord(**before),
             }
         )
 
@@ -147,12 +147,12 @@ class RepairedTopic:
             place = each.place or each.there
             assert place is not None
             name = "the record {}:{}@{}".format(*place)
-            replaced = TopicRecord.of(there[each.there]) if each.there else None
+            replaced = RepairRecord.of(there[each.there]) if each.there else None
             if each.place is None:
                 assert replaced is not None
                 written = replaced.ended
             else:
-                written = TopicRecord.of(lost[each.place])
+                written = RepairRecord.of(lost[each.place])
             if replaced is not None:
                 written = replace(written, partition=replaced.partition)
             elif partitions != len(self._ends):
@@ -194,12 +194,12 @@ class RepairedTopic:
             hint="stop its writers, audit again, and repair by the new report",
         )
 
-    def _written(self) -> list[TopicRecord]:
+    def _written(self) -> list[RepairRecord]:
         """Return the committed records from the ends of the report on."""
         with kafka_errors(self._topic):
-            return list(map(TopicRecord.of, messages_from(self._cluster, self._topic, self._ends)))
+            return list(map(RepairRecord.of, messages_from(self._cluster, self._topic, self._ends)))
 
-    def _write(self, records: Sequence[TopicRecord], identity: str) -> None:
+    def _write(self, records: Sequence[RepairRecord], identity: str) -> None:
         settings = {
             **client_settings(self._cluster),
             # Of a run that was killed, the open transaction ends here.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from pyconnect_reconcile.topics.cluster_view import ClusterView
 from pyconnect_repair.job import Job
 from pyconnect_repair.messages import messages_from
 from pyconnect_repair.topics import STAYS, carry_out, plan
+from tests.support.commands import killed_command
+from tests.support.commands.processes import run_python
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.topics import create_topics
@@ -194,3 +197,30 @@ def test_a_report_of_an_order_or_of_a_part_is_no_basis(topics: Topics) -> None:
     (job.report / "report.json").write_text(json.dumps(report))
     with pytest.raises(ReconcileError, match="deleted and created again"):
         plan(job, QUIET)
+
+
+def test_the_command_goes_on_after_a_kill_and_undoes_no_record(topics: Topics) -> None:
+    """Killed when the records are written and its journal does not say so yet."""
+    topics.write(topics.left, ("a", "1"))
+    job = topics.job(fault("missing", topics.place(topics.left, "1")))
+
+    def run(*words: str, killed_at: str = "none after 1") -> tuple[int, str]:
+        environment = {
+            **os.environ,
+            "XDG_STATE_HOME": str(topics.directory / "state"),
+            "XDG_CONFIG_HOME": str(topics.directory / "config"),
+            "PYCONNECT_KAFKA_BOOTSTRAP": topics.broker,
+            killed_command.KILLED_AT: killed_at,
+            killed_command.WITHOUT_AUDIT: "1",
+        }
+        command = ["-m", killed_command.__name__, "reconcile", *words, "--yes"]
+        done = run_python(command, environment, 300)
+        return done.returncode, done.stderr
+
+    repair = ("repair", str(job.report))
+    assert run(*repair, killed_at="RepairChanged before 1")[0] == -9
+    assert run(*repair)[0] == 0
+    code, said = run("undo")
+    assert code == 9
+    assert STAYS in said
+    assert topics.values(topics.right) == Counter({("a", "1"): 1})

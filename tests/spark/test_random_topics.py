@@ -258,7 +258,7 @@ def topic_topic(audit: Audit, left: History, randomness: random.Random) -> None:
         doubted = {"extra", "repeated"} if left.expired else set()
         doubted |= {"missing"} if right.expired else set()
         nothing = not left.visible() and not right.visible()
-        unknown = nothing or left.open or right.open
+        unknown = nothing or left.open or right.open or left.expired or right.expired
         check(answer, judged(totals, doubted=doubted, unknown=unknown))
 
 
@@ -290,7 +290,8 @@ def topic_sink(audit: Audit, left: History, randomness: random.Random) -> None:
     )
     doubted = {"extra", "repeated"} if left.expired else set()
     # A sink that may have read committed records up to an open transaction was asked for these.
-    check(answer, judged(totals, doubted=doubted, unknown=not certain and not lines))
+    unknown = (not certain and not lines) or left.expired
+    check(answer, judged(totals, doubted=doubted, unknown=unknown))
     counts = answer.outcome.counts
     assert (counts["buckets_differing"] > 0) == any(totals.values())
     if answer.verdict is Verdict.AGREE and counts["rows_right"] != counts["rows_left"]:
@@ -327,7 +328,8 @@ def source_topic(audit: Audit, right: History, randomness: random.Random) -> Non
     )
     doubted = {"missing"} if right.expired else set()
     nothing = not committed and not right.visible()
-    check(answer, judged(totals, doubted=doubted, unknown=nothing or right.open))
+    unknown = nothing or right.open or right.expired
+    check(answer, judged(totals, doubted=doubted, unknown=unknown))
 
 
 def upsert(audit: Audit, randomness: random.Random) -> None:

@@ -50,6 +50,9 @@ def test_a_removed_beginning_is_unknown_wherever_the_other_numbers_are(audit: Au
     assert (totals["missing"], totals["perhaps-missing"]) == (1, 499)
     asked = audit.run("sequence", topics=[alone.topic], since={alone.topic: {0: 499}}, **PLAIN)
     assert (asked.verdict, asked.outcome.findings) == (Verdict.AGREE, ())
+    side = {"kind": "topic", "topics": [alone.topic]}
+    compared = audit.run("topic-topic", left=side, right=side)
+    assert (compared.verdict, compared.kinds()) == (Verdict.UNKNOWN, {"expired"})
     repeated = audit.run("duplicates", topics=[alone.topic])
     assert (repeated.verdict, repeated.of("expired")[0].severity) == (Verdict.AGREE, Severity.NOTE)
 

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from pyconnect_reconcile.errors import ReconcileError
@@ -15,8 +14,9 @@ from pyconnect_reconcile.report.contents import Report
 from pyconnect_reconcile.report.files import write_report
 from pyconnect_reconcile.spec import read_spec
 from tests.support.audits.audits import Audit, no_table
-from tests.support.audits.seeding import DEADLINE_S, Record, Seed, delete_before, seed_topic
+from tests.support.audits.seeding import DEADLINE_S, Record, delete_before, seed_topic
 from tests.support.eventually import eventually
+from tests.support.servers.topics import recreate_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
@@ -189,6 +189,15 @@ def test_an_open_transaction_is_reported_with_its_producer(audit: Audit) -> None
         Verdict.AGREE,
         Severity.NOTE,
     )
+    complete = seed_topic(audit.bootstrap)
+    complete.write([numbered(n) for n in range(1, 8)])
+    sides = {
+        name: {"kind": "topic", "topics": [each.topic]}
+        for name, each in (("left", complete), ("right", seed))
+    }
+    for mode, kind in (("append", "unfinished"), ("upsert", "under-way")):
+        lent = audit.run("topic-topic", mode=mode, stable_only=True, **sides)
+        assert (lent.verdict, lent.kinds()) == (Verdict.UNKNOWN, {kind})
     bounded = audit.run("sequence", topics=[seed.topic], until={seed.topic: {0: 4}}, **NUMBERS)
     assert (bounded.verdict, bounded.outcome.findings) == (Verdict.AGREE, ())
     producer.abort_transaction(DEADLINE_S)
@@ -302,23 +311,18 @@ def test_retention_and_a_recreated_topic_are_found_against_the_last_run(
     gone = audit.run("sequence", topics=[seed.topic], ranges=str(saved), **NUMBERS)
     assert gone.verdict is Verdict.UNKNOWN
     assert gone.kinds() == {"removed-while-read"}
-    admin = AdminClient({"bootstrap.servers": audit.bootstrap})
-    admin.delete_topics([seed.topic])[seed.topic].result(DEADLINE_S)
-    eventually(lambda: seed.topic not in admin.list_topics(timeout=DEADLINE_S).topics, DEADLINE_S)
-    eventually(lambda: _created(seed), DEADLINE_S)
-    eventually(lambda: seed.topic in admin.list_topics(timeout=DEADLINE_S).topics, DEADLINE_S)
+    started = list[str]()
+
+    def recreate(step: str) -> None:
+        if not started:
+            recreate_topic(seed.bootstrap, seed.topic)
+            seed.write([numbered(n) for n in range(50)])
+        started.append(step)
+
+    replaced = audit.run("duplicates", topics=[seed.topic], began=recreate)
+    assert (replaced.verdict, replaced.kinds()) == (Verdict.UNKNOWN, {"removed-while-read"})
     answer = audit.run("ranges", topics=[seed.topic], previous=str(saved))
     assert answer.kinds() == {"recreated-topic"}
-
-
-def _created(seed: Seed) -> bool:
-    from confluent_kafka import KafkaException
-
-    try:
-        seed_topic(seed.bootstrap, name=seed.topic)
-    except KafkaException:
-        return False
-    return True
 
 
 def test_an_undecided_check_is_never_a_match(audit: Audit, tmp_path: Path) -> None:

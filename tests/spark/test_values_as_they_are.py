@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import sqlite3
 from codecs import BOM_UTF8
@@ -11,7 +12,9 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import orc, parquet
 from pyspark.sql import SparkSession
 
 from pyconnect_reconcile.findings import Verdict
@@ -220,19 +223,21 @@ def test_records_that_do_not_parse_are_compared_by_their_bytes(
     audit: RecordedAudit, tmp_path: Path
 ) -> None:
     """Those that did not reach the sink are missing."""
-    values: list[str | bytes | None] = ['{"id":1}', "not json", '{"id":', b"\xff\xfe"]
+    values: list[str | bytes | None] = [
+        '{"id":1}', "not json", '{"id":', b"\xff\xfe", "{'id':1}", '{"id":1} x'
+    ]  # fmt: skip
     answer = beside_parquet(audit, values, "SELECT 1L AS id")
-    assert (answer.verdict, answer.outcome.totals["missing"]) == (DIFFER, 3)
-    assert [each.count for each in answer.of("unparsable")] == [3]
+    assert (answer.verdict, answer.outcome.totals["missing"]) == (DIFFER, 5)
+    assert [each.count for each in answer.of("unparsable")] == [5]
     sink = tmp_path / "sink.jsonl"
-    sink.write_bytes(b'{"id":1}\nnot json\n{"id":\n\xff\xfe\n')
+    sink.write_bytes(b'{"id":1}\nnot json\n{"id":\n\xff\xfe\n{\'id\':1}\n{"id":1} x\n')
     lines = {"kind": "files", "paths": [str(sink)], "format": "json"}
     topics = {LEFT: given(*values)}
     answer = audit.run("topic-sink", topics, left=topic(LEFT), right=lines)
     assert answer.verdict is AGREE
     sink.write_bytes(b'{"id":1}\n')
     answer = audit.run("topic-sink", topics, left=topic(LEFT), right=lines)
-    assert (answer.verdict, answer.outcome.totals["missing"]) == (DIFFER, 3)
+    assert (answer.verdict, answer.outcome.totals["missing"]) == (DIFFER, 5)
 
 
 def test_upsert_means_one_row_for_each_key(audit: RecordedAudit, tmp_path: Path) -> None:
@@ -434,6 +439,28 @@ def test_a_column_of_one_file_is_one_of_the_sink(audit: RecordedAudit, tmp_path:
         assert answer.verdict is verdict, second
 
 
+def test_nanoseconds_that_spark_cuts_are_not_audited(audit: RecordedAudit) -> None:
+    """INT96 of Parquet and timestamps of ORC; those of microseconds are compared."""
+    second = 1704067200 * 10**9
+    values = ['{"t":"2024-01-01T00:00:00.123456Z"}', '{"l":["2024-01-01T00:00:00Z"]}']
+    topics = {LEFT: given(*values)}
+    for form, more in itertools.product(("parquet", "orc"), (0, 1, 1000)):
+        moments = pa.array([second + 123456000 + more % 1000, None], pa.timestamp("ns"))
+        lists = pa.array([None, [second + more // 1000]], pa.list_(pa.timestamp("ns")))
+        file = str(audit.directory / f"sink-{more}.{form}")
+        if form == "orc":
+            orc.write_table(pa.table({"t": moments, "l": lists}), file)
+        else:
+            table = pa.table({"t": moments, "l": lists})
+            parquet.write_table(table, file, use_deprecated_int96_timestamps=True)
+        right = {"kind": "files", "paths": [file], "format": form}
+        answer = audit.run("topic-sink", topics, left=topic(LEFT), right=right)
+        assert answer.verdict is (UNKNOWN if more else AGREE), (form, more)
+        assert answer.kinds() == ({"not-audited"} if more else set())
+    named = audit.run("topic-sink", topics, left=topic(LEFT), right=right, columns=["t"])
+    assert named.verdict is AGREE
+
+
 def test_lines_are_read_from_their_first_byte_in_every_directory(audit: RecordedAudit) -> None:
     """Hadoop takes a byte order mark away, and Spark leaves directories without `=` out."""
     sink = audit.directory / "sink"
@@ -460,6 +487,29 @@ def test_identities_are_equal_by_type_and_value(audit: RecordedAudit) -> None:
     answer = audit.run("duplicates", topics, topics=[LEFT], identity="json:id")
     pairs = {frozenset({(0, n), (0, n + 1)}) for n in (0, 5, 7)}
     assert (answer.verdict, answer.places("duplicate")) == (DIFFER, pairs)
+
+
+WHOLE = ("%d", '"%d"', "%d.0", "%d.000", '"%d.0"', "%d0e-1", '"00%d"', '" %d "')
+NO_NUMBER = ("%d.0000000000000000000001", "%d1e-1", '"%d.0000000000000000000001"', '"%de0"',
+             "-%de-2", "true", "null", "[%d]", "NaN")  # fmt: skip
+NO_MEMBER = ('{"n":%d} x', '{"n":%d}{"n":1}', "{'n':%d}", '{"n":1,"n":%d}', '{"\\u006e":1,"n":%d}',
+             '[{"n":%d}]', '{"N":%d}', '{"n":%d', '"{\\"n\\":%d}"')  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["n", "$.a.n"])
+def test_a_number_of_a_sequence_is_one_as_it_is_written(audit: RecordedAudit, path: str) -> None:
+    """No digit of it is cut off, and a text that is more than one JSON value has none."""
+    good = [f'{{"n":{each}}}' for each in WHOLE]
+    bad = [*(f'{{"n":{each}}}' for each in NO_NUMBER), *NO_MEMBER]
+    values = [
+        each % number if "%d" in each else each
+        for number, each in enumerate([*good, *bad, '{"n":%d}'], 1)
+    ]
+    inside = values if path == "n" else [f'{{"a":{value}}}' for value in values]
+    topics = {LEFT: given(*inside)}
+    answer = audit.run("sequence", topics, topics=[LEFT], sequence=f"json:{path}", ordered=False)
+    assert answer.intervals("missing") == {(None, len(good) + 1, len(good) + len(bad))}
+    assert answer.outcome.totals["unparsable"] == len(bad)
 
 
 def test_columns_that_no_side_has_prove_nothing(audit: RecordedAudit, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ RightProperties = Annotated[
 ]
 
 
-class Access(NamedTuple):
+class AuditAccess(NamedTuple):
     """The options of an audit beside those of the report, of rows and of Spark."""
 
     key: str | None
@@ -185,14 +185,14 @@ def topic_topic(
 ) -> None:
     """Compare two topics, also of two clusters: records, or the last version of each key."""
     session = session_of(context)
-    access = Access(key, right_bootstrap, right_properties)
+    access = AuditAccess(key, right_bootstrap, right_properties)
     audit = topics_audit(session, f"{left},{right}", access)
     if ordered:
         audit.resolved["ordered"] = True
     reconcile_each(session, "topic-topic", [audit])
 
 
-def topics_audit(session: Session, target: str, access: Access) -> Audit:
+def topics_audit(session: Session, target: str, access: AuditAccess) -> Audit:
     """Resolve the audit of two topics; `target`: LEFT,RIGHT."""
     document = _common(session.given, access.key)
     sides: list[Document] = [

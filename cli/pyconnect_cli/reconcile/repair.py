@@ -41,7 +41,7 @@ from pyconnect_cli.errors import (
 from pyconnect_cli.parsing.options import PLAN_OPTIONS
 from pyconnect_cli.reconcile.audited import Config
 from pyconnect_cli.reconcile.compare import (
-    Access,
+    AuditAccess,
     Key,
     RightBootstrap,
     RightProperties,
@@ -216,7 +216,7 @@ def repair(
     if directory.name == "report.json":
         directory = directory.parent
     report = _document(directory / "report.json")
-    access = Access(key, right_bootstrap, right_properties)
+    access = AuditAccess(key, right_bootstrap, right_properties)
     with repairs.journal.lock():
         begun = repairs.unfinished(str(directory))
         if begun is not None and begun.state is RepairState.UNDOING:
@@ -265,7 +265,13 @@ def undo(
         if found.state is RepairState.UNDONE or not rows.is_file():
             gone = "is undone already" if rows.is_file() else "has no rows any more"
             raise PreconditionFailed(f"repair {found.id} {gone}")
-        access = Access(key, right_bootstrap, right_properties)
+        if not _head(rows).get("undoable", True):
+            raise PreconditionFailed(
+                f"repair {found.id} of {found.begun.table} stays: a record of a topic cannot be"
+                " taken back",
+                hint=f"name the repair to undo: {', '.join(repairs.all())}",
+            )
+        access = AuditAccess(key, right_bootstrap, right_properties)
         work = _Work(session, found.begun.job, found.begun.connector, access)
         work.require_stopped()
         total = found.begun.rows
@@ -284,7 +290,7 @@ def undo(
 class _Work:
     """A sink's connector and table, or two topics, for the process that changes them."""
 
-    def __init__(self, session: Session, job: str, target: str, access: Access) -> None:
+    def __init__(self, session: Session, job: str, target: str, access: AuditAccess) -> None:
         self.session = session
         self.job = job
         self._target = target

@@ -190,6 +190,9 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
         doubts = uncertain.doubts(bench, sides.left, sides.right, found)
         findings += uncertain.doubted(found, doubts)
     findings += _under_way(sides, sums, looked)
+    if sums.tail_right:
+        both, missing = (first.left, first.right), looked.totals.get("missing", 0)
+        findings += uncertain.unfinished(bench, sides.right, sums, both, missing=missing)
     totals = dict(looked.totals)
     if unheld := [each.count for each in looked.findings if each.kind == UNHELD]:
         totals[UNHELD] = sum(unheld)
@@ -280,9 +283,10 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
             snapshot = bench.snapshot(rows.side.topics, rows.side.cluster)
             yield from open_tails(snapshot)
             yield from without_commits(snapshot, bench.spec.until)
-            if rows is first.sides.left:
-                untold = "it is not known whether they have arrived"
-                yield from removed_beginnings(snapshot, Severity.NOTE, untold)
+            untold = "records among them were not compared"
+            # A chain of reports begins with what is there; `chain` adds what a later one lacks.
+            severity = Severity.NOTE if bench.spec.since_last else Severity.UNKNOWN
+            yield from removed_beginnings(snapshot, severity, untold)
             if bench.spec.mode == "append":
                 yield from unknown_policies(snapshot)
             yield from uncertain.keyless_tombstones(bench.spec, rows, rows.side)
@@ -345,15 +349,6 @@ def _under_way(sides: _Sides, sums: stages.Checksums, looked: _Looked) -> Iterat
             message=f"{sums.tail_left:,} rows of {sides.left.name} are beyond the compared"
             f" offsets; {looked.ahead:,} of them are already in {sides.right.name}",
             count=sums.tail_left,
-        )
-    if sums.tail_right:
-        yield Finding(
-            kind="unfinished",
-            severity=Severity.NOTE,
-            message=f"{sums.tail_right:,} rows of {sides.right.name} are not finished (a last"
-            " line without an end, or an open transaction): they count as present if they"
-            " are expected, and never as extra",
-            count=sums.tail_right,
         )
 
 
@@ -446,6 +441,7 @@ def _keys(
     limit = bench.spec.findings
     every = stages.differing_keys(bench, left, right, sums).persist()
     possible = [stages.tail_versions(rows.rows) for rows in (sides.left, sides.right)]
+    unfinished = possible[1]
     if sums.tied:
         tied = (stages.tied_versions(versions) for versions in (left, right))
         possible = [one.unionByName(other) for one, other in zip(possible, tied, strict=True)]
@@ -453,6 +449,7 @@ def _keys(
     try:
         totals = {row.kind: row["count"] for row in different.groupBy("kind").count().collect()}
         under_way = every.count() - sum(totals.values())
+        is_open = under_way > 0 and not unfinished.isEmpty()
         chosen = different.orderBy(*KEY_HASHES).limit(limit).persist()
         before = places_of(sides.left, chosen, KEY_HASHES, limit)
         after = places_of(sides.right, chosen, KEY_HASHES, limit)
@@ -475,8 +472,11 @@ def _keys(
             f" {sides.left.name}, or the reverse: it is beyond the compared offsets, or of the time"
             " of the last one in another partition"
         )
-        note = Finding(kind="under-way", severity=Severity.NOTE, message=message, count=under_way)
-        findings.append(note)
+        # An open transaction may still be aborted.
+        severity = Severity.UNKNOWN if is_open else Severity.NOTE
+        findings.append(
+            Finding(kind="under-way", severity=severity, message=message, count=under_way)
+        )
     buckets = len(sums.bad) if totals else 0
     return _Looked(findings=tuple(findings), totals=totals, buckets=buckets)
 

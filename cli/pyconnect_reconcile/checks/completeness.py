@@ -29,7 +29,7 @@ from pyconnect_reconcile.topics.range_findings import (
     unknown_policies,
 )
 from pyconnect_reconcile.topics.snapshot import TopicsSnapshot
-from pyconnect_reconcile.values.extract import text_of
+from pyconnect_reconcile.values.extract import with_text
 from pyconnect_reconcile.values.normal import field_of
 
 MOST_BUCKETS = 100_000
@@ -148,7 +148,8 @@ def _counted(bench: Bench, tier: Tier, index: int, length_ms: int) -> DataFrame:
     elif tier.event_time == TIMESTAMP:
         event_ms = sql.col("timestamp_ms")
     else:
-        event_ms = _as_ms(text_of(tier.event_time))
+        rows = with_text(rows, "event_time", tier.event_time)
+        event_ms = _as_ms(sql.col("event_time"))
     # Of other times there are no dates; as text they would end the run.
     dated = event_ms.between(EARLIEST_MS, LATEST_MS)
     rows = rows.withColumn("event_ms", sql.when(dated, event_ms))

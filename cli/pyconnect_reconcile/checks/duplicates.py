@@ -29,14 +29,15 @@ from pyconnect_reconcile.topics.reading import COMMITTED, UNCOMMITTED
 from pyconnect_reconcile.unparsable import unparsable_finding
 from pyconnect_reconcile.values.canonical import with_marked
 from pyconnect_reconcile.values.extract import (
+    JSON_IN,
     OFFSET_HEADER,
     PARTITION_HEADER,
-    json_path,
     needs_headers,
     text_of,
 )
 from pyconnect_reconcile.values.hashes import HASHES, hashes
-from pyconnect_reconcile.values.normal import MARKED, with_nested
+from pyconnect_reconcile.values.members import member_token, without_mark
+from pyconnect_reconcile.values.normal import MARKED
 
 RECORD, IDENTITY = "record", "identity"
 SINGLE, REPEATED, UNIDENTIFIED = "single", "repeated", "unidentified"
@@ -126,8 +127,7 @@ def _records(bench: Bench, isolation: str) -> DataFrame:
         required = [text_of(f"header:{name}") for name in (PARTITION_HEADER, OFFSET_HEADER)]
         text = sql.concat_ws(" ", *required)
     elif spec.identity != RECORD:
-        text = text_of(spec.identity)
-        records, identity = _identity(records, spec.identity, text)
+        records, identity, text = _identity(records, spec.identity)
         required = [identity]
     parts = required or [sql.col("key"), sql.col("value")]
     if len(spec.topics) > 1:
@@ -140,14 +140,17 @@ def _records(bench: Bench, isolation: str) -> DataFrame:
     return records.withColumns({**columns, IDENTITY: text})
 
 
-def _identity(records: DataFrame, extraction: str, text: Column) -> tuple[DataFrame, Column]:
-    """Return the identity with its type, if it has one: 1 is 1.0, and "1" is another one."""
+def _identity(records: DataFrame, extraction: str) -> tuple[DataFrame, Column, Column]:
+    """Return the identity with its type, if it has one: 1 is 1.0, and "1" is another one.
+
+    It comes with the text that shows it.
+    """
     kind, _, path = extraction.partition(":")
-    if kind not in {"json", "key.json"}:
-        return records, text
-    member_of = sql.col("value" if kind == "json" else "key")
-    records = with_marked(records, member_of, MARKED)
-    return records, with_nested(sql.get_json_object(sql.col(MARKED), json_path(path)))
+    if kind not in JSON_IN:
+        return records, text_of(extraction), text_of(extraction)
+    records = with_marked(records, sql.col(JSON_IN[kind]), MARKED)
+    identity = member_token(sql.col(MARKED), path)
+    return records, identity, without_mark(identity)
 
 
 def _sorted_out(records: DataFrame) -> DataFrame:

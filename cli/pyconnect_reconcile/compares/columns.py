@@ -10,7 +10,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.compares.loading import JSON_FORMS
+from pyconnect_reconcile.compares.loading import JSON_FORMS, require_microseconds
 from pyconnect_reconcile.compares.sides import Rows, content_of, frame_of, records_of
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.spec import AVRO, ColumnRule, Side, TopicSide
@@ -34,8 +34,16 @@ def compared_columns(bench: Bench) -> Columns:
     """
     spec = bench.spec
     sides = [side for side in (spec.left, spec.right) if side is not None]
+    wanted = {name for rule in spec.columns for name in (rule.name, rule.name.partition(".")[0])}
+    frames = []
+    for side in sides:
+        if (frame := frame_of(bench, side)) is None:
+            continue
+        frames.append(frame)
+        if isinstance(side, FileSide):
+            fields = (each for each in frame.schema if not wanted or each.name in wanted)
+            require_microseconds(bench, side, fields)
     untyped = any(isinstance(side, FileSide) and side.format == "csv" for side in sides)
-    frames = [frame for side in sides if (frame := frame_of(bench, side)) is not None]
     untold = not spec.columns or any(rule.type is None for rule in spec.columns)
     texts = untyped or any(
         field.metadata.get(HELD) == DIRECTORY for frame in frames for field in frame.schema

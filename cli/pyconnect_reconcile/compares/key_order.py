@@ -20,7 +20,7 @@ from pyspark.sql import functions as sql
 from pyconnect_reconcile import numbered
 from pyconnect_reconcile.compares.sides import KEY_HASHES
 from pyconnect_reconcile.compares.stages import Checksums
-from pyconnect_reconcile.values.extract import text_of
+from pyconnect_reconcile.values.extract import with_text
 from pyconnect_reconcile.values.hashes import HASHES, hashes
 
 CHUNK_BITS = 18
@@ -40,7 +40,9 @@ OF_SIDES = {
 
 def with_order_keys(rows: DataFrame, key: str) -> DataFrame:
     """Return rows with the KEY_HASHES of what orders them; null: no key, no order."""
-    text = sql.col("key") if key == "key" else text_of(key)
+    text = sql.col("key")
+    if key != "key":
+        rows, text = with_text(rows, "order_key", key), sql.col("order_key")
     hashed = zip(KEY_HASHES, hashes([text.cast("binary")]), strict=True)
     return rows.withColumns({name: sql.when(text.isNotNull(), each) for name, each in hashed})
 

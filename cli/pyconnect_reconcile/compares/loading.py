@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, DataFrameReader
@@ -20,6 +20,7 @@ from pyconnect_reconcile.files import (
     partition_columns,
 )
 from pyconnect_reconcile.lakes.avro_files import READER_SCHEMA, clock_units, reader_schema
+from pyconnect_reconcile.lakes.nanoseconds import refuse_nanoseconds
 from pyconnect_reconcile.lakes.parquet_types import REFUSALS, readable_schema, with_clock_texts
 from pyconnect_reconcile.spark.errors import spark_errors
 from pyconnect_reconcile.spec import Spec, TopicSide
@@ -47,7 +48,9 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
 
 
 def _located(path: str) -> str:
-    """Return a local path as Spark takes it: not encoded, and without patterns if it exists."""
+    """Return a path as Spark takes it: a local one not encoded, without patterns if it exists."""
+    if not is_local(path):
+        return path
     absolute = str(Path(path).absolute())
     return f"file://{PATTERN_MARKS.sub(ESCAPED, absolute) if Path(path).exists() else absolute}"
 
@@ -103,6 +106,13 @@ def _iceberg(bench: Bench, reader: DataFrameReader, side: FileSide) -> DataFrame
     return frame
 
 
+def require_microseconds(bench: Bench, side: FileSide, fields: Iterable[StructField]) -> None:
+    """Raise NotAuditable where compared columns have timestamps that Spark would cut."""
+    if side.format in {"parquet", "orc"}:
+        paths = bench.files.get(side.place, FixedFiles()).listed or side.paths
+        refuse_nanoseconds(bench.spark, side.format, paths, [*fields], _located)
+
+
 def load(bench: Bench, side: FileSide, paths: tuple[str, ...], line_end: str) -> DataFrame:
     """Return the rows of paths of a side.
 
@@ -110,7 +120,7 @@ def load(bench: Bench, side: FileSide, paths: tuple[str, ...], line_end: str) ->
     """
     if side.format in LINE_FORMATS:
         paths = bench.files.get(side.place, FixedFiles()).as_read(paths)
-    located = [_located(path) if is_local(path) else path for path in paths]
+    located = [_located(path) for path in paths]
     # JSON lines are compared as texts in their canonical form: no schema is inferred.
     form = "text" if side.format == "json" else side.format
     options = {**OPTIONS.get(form, {}), **side.options}

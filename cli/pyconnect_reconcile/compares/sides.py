@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -33,7 +33,7 @@ from pyconnect_reconcile.tokens import MARK
 from pyconnect_reconcile.topics.reading import UNCOMMITTED
 from pyconnect_reconcile.topics.snapshot import PartitionRange
 from pyconnect_reconcile.values.canonical import token
-from pyconnect_reconcile.values.extract import json_path, text_of
+from pyconnect_reconcile.values.extract import json_path, text_of, with_text
 from pyconnect_reconcile.values.hashes import HASHES, hashes
 from pyconnect_reconcile.values.normal import (
     MARKED,
@@ -56,6 +56,7 @@ SHAPED = frozenset(
 )
 ROW = "pyconnect_row"
 """The key of a table's row, as a finding names the row."""
+KEY_TEXT = "pyconnect_key"
 LETTER_OF = "__connect.errors.connector.name"
 """The header of a dead letter that names the connector whose it is."""
 LANE_BITS = 32
@@ -168,7 +169,8 @@ def _topic(
         key = plan.key_columns(content.columns) if bench.spec.mode == "upsert" else []
     else:
         content = content_of(bench, records, side, columns)
-        key = [_key_of_record(bench, content, columns)]
+        content, found = _with_key(bench, content, columns)
+        key = [found]
     compared = content.columns
     if bench.spec.job == "topic-topic" and bench.spec.mode == "append":
         compared = [sql.col("key"), *compared]
@@ -196,14 +198,19 @@ def _key_at(bench: Bench, columns: Columns) -> int | None:
     return at[0] if at else None
 
 
-def _key_of_record(bench: Bench, content: Content, columns: Columns) -> Column:
+def _with_key(bench: Bench, content: Content, columns: Columns) -> tuple[Content, Column]:
+    """Return the content, perhaps with a further column, and the key of a record."""
     key = bench.spec.key
     if key.startswith("json:") and MARKED in content.frame.columns:
         at = _key_at(bench, columns)
         if at is not None:
-            return content.columns[at]
-        return sql.get_json_object(sql.col(MARKED), json_path(key.removeprefix("json:")))
-    return sql.col("key") if key == "key" else text_of(key)
+            return content, content.columns[at]
+        path = json_path(key.removeprefix("json:"))
+        return content, sql.get_json_object(sql.col(MARKED), path)
+    if key == "key" or bench.spec.mode != "upsert":
+        return content, sql.col("key")
+    named = with_text(content.frame, KEY_TEXT, key)
+    return replace(content, frame=named), sql.col(KEY_TEXT)
 
 
 def records_of(

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from pyspark.sql import DataFrame
+
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.capture import ends_moved, is_bounded
+from pyconnect_reconcile.compares import stages
 from pyconnect_reconcile.compares.sides import Rows
 from pyconnect_reconcile.findings import Finding, Severity
 from pyconnect_reconcile.spec import Spec, TopicSide
@@ -83,6 +86,33 @@ def _written_meanwhile(
                 f" are {' or '.join(sorted(kinds))} may come from them",
             ),
         )
+
+
+def unfinished(
+    bench: Bench,
+    right: Rows,
+    sums: stages.Checksums,
+    compared: tuple[DataFrame, DataFrame],
+    *,
+    missing: int,
+) -> Iterator[Finding]:
+    """Yield the rows of the right's tail, and how many of the left are there with them only.
+
+    `missing` rows of the `compared` sides are not even among them.
+    An open transaction may still be aborted, and a line without an end may be half of one.
+    """
+    every = replace(sums, bad=tuple(range(sums.buckets)))
+    certain = stages.differing_rows(bench, compared[0], compared[1].where("NOT tail"), every)
+    [row] = certain.selectExpr("coalesce(sum(missing), 0) AS missing").collect()
+    needed = int(row.missing) - missing
+    said = f"; {needed:,} of them are expected" if needed > 0 else ""
+    yield Finding(
+        kind="unfinished",
+        severity=Severity.UNKNOWN if needed > 0 else Severity.NOTE,
+        message=f"{sums.tail_right:,} rows of {right.name} are not finished (a last line without an"
+        f" end, or an open transaction): they never count as extra{said}",
+        count=sums.tail_right,
+    )
 
 
 def keyless_tombstones(spec: Spec, rows: Rows, side: TopicSide) -> Iterator[Finding]:

@@ -35,6 +35,11 @@ _KNOWN = (
         "grant Read on the topic, and on the groups with the prefix spark-kafka",
     ),
     _Known(
+        "ArithmeticException: long overflow",
+        "a record has a timestamp beyond the year 294,247, which Spark's Kafka source cannot read",
+        "leave the record out by its offset: `since` or `until`",
+    ),
+    _Known(
         "SaslAuthentication|SslAuthentication|SSLHandshake",
         "Spark could not authenticate with Kafka",
         "see --kafka-properties",

@@ -132,6 +132,22 @@ class ClusterView:
             ),
         )
 
+    def gone(self, snapshot: TopicsSnapshot) -> list[str]:
+        """Return the topics that were deleted since, also those that were created again."""
+        from pyconnect_clients.brokers.failures import UNKNOWN_TOPIC, failure_of
+
+        before = {topic.topic: topic.topic_id for topic in snapshot.topics}
+        found = []
+        for name, answer in self._requests.topics(list(before), TIMEOUT_S):
+            if not isinstance(answer, BaseException):
+                if str(answer.topic_id) != before[name]:
+                    found.append(name)
+            elif failure_of(answer).code in UNKNOWN_TOPIC:
+                found.append(name)
+            else:
+                raise self._failed(f"topic {name}", answer) from answer
+        return found
+
     def offsets_at(self, snapshot: TopicsSnapshot, timestamp_ms: int) -> dict[str, dict[int, int]]:
         """Return the first offset at or after a time; the end where every record is older."""
         from pyconnect_clients.brokers.requests import offset_at

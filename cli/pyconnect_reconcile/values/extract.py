@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _MEMBER = re.compile(r"json:(?:\$\.)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
+JSON_IN = {"json": "value", "key.json": "key"}
+"""The column whose JSON has the members of an extraction."""
 PARTITION_HEADER = "pyconnect.source.partition"
 OFFSET_HEADER = "pyconnect.source.offset"
 SEQUENCE_HEADER = "pyconnect.source.seq"
@@ -31,9 +33,23 @@ def needs_headers(*extractions: str | None) -> bool:
     return any(each is not None and each.startswith("header:") for each in extractions)
 
 
-def text_of(extraction: str) -> Column:
-    """Return the extracted value as text; null where there is none."""
+def with_text(records: DataFrame, name: str, extraction: str) -> DataFrame:
+    """Return the records with an extracted value as text in a column; null where there is none."""
     from pyspark.sql import functions as sql
+
+    from pyconnect_reconcile.values.members import with_member
+
+    kind, _, path = extraction.partition(":")
+    if held := JSON_IN.get(kind):
+        return with_member(records, name, sql.col(held), path)
+    return records.withColumn(name, text_of(extraction))
+
+
+def text_of(extraction: str) -> Column:
+    """Return what `with_text` has, except for members of JSON, which are found in steps."""
+    from pyspark.sql import functions as sql
+
+    from pyconnect_reconcile.values.releases import is_utf8
 
     check_extraction(extraction)
     kind, _, argument = extraction.partition(":")
@@ -43,13 +59,12 @@ def text_of(extraction: str) -> Column:
             return sql.element_at(named, -1)["value"].cast("string")
         case "avro":
             return sql.col(f"`{extraction}`")
-        case "json":
-            return sql.get_json_object(sql.col("value").cast("string"), json_path(argument))
-        case "key.json":
-            return sql.get_json_object(sql.col("key").cast("string"), json_path(argument))
         case "regex":
-            found = sql.regexp_extract(sql.col("value").cast("string"), argument, 1)
-            return sql.when(found != "", found)
+            text = sql.col("value").cast("string")
+            found = sql.regexp_extract(text, argument, 1)
+            # Java reads one character in place of any bytes that are no UTF-8.
+            same = ~found.contains("\ufffd") | is_utf8(text)
+            return sql.when((found != "") & same, found)
         case "key":
             return sql.col("key").cast("string")
         case "text":
@@ -68,45 +83,18 @@ def with_texts(
     """
     from pyspark.sql import functions as sql
 
+    from pyconnect_reconcile.values.members import whole_number, with_members
+
     members = {
         name: found["name"]
         for name, extraction in extractions.items()
         if (found := _MEMBER.fullmatch(extraction))
     }
     for name in extractions.keys() - members.keys():
-        column = text_of(extractions[name])
-        records = records.withColumn(name, _whole(column) if name in whole else column)
-    if not members:
-        return records
-    types = {
-        member: "BIGINT" if name in whole else "STRING"
-        for name, member in sorted(members.items(), key=lambda item: item[0] in whole)
-    }
-    schema = ", ".join(f"`{member}` {kind}" for member, kind in types.items())
-    text = sql.col("value").cast("string")
-    # Of an array `from_json` takes the first element: it is no place of the whole value.
-    value = sql.when(~text.startswith("["), text)
-    records = records.withColumn("extracted", sql.from_json(value, schema))
-    columns = {}
-    for name, member in members.items():
-        # A parse as numbers is quicker than one as texts, but takes numbers in texts for none, and
-        # what it cannot take makes others null: only then it is parsed again.
-        text = sql.from_json(value, f"`{member}` STRING")[member]
-        again = _whole(text) if name in whole else text
-        columns[name] = sql.coalesce(sql.col("extracted")[member].cast(_type(name in whole)), again)
-    return records.withColumns(columns).drop("extracted")
-
-
-def _whole(text: Column) -> Column:
-    """Return a text as a number; null where it is none, has a fraction or needs over 64 bits."""
-    from pyspark.sql import functions as sql
-
-    # A cast alone would cut fractions off.
-    return sql.when(text.rlike(r"^\s*[+-]?\d+(\.0*)?\s*$"), text.cast("bigint"))
-
-
-def _type(whole: bool) -> str:
-    return "bigint" if whole else "string"
+        records = with_text(records, name, extractions[name])
+        if name in whole:
+            records = records.withColumn(name, whole_number(sql.col(name)))
+    return with_members(records, members, whole=whole) if members else records
 
 
 def json_path(argument: str) -> str:

@@ -233,7 +233,8 @@ def objects(marked: Column, names: Sequence[str]) -> Column:
     fields = [StructField(member_name(name), StringType()) for name in names]
     kind = ArrayType(StructType([*fields, StructField(END, StringType())]))
     end = ',{"\\u0001end":""}]'
-    return sql.from_json(sql.concat(sql.lit("["), marked, sql.lit(end)), kind)
+    listed = sql.concat(sql.lit("["), marked, sql.lit(end))
+    return sql.from_json(listed, kind, {"allowSingleQuotes": "false"})
 
 
 def first_object(parsed: Column) -> Column:

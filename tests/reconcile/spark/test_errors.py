@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyconnect_reconcile.spark.errors import summary
+from pyconnect_reconcile.spark.errors import summary, translated
 
 REFUSED = """An error occurred while calling o99.load.
 : org.postgresql.util.PSQLException: FATAL: database "shop" does not exist
@@ -18,3 +18,10 @@ def test_an_error_of_java_is_said_by_its_first_line() -> None:
     assert summary(REFUSED) == said
     cause = "Caused by: java.net.ConnectException: Connection refused\n\t... 20 more\n"
     assert summary(REFUSED + cause) == f"{said} (java.net.ConnectException: Connection refused)"
+
+
+def test_a_timestamp_that_spark_cannot_read_is_named() -> None:
+    """Kafka takes any number of milliseconds, Spark's source 64 bits of microseconds."""
+    error = translated("Lost task 0.0: java.lang.ArithmeticException: long overflow")
+    assert "a record has a timestamp beyond the year" in error.message
+    assert error.hint == "leave the record out by its offset: `since` or `until`"

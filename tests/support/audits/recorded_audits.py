@@ -82,6 +82,9 @@ class RecordedBench(Bench):
         parquet.write_table(table, file)
         return self.spark.read.parquet(file.as_uri())
 
+    def _gone(self, cluster: str, snapshot: TopicsSnapshot) -> list[str]:
+        return []
+
 
 def _offset(each: Given, at: int) -> int:
     return at if each.offset is None else each.offset

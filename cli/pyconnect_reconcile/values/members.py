@@ -1,0 +1,97 @@
+"""Members of JSON texts, found without a change of what is in them.
+
+A text that is not JSON has no members: none with something behind its value, none with a member
+twice. Parsers find members in such texts, too, and round numbers on the way; `canonical` does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from pyconnect_reconcile.tokens import MARK
+from pyconnect_reconcile.values.canonical import document, with_marked
+from pyconnect_reconcile.values.extract import json_path
+from pyconnect_reconcile.values.normal import with_nested
+
+_REST = 2**31 - 1
+# Parsers write numbers with points or exponents in another way, and arrays and objects.
+_AS_WRITTEN = r"^[A-Za-z0-9_:/ -]+$"
+
+
+def member_token(marked: Column, path: str) -> Column:
+    """Return the token of a member of a marked text; null where the text is not JSON."""
+    found = with_nested(sql.get_json_object(marked, json_path(path)))
+    return sql.when(document(marked).isNotNull(), found)
+
+
+def with_member(records: DataFrame, name: str, text: Column, path: str) -> DataFrame:
+    """Return the records with a member of a JSON text as a text."""
+    records = with_marked(records, text, "marked")
+    found = without_mark(member_token(sql.col("marked"), path))
+    return records.withColumn(name, found).drop("marked")
+
+
+def with_members(
+    records: DataFrame, members: Mapping[str, str], *, whole: Collection[str]
+) -> DataFrame:
+    """Return the records with members of their JSON values as texts, by name of the column.
+
+    Those in `whole` become bigint as by `whole_number`.
+    """
+    text = sql.col("value").cast("string")
+    fields = sorted(members.items(), key=lambda item: item[0] in whole)
+    kinds = (f"`{member}` {'BIGINT' if name in whole else 'STRING'}" for name, member in fields)
+    # One parse with types is quicker than one that loses nothing, and as good for plain objects.
+    strict = {"allowSingleQuotes": "false"}
+    parsed = sql.from_json(sql.when(_is_plain(text), text), ", ".join(kinds), strict)
+    records = records.withColumn("extracted", parsed)
+    found = {name: sql.col("extracted")[member] for name, member in members.items()}
+    proven = (
+        _is_once(text, member)
+        & (found[name].isNotNull() if name in whole else found[name].rlike(_AS_WRITTEN))
+        for name, member in members.items()
+    )
+    records = records.withColumn("known", sql.coalesce(reduce(and_, proven), sql.lit(False)))
+    known = sql.col("known")
+    records = with_marked(records, sql.when(~known, text), "marked")
+    columns = {}
+    for name, member in members.items():
+        other = without_mark(member_token(sql.col("marked"), member))
+        exact = whole_number(other) if name in whole else other
+        columns[name] = sql.when(known, found[name]).otherwise(exact)
+    return records.withColumns(columns).drop("extracted", "known", "marked")
+
+
+def whole_number(text: Column) -> Column:
+    """Return a text as a number; null where it is none, has a fraction or needs over 64 bits."""
+    # A cast alone would cut fractions off.
+    return sql.when(text.rlike(r"^\s*[+-]?\d+(\.0*)?\s*$"), text.cast("bigint"))
+
+
+def _is_plain(text: Column) -> Column:
+    """Return whether a text in which Spark finds an object is one without objects inside."""
+    ends = text.startswith("{") & (sql.instr(text, "}") == sql.length(text))
+    return ends & ~text.contains("\\")
+
+
+def _is_once(text: Column, member: str) -> Column:
+    name = f'"{member}"'
+    around = (sql.octet_length(sql.substring_index(text, name, end)) for end in (1, -1))
+    return sum(around, sql.lit(len(name))) == sql.octet_length(text)
+
+
+def without_mark(token: Column) -> Column:
+    """Return the text of a token; that of an array or object keeps its mark."""
+    return (
+        sql.when(token == f"{MARK}t", "true")
+        .when(token == f"{MARK}f", "false")
+        .when(token.startswith(f"{MARK}s"), token.substr(3, _REST))
+        .when(token.startswith(f"{MARK}j"), token)
+        .when(token.startswith(MARK), token.substr(2, _REST))
+        .otherwise(token)
+    )
