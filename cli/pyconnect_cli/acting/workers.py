@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import (
@@ -21,13 +21,15 @@ from pyconnect_cli.errors import (
 )
 from pyconnect_cli.parsing.durations import format_duration
 from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, AutomaticRestarts
-from pyconnect_cli.rest.answers import Health
 from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import base_url
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorStatus
 from pyconnect_cli.session import Session
+
+if TYPE_CHECKING:
+    from pyconnect_cli.rest.answers import Health
 
 Answer = TypeVar("Answer")
 
@@ -161,6 +163,8 @@ def _health(client: ConnectClient, url: str) -> Health:
     try:
         return client.health()
     except (NotFound, PreconditionFailed):
+        from pyconnect_cli.rest.answers import Health
+
         # Workers before 4.0 have no /health; only their answer shows that they run.
         return Health(url=url, status="healthy", message="answers; it has no /health yet")
 
