@@ -17,6 +17,7 @@ from pyconnect_agent.tasks.in_java.segments import (
     MixedChain,
     Outcome,
     PythonSegment,
+    PythonSegments,
     failure_of,
 )
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped, tolerance_of
@@ -106,3 +107,48 @@ def test_records_that_cross_are_the_same() -> None:
     assert counts == [[2, 0, 0]]
     assert outcomes[0] is source
     assert outcomes[1] == changed
+
+
+ROW = SchemaBuilder.struct().field("a", SchemaBuilder.int64()).build()
+NESTED = SchemaBuilder.struct().field("rows", SchemaBuilder.array(ROW)).build()
+
+
+def nested(number: int) -> Struct:
+    return Struct(NESTED).put("rows", [Struct(ROW).put("a", number)])
+
+
+CHANGES: dict[str, tuple[object, Callable[[Any], object]]] = {
+    "nothing": (nested(1), lambda each: each),
+    "a field within": (nested(1), lambda each: each.value.get("rows")[0].put("a", 2)),
+    "one more": (nested(1), lambda each: each.value.get("rows").append(Struct(ROW).put("a", 2))),
+    "a member": ({"a": [1, None]}, lambda each: each.value["a"].append(2)),
+    "another name": ({"a": 1}, lambda each: each.value.update(b=each.value.pop("a"))),
+    "a type": ({"a": 1}, lambda each: each.value.update(a=True)),
+    "a header": (1, lambda each: each.headers.add_string("h", "x")),
+    "the topic": (1, lambda each: setattr(each, "topic", "other")),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_what_python_changes_in_place_reaches_java(case: str) -> None:
+    """Only a record of which nothing has changed is left out of the answer."""
+    value, change = CHANGES[case]
+
+    def apply(each: ConnectRecord) -> ConnectRecord:
+        change(each)
+        return each
+
+    stage = TransformationStage(alias="x", transformation=Applied(apply))
+    settings = ConnectorSettings.parse(CONFIG)
+    segment = PythonSegment([stage], settings, threading.Event(), DEFAULT_SAMPLING)
+    schema = NESTED if isinstance(value, Struct) else None
+    sent = SourceRecord({}, {}, "t", value_schema=schema, value=value)
+    crossing = Crossing()
+    answer = PythonSegments([segment], ()).transform(crossing.encode(0, [sent], failure_of))
+    original = SourceRecord({}, {}, "t")
+    _, [found] = crossing.decode_outcomes(answer, [original], failure_of)
+    assert (found is original) == (case == "nothing")
+    if case != "nothing":
+        expected = SourceRecord({}, {}, "t", value_schema=schema, value=value)
+        change(expected)
+        assert found == expected

@@ -8,6 +8,7 @@ records cross at once. A failed record is a map like those of a Java process: `s
 from __future__ import annotations
 
 import logging
+import operator
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +35,7 @@ from pyconnect_agent.tasks.records.transformations import (
     TransformationStage,
     timed,
 )
-from pyconnect_api import ConnectException, ConnectRecord
+from pyconnect_api import ConnectException, ConnectRecord, Struct
 
 LOG = logging.getLogger(__name__)
 
@@ -131,12 +132,14 @@ class PythonSegments:
         """Answer a question of the Java process."""
         number, records = self._crossing.decode(payload)
         segment = self._segments[number]
+        before = list(map(_parts, records))
         outcomes: list[object] = []
-        for record, outcome in zip(records, segment.begin(records)(), strict=True):
+        for record, parts, outcome in zip(records, before, segment.begin(records)(), strict=True):
             if isinstance(outcome, dict):
                 outcomes.append(self._numbered(outcome))
             else:
-                outcomes.append(True if outcome is record else outcome)
+                unchanged = outcome is record and _same(parts, _parts(record))
+                outcomes.append(True if unchanged else outcome)
         last = segment.stages[-1].transformation
         return self._crossing.encode(
             None, outcomes, lambda _, exc: self._numbered(failure_of(last, exc))
@@ -176,6 +179,37 @@ class PythonSegments:
             "python": number,
             "text": text,
         }
+
+
+def _parts(record: ConnectRecord) -> list[object]:
+    """Return all that a transformation can change in a record that it got."""
+    found: list[object] = [record.topic, record.kafka_partition, record.timestamp]
+    found += record.key_schema, record.value_schema
+    _add_parts(record.key, found)
+    _add_parts(record.value, found)
+    if record.has_headers:
+        for header in record.headers:
+            found += header.key, header.schema
+            _add_parts(header.value, found)
+    return found
+
+
+def _add_parts(value: object, found: list[object]) -> None:
+    if isinstance(value, Struct):
+        value = value.stored_values()
+    elif isinstance(value, dict):
+        found += value
+        value = list(value.values())
+    if isinstance(value, list):
+        found.append(len(value))
+        for each in value:
+            _add_parts(each, found)
+    else:
+        found.append(value)
+
+
+def _same(parts: list[object], now: list[object]) -> bool:
+    return len(parts) == len(now) and all(map(operator.is_, parts, now))
 
 
 class JavaSegment:
