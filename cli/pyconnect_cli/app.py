@@ -151,13 +151,14 @@ def usage_error(error: typer.TyperException) -> UsageError:
     if "Missing command" in message:
         return UsageError(f"`{path}` needs a verb", hint=f"list them: {path} --help")
     hint = f"see: {path} --help"
-    options = [name for each in context.command.params for name in each.opts] if context else []
+    known = context.command.get_params(context) if context is not None else []
+    options = [name for each in known for name in each.opts]
     if "extra argument" in message and "--file" in options:
         hint = f"a file follows -f: {path} -f FILE"
-    if known := getattr(error, "possibilities", None):
+    if unknown := getattr(error, "option_name", None):
         # The parser appends similar options, and not the nearest first.
         message, _, _ = message.partition(" (Possible options")
-        if near := slip_of(str(getattr(error, "option_name", "")), known):
+        if near := slip_of(unknown, options):
             hint = f"did you mean `{near}`? {hint}"
     return UsageError(message[:1].lower() + message[1:], hint=hint)
 

@@ -1,5 +1,6 @@
 """Repairs what an audit found: a process that `pyconnect reconcile repair` starts.
 
-`plan` decides and is pure; `records` reads topics, `images` reads and writes rows of tables, `work`
-performs plans in transactions.
+`plan` decides and is pure. `tables` and `topics` are the two kinds of repairs; `messages` reads
+topics, `records` as a sink does, `images` reads and writes rows, `work` performs plans of tables in
+transactions.
 """

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import COPIES, Severity
@@ -21,7 +21,8 @@ Image: TypeAlias = Mapping[str, Any]
 """Texts by column, null as None; SQLite's values are numbers and texts as they are stored."""
 Place: TypeAlias = tuple[str, int, int]
 """Topic, partition, offset."""
-TABLES_ONLY = "only rows of the table of a SqlSink are repaired"
+REPAIRED_JOBS = frozenset({"topic-sink", "topic-topic"})
+_Target = TypeVar("_Target")
 _REPAIRED = frozenset({"missing", "different", "extra", "repeated"})
 
 
@@ -83,10 +84,10 @@ class RowChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class Findings(Generic[_Target]):
     """What a report names: targets, and what cannot be repaired with the reasons."""
 
-    targets: tuple[Wanted, ...]
+    targets: tuple[_Target, ...]
     refused: tuple[str, ...]
 
 
@@ -103,19 +104,26 @@ def difference(rows: Iterable[Image], others: Iterable[Image]) -> list[Image]:
     return found
 
 
-def findings_of(report: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> Findings:
+def findings_of(report: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> Findings[Wanted]:
     """Return what a report's findings ask for; ReconcileError for one that is no plan's basis."""
     findings = list(lines)
-    _require_complete(report, findings)
+    require_complete(report, findings)
+    return targets_of(findings, _target)
+
+
+def targets_of(
+    findings: Iterable[Mapping[str, Any]], target: Callable[[Mapping[str, Any]], _Target | str]
+) -> Findings[_Target]:
+    """Return the targets of the faults among findings; a text of `target` refuses one."""
     targets, refused = [], []
     for finding in findings:
         if finding["severity"] != Severity.ERROR.value:
             continue
-        found = _target(finding)
-        if isinstance(found, Wanted):
-            targets.append(found)
-        else:
+        found = target(finding)
+        if isinstance(found, str):
             refused.append(f"{finding['kind']}: {found}")
+        else:
+            targets.append(found)
     return Findings(targets=tuple(targets), refused=tuple(dict.fromkeys(refused)))
 
 
@@ -135,13 +143,14 @@ def decided(target: Wanted, before: Sequence[Image], image: Image | None) -> Seq
     return before[: target.expected] if len(before) == target.there else None
 
 
-def _require_complete(report: Mapping[str, Any], findings: Sequence[Mapping[str, Any]]) -> None:
+def require_complete(report: Mapping[str, Any], findings: Sequence[Mapping[str, Any]]) -> None:
     """Refuse a report that names a part only, or whose audit could not look at everything."""
-    if report["job"] != "topic-sink" or not report["target"]:
+    if report["job"] not in REPAIRED_JOBS or not report["target"]:
         raise ReconcileError(
             f"a report of {report['job']} {report['target']}".rstrip() + " cannot be repaired:"
-            f" {TABLES_ONLY}",
-            hint="audit the sink by its name: pyconnect reconcile topic-sink CONNECTOR",
+            " only rows of the table of a SqlSink are, and topics that were compared with another",
+            hint="audit the sink by its name, pyconnect reconcile topic-sink CONNECTOR, or two"
+            " topics",
         )
     if report["verdict"] != "differ":
         raise ReconcileError(f"the verdict of the report is {report['verdict']}: nothing to repair")

@@ -6,27 +6,19 @@ sink would have written.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from typing import Any, NoReturn
 
 from pyconnect_agent.tasks.setup.plugins import TaskPlugins
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_agent.tasks.sink.pipeline import record_maker
 from pyconnect_api import SinkRecord
-from pyconnect_clients.connections import with_token_callback
-from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.references import find_variables
-from pyconnect_clients.security_settings import librdkafka_settings
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.properties import client_properties, client_security
 from pyconnect_reconcile.spec import Cluster
+from pyconnect_repair.messages import messages_at
 from pyconnect_repair.plan import Place
 
-RECORD_S = 30.0
-"""The longest wait for one record."""
-_POLL_S = 0.5
 _BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
@@ -72,30 +64,8 @@ class ReadRecords:
 
         ReconcileError for a place without a record: it was removed, or its transaction aborted.
         """
-        from confluent_kafka import Consumer, TopicPartition
-
-        if not places:
-            return
-        try:
-            security = client_security(client_properties(self._cluster.properties))
-            settings: dict[str, Any] = {
-                **librdkafka_settings(security),
-                "bootstrap.servers": self._cluster.bootstrap,
-                "group.id": "pyconnect-repair",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "error",
-                "log_level": "0",
-            }
-            consumer = Consumer(with_token_callback(settings))
-        except ClientPropertyError as exc:
-            raise ReconcileError(
-                f"Kafka client properties: {exc.statement}", hint=exc.way_out
-            ) from exc
-        with closing(consumer):
-            for place in sorted(places):
-                consumer.assign([TopicPartition(*place)])
-                yield place, self._converted(_message(consumer, place))
+        for place, message in messages_at(self._cluster, places):
+            yield place, self._converted(message)
 
     def _converted(self, message: Any) -> SinkRecord | None:
         place = message.topic(), message.partition(), message.offset()
@@ -107,22 +77,3 @@ class ReadRecords:
 
 def _fail(_stage: object, _operator: type, error: Exception, *_operation: object) -> NoReturn:
     raise error
-
-
-def _message(consumer: Any, place: Place) -> Any:
-    """Wait for the record of the assigned place."""
-    deadline = time.monotonic() + RECORD_S
-    while time.monotonic() < deadline:
-        message = consumer.poll(_POLL_S)
-        if message is None:
-            continue
-        if message.error() is not None:
-            break
-        if message.offset() == place[2]:
-            return message
-        break
-    name = f"{place[0]}:{place[1]}@{place[2]}"
-    raise ReconcileError(
-        f"the record {name} cannot be read any more",
-        hint="audit again: records may have been removed since the report",
-    )

@@ -14,7 +14,8 @@ from pyconnect_cli.agents.readiness import (
     PYTHON_PARTS,
     readiness,
 )
-from pyconnect_cli.rest.model import ConnectorInfo, Plugin
+from pyconnect_cli.rest.answers import Plugin
+from pyconnect_cli.rest.model import ConnectorInfo
 from tests.cli.conftest import Run
 from tests.support.plugins.java_jars import SOURCE_CONNECTOR, class_file, make_jar
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.stores.journal import ChangesFile
 from pyconnect_cli.connectors.history import with_secrets
 from tests.support.agents.rest_client import call_url
@@ -85,9 +86,11 @@ def test_rollback_gives_the_configuration_before_the_last_change(world: World) -
 
 
 def test_rollback_refuses_a_secret_that_is_gone(world: World) -> None:
-    """Of a deleted connector: the key is named, and --set gives the value."""
+    """Of a deleted connector: the key is named, and --set gives the value. Its state stays, too."""
     world.put()
+    assert world.pyconnect("connectors", "stop", "c", "--yes").code == 0
     world.delete()
+    world.herder.target_states.clear()
     ended = world.pyconnect("connectors", "rollback", "c", "--yes")
     assert ended.code == 9
     assert "the journal hides db.password" in ended.err
@@ -95,6 +98,7 @@ def test_rollback_refuses_a_secret_that_is_gone(world: World) -> None:
     given = ("--set", "db.password=given")
     assert world.pyconnect("connectors", "rollback", "c", "--yes", *given).code == 0
     assert world.herder.configs["c"] == {**CONFIG, "name": "c", "db.password": "given"}
+    assert world.herder.target_states == {"c": TargetState.STOPPED}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 
 from pyconnect_cli.agents.readiness import readiness
 from pyconnect_cli.render.styles import counted
-from pyconnect_cli.rest.model import ConnectorInfo, Plugin
+from pyconnect_cli.rest.answers import Plugin
+from pyconnect_cli.rest.model import ConnectorInfo
 from tests.cli.conftest import Run
 from tests.support.fakes.connect_server import FakeConnect
 

@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(800)]
 
 LONGEST_S = 250
 TRANSFORMS = "org.apache.kafka.connect.transforms"
+TEXTS = "org.apache.kafka.connect.storage.StringConverter"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
@@ -51,7 +52,10 @@ def values(record: Any) -> list[tuple[str, str]]:
 
 
 def test_a_java_source_and_a_java_sink(kafka_runtime: KafkaRuntime, tmp_path: Path) -> None:
-    """Records, transformations and bytes are those of Java; the sink's task is not made."""
+    """Records, transformations and bytes are those of Java; the sink's task is not made.
+
+    A Python sink's chain may change to Java and back: each transformation is shown.
+    """
     plugins, notes = tmp_path / "plugins", tmp_path / "notes"
     plugins.mkdir()
     compiled_connectors(kafka_runtime, plugins)
@@ -79,6 +83,14 @@ def test_a_java_source_and_a_java_sink(kafka_runtime: KafkaRuntime, tmp_path: Pa
     (record,) = tried(tmp_path, plugins, sink, "--records", str(records))["records"]
     assert values(record) == [("converted", "{a=1}"), ("hoist", "{number={a=1}}")]
     assert not notes.exists()
+    records.write_text(json.dumps([{"topic": "t", "value": "one"}]))
+    in_java = {f"transforms.{at}.type": "io.pyconnect.tests.Marked" for at in "ab"}
+    marks = {f"transforms.{at}.mark": at for at in "ab"}
+    mixed = {"connector.class": "FileStreamSink", "topics": "t", "file": str(notes), **hoisted}
+    mixed |= {"transforms": "a, hoist, b", **in_java, **marks, "value.converter": TEXTS}
+    (record,) = tried(tmp_path, plugins, mixed, "--records", str(records))["records"]
+    steps = [("converted", "one"), ("a", "onea"), ("hoist", "Struct{number=onea}")]
+    assert values(record) == [*steps, ("b", "Struct{number=onea}b")]
 
 
 def test_values_are_the_same_after_a_python_transformation(

@@ -30,6 +30,11 @@ SETTINGS = {
     "agent.java.options": "-XX:+UseSerialGC -Dcom.sun.management.jmxremote.port=19999",
 }
 EXPRESSION = "pyconnect_agent.builtin.expressions.Expression"
+FILE_SOURCE, FILE_SINK = (
+    f"pyconnect_agent.builtin.connectors.file_stream.FileStream{kind}Connector"
+    for kind in ("Source", "Sink")
+)
+MARKED = "io.pyconnect.tests.Marked"
 LONGS = "org.apache.kafka.connect.converters.LongConverter"
 
 
@@ -61,14 +66,33 @@ class World:
         create_topics(bootstrap_servers, [self.topic])
 
     def source(self, **settings: str) -> None:
-        self._create("NumberSource", {"topic": self.topic}, settings)
+        self._create("io.pyconnect.tests.NumberSource", {"topic": self.topic}, settings)
 
     def sink(self, **settings: str) -> None:
-        self._create("NoteSink", {"topics": self.topic}, settings)
+        self._create("io.pyconnect.tests.NoteSink", {"topics": self.topic}, settings)
+
+    def lines(self, *lines: str, **settings: str) -> None:
+        """Create a source in Python of the lines of a file, with no notes."""
+        file = self.notes_file.with_name("lines")
+        file.write_text("".join(f"{line}\n" for line in lines))
+        self._create(FILE_SOURCE, {"file": str(file), "topic": self.topic}, settings)
+
+    def lines_to(self, file: Path, **settings: str) -> None:
+        self._create(FILE_SINK, {"file": str(file), "topics": self.topic}, settings)
+
+    def numbers_of(self, transform: str) -> dict[str, Any]:
+        """Return the metrics of one transformation, by name."""
+        found = self.agent.get("/agent/metrics.json")
+        return {
+            each["name"]: each["value"]
+            for each in found
+            if each["tags"].get("connector") == self.name
+            and each["tags"].get("transform") == transform
+        }
 
     def _create(self, kind: str, own: Mapping[str, str], settings: Mapping[str, str]) -> None:
         config = {
-            "connector.class": f"io.pyconnect.tests.{kind}",
+            "connector.class": kind,
             "notes": str(self.notes_file),
             **own,
             **{name.replace("_", "."): value for name, value in settings.items()},
@@ -280,14 +304,84 @@ def test_a_python_transformation_between_java_ones(world: World) -> None:
     values = world.await_values(1198)
     assert values == [f"number {number}!" for number in (0, *range(3, 1200))]
     assert {"key 1 dropped", "key 2 dropped"} <= {*world.notes()}
-    found = [each for each in world.agent.get("/agent/metrics.json") if world.name in str(each)]
-    named = {
-        each["tags"]["transform"]: each["value"]
-        for each in found
-        if each["name"] == "transform-class"
-    }
-    assert named["python"] == EXPRESSION
-    assert named["hoist"] == f"{transforms}.HoistField$Value"
+    hoist, python, extract = map(world.numbers_of, ("hoist", "python", "extract"))
+    assert python["transform-class"] == EXPRESSION
+    assert hoist["transform-class"] == f"{transforms}.HoistField$Value"
+    assert counts(hoist) == (1200, 1200, 0, 0)
+    assert counts(python) == (1200, 1198, 1, 1)
+    assert counts(extract) == (1198, 1198, 0, 0)
+    assert min(each["transform-record-avg-time-us"] for each in (hoist, python, extract)) > 0
+
+
+def counts(numbers: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return how many records came, went on, were dropped and failed."""
+    ends = ("in", "out", "dropped", "failed")
+    return tuple(numbers[f"transform-record-{end}-total"] for end in ends)
+
+
+def test_java_transformations_of_a_python_source(world: World) -> None:
+    """A chain that changes sides twice: order, predicates, retries, failures and counts."""
+    odd = ["bad", "gone", "again", "in place", "same", "plain"]
+    world.lines(
+        *(f"{number}" for number in range(1100)),
+        *odd,
+        errors_tolerance="all",
+        errors_retry_timeout="60000",
+        transforms="first, java, last",
+        transforms_first_type="Expression",
+        transforms_first_filter="value != '7'",
+        transforms_java_type="Marked",
+        transforms_java_plugin_version="[2,3)",
+        transforms_java_mark="!",
+        transforms_java_predicate="wanted",
+        transforms_last_type="HoistField$Value",
+        transforms_last_field="f",
+        predicates="wanted",
+        predicates_wanted_type=f"{MARKED}$NotPlain",
+    )
+    values = world.await_values(1100 - 1 + 4)
+    texts = [f"{number}!" for number in range(1100) if number != 7]
+    assert values == [
+        f"Struct{{f={text}}}" for text in (*texts, "again!", "in place", "same", "plain")
+    ]
+    headers = [record.headers() for record in world.records() if record.headers()]
+    assert headers == [[("mark", b"!")]]
+    first, java, last = map(world.numbers_of, ("first", "java", "last"))
+    assert counts(first) == (1106, 1105, 1, 0)
+    assert counts(java) == (1105, 1103, 1, 1)
+    assert counts(last) == (1103, 1103, 0, 0)
+    assert (java["transform-class"], java["transform-version"]) == (MARKED, "2.1")
+    assert min(each["transform-record-avg-time-us"] for each in (first, java, last)) > 0
+
+
+def test_a_failed_java_transformation_of_a_python_source_fails_the_task(world: World) -> None:
+    """With the stage, the class and Java's trace; validation has asked the Java class before."""
+    config = {"name": "n", "connector.class": FILE_SOURCE, "topic": "t", "transforms": "t"}
+    config |= {"transforms.t.type": "Marked", "transforms.t.mark": ""}
+    infos = world.agent.call(
+        "PUT", f"/connector-plugins/{FILE_SOURCE}/config/validate", config
+    ).json()
+    values = {each["value"]["name"]: each["value"] for each in infos["configs"]}
+    assert values["transforms.t.mark"]["errors"] == [
+        "Invalid value  for configuration mark: String must be non-empty"
+    ]
+    assert infos["error_count"] == 1
+    world.lines("good", "bad", transforms="t", transforms_t_type=MARKED, transforms_t_mark="!")
+    trace = world.trace()
+    assert f"Stage TRANSFORMATION of class {MARKED} failed" in trace
+    assert "DataException: thrown by Marked\n\tat io.pyconnect.tests.Marked.apply" in trace
+
+
+def test_a_python_task_fails_with_its_java_process(world: World) -> None:
+    """Also while no records come; a restart starts both again, and no record is lost or doubled."""
+    world.lines("one", transforms="t", transforms_t_type=MARKED, transforms_t_mark="!")
+    world.await_values(1)
+    java_processes(world.agent)[-1].kill()
+    assert "was killed" in world.trace()
+    with world.notes_file.with_name("lines").open("a") as file:
+        file.write("two\n")
+    world.agent.do("POST", f"/connectors/{world.name}/tasks/0/restart")
+    assert world.await_values(2) == ["one!", "two!"]
 
 
 def test_a_failed_python_transformation_fails_the_task(world: World) -> None:
@@ -485,6 +579,35 @@ def test_dead_letters_of_a_python_transformation(world: World) -> None:
     assert context["__connect.errors.class.name"] == EXPRESSION.encode()
     expected = b"pyconnect_api.errors.DataException"
     assert context["__connect.errors.exception.class.name"] == expected
+
+
+def test_dead_letters_of_a_java_transformation(world: World, tmp_path: Path) -> None:
+    """On a Python sink: the headers are those of a Java connector; other records are written."""
+    queue, file = unique_name("queue"), tmp_path / "written"
+    produce(world.bootstrap_servers, world.topic, b"good", b"bad", b"other", key=b"k")
+    world.lines_to(
+        file,
+        transforms="route, t",
+        transforms_route_type="Expression",
+        transforms_route_topic="topic + '!'",
+        transforms_t_type=MARKED,
+        transforms_t_mark="!",
+        errors_tolerance="all",
+        errors_deadletterqueue_topic_name=queue,
+        errors_deadletterqueue_topic_replication_factor="1",
+        errors_deadletterqueue_context_headers_enable="true",
+    )
+    eventually(lambda: len(read_topic(world.bootstrap_servers, queue)) == 1, WAIT_S, world.status)
+    eventually(lambda: file.read_text() == "good!\nother!\n", WAIT_S, world.status)
+    (letter,) = read_topic(world.bootstrap_servers, queue)
+    context = dict(letter.headers() or ())
+    assert letter.value() == b"bad"
+    assert context["__connect.errors.topic"] == world.topic.encode()
+    assert context["__connect.errors.stage"] == b"TRANSFORMATION"
+    assert context["__connect.errors.class.name"] == MARKED.encode()
+    expected = b"org.apache.kafka.connect.errors.DataException"
+    assert context["__connect.errors.exception.class.name"] == expected
+    assert counts(world.numbers_of("t")) == (3, 2, 0, 1)
 
 
 def test_connector_that_raises_an_error(world: World) -> None:

@@ -11,7 +11,8 @@ import pytest
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.spec import Cluster, Spec, read_spec
-from pyconnect_repair import __main__ as repair
+from pyconnect_repair import tables
+from pyconnect_repair.job import Job
 from pyconnect_repair.records import ReadRecords
 
 QUIET = Events(machine=True, stream=io.StringIO())
@@ -40,7 +41,7 @@ def test_a_repair_is_undone_in_its_own_table_only(
 ) -> None:
     """Without its rows another table looks as if the undo were done, and would get them."""
     rows = tmp_path / "plan.rows"
-    head = {"table": "orders", "place": repair._place(audit())}
+    head = {"table": "orders", "place": tables._place(audit())}
     rows.write_text(json.dumps(head) + "\n")
 
     class ReachedTheTable(Exception):
@@ -49,16 +50,14 @@ def test_a_repair_is_undone_in_its_own_table_only(
     def reached(*_: object) -> None:
         raise ReachedTheTable
 
-    monkeypatch.setattr(repair, "ReadRecords", reached)
-    job = repair._Job(
-        audit=audit(**right), topics=("orders",), config={}, rows=rows, report=tmp_path
-    )
+    monkeypatch.setattr(tables, "ReadRecords", reached)
+    job = Job(audit=audit(**right), config={}, rows=rows, report=tmp_path)
     if same:
         with pytest.raises(ReachedTheTable):
-            repair._carry_out(job, QUIET, undo=True)
+            tables.carry_out(job, QUIET, undo=True)
     else:
         with pytest.raises(ReconcileError, match="writes to another place than orders"):
-            repair._carry_out(job, QUIET, undo=True)
+            tables.carry_out(job, QUIET, undo=True)
 
 
 def test_keys_are_not_read_with_a_guessed_converter() -> None:

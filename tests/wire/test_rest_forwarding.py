@@ -15,7 +15,7 @@ import pytest
 import trustme
 
 from pyconnect_agent.core.config.worker_config import DistributedConfig
-from pyconnect_agent.core.errors import InternalError, NotLeaderError
+from pyconnect_agent.core.errors import ForbiddenError, InternalError, NotLeaderError
 from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from pyconnect_agent.rest.errors import RelayedError
@@ -141,6 +141,10 @@ def test_an_unreachable_leader_is_an_io_error() -> None:
         (b"HTTP/1.1 500 E\r\nContent-Length: 2\r\n\r\n{}", "IO Error trying to forward"),
         (b"HTTP/1.1 400 E\r\nContent-Length: 6\r\n\r\n<html>", "IO Error trying to forward"),
         (b"HTTP/1.1 200 O\r\nContent-Length: 1\r\n\r\n{", "IO Error trying to forward"),
+        (
+            b"HTTP/1.1 401 U\r\nContent-Length: 32\r\n\r\nUser cannot access the resource.",
+            "does not admit its user .401.",
+        ),
         (b"nonsense\r\n\r\n", "IO Error trying to forward"),
         (b"", "IO Error trying to forward"),
     ],
@@ -155,7 +159,8 @@ def test_answers_that_are_none_are_errors(response: bytes, message: str) -> None
         finally:
             await client.close()
 
-    with canned_server(response) as url, pytest.raises(InternalError, match=message):
+    errors = (InternalError, ForbiddenError)
+    with canned_server(response) as url, pytest.raises(errors, match=message):
         asyncio.run(send(url))
 
 

@@ -1,7 +1,7 @@
-"""Records between a Java process and transformations in Python, in MessagePack.
+"""Records between this process and a Java process for transformations there, in MessagePack.
 
-Layer: java_processes. `Crossing.java` is the other side. A batch of records is `[segment, schemas,
-rows]`: the number of the transformations that they are for, the text of each schema, and rows of
+Layer: java_processes. `Crossing.java` is the other side, and each side may ask. A question is
+`[segment, schemas, rows]`: the number of the transformations, the text of each schema, and rows of
 
 | place | what                                                                             |
 |-------|----------------------------------------------------------------------------------|
@@ -10,10 +10,10 @@ rows]`: the number of the transformations that they are for, the text of each sc
 | 8     | source partition and offset, or offset, type of timestamp, and the original ones |
 
 A schema is its place among the texts, or null. A struct is a list of its fields' values, a logical
-value is its base value. The answer is `[outcomes, schemas]`. An outcome is null for a record that
-was dropped, true for one that is unchanged, the first eight places of a changed one, or a map for
-one that failed. A value without a schema has in Java the type that JsonConverter would give to it:
-a whole number becomes a Long.
+value is its base value. The answer is `[counts, schemas, outcomes]`. An outcome is null for a
+record that was dropped, true for one that is unchanged, the row of a changed one, or a map for one
+that failed. Counts are those of `Chain.takeCounts` in Java, null from Python. A value without a
+schema has in Java the type that JsonConverter would give to it: a whole number becomes a Long.
 """
 
 from __future__ import annotations
@@ -48,6 +48,10 @@ _MOST_SCHEMAS = 1000
 _NO_SCHEMA: tuple[None, None] = (None, None)
 
 
+Failed: TypeAlias = Callable[[int, DataException], object]
+"""Returns what stands for a record, by its place, whose value does not cross."""
+
+
 class Crossing:
     """Remembers the schemas of texts; for one thread."""
 
@@ -73,26 +77,13 @@ class Crossing:
         return found
 
     @staticmethod
-    def _record(row: Sequence[Any], known: Sequence[tuple[Schema, _Decode]]) -> ConnectRecord:
-        topic, partition, key_at, key, value_at, value, timestamp, headers, origin = row
-        key_schema, decode_key = _NO_SCHEMA if key_at is None else known[key_at]
-        value_schema, decode_value = _NO_SCHEMA if value_at is None else known[value_at]
-        fields = (
-            topic,
-            partition,
-            key_schema,
-            _decoded(decode_key, key),
-            value_schema,
-            _decoded(decode_value, value),
-        )
-        own = []
-        for name, at, header in headers:
-            schema, decode = _NO_SCHEMA if at is None else known[at]
-            own.append(Header(name, schema, _decoded(decode, header)))
+    def _record(row: Sequence[Any], known: Sequence[_Known]) -> ConnectRecord:
+        fields, timestamp, headers = _fields(row, known)
+        origin = row[8]
         if len(origin) == 2:
-            return SourceRecord(origin[0], origin[1], *fields, timestamp, own or None)
+            return SourceRecord(origin[0], origin[1], *fields, timestamp, headers or None)
         offset, kind, *original = origin
-        record = SinkRecord(*fields, offset, timestamp, TimestampType[kind], own or None)
+        record = SinkRecord(*fields, offset, timestamp, TimestampType[kind], headers or None)
         (
             record.original_topic,
             record.original_kafka_partition,
@@ -100,13 +91,26 @@ class Crossing:
         ) = original
         return record
 
-    def encode(
-        self, outcomes: Sequence[object], failed: Callable[[int, DataException], object]
-    ) -> bytes:
-        """Return the answer for records, True and None, and maps of failures.
+    def decode_outcomes(
+        self, payload: bytes, originals: Sequence[ConnectRecord], failed: Failed
+    ) -> tuple[Sequence[Sequence[float]], list[Any]]:
+        """Return the counts and outcomes of an answer: records, None, and maps of failures."""
+        counts, texts, outcomes = msgspec.msgpack.decode(payload, strict=False)
+        known = [self._schema(text) for text in texts]
+        for at, outcome in enumerate(outcomes):
+            if outcome is True:
+                outcomes[at] = originals[at]
+            elif isinstance(outcome, list):
+                try:
+                    fields, timestamp, headers = _fields(outcome, known)
+                except DataException as exc:
+                    outcomes[at] = failed(at, exc)
+                else:
+                    outcomes[at] = originals[at].new_record(*fields, timestamp, headers)
+        return counts, outcomes
 
-        `failed` returns the outcome of a record, by its place, that has a value which would change.
-        """
+    def encode(self, first: object, rows: Sequence[object], failed: Failed) -> bytes:
+        """Return a question about records, or the answer of outcomes; `first`: its first member."""
         places: dict[str, int] = {}
 
         def place(schema: Schema | None) -> int | None:
@@ -129,19 +133,57 @@ class Crossing:
                 [[h.key, place(h.schema), _to_plain(h.schema, h.value)] for h in record.headers]
                 if record.has_headers
                 else [],
+                _origin(record),
             ]
 
-        rows = []
-        for at, each in enumerate(outcomes):
+        written = []
+        for at, each in enumerate(rows):
             try:
-                rows.append(row(each) if isinstance(each, ConnectRecord) else each)
+                written.append(row(each) if isinstance(each, ConnectRecord) else each)
             except DataException as exc:
-                rows.append(failed(at, exc))
-        return msgspec.msgpack.encode([rows, list(places)])
+                written.append(failed(at, exc))
+        return msgspec.msgpack.encode([first, list(places), written])
+
+
+def _fields(
+    row: Sequence[Any], known: Sequence[_Known]
+) -> tuple[tuple[Any, Any, Any, Any, Any, Any], Any, list[Header]]:
+    """Return topic, partition, key and value with their schemas; timestamp; headers."""
+    topic, partition, key_at, key, value_at, value, timestamp, headers = row[:8]
+    key_schema, decode_key = _NO_SCHEMA if key_at is None else known[key_at]
+    value_schema, decode_value = _NO_SCHEMA if value_at is None else known[value_at]
+    own = []
+    for name, at, header in headers:
+        schema, decode = _NO_SCHEMA if at is None else known[at]
+        own.append(Header(name, schema, _decoded(decode, header)))
+    fields = (
+        topic,
+        partition,
+        key_schema,
+        _decoded(decode_key, key),
+        value_schema,
+        _decoded(decode_value, value),
+    )
+    return fields, timestamp, own
+
+
+def _origin(record: ConnectRecord) -> list[object]:
+    if isinstance(record, SourceRecord):
+        plain = partial(_to_plain, None)
+        return [plain(record.source_partition), plain(record.source_offset)]
+    assert isinstance(record, SinkRecord)
+    return [
+        record.kafka_offset,
+        record.timestamp_type.name,
+        record.original_topic,
+        record.original_kafka_partition,
+        record.original_kafka_offset,
+    ]
 
 
 _Decode: TypeAlias = Callable[[Any], Any] | None
 """Makes a value of one of MessagePack that is not null; None: it is the same."""
+_Known: TypeAlias = tuple[Schema | None, _Decode]
 
 
 def _decoder(schema: Schema | None) -> _Decode:
@@ -156,6 +198,8 @@ def _decoder(schema: Schema | None) -> _Decode:
             parts = [(at, decode) for at, decode in decoders if decode is not None]
 
             def struct(values: list[Any]) -> Struct:
+                if not isinstance(values, list):
+                    raise DataException(f"A value is no struct, as its schema {schema.name} says")
                 for at, decode in parts:
                     if values[at] is not None:
                         values[at] = decode(values[at])
@@ -177,8 +221,14 @@ def _decoded(decode: _Decode, value: Any) -> Any:
     return value if value is None or decode is None else decode(value)
 
 
+_PLAIN = frozenset({type(None), str, bool, float, bytes})
+"""Almost all values are; the classes of a match are looked at one by one."""
+
+
 def _to_plain(schema: Schema | None, value: Any) -> Any:
     """Return a value of MessagePack. Raises DataException for one that it does not have."""
+    if type(value) in _PLAIN:
+        return value
     match value:
         case None | str() | bool() | float() | bytes():
             return value
@@ -195,7 +245,7 @@ def _to_plain(schema: Schema | None, value: Any) -> Any:
         case list() | tuple():
             of = None if schema is None else schema.value_schema
             return [_to_plain(of, each) for each in value]
-        case dict():
+        case Mapping():
             keys = None if schema is None else schema.key_schema
             of = None if schema is None else schema.value_schema
             return {_to_plain(keys, key): _to_plain(of, each) for key, each in value.items()}

@@ -62,7 +62,8 @@ class FrameKind(IntEnum):
     LEVELS = 10  # Python: of loggers, by name
     STACKS = 11  # Python
     MBEANS = 12  # Python
-    TRANSFORM = 13  # both: records for transformations in Python, and what became of them
+    TRANSFORM = 13  # both: records for transformations on the other side
+    TRANSFORMED = 14  # both: the answer, what became of these records
 
 
 def frame(kind: FrameKind, request_id: int, *parts: bytes) -> list[bytes]:

@@ -63,7 +63,7 @@ class JavaLink:
         self._answers = {} if answers is None else answers
         self._write_lock = threading.Lock()
         self._ids = itertools.count(1)
-        self._calls: dict[int, Future[dict[str, Any]]] = {}
+        self._calls: dict[int, Future[Any]] = {}
         self._end: ConnectException | None = None
         self._end_lock = threading.Lock()
         self._gone = threading.Event()
@@ -102,9 +102,9 @@ class JavaLink:
         """Send a frame that has no answer."""
         self._send(kind, 0, *parts)
 
-    def send(self, kind: FrameKind, *parts: bytes) -> Future[dict[str, Any]]:
-        """Send a frame and return the future of its answer."""
-        call: Future[dict[str, Any]] = Future()
+    def send(self, kind: FrameKind, *parts: bytes) -> Future[Any]:
+        """Send a frame and return the future of its answer: a map, of records their bytes."""
+        call: Future[Any] = Future()
         request_id = next(self._ids)
         with self._end_lock:
             if self._end is not None:
@@ -226,10 +226,11 @@ class JavaLink:
         match kind:
             case FrameKind.BATCH:
                 self.batches.put(memoryview(payload))
-            case FrameKind.ANSWER:
+            case FrameKind.ANSWER | FrameKind.TRANSFORMED:
                 with self._end_lock:
                     call = self._calls.pop(request_id)
-                call.set_result(from_json(payload))
+                is_json = kind is FrameKind.ANSWER
+                call.set_result(from_json(payload) if is_json else payload)
             case FrameKind.TRANSFORM:
                 self._questions.put((request_id, payload))
             case FrameKind.LOG:
@@ -244,7 +245,7 @@ class JavaLink:
             request_id, asked = question
             if isinstance(asked, bytes):
                 with contextlib.suppress(ConnectException):
-                    self._send(FrameKind.TRANSFORM, request_id, self._transformed(asked))
+                    self._send(FrameKind.TRANSFORMED, request_id, self._transformed(asked))
                 continue
             try:
                 value: object = self._answers[asked["method"]](asked)

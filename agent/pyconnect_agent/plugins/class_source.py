@@ -7,8 +7,9 @@ Layer: plugins. Corresponds to the look-up half of ``Plugins`` of Kafka Connect.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 
-from pyconnect_agent.core.config.plugin_source import PluginClass
+from pyconnect_agent.core.config.plugin_source import PluginClass, PluginSource
 from pyconnect_agent.core.plugins.catalog import (
     Catalog,
     PluginDesc,
@@ -20,16 +21,21 @@ from pyconnect_agent.plugins.loading import import_class, load
 from pyconnect_api.connector import Connector
 from pyconnect_api.errors import ConnectException
 
+CROSSING = frozenset({PluginKind.TRANSFORMATION, PluginKind.PREDICATE})
+"""Kinds of plugins that may be in the other language than the connector."""
+
 
 class CatalogPluginSource:
     """Loads the Python plugins that the catalog lists; full Python paths work without being listed.
 
-    ConnectException for a name that only a Java class has.
+    `java` returns the Java plugins, for transformations and predicates that only Java has.
+    ConnectException for another name that only a Java class has, and for these without `java`.
     """
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, java: Callable[[], PluginSource] | None = None) -> None:
         self.catalog = catalog
         self._python = catalog.python
+        self._java = java
 
     def connector(self, name: str, version_range: str | None = None) -> PluginClass:
         """Return a connector class; PluginNotFoundError carries Connect's text."""
@@ -45,6 +51,8 @@ class CatalogPluginSource:
         return _loaded(desc)
 
     def plugin(self, name: str, kind: PluginKind, version_range: str | None = None) -> PluginClass:
+        if self._java is not None and is_only(self.catalog, name, kind, java=True):
+            return self._java().plugin(name, kind, version_range)
         try:
             return _loaded(self._python.plugin(name, kind, version_range=version_range))
         except PluginNotFoundError:
@@ -54,6 +62,8 @@ class CatalogPluginSource:
             return unlisted
 
     def find(self, name: str) -> PluginClass:
+        if self._java is not None and is_only(self.catalog, name, *CROSSING, java=True):
+            return self._java().find(name)
         try:
             return _loaded(self._python.plugin(name))
         except PluginNotFoundError:
@@ -80,6 +90,14 @@ class CatalogPluginSource:
                 name, PluginKind.CONNECTOR, PluginKind.SOURCE, PluginKind.SINK
             )
         return self._python.versions(name, kind)
+
+
+def is_only(catalog: Catalog, name: str, *kinds: PluginKind, java: bool) -> bool:
+    """Return whether all plugins of a name are of one language, and of kinds that may cross."""
+    found = catalog.find(name)
+    return bool(found) and all(
+        plugin.is_java is java and plugin.kind in CROSSING.intersection(kinds) for plugin in found
+    )
 
 
 def _loaded(desc: PluginDesc) -> PluginClass:

@@ -2,14 +2,16 @@
 
 Layer: plugins. A connector and its converters are in one language. A name that both languages have,
 such as Apache's converters, means the class in the connector's language. Transformations and
-predicates of a Java connector may be Python's.
+predicates may be in the other one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
+from pyconnect_agent.core.config.prefixes import aliases
 from pyconnect_agent.core.plugins.catalog import (
     Catalog,
     PluginDesc,
@@ -49,14 +51,25 @@ def java_connector(
     return class_of(found) if found.is_java else None
 
 
-def kafka_of(catalog: Catalog, config: Mapping[str, str | None]) -> str:
-    """Return the Kafka that a Java connector's processes have, as `PluginDesc` names it."""
+def java_host_class(catalog: Catalog, config: Mapping[str, str | None]) -> JavaClass | None:
+    """Return the class whose location a config's Java processes belong to; None without any.
+
+    It is the connector's, for a Python connector that of its first transformation or predicate in
+    Java.
+    """
+    name, version = config.get("connector.class"), config.get("connector.plugin.version")
     try:
-        name, version = config.get("connector.class"), config.get("connector.plugin.version")
-        found = java_connector(catalog, name or "", version)
+        if found := java_connector(catalog, name or "", version):
+            return found
     except PluginNotFoundError:
-        return ""
-    return found.kafka if found else ""
+        # A Python class that is not listed, or none at all.
+        pass
+    for alias in aliases(config, "transforms"):
+        for name, kind, version in _named(config, alias):
+            if catalog.java.find(name) and not catalog.python.find(name):
+                with suppress(PluginVersionNotFoundError):
+                    return java_class(catalog, name, kind, version)
+    return None
 
 
 def java_class(
@@ -107,29 +120,43 @@ def java_plugin(
         raise
 
 
-def is_python_stage(catalog: Catalog, config: Mapping[str, str | None], alias: str) -> bool:
-    """Return whether a transformation of a Java connector, with its predicate, is Python's.
+def is_other_side(catalog: Catalog, config: Mapping[str, str | None], alias: str) -> bool:
+    """Return whether a transformation, with its predicate, is in the connector's other language.
 
-    It is if only Python has both classes. Raises ConnectException if each language has one.
+    It is if only that language has both classes. Raises ConnectException if each language has one.
     """
-    predicate = config.get(f"transforms.{alias}.predicate")
-    named = [(f"transforms.{alias}.type", PluginKind.TRANSFORMATION)]
-    if predicate is not None:
-        named.append((f"predicates.{predicate}.type", PluginKind.PREDICATE))
-    names = [(config.get(key) or "", kind) for key, kind in named]
+    own, other = catalog.python, catalog.java
+    if is_java_connector(catalog, config):
+        own, other = other, own
+    named = _named(config, alias)
 
     def has(side: Catalog, name: str, kind: PluginKind) -> bool:
         return any(plugin.kind is kind for plugin in side.find(name))
 
-    only_python = [has(catalog.python, *each) and not has(catalog.java, *each) for each in names]
-    if not any(only_python):
+    only_other = [has(other, name, kind) and not has(own, name, kind) for name, kind, _ in named]
+    if not any(only_other):
         return False
-    if all(has(catalog.python, *each) for each in names):
+    if all(has(other, name, kind) for name, kind, _ in named):
         return True
     raise ConnectException(
-        f"The transformation '{alias}' and its predicate '{predicate}' have no language in common: "
-        f"{' and '.join(name for name, _ in names)}. Name a predicate of the same language."
+        f"The transformation '{alias}' and its predicate "
+        f"'{config.get(f'transforms.{alias}.predicate')}' have no language in common: "
+        f"{' and '.join(name for name, *_ in named)}. Name a predicate of the same language."
     )
+
+
+def _named(
+    config: Mapping[str, str | None], alias: str
+) -> list[tuple[str, PluginKind, str | None]]:
+    """Return name, kind and version of a transformation, and those of its predicate if any."""
+    prefixes = [(f"transforms.{alias}.", PluginKind.TRANSFORMATION)]
+    predicate = config.get(f"transforms.{alias}.predicate")
+    if predicate is not None:
+        prefixes.append((f"predicates.{predicate}.", PluginKind.PREDICATE))
+    return [
+        (config.get(f"{prefix}type") or "", kind, config.get(f"{prefix}plugin.version"))
+        for prefix, kind in prefixes
+    ]
 
 
 def refuse_other_side(
@@ -147,10 +174,9 @@ def refuse_other_side(
             "EnvVarConfigProvider are there under their Java names."
         )
     if there:
-        others = "" if wanted == "Java" else ", transformations and predicates"
         raise ConnectException(
             f"Class {name} is a {found} class and the connector is a {wanted} class. A connector "
-            f"and its converters{others} must all be {wanted} classes: "
+            f"and its converters must all be {wanted} classes: "
             f"name a {wanted} class, or install one under this name."
         )
 

@@ -9,7 +9,7 @@ type of the key. Runs in child processes only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -17,7 +17,7 @@ from pyconnect_agent.core.config.plugin_source import PluginClass
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.java_processes.jar_scan import API_CLASSES
 from pyconnect_agent.java_processes.launch import JavaClass
-from pyconnect_agent.plugins.class_source import CatalogPluginSource
+from pyconnect_agent.plugins.class_source import CROSSING, CatalogPluginSource, is_only
 from pyconnect_agent.plugins.java_classes import class_of, java_plugin
 from pyconnect_agent.plugins.loading import BASE_CLASSES
 from pyconnect_api.config_key import Config, ConfigValue
@@ -135,20 +135,11 @@ class Questions(Protocol):
 class JavaPluginSource:
     """Java plugins, for one connector or for the description of one plugin."""
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        questions: Questions,
-        process_errors: Callable[[RawConfig], Iterable[ConfigValue]],
-    ) -> None:
-        """`catalog` has all plugins, so that a name of a Python class is refused with the reason.
-
-        `process_errors` returns errors of a connector's keys for its Java processes.
-        """
+    def __init__(self, catalog: Catalog, questions: Questions) -> None:
+        """`catalog` has all plugins: a name of a Python class is refused with the reason."""
         self._catalog = catalog
         self._python = CatalogPluginSource(catalog)
         self._questions = questions
-        self._process_errors = process_errors
         self._classes: dict[JavaClass, type] = {}
         self._connector_jars: tuple[str, ...] = ()
 
@@ -159,7 +150,7 @@ class JavaPluginSource:
 
     def plugin(self, name: str, kind: PluginKind, version_range: str | None = None) -> PluginClass:
         """Return a class of one kind; ConnectException if only Python has it."""
-        if self._is_only_python(name, kind):
+        if is_only(self._catalog, name, kind, java=False):
             return self._python.plugin(name, kind, version_range)
         found = java_plugin(
             self._catalog, name, kind, version_range=version_range, jars=self._connector_jars
@@ -170,20 +161,12 @@ class JavaPluginSource:
 
     def find(self, name: str) -> PluginClass:
         """Return a class of any kind, listed or not."""
-        if self._is_only_python(name, PluginKind.TRANSFORMATION, PluginKind.PREDICATE):
+        if is_only(self._catalog, name, *CROSSING, java=False):
             return self._python.find(name)
         try:
             return self._loaded(java_plugin(self._catalog, name, jars=self._connector_jars))
         except LookupError:
             return self._unlisted(name)
-
-    def _is_only_python(self, name: str, *kinds: PluginKind) -> bool:
-        """Return whether a name is that of a Python transformation or predicate."""
-        crosses = {PluginKind.TRANSFORMATION, PluginKind.PREDICATE}.intersection(kinds)
-        found = self._catalog.find(name)
-        return bool(found) and all(
-            not plugin.is_java and plugin.kind in crosses for plugin in found
-        )
 
     def class_names(self, kind: PluginKind) -> tuple[str, ...]:
         """Return the names of all Java plugins of one kind, sorted."""
@@ -193,6 +176,8 @@ class JavaPluginSource:
         """Return the listed versions of a plugin, latest last."""
         if kind is PluginKind.CONNECTOR:
             return self._catalog.java.versions(name, PluginKind.SOURCE, PluginKind.SINK)
+        if is_only(self._catalog, name, kind, java=False):
+            return self._python.versions(name, kind)
         return self._catalog.java.versions(name, kind)
 
     def _loaded(self, plugin: PluginDesc) -> PluginClass:
@@ -214,17 +199,11 @@ class JavaPluginSource:
     def _class(self, java_class: JavaClass) -> type:
         made = self._classes.get(java_class)
         if made is None:
-            made = self._classes[java_class] = _stand_in(
-                java_class, self._questions, self._process_errors
-            )
+            made = self._classes[java_class] = _stand_in(java_class, self._questions)
         return made
 
 
-def _stand_in(
-    java_class: JavaClass,
-    questions: Questions,
-    process_errors: Callable[[RawConfig], Iterable[ConfigValue]],
-) -> type:
+def _stand_in(java_class: JavaClass, questions: Questions) -> type:
     """Return a stand-in for a Java class, with all of its kinds.
 
     Raises LookupError if its jars do not hold it.
@@ -239,7 +218,7 @@ def _stand_in(
         raise LookupError(java_class.name)
     bases = tuple(BASE_CLASSES[API_CLASSES[name]] for name in loaded["bases"])
     own = _JavaConnector if any(issubclass(base, Connector) for base in bases) else _JavaPlugin
-    members = {"ask": staticmethod(ask), "process_errors": staticmethod(process_errors)}
+    members = {"ask": staticmethod(ask)}
     name = java_class.name.rpartition(".")[2]
     made: Any = type(name, (own, *bases), members)
     if not loaded["abstract"]:
@@ -253,8 +232,7 @@ class _JavaPlugin:
     """The part of any plugin that validation needs."""
 
     ask: Any
-    process_errors: Any
-    """Functions; set by `_stand_in`."""
+    """A function; set by `_stand_in`."""
 
     def __init__(self) -> None:
         self.ask("construct")
@@ -282,7 +260,6 @@ class _JavaConnector(_JavaPlugin):
                 )
                 for value in found
             ]
-            + list(self.process_errors(config))
         )
 
     def exactly_once_support(self, config: RawConfig) -> ExactlyOnceSupport | None:

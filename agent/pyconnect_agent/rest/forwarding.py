@@ -15,10 +15,12 @@ import logging
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyconnect_agent.core.errors import (
     ConflictError,
+    ForbiddenError,
     ForwardableError,
     InternalError,
     NoAnswerError,
@@ -220,6 +222,12 @@ def _understood(status: int, content: bytes, *, permanent: bool) -> WorkerRespon
         return WorkerResponse(status, _json(content) if content else None)
     if status < 400:
         raise InternalError(f"Unexpected status code when handling forwarded request: {status}")
+    if status == HTTPStatus.UNAUTHORIZED and not content.startswith(b"{"):
+        # Apache's extension answers with a text.
+        raise ForbiddenError(
+            "The worker that carries the request out does not admit its user (401). A user with a"
+            " token or a certificate needs a password of its name there (rest.extension.classes)."
+        )
     envelope = _json(content)
     if not isinstance(envelope, dict) or not isinstance(envelope.get("error_code"), int):
         raise _io_error(f"status {status} without an error message")

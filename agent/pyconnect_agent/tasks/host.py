@@ -59,7 +59,7 @@ from pyconnect_agent.tasks.connector.host import ConfigExpiry, ConnectorHost, Ow
 from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Control
 from pyconnect_agent.tasks.in_java.connector import JavaConnector, java_connector
 from pyconnect_agent.tasks.in_java.process import java_class_of
-from pyconnect_agent.tasks.in_java.work import java_task
+from pyconnect_agent.tasks.in_java.work import java_task, plugins_of_python
 from pyconnect_agent.tasks.jobs.connector_offsets import read_offsets
 from pyconnect_agent.tasks.jobs.fencing import fence_producers
 from pyconnect_agent.tasks.jobs.offset_change import change_offsets
@@ -237,6 +237,8 @@ def _task_work(setup: TaskSetup, control: Control, life_cycle: TaskLifeCycle) ->
     java = java_class_of(setup.worker, setup.connector_config)
     if java is not None:
         java_work, life_cycle.metrics.plugins = java_task(java, setup, control)
+        assert java_work.segments is not None
+        life_cycle.metrics.stages = java_work.segments.metrics
         if isinstance(java_work, SourceTask):
             return SourceWork(java_work, setup, control, life_cycle, plugins)
         return SinkWork(java_work, setup, control, life_cycle, plugins)
@@ -245,10 +247,13 @@ def _task_work(setup: TaskSetup, control: Control, life_cycle: TaskLifeCycle) ->
     task = setup.worker.instance(task_class_of(connector))
     assert isinstance(task, SourceTask | SinkTask)
     run_coroutines(task)
-    plugins = TaskPlugins.of(setup.worker, setup.connector_config)
+    plugins, in_java = plugins_of_python(
+        setup.worker, setup.connector_config, control, owner=f"task {setup.task_id}"
+    )
     life_cycle.metrics.plugins = (
         *connector_and_task(connector, task),
         *converters_and_stages(plugins),
+        *in_java,
     )
     if isinstance(task, SourceTask):
         return SourceWork(task, setup, control, life_cycle, plugins)

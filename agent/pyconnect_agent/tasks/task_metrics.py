@@ -8,6 +8,7 @@ answers the worker process.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable
 
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metrics.catalog import PLUGIN, TASK, TASK_ERROR
@@ -20,7 +21,6 @@ from pyconnect_agent.core.metrics.values import (
     StateTimes,
 )
 from pyconnect_agent.tasks.records.tolerance import ErrorCounts
-from pyconnect_agent.tasks.records.transformations import Chain
 from pyconnect_api import PluginMetrics
 
 
@@ -37,8 +37,8 @@ class TaskMetrics:
         self.errors = ErrorCounts()
         self.plugins: tuple[Metric, ...] = ()
         """Classes and versions; grows while the task is made."""
-        self.chain: Chain | None = None
-        """The task's transformations, unless they are in a Java process."""
+        self.stages: Callable[[], Iterable[Metric]] = tuple
+        """Returns the numbers of the task's transformations."""
         self.own = PluginMetrics()
         """The task's; set once it has its context."""
         self._states = StateTimes()
@@ -64,7 +64,7 @@ class TaskMetrics:
         own = self.own.values()
         return (
             *self.plugins,
-            *(self.chain.metrics() if self.chain else ()),
+            *self.stages(),
             *(Metric(group=PLUGIN, name=name, value=value, tags=tags) for name, tags, value in own),
         )
 

@@ -7,6 +7,7 @@ are read and never changed. Called on the task's thread, except for callbacks of
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
 from pyconnect_agent.kafka.task_producer import DeliveredMessage, KafkaHeaders, OnDelivery
+from pyconnect_agent.process.long_lived import Thread
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_api import ConfigException, TopicPartition
 
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 
 ENDPOINT = "agent.tracing.otlp.endpoint"
 EXPORT_S = 2.0
-"""For one request to the collector: the end of a task waits for the last one."""
+"""For one request to the collector, and for all that are left at the end of a task."""
+SELDOM_S = 60.0
 
 
 def tracing_of(setup: TaskSetup) -> Tracing | None:
@@ -54,6 +57,24 @@ def tracing_of(setup: TaskSetup) -> Tracing | None:
         ) from exc
 
 
+class _Seldom(logging.Filter):
+    """One line a minute of each text: a collector may be gone for a night."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = f"{record.name} {record.msg}"
+        seldom = record.created - self._said.get(text, 0) >= SELDOM_S
+        if seldom:
+            self._said[text] = record.created
+        return seldom
+
+
+_SELDOM = _Seldom()
+
+
 class Tracing:
     """`every`: one record in so many has a span. `began_ns`: when the task was last asked."""
 
@@ -76,9 +97,11 @@ class Tracing:
             ),
             shutdown_on_exit=False,
         )
-        self._provider.add_span_processor(
-            BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint, timeout=EXPORT_S))
-        )
+        self._exporter = OTLPSpanExporter(endpoint=endpoint, timeout=EXPORT_S)
+        self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
+        for name in logging.root.manager.loggerDict:
+            if name.startswith("opentelemetry."):
+                logging.getLogger(name).addFilter(_SELDOM)
         self._tracer = self._provider.get_tracer("pyconnect")
         self._extract = TraceContextTextMapPropagator().extract
         self._new_trace = Context()
@@ -126,8 +149,12 @@ class Tracing:
                 self._open.pop((source, offset)).end()
 
     def close(self) -> None:
-        """Send what is left."""
-        self._provider.shutdown()
+        """Send what is left; a collector that does not answer holds the task up for EXPORT_S."""
+        last = Thread("last spans", self._provider.shutdown)
+        last.start()
+        last.join(EXPORT_S)
+        if last.is_alive():
+            self._exporter.shutdown()
 
     def _places(self, count: int) -> range:
         places = range(self._next, count, self._every)

@@ -24,7 +24,6 @@ from typing import Any, NoReturn, Protocol
 
 from pyconnect_agent.channel import ConnectorTried, GivenRecord, Message, TryConnectorJob
 from pyconnect_agent.core.config.agent_keys import ISOLATION, OWN_PROCESS
-from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.kafka.task_consumer import message_of
 from pyconnect_agent.plugins.java_classes import plugin_locations
@@ -32,10 +31,8 @@ from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_agent.tasks.connector.checks import task_class_of
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.in_java.process import java_class_of, start_link
-from pyconnect_agent.tasks.in_java.segments import PythonSegments
-from pyconnect_agent.tasks.in_java.work import conversions
+from pyconnect_agent.tasks.in_java.work import conversions, plugins_of_python, python_segments
 from pyconnect_agent.tasks.jobs.plugin_questions import answer
-from pyconnect_agent.tasks.setup.plugins import TaskPlugins
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_agent.tasks.sink.pipeline import record_maker
 from pyconnect_agent.tasks.source.offsets.stores import WorkerOffsetReader
@@ -140,7 +137,8 @@ class _InPython:
         config: Mapping[str, str],
         task_config: Mapping[str, str],
     ) -> None:
-        self._plugins = TaskPlugins.of(worker, config)
+        alone = {**config, ISOLATION: OWN_PROCESS}
+        self._plugins, _ = plugins_of_python(worker, alone, control, owner="trial", alone=True)
         self._record_of = record_maker(self._plugins.converters, _fail)
         self._outgoing_of = record_converter(self._plugins.converters, _fail)
         self._task: SourceTask | None = None
@@ -234,9 +232,7 @@ class _InJava:
             "readOffsets": lambda asked: [None] * len(asked["partitions"]),
         }
         converting, segments = conversions(worker, config, found.jars, alone=True)
-        self._segments = PythonSegments(
-            segments, ConnectorSettings.parse(config), control.stop_requested
-        )
+        self._segments = python_segments(worker, config, control, converting, segments)
         alone = {**config, ISOLATION: OWN_PROCESS}
         self._link = start_link(worker, control, alone, answers, quick=True)
         self._link.transform = self._segments.transform

@@ -88,6 +88,21 @@ def checked_json(text: str) -> str:
     return text
 
 
+def check_members(text: str) -> None:
+    """Raise Unfit for an object with two members of one name; other faults are the database's."""
+    try:
+        json.loads(text, object_pairs_hook=_once, parse_float=str, parse_int=str)
+    except Unfit:
+        raise
+    except (ValueError, RecursionError):
+        return
+
+
+def _once(members: list[tuple[str, object]]) -> None:
+    if len(dict(members)) < len(members):
+        raise Unfit("JSON with two members of one name, of which the column keeps one,")
+
+
 def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
 

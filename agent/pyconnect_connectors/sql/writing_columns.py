@@ -31,6 +31,7 @@ from pyconnect_connectors.sql.json_text import (
     UNFIT,
     Convert,
     Unfit,
+    check_members,
     checked_json,
     json_text,
     text_of,
@@ -116,6 +117,8 @@ def _conversion(  # noqa: C901  one case a type
     if is_decimal(found):
         return None, _decimals(found, name)
     match found:
+        case postgresql.JSONB():
+            return None, _jsonb
         case types.JSON():
             return None, lambda v: _json(v, check=name == "sqlite")
         case types.DateTime():
@@ -185,6 +188,12 @@ def _json(value: Any, *, check: bool) -> str:
     if check and re.fullmatch(r"\s*-?\d[\d.eE+-]*\s*", checked_json(text)):
         # SQLite makes a number of it, whose digits it may not keep.
         _decimals(types.Numeric(), "sqlite")(text.strip())
+    return text
+
+
+def _jsonb(value: Any) -> str:
+    text = _json(value, check=False)
+    check_members(text)
     return text
 
 

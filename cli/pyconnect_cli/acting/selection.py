@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pyconnect_cli.acting.conditions import (
     Selection,
@@ -13,8 +14,10 @@ from pyconnect_cli.acting.conditions import (
 )
 from pyconnect_cli.errors import NotFound, PartialFailure, PyconnectError, UsageError
 from pyconnect_cli.rest.model import ConnectorInfo, ConnectorView
-from pyconnect_cli.rest.offset_entries import ConnectorOffsets
 from pyconnect_cli.session import Session
+
+if TYPE_CHECKING:
+    from pyconnect_cli.rest.offset_entries import ConnectorOffsets
 
 
 def selected_views(session: Session, names: Sequence[str]) -> list[ConnectorView]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
@@ -20,11 +20,12 @@ from pyconnect_cli.errors import (
 )
 from pyconnect_cli.parsing.durations import format_duration
 from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, AutomaticRestarts
+from pyconnect_cli.rest.answers import Health
 from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import base_url
 from pyconnect_cli.rest.exchange import Exchange
-from pyconnect_cli.rest.model import ConnectCluster, ConnectorStatus, Health
+from pyconnect_cli.rest.model import ConnectCluster, ConnectorStatus
 from pyconnect_cli.session import Session
 
 Answer = TypeVar("Answer")
@@ -54,24 +55,24 @@ def worker_urls(session: Session, *, everywhere: bool) -> list[str]:
 
 
 def urls_with(session: Session, workers: Iterable[str]) -> list[str]:
-    """Return the addresses in force and those of `workers`, each worker once.
-
-    A worker may advertise a name that is not an address: it cannot be asked.
-    """
+    """Return the addresses in force and those of `workers`, each worker once."""
     urls = list(session.client.exchange.urls)
     known = {address for url in urls for address in _addresses(url)}
-    scheme = urlsplit(urls[0]).scheme
-    for worker in sorted(workers):
-        url = f"{scheme}://{worker}"
-        try:
-            base_url(url)
-        except UsageError:
-            continue
+    for url in _urls_of(session, workers):
         addresses = _addresses(url)
         if not addresses & known:
             known |= addresses
             urls.append(url)
     return urls
+
+
+def _urls_of(session: Session, workers: Iterable[str]) -> Iterator[str]:
+    """Yield the addresses of workers; one that advertises no address cannot be asked."""
+    scheme = urlsplit(session.client.exchange.urls[0]).scheme
+    for worker in sorted(workers):
+        with suppress(UsageError):
+            base_url(url := f"{scheme}://{worker}")
+            yield url
 
 
 def _addresses(url: str) -> set[tuple[str, int]]:
@@ -211,7 +212,12 @@ def automatic_restarts(session: Session, name: str, status: ConnectorStatus | No
     except PyconnectError:
         return {}
     items = (status.connector, *status.tasks)
-    urls = urls_with(session, {item.worker_id for item in items if item.worker_id})
+    workers = {item.worker_id for item in items if item.worker_id}
+    urls = urls_with(session, workers)
+    if len(session.client.exchange.urls) > 1:
+        # Of several given workers one without a part of the connector may be frozen.
+        named = {address for url in _urls_of(session, workers) for address in _addresses(url)}
+        urls = [url for url in urls if _addresses(url) & named]
     found: dict[int | None, AutomaticRestarts] = {}
     for answer in ask_workers(session, urls, lambda exchange: AgentClient(exchange).children()):
         if isinstance(answer, PyconnectError):

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyconnect_cli.rest.model import ConnectorInfo, Plugin
+from pyconnect_cli.rest.answers import Plugin
+from pyconnect_cli.rest.model import ConnectorInfo
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.security import parse_security
 

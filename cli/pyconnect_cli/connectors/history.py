@@ -68,11 +68,11 @@ def rollback(
     """Give a connector the configuration that it had before its last change, or after change N.
 
     The journal has no secrets: they are those that the connector has now. If it has no more (exit
-    9), give them with --set. A deleted connector is created again.
+    9), give them with --set. A deleted connector is created again, in the target state that it had.
     """
     session = session_of(context)
     changes = recorded_changes(session, connector=name)
-    place, recorded = target_of(name, changes, to)
+    place, recorded, state = target_of(name, changes, to)
     views = session.client.connector_views([name])
     stored = {view.name: view.info.config for view in views.values() if view.info}
     given = key_changes(keys, None)
@@ -82,12 +82,16 @@ def rollback(
             f"{name}: the journal hides {', '.join(gone)}, and the connector has no such value",
             hint=f"add --set {gone[0]}=VALUE for each, also a ${{provider:path:key}} reference",
         )
-    file = ConnectorFile(name=name, config=config, initial_state=None, place=place)
+    # It counts for a connector that is created again: one that was stopped must not start to work.
+    initial_state = state if state in {"PAUSED", "STOPPED"} else None
+    file = ConnectorFile(name=name, config=config, initial_state=initial_state, place=place)
     carry_out(session, plan_apply([file], stored), "rollback", views, validated=True, ask_all=True)
 
 
-def target_of(name: str, changes: Sequence[RecordedChange], to: int | None) -> tuple[str, Config]:
-    """Return where a configuration is in the journal, and the configuration; else NotFound.
+def target_of(
+    name: str, changes: Sequence[RecordedChange], to: int | None
+) -> tuple[str, Config, str | None]:
+    """Return where a configuration is in the journal, it, and the target state; else NotFound.
 
     Without `to` it is the one before the last change.
     """
@@ -96,7 +100,7 @@ def target_of(name: str, changes: Sequence[RecordedChange], to: int | None) -> t
         last = next((change for change in reversed(changes) if change.changed_config), None)
         if last is None or last.before is None:
             raise NotFound(f"the journal has no configuration of {name} to go back to", hint=hint)
-        return f"before change {last.number}", last.before
+        return f"before change {last.number}", last.before, last.before_state
     found = [change for change in changes if change.number == to]
     if not found:
         raise NotFound(f"change {to} of {name} is not in the journal", hint=hint)
@@ -104,7 +108,7 @@ def target_of(name: str, changes: Sequence[RecordedChange], to: int | None) -> t
         raise NotFound(f"several agents have a change {to} of {name} in their files", hint=hint)
     if found[0].after is None:
         raise NotFound(f"there was no connector {name} after change {to}", hint=hint)
-    return f"after change {to}", found[0].after
+    return f"after change {to}", found[0].after, found[0].after_state
 
 
 def with_secrets(

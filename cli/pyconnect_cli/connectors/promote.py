@@ -31,7 +31,7 @@ from pyconnect_cli.connectors.plan import Change, Config, ConnectorFile, Planned
 from pyconnect_cli.connectors.plan_output import show_plan
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
 from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
-from pyconnect_cli.rest.masking import MASK, REFERENCES_ONLY, mask_value
+from pyconnect_cli.rest.masking import MASK, REFERENCES_ONLY, mask_url, mask_value
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of, session_of_context
 from pyconnect_cli.verbs import ActingVerb
@@ -74,7 +74,7 @@ def remapping(pairs: Sequence[str], values: Config) -> Remapping:
             )
         references.append((old, new))
     for key, value in values.items():
-        if value and is_secret_key(key) and not REFERENCES_ONLY.fullmatch(value):
+        if value and is_secret_key(key) and not re.fullmatch(REFERENCES_ONLY, value):
             raise UsageError(
                 f"--set {key}: a secret cannot be given in plain text here",
                 hint=f"give a reference: --set '{key}=${{provider:path:key}}'",
@@ -180,7 +180,7 @@ def plan_for(
 
     `there`: the configurations that `other` has.
     """
-    here = session.settings.context or session.settings.urls[0]
+    here = session.settings.cluster or mask_url(session.settings.urls[0])
     files = [
         ConnectorFile(
             name=view.name,

@@ -10,7 +10,7 @@ from pyconnect_cli.connectors.plan import Config, ConnectorFile
 from pyconnect_cli.errors import PyconnectError, UsageError
 from pyconnect_cli.parsing.near_names import near_names
 from pyconnect_cli.render.step_line import StepLine
-from pyconnect_cli.rest.model import Validation
+from pyconnect_cli.rest.answers import Validation
 from pyconnect_cli.session import Session
 
 

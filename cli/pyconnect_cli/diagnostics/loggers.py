@@ -19,8 +19,8 @@ from pyconnect_cli.errors import NotFound, PartialFailure, PyconnectError, Unrea
 from pyconnect_cli.parsing.durations import format_duration, parse_duration
 from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.render.tables import Column
+from pyconnect_cli.rest.answers import LoggerLevel
 from pyconnect_cli.rest.client import ConnectClient
-from pyconnect_cli.rest.model import LoggerLevel
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import ChangingVerb
 

@@ -37,6 +37,7 @@ from pyconnect_cli.verbs import PlannedVerb
 
 app = typer.Typer()
 
+ISOLATION = "consumer.override.isolation.level"
 PLAN_COLUMNS: Sequence[Column[Span]] = (
     Column("GROUP", lambda span: span.group, whole=True),
     Column("PARTITION", lambda span: str(span.partition), right=True),
@@ -154,6 +155,11 @@ def _plan(
     if to_topic and not queue.read_by_connector(to_topic):
         session.output.warning(
             f"{queue.connector} does not read {to_topic}: add it to the connector's `topics`"
+        )
+    if queue.connector and queue.config.get(ISOLATION) != "read_committed":
+        session.output.warning(
+            f"{queue.connector} may get letters twice if the replay is killed: it reads uncommitted"
+            f" records, unless its worker says otherwise; set {ISOLATION}=read_committed"
         )
     now = datetime.now(UTC)
     planned = ReplayPlanned(

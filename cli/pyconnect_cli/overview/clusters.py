@@ -17,6 +17,8 @@ from pyconnect_cli.render.tables import Column
 
 Row = TypeVar("Row")
 SILENT = "unreachable"
+LATE = "lag and transactions: "
+"""Begin of the doubt about brokers that have not answered in time."""
 UNKNOWN = "unknown"
 SEVERITY = (SILENT, "FAILED", "unhealthy", "hanging", UNKNOWN, "healthy")
 
@@ -98,7 +100,9 @@ class ClusterRow:
         for worker in self.status.workers:
             if worker.broken:
                 return f"{worker.address}: {worker.message}"
-        return "" if self.status.workers else "its workers have not answered yet"
+        if not self.status.workers:
+            return "its workers have not answered yet"
+        return next((text for text in self.status.look.doubts if text.startswith(LATE)), "")
 
     def to_json(self) -> dict[str, object]:
         """The stable form for machines; a cluster that does not answer has null for numbers."""

@@ -47,7 +47,7 @@ def status(
     look = Watcher(session).look(lag=lag_known)
     found_hanging, doubts = hanging.result()
     look = replace(look, hanging=found_hanging, doubts=(*look.doubts, *doubts))
-    found = cluster_status(look, context=session.settings.context, lag_known=lag_known)
+    found = cluster_status(look, context=session.settings.cluster, lag_known=lag_known)
     session.record = BatchRecord.of_checks("check", found.faults)
     style = session.output.style
     text = "\n".join(status_lines(found, width=style.width, colour=style.colour))

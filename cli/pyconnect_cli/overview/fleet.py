@@ -18,7 +18,7 @@ import typer
 
 from pyconnect_cli.acting.wait import looks
 from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
-from pyconnect_cli.overview.clusters import CLUSTER_COLUMNS, ClusterRow, failures_first
+from pyconnect_cli.overview.clusters import CLUSTER_COLUMNS, LATE, ClusterRow, failures_first
 from pyconnect_cli.overview.commands import hanging_of
 from pyconnect_cli.overview.gather import Watcher
 from pyconnect_cli.overview.rows import ClusterLook
@@ -89,6 +89,8 @@ class _WatchedCluster:
         look = self._look
         if look is None:
             return ClusterRow(name=self._name, silence=self._fault or late)
+        if self._running and not self._running.done():
+            look = replace(look, doubts=(*look.doubts, f"{LATE}{late}"))
         lag_known = look.positions is not None
         status = cluster_status(look, context=self._name, lag_known=lag_known)
         return ClusterRow(name=self._name, status=status)

@@ -18,7 +18,7 @@ from pyconnect_cli.acting.workers import (
     urls_with,
     worker_health,
 )
-from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
+from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, Unreachable
 from pyconnect_cli.kafka.model import (
     OpenProducer,
     SinkPosition,
@@ -81,6 +81,7 @@ class Markers:
 PURPOSE = "only Kafka's brokers know about lag and transactions"
 RATES = frozenset({"source-record-write-rate", "sink-record-send-rate"})
 SINKS_AT_ONCE = 8
+FEW_NAMES = 3
 JAVA = "Java workers do not report it"
 ELSEWHERE = (
     "serves its admin interface at another address (admin.listeners); name it as `admin` in the"
@@ -162,15 +163,24 @@ class Watcher:
         from pyconnect_cli.offsets.stored import sink_offsets
 
         found: dict[str, tuple[Mapping[str, str | None], Sequence[OffsetEntry]]] = {}
+        unread: dict[str, list[str]] = {}
         for start in range(0, len(sinks), SINKS_AT_ONCE):
             part = sinks[start : start + SINKS_AT_ONCE]
             answers = ask_all(part, partial(sink_offsets, self._session))
             for sink, answer in zip(part, answers, strict=True):
                 if isinstance(answer, PyconnectError):
                     if not isinstance(answer, NotFound):  # the connector was deleted meanwhile
-                        doubts.append(f"lag of {sink.name}: {answer.message}")
+                        unread.setdefault(answer.message, []).append(sink.name)
                 else:
                     found[sink.name] = (sink.info.config if sink.info else {}, answer)
+            silent = [answer for answer in answers if isinstance(answer, Unreachable)]
+            if len(silent) == len(part):
+                # Each further part would wait as long.
+                unread[silent[0].message] += [sink.name for sink in sinks[start + len(part) :]]
+                break
+        for reason, names in unread.items():
+            more = f" and {len(names) - FEW_NAMES} more" if len(names) > FEW_NAMES else ""
+            doubts.append(f"lag of {', '.join(names[:FEW_NAMES])}{more}: {reason}")
         return found
 
     def _ends(self, topics: set[str]) -> dict[TopicPartition, int]:
@@ -188,7 +198,7 @@ class Watcher:
         (url,) = exchange.urls
         health = worker_health(exchange)
         if health.status in {"unreachable", "failed"}:
-            return WorkerLook(health=health)
+            return WorkerLook(health=health, silence="no answer")
         if (earlier := self._without_admin.get(url)) is not None:
             return replace(earlier, health=health)
         agent = AgentClient(exchange)

@@ -256,8 +256,8 @@ def _lag(status: ClusterStatus) -> str:
     if not sinks:
         return "no sinks"
     if not known:
-        reason = _reason(status.look, f"{LAG_DOUBT} of {sinks[0].name}")
-        return f"not known{reason or ': no sink has committed offsets'}"
+        doubts = [text for text in status.look.doubts if text.startswith(f"{LAG_DOUBT} of ")]
+        return f"not known{'; see below' if doubts else ': no sink has committed offsets'}"
     total = sum(row.lag or 0 for row in known)
     unknown = len(sinks) - len(known)
     rest = f", not known of {counted(unknown, 'sink')}" if unknown else ""

@@ -12,6 +12,15 @@ CONSENT = frozenset(
 )
 
 
+# As Apache's own commands spell them.
+_APACHES = {
+    "--bootstrap": "--kafka-bootstrap",
+    "--bootstrap-server": "--kafka-bootstrap",
+    "--bootstrap-servers": "--kafka-bootstrap",
+    "--command-config": "--kafka-properties",
+}
+
+
 def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     """Return up to `limit` known names that resemble `name`, the nearest first."""
     from difflib import get_close_matches
@@ -31,6 +40,8 @@ def slip_of(option: str, known: Iterable[str]) -> str | None:
     from difflib import get_close_matches
 
     candidates = [name for name in known if name.startswith("--") and name not in CONSENT]
+    if _APACHES.get(option) in candidates:
+        return _APACHES[option]
     return next(iter(get_close_matches(option.lower(), candidates, n=1, cutoff=0.88)), None)
 
 

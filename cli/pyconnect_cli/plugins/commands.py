@@ -28,7 +28,7 @@ from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.plugins import check, new
 from pyconnect_cli.render.tables import Column
-from pyconnect_cli.rest.model import ConfigKey, Plugin
+from pyconnect_cli.rest.answers import ConfigKey, Plugin
 from pyconnect_cli.session import Session, session_of
 from pyconnect_clients.installation import install_command
 

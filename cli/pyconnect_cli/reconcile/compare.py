@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -35,6 +35,28 @@ Key = Annotated[
         "--key", metavar="WHERE", help="with --upsert, the key of a row: key, json:PATH or a column"
     ),
 ]
+RightBootstrap = Annotated[
+    str | None,
+    typer.Option(
+        "--right-bootstrap", metavar="HOST:PORT,…", help="brokers of the cluster that has RIGHT"
+    ),
+]
+RightProperties = Annotated[
+    str | None,
+    typer.Option(
+        "--right-properties", metavar="FILE", help="Kafka client properties file of that cluster"
+    ),
+]
+
+
+class AuditAccess(NamedTuple):
+    """The options of an audit beside those of the report, of rows and of Spark."""
+
+    key: str | None
+    right_bootstrap: str | None
+    right_properties: str | None
+
+
 DEAD_LETTER_CONTEXT = "errors.deadletterqueue.context.headers.enable"
 NAMELESS_LETTERS = (
     "dead letters without headers do not name their connector: equal ones of another connector that"
@@ -153,20 +175,8 @@ def topic_topic(
     left: Annotated[str, typer.Argument(metavar="LEFT", help="topic with the expected records")],
     right: Annotated[str, typer.Argument(metavar="RIGHT", help="topic to compare with LEFT")],
     *,
-    right_bootstrap: Annotated[
-        str | None,
-        typer.Option(
-            "--right-bootstrap", metavar="HOST:PORT,…", help="brokers of the cluster that has RIGHT"
-        ),
-    ] = None,
-    right_properties: Annotated[
-        str | None,
-        typer.Option(
-            "--right-properties",
-            metavar="FILE",
-            help="Kafka client properties file of that cluster",
-        ),
-    ] = None,
+    right_bootstrap: RightBootstrap = None,
+    right_properties: RightProperties = None,
     key: Key = None,
     ordered: Annotated[
         bool,
@@ -175,23 +185,30 @@ def topic_topic(
 ) -> None:
     """Compare two topics, also of two clusters: records, or the last version of each key."""
     session = session_of(context)
-    document = _common(session.given, key)
+    access = AuditAccess(key, right_bootstrap, right_properties)
+    audit = topics_audit(session, f"{left},{right}", access)
+    if ordered:
+        audit.resolved["ordered"] = True
+    reconcile_each(session, "topic-topic", [audit])
+
+
+def topics_audit(session: Session, target: str, access: AuditAccess) -> Audit:
+    """Resolve the audit of two topics; `target`: LEFT,RIGHT."""
+    document = _common(session.given, access.key)
     sides: list[Document] = [
         {"kind": "topic", "topics": [name], "value": session.given.get("value") or "bytes"}
-        for name in (left, right)
+        for name in target.split(",")
     ]
-    if right_bootstrap is not None:
+    if access.right_bootstrap is not None:
         from pyconnect_cli.reconcile.spec import MAIN, cluster_of
 
-        other: Document = {"bootstrap": right_bootstrap}
-        if right_properties is not None:
-            other["properties"] = str(Path(right_properties).expanduser().absolute())
+        other: Document = {"bootstrap": access.right_bootstrap}
+        if access.right_properties is not None:
+            other["properties"] = str(Path(access.right_properties).expanduser().absolute())
         document["clusters"] = {MAIN: cluster_of(session), "right": other}
         sides[1]["cluster"] = "right"
     document |= {"left": sides[0], "right": sides[1]}
-    if ordered:
-        document["ordered"] = True
-    reconcile(session, "topic-topic", f"{left},{right}", document)
+    return Audit(target=target, resolved=document)
 
 
 def completeness(

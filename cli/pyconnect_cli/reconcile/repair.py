@@ -1,7 +1,7 @@
-"""`reconcile repair` and `reconcile undo`: rows that an audit found missing, doubled or different.
+"""`reconcile repair` and `reconcile undo`: what an audit found missing, doubled or different.
 
-The process `pyconnect_repair` plans and changes rows; here are the question, the journal and the
-audit's second run.
+The process `pyconnect_repair` plans and changes rows and topics; here are the question, the
+journal and the audit's second run.
 
 The repairs of this user have one journal, and a file of rows for each:
 
@@ -39,13 +39,23 @@ from pyconnect_cli.errors import (
     UsageError,
 )
 from pyconnect_cli.parsing.options import PLAN_OPTIONS
-from pyconnect_cli.reconcile.compare import Key, sink_audit
+from pyconnect_cli.reconcile.audited import Config
+from pyconnect_cli.reconcile.compare import (
+    AuditAccess,
+    Key,
+    RightBootstrap,
+    RightProperties,
+    sink_audit,
+    topics_audit,
+)
 from pyconnect_cli.reconcile.connectors import simple_class
 from pyconnect_cli.reconcile.options import DataVerb
 from pyconnect_cli.reconcile.run import Audit, name_secrets, reconcile_each, write_private
 from pyconnect_cli.reconcile.secrets import with_providers
 from pyconnect_cli.reconcile.spec import complete
 from pyconnect_cli.session import Session, session_of
+
+SINK, TOPICS = "topic-sink", "topic-topic"
 
 
 class RepairState(Enum):
@@ -60,13 +70,18 @@ class RepairState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairStarted:
-    """The user agreed to the plan; `report` is the directory of the report that it follows."""
+    """The user agreed to the plan; `report` is the directory of the report that it follows.
+
+    `connector`: the target of the audit, which is LEFT,RIGHT where `job` compares topics. `table`
+    and `rows`: what is changed, a topic and its records there.
+    """
 
     id: str
     report: str
     connector: str
     table: str
     rows: int
+    job: str = SINK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,14 +179,13 @@ class Repairs:
         self.journal.append(RepairChanged(id=identity, state=state.value))
 
 
-JOB = "topic-sink"
 SINKS = frozenset({"SqlSink", "SqlSinkConnector"})
 SILENT_S = 400.0
 """The longest time without a word of the process: one statement may take 300 seconds."""
 
 
 class RepairVerb(DataVerb):
-    """A verb that changes rows: the options of the audit, and those of a plan."""
+    """A verb that changes data: the options of the audit, and those of a plan."""
 
     changes = True
     shared_specs = (("Plan", PLAN_OPTIONS), *DataVerb.shared_specs)
@@ -187,18 +201,22 @@ def repair(
     context: typer.Context,
     # Not `report`: that is the directory of the audit that follows (--report).
     found: Annotated[
-        Path, typer.Argument(metavar="REPORT", help="report of topic-sink: its directory")
+        Path,
+        typer.Argument(metavar="REPORT", help="report of topic-sink or topic-topic: its directory"),
     ],
     *,
+    right_bootstrap: RightBootstrap = None,
+    right_properties: RightProperties = None,
     key: Key = None,
 ) -> None:
-    """Repair the rows that a report names in a sink's table, then audit again."""
+    """Repair what a report names in a sink's table or a topic, then audit again."""
     session = session_of(context)
     repairs = Repairs(session.environ)
     directory = found.expanduser().absolute()
     if directory.name == "report.json":
         directory = directory.parent
-    name = str(_document(directory / "report.json").get("target") or "")
+    report = _document(directory / "report.json")
+    access = AuditAccess(key, right_bootstrap, right_properties)
     with repairs.journal.lock():
         begun = repairs.unfinished(str(directory))
         if begun is not None and begun.state is RepairState.UNDOING:
@@ -206,7 +224,8 @@ def repair(
                 f"the undo of repair {begun.id} has not ended",
                 hint=f"end it: pyconnect reconcile undo {begun.id}",
             )
-        work = _Work(session, begun.begun.connector if begun else name, key)
+        job, target = (str(report.get(name) or "") for name in ("job", "target"))
+        work = _Work(session, job, target, access)
         if begun is None:
             begun = _planned(work, repairs, directory)
             if begun is None:
@@ -218,7 +237,8 @@ def repair(
             session.confirm(f"continue repair {begun.id} of {begun.begun.table}?")
         if begun.state is RepairState.STARTED:
             work.require_stopped()
-            session.output.message(f"undo: pyconnect reconcile undo {begun.id}")
+            if _head(repairs.rows(begun.id)).get("undoable", True):
+                session.output.message(f"undo: pyconnect reconcile undo {begun.id}")
             progress = partial(_progress, repairs, begun)
             work.run("apply", repairs.rows(begun.id), progress=progress)
             repairs.note(begun.id, RepairState.APPLIED)
@@ -232,9 +252,11 @@ def undo(
         typer.Argument(metavar="[ID]", help="id of the repair (default: the newest one)"),
     ] = None,
     *,
+    right_bootstrap: RightBootstrap = None,
+    right_properties: RightProperties = None,
     key: Key = None,
 ) -> None:
-    """Restore the rows from before a repair, unless they have changed since."""
+    """Restore what was there before a repair, unless it has changed since."""
     session = session_of(context)
     repairs = Repairs(session.environ)
     with repairs.journal.lock():
@@ -243,50 +265,69 @@ def undo(
         if found.state is RepairState.UNDONE or not rows.is_file():
             gone = "is undone already" if rows.is_file() else "has no rows any more"
             raise PreconditionFailed(f"repair {found.id} {gone}")
-        work = _Work(session, found.begun.connector, key)
+        if not _head(rows).get("undoable", True):
+            raise PreconditionFailed(
+                f"repair {found.id} of {found.begun.table} stays: a record of a topic cannot be"
+                " taken back",
+                hint=f"name the repair to undo: {', '.join(repairs.all())}",
+            )
+        access = AuditAccess(key, right_bootstrap, right_properties)
+        work = _Work(session, found.begun.job, found.begun.connector, access)
         work.require_stopped()
         total = found.begun.rows
         if session.ends_with_plan(changes=True):
             return
-        session.confirm(f"restore {total:,} rows of {found.begun.table} from before {found.id}?")
+        what = f"{total:,} {NOUNS[found.begun.job]} of {found.begun.table}"
+        session.confirm(f"restore {what} from before {found.id}?")
         work.require_stopped()
         repairs.note(found.id, RepairState.UNDOING)
         work.run("undo", rows, progress=partial(_progress, repairs, found))
         repairs.note(found.id, RepairState.UNDONE)
     # A repair that was interrupted had not changed all of them.
-    session.output.message(f"the {total:,} rows of {found.begun.table} are as before {found.id}")
+    session.output.message(f"the {what} are as before {found.id}")
 
 
 class _Work:
-    """A sink's connector and table, for the process that changes rows."""
+    """A sink's connector and table, or two topics, for the process that changes them."""
 
-    def __init__(self, session: Session, connector: str, key: str | None) -> None:
+    def __init__(self, session: Session, job: str, target: str, access: AuditAccess) -> None:
         self.session = session
-        self._connector = connector
-        self._key = key
-        if not connector:
+        self.job = job
+        self._target = target
+        self._access = access
+        self._config: Config = {}
+        if job == TOPICS:
+            return
+        if not target:
             raise UsageError(
-                "the report names no connector, and only tables of a SqlSink are repaired",
+                "the report names no connector: only tables of a SqlSink and topics are repaired",
                 hint="audit the sink by its name: pyconnect reconcile topic-sink CONNECTOR",
             )
-        self._config = session.client.connector(connector).config
+        self._config = session.client.connector(target).config
         if simple_class(self._config) not in SINKS:
             raise UsageError(
-                f"{connector} is no SqlSink: rows of other sinks cannot be repaired yet",
+                f"{target} is no SqlSink: rows of other sinks cannot be repaired yet",
                 hint="files and tables of lakes have no rows that a transaction could change",
             )
 
     def audit(self) -> Audit:
-        """Resolve the audit of the sink as it is now."""
-        return sink_audit(self.session, self._connector, self._key)
+        """Resolve the audit as it is now."""
+        if self.job == TOPICS:
+            return topics_audit(self.session, self._target, self._access)
+        return sink_audit(self.session, self._target, self._access.key)
 
     def require_stopped(self) -> None:
-        """Raise PreconditionFailed unless the sink is STOPPED: it would write the same rows."""
-        status = self.session.client.connector_status(self._connector)
+        """Raise PreconditionFailed unless the sink is STOPPED: it would write the same rows.
+
+        The process itself refuses a topic that has got other records.
+        """
+        if self.job == TOPICS:
+            return
+        status = self.session.client.connector_status(self._target)
         if not has_state(status, "STOPPED"):
             raise PreconditionFailed(
-                f"{self._connector} is {describe(status)}: it may change the rows meanwhile",
-                hint=f"pyconnect connectors stop {self._connector} --wait",
+                f"{self._target} is {describe(status)}: it may change the rows meanwhile",
+                hint=f"pyconnect connectors stop {self._target} --wait",
             )
 
     def run(
@@ -303,7 +344,7 @@ class _Work:
 
         session = self.session
         audit = self.audit()
-        resolved = complete(session, JOB, audit.target, audit.resolved)
+        resolved = complete(session, self.job, audit.target, audit.resolved)
         document = {
             "action": action,
             "rows": str(rows),
@@ -347,20 +388,22 @@ def _planned(work: _Work, repairs: Repairs, directory: Path) -> Repair | None:
     rows = repairs.rows(identity)
     try:
         work.run("plan", rows, progress=lambda *_: None, report=directory)
-        head = json.loads(rows.open(encoding="utf-8").readline())
+        head = _head(rows)
         counts: Mapping[str, int] = head["counts"]
         _show(session, head)
         if session.ends_with_plan(changes=bool(counts)):
             return None
         if not counts:
             raise PreconditionFailed("no finding of the report can be repaired")
-        session.confirm(f"change {sum(counts.values()):,} rows of {head['table']}?")
+        place = head.get("table") or head["topic"]
+        session.confirm(f"change {sum(counts.values()):,} {NOUNS[work.job]} of {place}?")
         begun = RepairStarted(
             id=identity,
             report=str(directory),
             connector=head["target"],
-            table=head["table"],
+            table=place,
             rows=sum(counts.values()),
+            job=work.job,
         )
         repairs.journal.append(begun)
     finally:
@@ -373,7 +416,7 @@ def _planned(work: _Work, repairs: Repairs, directory: Path) -> Repair | None:
 def _audit_again(work: _Work, repairs: Repairs, begun: Repair) -> None:
     """Audit the repaired table; a difference that is left is the command's result."""
     try:
-        reconcile_each(work.session, JOB, [work.audit()])
+        reconcile_each(work.session, work.job, [work.audit()])
     except PyconnectError as error:
         if error.exit_code == ExitCode.NEGATIVE:
             repairs.note(begun.id, RepairState.VERIFIED)
@@ -385,6 +428,12 @@ def _progress(repairs: Repairs, begun: Repair, done: int, total: int) -> None:
     repairs.journal.append(RepairProgress(id=begun.id, done=done, total=total))
 
 
+NOUNS = {SINK: "rows", TOPICS: "records"}
+_WRITTEN = {
+    "missing": "write {count:,} missing records again, behind the last ones",
+    "different": "write the expected version of {count:,} keys",
+    "extra": "write a tombstone for {count:,} keys that should not be there",
+}
 _PLANNED = {
     "missing": "write {count:,} missing rows again from the topic",
     "different": "write {count:,} rows again that differ from the topic",
@@ -397,16 +446,28 @@ def _show(session: Session, head: Mapping[str, Any]) -> None:
     """Print the plan: a line for each kind of change, examples, and what is not repaired."""
     output = session.output
     if output.machine:
-        output.document({name: head[name] for name in ("table", "counts", "examples", "refused")})
+        shown = ("table", "topic", "counts", "examples", "refused")
+        output.document({name: head[name] for name in shown if name in head})
         return
-    output.message(f"plan for {head['table']}:")
+    output.message(f"plan for {head.get('table') or head['topic']}:")
     for kind, count in head["counts"].items():
-        output.message(f"  {_PLANNED[kind].format(count=count)}")
-    output.message("such as:")
+        text = _WRITTEN if "topic" in head else _PLANNED
+        output.message(f"  {text[kind].format(count=count)}")
+    if head["examples"]:
+        output.message("such as:")
     for example in head["examples"]:
         output.message(f"  {example}")
     for reason in head["refused"]:
         output.warning(f"not repaired: {reason}")
+    if "topic" in head and head["counts"] and not head["undoable"]:
+        output.warning("this cannot be undone: a record of a topic cannot be taken back")
+
+
+def _head(rows: Path) -> dict[str, Any]:
+    """Return the head of a plan's file."""
+    with rows.open(encoding="utf-8") as stream:
+        found: dict[str, Any] = json.loads(stream.readline())
+    return found
 
 
 def _document(file: Path) -> Mapping[str, Any]:

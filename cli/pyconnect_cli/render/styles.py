@@ -36,7 +36,7 @@ STATE_STYLES = {
 }
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 OURS = frozenset({*STYLES.values(), RESET})
-OURS_OR_CONTROL = re.compile(f"{'|'.join(map(re.escape, OURS))}|{CONTROL.pattern}")
+OURS_OR_CONTROL = f"{'|'.join(map(re.escape, OURS))}|{CONTROL.pattern}"
 
 
 def paint(text: str, style: str | None, *, colour: bool) -> str:
@@ -72,7 +72,7 @@ def displayed(text: str, *, colour: bool) -> str:
     """Escape control characters except, with colours, the sequences of `paint`."""
     if not colour:
         return printable(text)
-    return OURS_OR_CONTROL.sub(lambda m: m[0] if m[0] in OURS else _escaped(m), text)
+    return re.sub(OURS_OR_CONTROL, lambda m: m[0] if m[0] in OURS else _escaped(m), text)
 
 
 def json_text(document: object, *, indent: int | None = None) -> str:

@@ -130,7 +130,8 @@ class AgentLog:
 class RecordedChange:
     """A changing request in the journal of agents; secrets are hidden in configs.
 
-    `before`, `after`: None where there was no such connector.
+    `before`, `after`: None where there was no such connector. Target states: as the config topic
+    has them.
     """
 
     number: int
@@ -143,6 +144,8 @@ class RecordedChange:
     connector: str | None
     before: Mapping[str, str | None] | None
     after: Mapping[str, str | None] | None
+    before_state: str | None = None
+    after_state: str | None = None
     status: int
     error: str | None
     raw: Json

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pyconnect_cli.errors import (
     NotFound,
@@ -22,33 +22,31 @@ from pyconnect_cli.errors import (
 )
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import (
-    ConfigKey,
     ConnectorInfo,
     ConnectorStatus,
     ConnectorView,
-    Health,
-    LoggerLevel,
     Parsed,
-    Plugin,
-    TaskConfig,
     TaskState,
-    Validation,
     WorkerInfo,
     as_object,
     bind,
     parse,
     read,
     read_connector_status,
-    read_validation,
     read_views,
 )
-from pyconnect_cli.rest.offset_entries import (
-    ConnectorOffsets,
-    OffsetEntry,
-    offsets_body,
-    read_offsets,
-)
 from pyconnect_cli.rest.request import Answer, RestRequest, query_flags, query_values
+
+if TYPE_CHECKING:
+    from pyconnect_cli.rest.answers import (
+        ConfigKey,
+        Health,
+        LoggerLevel,
+        Plugin,
+        TaskConfig,
+        Validation,
+    )
+    from pyconnect_cli.rest.offset_entries import ConnectorOffsets, OffsetEntry
 
 Config = Mapping[str, str | None]
 PLAIN_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+")
@@ -280,6 +278,8 @@ class ConnectClient:
 
     def connector_offsets(self, name: str) -> ConnectorOffsets:
         """Return the stored offsets, in any state of the connector (KIP-875, Kafka 3.5)."""
+        from pyconnect_cli.rest.offset_entries import read_offsets
+
         answer = self._send("GET", "connectors", name, "offsets", since="3.5 (KIP-875)")
         return parse("list of offsets", read_offsets, answer.body)
 
@@ -288,6 +288,8 @@ class ConnectClient:
 
         The connector must be STOPPED; RejectedRequest otherwise (KIP-875, Kafka 3.6).
         """
+        from pyconnect_cli.rest.offset_entries import offsets_body
+
         body = offsets_body(entries)
         path = ("connectors", name, "offsets")
         answer = self._send("PATCH", *path, body=body, since="3.6 (KIP-875)", long=True)
@@ -303,6 +305,8 @@ class ConnectClient:
 
     def task_configs(self, name: str) -> list[TaskConfig]:
         """Return a connector's tasks with their configurations."""
+        from pyconnect_cli.rest.answers import TaskConfig
+
         return self._read("list of tasks", list[TaskConfig], "connectors", name, "tasks")
 
     def task_status(self, name: str, task: int) -> TaskState:
@@ -332,12 +336,16 @@ class ConnectClient:
 
     def plugins(self, *, connectors_only: bool = True) -> list[Plugin]:
         """Return the plugins of the worker that answers."""
+        from pyconnect_cli.rest.answers import Plugin
+
         query = (("connectorsOnly", "true" if connectors_only else "false"),)
         body = self._send("GET", "connector-plugins", query=query).body
         return read("list of plugins", list[Plugin], body)
 
     def plugin_config(self, plugin: str, *, version: str | None = None) -> list[ConfigKey]:
         """Return the keys a plugin defines (KIP-769, Kafka 3.2)."""
+        from pyconnect_cli.rest.answers import ConfigKey
+
         body = self._send(
             "GET",
             "connector-plugins",
@@ -350,6 +358,8 @@ class ConnectClient:
 
     def validate(self, plugin: str, config: Config) -> Validation:
         """Validate a configuration; field errors are part of the answer, not a failure."""
+        from pyconnect_cli.rest.answers import read_validation
+
         answer = self._send(
             "PUT", "connector-plugins", plugin, "config", "validate", body=dict(config), long=True
         )
@@ -363,15 +373,21 @@ class ConnectClient:
 
     def health(self) -> Health:
         """Return the health of the worker that answers (KIP-1017, Kafka 4.0)."""
+        from pyconnect_cli.rest.answers import read_health
+
         answer = self._send("GET", "health", accepted=HEALTH_STATUSES, since="4.0 (KIP-1017)")
-        return parse("health", lambda body: _read_health(answer.url, body), answer.body)
+        return parse("health", lambda body: read_health(answer.url, body), answer.body)
 
     def loggers(self) -> list[LoggerLevel]:
         """Return the loggers that have a level, sorted."""
-        return parse("list of loggers", _read_loggers, self._get("admin", "loggers").body)
+        from pyconnect_cli.rest.answers import read_loggers
+
+        return parse("list of loggers", read_loggers, self._get("admin", "loggers").body)
 
     def logger(self, name: str) -> LoggerLevel:
         """Return one logger's level; NotFound when it was never set."""
+        from pyconnect_cli.rest.answers import LoggerLevel
+
         return self._read("logger", LoggerLevel, "admin", "loggers", name, name=name)
 
     def set_logger(self, name: str, level: str, *, scope: str = "worker") -> list[str] | None:
@@ -431,14 +447,3 @@ def kafka_version(text: str) -> tuple[int, int]:
     """Return `4.3.1-rc0` as (4, 3); the latest for a text that is not a version."""
     found = re.match(r"(\d{1,9})\.(\d{1,9})", text)
     return (int(found[1]), int(found[2])) if found else (10**9, 0)
-
-
-def _read_loggers(body: object) -> list[LoggerLevel]:
-    return [bind(LoggerLevel, level, name=name) for name, level in sorted(as_object(body).items())]
-
-
-def _read_health(url: str, value: object) -> Health:
-    body = as_object(value)
-    # A failed probe answers with the error envelope instead.
-    status = str(body["status"]) if "error_code" not in body else "unhealthy"
-    return Health(url=url, status=status, message=str(body["message"]), raw=body)

@@ -152,6 +152,7 @@ class Exchange:
         self._notice = notice or (lambda _: None)
         self._dead = dead or DeadAddresses()
         self._noticed: set[str] = set()
+        self._waiting: set[str] = set()
         self._clock = clock
         self._sleep = sleep
         self._urls = [base_url(url) for url in endpoint.urls]
@@ -226,7 +227,7 @@ class Exchange:
             if isinstance(response, Unanswered):
                 self._note(f"* {response}")
                 if place + 1 < len(order) and self._clock() - began_s >= NOTICED_S:
-                    self._notice(f"{response}; trying {self.urls[order[place + 1]]}")
+                    self._notice_once(f"{response}; trying {self.urls[order[place + 1]]}")
                 unanswered.append(response)
                 if response.sent and request.method not in IDEMPOTENT:
                     break
@@ -242,6 +243,11 @@ class Exchange:
                 hint="allow more: --timeout 10m",
             )
         raise unanswered_error(request.method, request.target(), unanswered)
+
+    def _notice_once(self, text: str) -> None:
+        if text not in self._noticed:
+            self._noticed.add(text)
+            self._notice(text)
 
     def _attempt(self, request: RestRequest, index: int, left: int) -> httpx.Response | Unanswered:
         """Ask one address; `left` addresses, this one included, share the time that is left."""
@@ -299,15 +305,19 @@ class Exchange:
         # A timeout of the library is for one read: a server that drips would never reach it.
         until_s = time.monotonic() + allowance.seconds
         answer = in_background(lambda: _whole_answer(ask, url, until_s))
-        if not wait([answer], min(NOTICED_S, allowance.seconds)).done:
-            text = f"waiting for {url}: {request.method} {request.target()}"
-            if text not in self._noticed:
-                self._noticed.add(text)
-                self._notice(text)
+        named = False
+        if not wait([answer], min(NOTICED_S, allowance.seconds)).done and url not in self._waiting:
+            # One line for all that wait at once.
+            named = True
+            self._waiting.add(url)
+            self._notice_once(f"waiting for {url}: {request.method} {request.target()}")
         try:
             response = answer.result(max(until_s - time.monotonic(), 0) + LATER_S)
         except TimeoutError as exc:
             raise httpx.ReadTimeout(str(exc)) from exc
+        finally:
+            if named:
+                self._waiting.discard(url)
         self._note_response(response, self._clock() - started)
         return response
 

@@ -10,22 +10,20 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 
-from pyconnect_clients.secret_keys import SECRET_PARAMETER, is_secret_key
+from pyconnect_clients.secret_keys import is_secret_key, mask_secrets
 
 MASK = "********"
 
-REFERENCES_ONLY = re.compile(r"(?:\$\{[^}]*\})+")
-# A password may contain `@`: the last `@` of the authority ends it.
-URL_PASSWORD = re.compile(r"(://[^/@:\s]*):(?:[^/?#\s\"']+|[^/@\s]+)@")
+# Patterns as texts are compiled at their first use: few commands need them.
+REFERENCES_ONLY = r"(?:\$\{[^}]*\})+"
 SECRET_OPTIONS = frozenset({"--password", "--token"})
-ASSIGNMENT = re.compile(r"(?P<flag>--[\w-]+=)?(?P<key>[^=\s]+)=(?P<value>.+)", re.DOTALL)
-HEADER = re.compile(r"(?i)\b((?:authorization|cookie)\s*:\s*|bearer\s+)\S.*", re.DOTALL)
+ASSIGNMENT = r"(?s)(?P<flag>--[\w-]+=)?(?P<key>[^=\s]+)=(?P<value>.+)"
+HEADER = r"(?is)\b((?:authorization|cookie)\s*:\s*|bearer\s+)\S.*"
 
 
 def mask_text(text: str) -> str:
-    """Mask passwords inside addresses and `password=…` parameters of a text."""
-    masked = URL_PASSWORD.sub(rf"\1:{MASK}@", text)
-    return SECRET_PARAMETER.sub(rf"\1={MASK}", masked)
+    """Mask passwords inside addresses, `password=…` parameters and headers of a text."""
+    return mask_secrets(text, MASK)
 
 
 def mask_url(url: str) -> str:
@@ -58,18 +56,18 @@ def _mask_word(word: str, option: str) -> str:
         return mask_url(word)
     if equals and name == "--url":
         return f"{name}={mask_url(value)}"
-    found = ASSIGNMENT.fullmatch(word)
+    found = re.fullmatch(ASSIGNMENT, word)
     if found and not found["key"].startswith("--") and is_secret_key(found["key"]):
         flag, key = found["flag"] or "", mask_text(found["key"])
         return f"{flag}{key}={mask_value(found['key'], found['value'])}"
-    return HEADER.sub(lambda match: f"{match[1]}{MASK}", mask_text(word))
+    return re.sub(HEADER, lambda match: f"{match[1]}{MASK}", mask_text(word))
 
 
 def mask_value(key: str, value: str | None) -> str | None:
     """Return a configuration value with its secrets masked; None and empty stay."""
     if not value:
         return value
-    if REFERENCES_ONLY.fullmatch(value):
+    if re.fullmatch(REFERENCES_ONLY, value):
         return value
     return MASK if is_secret_key(key) else mask_text(value)
 

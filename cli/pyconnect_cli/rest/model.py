@@ -55,29 +55,31 @@ def optional_text(value: object) -> str | None:
 
 def _bind_object(kind: type, value: object, given: Mapping[str, object]) -> object:
     body = as_object(value)
-    found = {"raw": body, **given}
-    members = _members(kind)
-    values = {name: found[name] for name in found if name in members}
-    for name, (key, read, required) in members.items():
-        if name in values:
-            continue
-        if required or body.get(key) is not None:
+    has_raw, members = _members(kind)
+    values: dict[str, object] = {"raw": body, **given} if has_raw else dict(given)
+    for name, key, read, required in members:
+        if name not in values and (required or body.get(key) is not None):
             values[name] = read(body[key])
     return kind(**values)
 
 
 @cache
-def _members(kind: type) -> dict[str, tuple[str, Callable[[object], object], bool]]:
-    """Return of each field the member, its reader, and whether it is required."""
+def _members(
+    kind: type,
+) -> tuple[bool, list[tuple[str, str, Callable[[Any], object], bool]]]:
+    """Return whether `raw` is a field, and of each other one name, member, reader, is required."""
     hints = get_type_hints(kind)
-    return {
-        each.name: (
+    members = [
+        (
+            each.name,
             each.metadata.get(_MEMBER, each.name),
             _reader(hints[each.name]),
             each.default is MISSING and each.default_factory is MISSING,
         )
         for each in fields(kind)
-    }
+        if each.name != "raw"
+    ]
+    return "raw" in hints, members
 
 
 @cache
@@ -203,71 +205,6 @@ class ConnectorView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskConfig:
-    """A task and the configuration its connector made for it."""
-
-    id: TaskId
-    config: Mapping[str, str | None]
-    raw: Json = field(default_factory=dict, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plugin:
-    """An installed plugin; types: source, sink, converter, transformation, ..."""
-
-    class_name: str = member("class")
-    type: str
-    version: str | None = None
-    raw: Json = field(default_factory=dict, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigKey:
-    """One configuration key that a plugin defines."""
-
-    name: str
-    type: str
-    required: bool = False
-    default_value: str | None = None
-    importance: str = ""
-    documentation: str = ""
-    group: str | None = None
-    raw: Json = field(default_factory=dict, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldErrors:
-    """The errors that validation found in one key."""
-
-    name: str
-    value: str | None = None
-    errors: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Validation:
-    """The answer of validation; only keys with errors are kept in `fields`.
-
-    `defined` are the keys that connector, converters, transformations and predicates define.
-    """
-
-    error_count: int
-    fields: tuple[FieldErrors, ...]
-    defined: frozenset[str] = frozenset()
-    raw: Json = field(default_factory=dict, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggerLevel:
-    """A logger's level; `last_modified` in milliseconds since the epoch, None when never set."""
-
-    name: str
-    level: str | None = None
-    last_modified: int | None = None
-    raw: Json = field(default_factory=dict, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerInfo:
     version: str
     commit: str
@@ -283,16 +220,6 @@ class WorkerInfo:
     def agent_version(self) -> str:
         """The version of an agent; empty for a Java worker."""
         return self.commit.removeprefix(AGENT_COMMIT) if self.agent else ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
-    """The answer of `GET /health`: healthy, starting or unhealthy."""
-
-    url: str
-    status: str
-    message: str
-    raw: Json = field(default_factory=dict, compare=False, repr=False)
 
 
 def read(what: str, kind: type[Parsed], body: object, **given: object) -> Parsed:
@@ -315,6 +242,9 @@ def parse(what: str, reader: Callable[[object], Parsed], body: object) -> Parsed
 def read_connector_status(value: object) -> ConnectorStatus:
     """Read ConnectorStateInfo; tasks are sorted by id."""
     status = bind(ConnectorStatus, value)
+    ids = [task.id for task in status.tasks]
+    if ids == sorted(ids):
+        return status
     return replace(status, tasks=tuple(sorted(status.tasks, key=lambda task: task.id)))
 
 
@@ -330,24 +260,6 @@ def read_views(value: object) -> dict[str, ConnectorView]:
             status=read_connector_status(status) if status else None,
         )
     return views
-
-
-def read_validation(value: object) -> Validation:
-    """Read ConfigInfos."""
-    body = as_object(value)
-    fields: list[FieldErrors] = []
-    defined: set[str] = set()
-    for entry in map(as_object, as_list(body["configs"])):
-        if definition := entry.get("definition"):
-            defined.add(str(as_object(definition)["name"]))
-        if (found := entry.get("value")) and (errors := bind(FieldErrors, found)).errors:
-            fields.append(errors)
-    return Validation(
-        error_count=int(str(body["error_count"])),
-        fields=tuple(fields),
-        defined=frozenset(defined),
-        raw=body,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -191,23 +191,22 @@ def error_message(response: httpx.Response) -> str | None:
     return None
 
 
-UNKNOWN_PLUGIN = re.compile(
-    r"(?:[\w.$]+Exception: )?(?P<fact>Failed to find any class that implements \w+ and which name"
-    r" matches (?P<wanted>\S+)), available \w+ are: (?P<list>.*)",
-    re.DOTALL,
+# Patterns as texts are compiled at their first use: few answers need them.
+UNKNOWN_PLUGIN = (
+    r"(?s)(?:[\w.$]+Exception: )?(?P<fact>Failed to find any class that implements \w+ and which"
+    r" name matches (?P<wanted>\S+)), available \w+ are: (?P<list>.*)"
 )
-PLUGIN = re.compile(r"PluginDesc\{klass=(?:class|interface) ([\w.$]+)")
+PLUGIN = r"PluginDesc\{klass=(?:class|interface) ([\w.$]+)"
 LIST_PLUGINS = (
     "list the installed plugins: pyconnect plugins list; why others are missing: pyconnect agent"
     " doctor, and the worker's log"
 )
-INVALID = re.compile(
-    r"(?P<fact>Connector configuration is invalid.*?)\s*You can also find the above list of errors"
-    r" at the endpoint `[^`]*`\s*",
-    re.DOTALL,
+INVALID = (
+    r"(?s)(?P<fact>Connector configuration is invalid.*?)\s*You can also find the above list of"
+    r" errors at the endpoint `[^`]*`\s*"
 )
 _SUFFIX = "Connector"
-TITLE = re.compile(r"<title>\s*(?:Error \d+ )?([^<]*?)\s*</title>", re.IGNORECASE)
+TITLE = r"(?i)<title>\s*(?:Error \d+ )?([^<]*?)\s*</title>"
 
 
 class Told(NamedTuple):
@@ -219,10 +218,10 @@ class Told(NamedTuple):
 
 def told(message: str) -> Told:
     """Return Connect's message without its long lists."""
-    if match := UNKNOWN_PLUGIN.fullmatch(message):
-        near = _near_connector(match["wanted"], PLUGIN.findall(match["list"]))
+    if match := re.fullmatch(UNKNOWN_PLUGIN, message):
+        near = _near_connector(match["wanted"], re.findall(PLUGIN, match["list"]))
         return Told(match["fact"], near or LIST_PLUGINS)
-    if match := INVALID.fullmatch(message):
+    if match := re.fullmatch(INVALID, message):
         return Told(match["fact"], "list the configuration keys: pyconnect plugins describe CLASS")
     return Told(message)
 
@@ -242,5 +241,5 @@ def _near_connector(wanted: str, classes: Sequence[str]) -> str | None:
 
 def page_title(text: str) -> str | None:
     """Return the title of an HTML page: servers and proxies put the reason there."""
-    found = TITLE.search(text)
+    found = re.search(TITLE, text)
     return found[1] if found and found[1] else None

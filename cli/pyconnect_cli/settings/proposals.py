@@ -10,18 +10,15 @@ from pyconnect_cli.rest.masking import mask_command
 
 CLUSTER_NOUNS = "connectors tasks plugins loggers health info doctor agent"
 BROKER_NOUNS = "dlq offsets topics acls transactions upgrade reconcile"
-PROPOSED = re.compile(
-    rf"\bpyconnect (?P<noun>{'|'.join(f'{CLUSTER_NOUNS} {BROKER_NOUNS} context'.split())})\b"
-)
+# Patterns as texts are compiled at their first use: few commands need them.
+PROPOSED = rf"\bpyconnect (?P<noun>{'|'.join(f'{CLUSTER_NOUNS} {BROKER_NOUNS} context'.split())})\b"
 ADDRESSING = (
     "config", "context", "url", "username", "password", "password_file", "password_command",
     "token", "token_file", "token_command", "ca_file", "cert", "key", "insecure",
 )  # fmt: skip
 BROKERS = ("kafka_bootstrap", "kafka_properties")
 WORKER_FACTS = ("--worker-config", "--worker-property", "--super-user", "--principal", "--host")
-FACTS_TAKEN = re.compile(
-    r"\bpyconnect (?:acls (?:check|generate|explain)|upgrade(?: plan| run)?(?= --phase))"
-)
+FACTS_TAKEN = r"\bpyconnect (?:acls (?:check|generate|explain)|upgrade(?: plan| run)?(?= --phase))"
 """Commands that take facts of workers, which are not global options."""
 
 Given = Mapping[str, object]
@@ -34,8 +31,9 @@ def proposer(given: Given, arguments: Sequence[str]) -> Callable[[str], str]:
     def complete(text: str) -> str:
         if "pyconnect " not in text:
             return text
-        text = FACTS_TAKEN.sub(lambda found: _joined(found[0], text, found.end(), facts), text)
-        return PROPOSED.sub(
+        text = re.sub(FACTS_TAKEN, lambda found: _joined(found[0], text, found.end(), facts), text)
+        return re.sub(
+            PROPOSED,
             lambda found: (
                 _joined("pyconnect", text, found.end(), _flags(given, found["noun"]))
                 + f" {found['noun']}"

@@ -119,6 +119,11 @@ class Settings:
     origins: Mapping[str, str]
 
     @property
+    def cluster(self) -> str | None:
+        """The context whose addresses are in force; None if they were given in another way."""
+        return self.context if self.origins["url"] == f"context {self.context}" else None
+
+    @property
     def limits(self) -> Limits:
         """Time limits of the run and its requests; a given limit holds for all requests."""
         limits = Limits(run_s=self.timeout_s, request_s=self.request_timeout_s)

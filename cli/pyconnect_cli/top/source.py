@@ -63,7 +63,7 @@ class ClusterSource:
 
     def __init__(self, session: Session) -> None:
         settings = session.settings
-        self.title = settings.context or settings.urls[0]
+        self.title = settings.cluster or mask_url(settings.urls[0])
         self.contexts = _contexts(session)
         self._session = session
         self._watcher = Watcher(session)

@@ -284,7 +284,9 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
             yield from open_tails(snapshot)
             yield from without_commits(snapshot, bench.spec.until)
             untold = "records among them were not compared"
-            yield from removed_beginnings(snapshot, Severity.UNKNOWN, untold)
+            # A chain of reports begins with what is there; `chain` adds what a later one lacks.
+            severity = Severity.NOTE if bench.spec.since_last else Severity.UNKNOWN
+            yield from removed_beginnings(snapshot, severity, untold)
             if bench.spec.mode == "append":
                 yield from unknown_policies(snapshot)
             yield from uncertain.keyless_tombstones(bench.spec, rows, rows.side)

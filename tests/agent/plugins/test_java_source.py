@@ -16,7 +16,7 @@ from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.java_classes import (
     is_java_connector,
-    is_python_stage,
+    is_other_side,
     java_class,
     plugin_locations,
 )
@@ -47,6 +47,7 @@ CATALOG = Catalog(
         *builtin_plugins(),
         java("a.SourceConnector", PluginKind.SOURCE),
         java("a.Change", PluginKind.TRANSFORMATION),
+        java("a.Own", PluginKind.CONVERTER),
         java(STRING_CONVERTER, PluginKind.CONVERTER, None, "4.3.1"),
         java(SIMPLE_HEADERS, PluginKind.HEADER_CONVERTER, None, "4.3.1"),
         java("org.apache.kafka.connect.mirror.Mirror", PluginKind.SOURCE, None),
@@ -126,11 +127,13 @@ def validated(fake: FakeJava, config: Mapping[str, str], **worker: str) -> Confi
     }
     whole = {"name": "n", "connector.class": "a.SourceConnector", **config}
     is_java = is_java_connector(CATALOG, whole)
-    plugins = (
-        JavaPluginSource(CATALOG, fake, process_errors) if is_java else CatalogPluginSource(CATALOG)
-    )
+    java = JavaPluginSource(CATALOG, fake)
     return validate_connector_config(
-        whole, plugins=plugins, worker=WorkerConfig.parse(properties), raw_config=whole
+        whole,
+        plugins=java if is_java else CatalogPluginSource(CATALOG, lambda: java),
+        worker=WorkerConfig.parse(properties),
+        raw_config=whole,
+        process_errors=process_errors(whole),
     )
 
 
@@ -201,18 +204,33 @@ def test_names_of_both_sides_mean_the_class_of_the_connectors_side(fake: FakeJav
          "is a Python class and the connector is a Java class"),
         ({}, {"key_converter": "io.confluent.connect.avro.AvroConverter"}, "key.converter",
          "is a Python class and the connector is a Java class"),
-        ({"connector.class": "FileStreamSource", "topic": "t", "transforms": "t",
-          "transforms.t.type": "a.Change"}, {}, "transforms.t.type",
-         "is a Java class and the connector is a Python class"),
+        ({"connector.class": "FileStreamSource", "topic": "t", "value.converter": "a.Own"}, {},
+         "value.converter", "is a Java class and the connector is a Python class"),
     ],
 )  # fmt: skip
-def test_a_chain_of_both_sides_is_refused_with_the_reason(
+def test_a_converter_of_the_other_side_is_refused_with_the_reason(
     fake: FakeJava, config: dict[str, str], worker: dict[str, str], at: str, sides: str
 ) -> None:
     """At the key that names the class of the other side, the worker's converters included."""
     found = errors(validated(fake, config, **worker))[at]
     assert sides in found[0]
     assert "must all be" in found[0]
+
+
+def test_a_python_connector_may_have_java_transformations(fake: FakeJava) -> None:
+    """With the settings and versions of the Java class; Java is not asked about the others."""
+    fake.keys["a.Change"] = [key("field", required=True), key("other", default="7")]
+    stage = {"connector.class": "FileStreamSource", "topic": "t", "transforms": "u, t"}
+    stage |= {"transforms.u.type": "HoistField$Value", "transforms.u.field": "f"}
+    latest = {"transforms.t.type": "Change", "transforms.t.plugin.version": "1.0"}
+    infos = validated(fake, stage | latest)
+    assert set(errors(infos)) == {"transforms.t.field"}
+    values = {info.value.name: info.value for info in infos.configs if info.value}
+    assert values["transforms.t.other"].value == "7"
+    assert {name for _, name in fake.questions} == {"a.Change"}
+    wanted = {"transforms.t.type": "a.Change", "transforms.t.plugin.version": "[7,8]"}
+    found = errors(validated(fake, {**stage, **wanted, "transforms.t.field": "f"}))
+    assert "[1.0]" in found["transforms.t.plugin.version"][0]
 
 
 def test_a_java_connector_may_have_python_transformations(fake: FakeJava) -> None:
@@ -222,10 +240,11 @@ def test_a_java_connector_may_have_python_transformations(fake: FakeJava) -> Non
     assert "transforms.t.spec" in found
     assert "transforms.t.type" not in found
     config = {**stage, "transforms.t.predicate": "p", "predicates.p.type": "a.When"}
-    assert is_python_stage(CATALOG, stage, "t")
+    connector = {"connector.class": "a.SourceConnector"}
+    assert is_other_side(CATALOG, connector | stage, "t")
     catalog = Catalog((*CATALOG.plugins, java("a.When", PluginKind.PREDICATE)))
     with pytest.raises(ConnectException, match=r"'t' and its predicate 'p' have no language in"):
-        is_python_stage(catalog, config, "t")
+        is_other_side(catalog, connector | config, "t")
 
 
 def test_classes_that_no_plugin_lists_are_looked_for_in_the_connectors_jars(fake: FakeJava) -> None:
@@ -281,7 +300,7 @@ def test_locations_name_the_plugins_of_which_they_have_the_latest_version() -> N
         java("a.SourceConnector", connector, "/plugins/new.jar", "0.9"),
     )
     assert plugin_locations(Catalog((*CATALOG.plugins, *copies))) == [
-        {"jars": ("/plugins/a.jar",), "classes": ["a.SourceConnector"]},
+        {"jars": ("/plugins/a.jar",), "classes": ["a.SourceConnector", "a.Own"]},
         {"jars": ("/plugins/new.jar",), "classes": ["a.Change"]},
     ]
 

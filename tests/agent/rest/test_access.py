@@ -166,6 +166,11 @@ def test_no_answer_of_a_reader_contains_a_secret(world: World, user: str) -> Non
             assert SECRET not in answer.text, (path, answer.text)
             seen += answer.status == 200
     assert seen > 30
+    # A long list of offsets is sent in parts.
+    noted = ConnectorOffset(partition={"at": 0}, offset={"note": f"of {SECRET}"})
+    herder.offsets = (noted,) * 10_000
+    answer = world.call(user, "GET", "/connectors/c/offsets")
+    assert (answer.status, SECRET in answer.text) == (200, False)
     config = world.call(user, "GET", "/connectors/c/config").json()
     assert (config["db.password"], config["topic"]) == ("[hidden]", "t")
     assert config["reference"] == PLANTED["reference"]

@@ -11,7 +11,7 @@ import pytest
 from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Tolerance, tolerance_of
-from pyconnect_agent.tasks.records.transformations import chain
+from pyconnect_agent.tasks.records.transformations import Chain
 from pyconnect_agent.tasks.setup.plugins import Converters, stages_of
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_agent.tasks.sink import pipeline as sink_pipeline
@@ -72,7 +72,7 @@ def consume(
     values.configure({"schemas.enable": str(schemas).lower()}, is_key=False)
     records, _ = sink_pipeline.compose(
         converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
-        chain=chain(stages_of(WorkerView(WORKER), config), handling),
+        chain=Chain(stages_of(WorkerView(WORKER), config), handling),
         tolerance=handling,
         topic_used=None,
         is_assigned=lambda _: True,

@@ -37,6 +37,7 @@ def job(**config: str) -> dict[str, Any]:
     plugins = (
         java(JSON, PluginKind.CONVERTER, "4.3.1"),
         java(HEADERS, PluginKind.HEADER_CONVERTER, "4.3.1"),
+        java("a.Source", PluginKind.SOURCE, "1"),
         java("a.Change", PluginKind.TRANSFORMATION, "1.2"),
     )
     return conversions(WorkerView(PROPERTIES, plugins), {**CONFIG, **config}, ())[0]

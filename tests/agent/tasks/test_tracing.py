@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -11,11 +12,12 @@ from typing import Any
 import pytest
 
 from pyconnect_agent.tasks.source.columns import compose_run
-from pyconnect_agent.tasks.tracing import Tracing, tracing_of
+from pyconnect_agent.tasks.tracing import EXPORT_S, Tracing, tracing_of
 from pyconnect_api import ConfigException, Header
 from tests.agent.tasks.sink.sink_loop import P0, Sink
 from tests.agent.tasks.source.exactly_once.test_sender import Case
 from tests.agent.tasks.source.source_loop import Source, record
+from tests.support.fakes.connect_server import frozen
 from tests.support.fakes.fake_clients import FakeMessage
 from tests.support.servers.otlp_collector import Collector, otlp_collector
 
@@ -170,3 +172,19 @@ def test_opentelemetry_is_not_imported_without_a_collector() -> None:
         check=True,
     )
     assert done.stdout == "[]\n"
+
+
+def test_a_collector_that_is_gone_holds_no_task_up(caplog: pytest.LogCaptureFixture) -> None:
+    """The end waits for one request at most, and the log has each text once a minute."""
+    with frozen() as url:
+        source = Source()
+        source.sender.tracing = tracing_to(url)
+        for first in range(0, 2_000, 500):
+            source.poll(*(record(number) for number in range(first, first + 500)))
+            source.producer.deliver()
+            source.producer.serve()
+        began_s = time.monotonic()
+        source.sender.tracing.close()
+        assert time.monotonic() - began_s < 3 * EXPORT_S, "four requests take 8 s"
+    texts = [each.msg for each in caplog.records if each.name.startswith("opentelemetry")]
+    assert len(texts) == len(set(texts))

@@ -11,7 +11,7 @@ import pytest
 from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.connectors.init import chosen_plugin, template_name
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.rest.model import Plugin
+from pyconnect_cli.rest.answers import Plugin
 from tests.cli.conftest import Run
 from tests.support.fakes.connect_server import FakeConnect
 

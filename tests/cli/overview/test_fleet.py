@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_cli.overview.clusters import LATE, ClusterRow
+from pyconnect_cli.overview.status import cluster_status
 from tests.cli.conftest import Run
+from tests.cli.overview.worlds import look, view, worker
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, frozen, serve
 
 pytestmark = pytest.mark.wire
@@ -103,6 +106,14 @@ def test_a_worker_that_hangs_hides_no_connectors(
         code, found = rows(run, "--within", "3s")
         assert (code, found[0]["connectors"]) == (1, 1)
         assert found[0]["health"] in {"unknown", "unhealthy"}
+
+
+def test_brokers_that_hang_are_the_cause_of_unknown_lag() -> None:
+    """The workers are healthy; the row says what has not answered in time."""
+    late = look(view("a", "RUNNING"), workers=[worker()], doubts=(f"{LATE}no answer within 5s",))
+    row = ClusterRow(name="one", status=cluster_status(late, context="one", lag_known=False))
+    assert (row.health, row.lag) == ("healthy", None)
+    assert row.cause == "lag and transactions: no answer within 5s"
 
 
 def test_each_cluster_gets_the_credentials_of_its_context_only(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pyconnect_cli.overview.gather import Watcher
 from pyconnect_cli.overview.status import cluster_status, short_cause, status_lines
+from pyconnect_cli.session import Session
 from tests.cli.conftest import Run
 from tests.cli.overview.worlds import HANGING, agent, look, positions, view, worker
-from tests.support.fakes.connect_server import FakeConnect
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 from tests.support.fakes.fake_admin import FakeAdmin
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import rest_config, serving
@@ -150,6 +153,9 @@ def test_an_inventory_leads_to_admin_interfaces(
     assert made.code == 0, made.err
     outcome = run("--context", "eu", "status", address=None)
     assert "exactly once  preparing" in outcome.out
+    assert "cluster       eu on" in outcome.out
+    # Another address is not the context's cluster.
+    assert "cluster       on" in run("--context", "eu", "status", address=rest).out
     outcome = run("--context", "eu", "agent", "status", address=None)
     assert (outcome.code, rest.removeprefix("http://") in outcome.out) == (0, True), outcome.err
 
@@ -170,6 +176,29 @@ def test_an_admin_address_in_the_place_of_a_workers_is_doubted(
 def test_a_java_worker_does_not_report_its_phase(run: Run) -> None:
     """No other address would help."""
     assert "not known: Java workers do not report it" in run("status").out
+
+
+@pytest.mark.wire
+def test_one_reason_of_unknown_lag_is_one_line(
+    connect: FakeConnect, url: str, environ: dict[str, str]
+) -> None:
+    """Sinks whose offsets no worker gives in time are counted; further ones are not waited for."""
+    config = {"connector.class": "org.example.Sink", "topics": "t"}
+    names = [f"sink-{number:02}" for number in range(20)]
+    for name in names:
+        connect.connectors[name] = FakeConnector(config=dict(config), type="sink")
+        connect.slow[f"GET /connectors/{name}/offsets"] = threading.Event()
+    session = Session(environ)
+    session.given |= {"url": (url,), "request_timeout": "300ms"}
+    doubts: list[str] = []
+    sinks = [view(name, kind="sink") for name in names]
+    assert Watcher(session).positions(sinks, doubts).places == {}
+    session.close()
+    assert len(doubts) == 1
+    assert doubts[0].startswith("lag of sink-00, sink-01, sink-02 and 17 more: no worker answers")
+    assert sum(request.endswith("/offsets") for request in connect.requests) <= 8
+    for event in connect.slow.values():
+        event.set()
 
 
 @pytest.mark.wire

@@ -7,7 +7,17 @@ import pytest
 from pyconnect_cli.parsing.near_names import slip_of
 from pyconnect_cli.settings.proposals import proposer
 
-OPTIONS = ["--to-start", "--to-end", "--cert", "--class", "--output", "--yes", "--failed", "-o"]
+OPTIONS = [
+    "--kafka-bootstrap",
+    "--to-start",
+    "--to-end",
+    "--cert",
+    "--class",
+    "--output",
+    "--yes",
+    "--failed",
+    "-o",
+]
 
 
 @pytest.mark.parametrize(
@@ -20,6 +30,8 @@ OPTIONS = ["--to-start", "--to-end", "--cert", "--class", "--output", "--yes", "
         ("--set", None),
         ("--file", None),
         ("--yess", None),
+        ("--bootstrap-server", "--kafka-bootstrap"),
+        ("--command-config", None),
     ],
 )
 def test_only_a_slip_of_an_option_is_proposed(typed: str, meant: str | None) -> None:

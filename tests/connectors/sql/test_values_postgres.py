@@ -387,6 +387,7 @@ ROW = SchemaBuilder.struct().field("id", SchemaBuilder.int32()).field("v", OPTIO
         ("text", "\ud800", "not valid Unicode"),
         ("text CHECK (v <> 'bad')", "bad", "check constraint"),
         ("jsonb", "{", "invalid input syntax"),
+        ("jsonb", '[{"a": {"b": 1, "b": 2}}]', "two members of one name"),
         ("int", "many", "not a whole number"),
         ("int", "99999999999", "out of range"),
         ("date", "2024-02-30", "a date that does not exist"),

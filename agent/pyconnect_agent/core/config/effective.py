@@ -5,24 +5,23 @@ Layer: core. No Kafka counterpart; a Java worker prints its configuration to the
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+from urllib.parse import quote, unquote
 
 from pyconnect_agent.core.config.variables import SHORTEST_SECRET, mask
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_api.configdef import ConfigType, convert_to_string
-from pyconnect_clients.secret_keys import SECRET_PARAMETER, is_secret_key
+from pyconnect_clients.secret_keys import is_secret_key, mask_secrets, secrets_in
 
 HIDDEN = "[hidden]"
 """As Kafka prints a password."""
 
 _SWITCHES = frozenset({"true", "false", "none", "null"})
-_USER_AND_PASSWORD = re.compile(r"(?<=://)([^/@\s,:]*):([^/@\s,]*)@")
-_JAAS_PASSWORD = re.compile(r'(?:password|clientSecret)\s*=\s*["\']([^"\']+)["\']')
-_USER_INFO = re.compile(r"(?<=://)[^/@\s,]*:[^/@\s,]*@")
 _REFERENCE = re.compile(r"\$\{([^}:]+):[^}]*\}")
 _VALUES = ("value", "default_value")
 _ENVIRONMENT_PROVIDER = "EnvVarConfigProvider"
@@ -77,7 +76,7 @@ def _shown(name: str, value: str | None, *, password: bool) -> str | None:
         return value
     if password or is_secret_key(name):
         return HIDDEN
-    return SECRET_PARAMETER.sub(rf"\1={HIDDEN}", _USER_INFO.sub(f"{HIDDEN}@", value))
+    return mask_secrets(value, HIDDEN)
 
 
 def literal_secrets(
@@ -89,13 +88,15 @@ def literal_secrets(
     """
     found = set()
     for name, value in config.items():
-        if not value or value.lower() in _SWITCHES or _REFERENCE.search(value):
+        if not value or value.lower() in _SWITCHES:
             continue
-        if name in passwords or is_secret_key(name):
-            found |= {value, value.strip(), *_JAAS_PASSWORD.findall(value)}
-        found |= {part[2] for part in _USER_AND_PASSWORD.finditer(value)}
-        found |= {parameter[2] for parameter in SECRET_PARAMETER.finditer(value)}
-    return {secret: HIDDEN for secret in found if len(secret) >= SHORTEST_SECRET}
+        if (name in passwords or is_secret_key(name)) and not _REFERENCE.search(value):
+            found |= {value, value.strip()}
+        found |= secrets_in(value)
+    # Clients and representations write them in other forms.
+    forms = {unquote(text) for text in found} | {quote(text, safe="") for text in found}
+    escaped = {json.dumps(text, ensure_ascii=False)[1:-1] for text in found}
+    return {secret: HIDDEN for secret in found | forms | escaped if len(secret) >= SHORTEST_SECRET}
 
 
 def shown_config(

@@ -7,7 +7,7 @@ through the classes it is given, so it is called in child processes only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -89,8 +89,11 @@ def validate_connector_config(
     worker: WorkerConfig,
     raw_config: RawConfig | None = None,
     secrets: Mapping[str, str] = MappingProxyType({}),
+    process_errors: Iterable[ConfigValue] = (),
 ) -> ConfigInfos:
     """Return everything there is to say about a connector configuration.
+
+    ``process_errors`` are errors of keys for the connector's Java processes.
 
     ``config`` has its variables resolved; ``raw_config`` is how it was submitted: where the two
     differ, the raw text is shown, and ``secrets`` are masked in messages. Raises BadRequestError
@@ -107,7 +110,7 @@ def validate_connector_config(
         raise BadRequestError(f"Connector config {{{shown}}} contains no connector type")
     version_error = _connector_version_error(config, class_name, plugins)
     if version_error is None:
-        infos = _validated(config, class_name, plugins, worker)
+        infos = _validated(config, class_name, plugins, worker, process_errors)
     else:
         infos = _infos_of_unknown_version(config, class_name, plugins, version_error)
     infos = merge_infos(class_name, [infos, agent_infos(config, raw)])
@@ -134,7 +137,11 @@ def connector_key_infos(connector: PluginClass, plugins: PluginSource) -> list[K
 
 
 def _validated(
-    config: RawConfig, class_name: str, plugins: PluginSource, worker: WorkerConfig
+    config: RawConfig,
+    class_name: str,
+    plugins: PluginSource,
+    worker: WorkerConfig,
+    process_errors: Iterable[ConfigValue],
 ) -> ConfigInfos:
     try:
         connector_class = plugins.connector(class_name, config.get("connector.plugin.version"))
@@ -159,7 +166,7 @@ def _validated(
     main = connector_infos(
         class_name,
         {**framework.keys, **own.keys},
-        [*results.values(), *own_result.config_values],
+        [*results.values(), *own_result.config_values, *process_errors],
         dict.fromkeys((*framework.groups, *own.groups)),
     )
     policy = OverridePolicy.of_worker(worker)

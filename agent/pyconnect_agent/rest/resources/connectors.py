@@ -9,7 +9,7 @@ checked before.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -88,7 +88,10 @@ async def get_offsets(exchange: HttpExchange) -> Response:
     offsets = await exchange.herder.connector_offsets(
         exchange.connector, timeout_ms=exchange.remaining_ms()
     )
-    parts = _written(offsets, shown=not exchange.caller.sees_secrets)
+    secrets = None
+    if not exchange.caller.sees_secrets:
+        secrets = await exchange.services.password_keys.secrets(exchange.herder)
+    parts = _written(offsets, secrets)
     first = await asyncio.to_thread(next, parts)
     if len(first) < PART_BYTES:
         return Response(first, media_type=JSON)
@@ -114,17 +117,19 @@ async def _change(exchange: HttpExchange, offsets: bytes | None = None) -> Respo
     return json_response(answer.body if isinstance(answer, WorkerResponse) else {"message": answer})
 
 
-def _written(offsets: Iterable[ConnectorOffset], *, shown: bool) -> Iterator[bytes]:
+def _written(
+    offsets: Iterable[ConnectorOffset], secrets: Mapping[str, str] | None
+) -> Iterator[bytes]:
     """Yield the answer's text in parts of at least `PART_BYTES`, but for the last one.
 
-    `shown`: without values that may be secrets.
+    `secrets`: of `shown_document`, which hides them; None: all is shown.
     """
     part = bytearray(b'{"offsets":[')
     separator = b""
     for offset in offsets:
         part += separator
         document = offset.to_json()
-        part += json_text.dumps(shown_document(document, {}) if shown else document)
+        part += json_text.dumps(document if secrets is None else shown_document(document, secrets))
         separator = b","
         if len(part) >= PART_BYTES:
             yield bytes(part)

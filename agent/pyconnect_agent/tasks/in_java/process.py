@@ -26,7 +26,7 @@ from pyconnect_agent.java_processes.link import Answer, JavaLink
 from pyconnect_agent.java_processes.process import JavaProcess
 from pyconnect_agent.java_processes.settings import java_options
 from pyconnect_agent.java_processes.shared import SharedJavaProcess
-from pyconnect_agent.plugins.java_classes import java_connector
+from pyconnect_agent.plugins.java_classes import java_connector, java_host_class
 from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
@@ -115,7 +115,7 @@ def _java_process(
     group = [keys.isolation]
     if keys.isolation == OF_CONNECTOR:
         group.append(config["name"])
-    elif found := java_class_of(worker, config):
+    elif found := java_host_class(worker.catalog, config):
         group += found.jars
     return SharedJavaProcess(
         installation, java_options(originals, config, shared=True), "\n".join(group)

@@ -1,97 +1,334 @@
-"""Transformations in Python of the records of a Java connector.
+"""Transformations of one language in the chain of a connector of the other.
 
-Layer: tasks. A segment is a number of transformations in Python that follow each other. The Java
-process asks for many records at once, on the thread that answers its questions. Errors stay here
-under a number; the Java process reports them with the record, at its place among the others.
+Layer: tasks. A segment is a number of transformations of one language that follow each other. Many
+records cross at once. A failed record is a map like those of a Java process: `stage`, `class`,
+`retries` and the error, which is `raised` here or described by the Java process (`error`).
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from itertools import chain as chained
 from itertools import count
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
+from pyconnect_agent.core.metrics.values import Metric, Sampling
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.java_processes.crossing import Crossing
-from pyconnect_agent.tasks.records.tolerance import ErrorCounts, repeated
-from pyconnect_agent.tasks.records.transformations import TransformationStage
+from pyconnect_agent.java_processes.errors import java_error
+from pyconnect_agent.java_processes.frames import FrameKind
+from pyconnect_agent.java_processes.link import JavaLink
+from pyconnect_agent.tasks.in_java.pipeline import record_failed
+from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Tolerance, repeated
+from pyconnect_agent.tasks.records.transformations import (
+    TIMED_EVERY,
+    Chain,
+    Stage,
+    StageCounts,
+    TransformationStage,
+    timed,
+)
 from pyconnect_api import ConnectException, ConnectRecord
 
 LOG = logging.getLogger(__name__)
 
+PART = 500
+"""Records of one question to the Java process."""
+AHEAD = 4
+"""Questions to the Java process before the first is answered."""
+STOP_LOOK_S = 0.5
 
-class PythonSegments:
+Outcome: TypeAlias = ConnectRecord | dict[str, Any] | None
+"""A record, the map of a failure, or None for a record that was dropped."""
+
+
+class Segment(Protocol):
+    """Transformations that follow each other; `begin` returns what waits for the outcomes."""
+
+    @property
+    def counts(self) -> Sequence[StageCounts]: ...
+    def begin(self, records: Sequence[ConnectRecord]) -> Callable[[], Sequence[Outcome]]: ...
+
+
+class PythonSegment:
     """`stop_requested` interrupts the wait before an operation is repeated."""
 
     def __init__(
         self,
-        segments: Sequence[Sequence[TransformationStage]],
+        stages: Sequence[TransformationStage],
         settings: ConnectorSettings,
         stop_requested: threading.Event,
+        sampling: Sampling,
     ) -> None:
-        self._segments = segments
+        self.stages = stages
+        self.counts = [StageCounts(stage.alias, sampling) for stage in stages]
         self._policy = RetryPolicy(
             timeout_ms=settings.errors_retry_timeout_ms,
             delay_max_ms=settings.errors_retry_delay_max_ms,
         )
         self._stop_requested = stop_requested
+
+    def begin(self, records: Sequence[ConnectRecord]) -> Callable[[], Sequence[Outcome]]:
+        outcomes = list(map(self._outcome, records))
+        return lambda: outcomes
+
+    def _outcome(self, record: ConnectRecord | None) -> Outcome:
+        for stage, counts in zip(self.stages, self.counts, strict=True):
+            assert record is not None
+            apply: Callable[[ConnectRecord], ConnectRecord | None] = stage.apply
+            if counts.came % TIMED_EVERY == 0:
+                apply = partial(timed, counts.us, apply)
+            counts.came += 1
+            try:
+                record = apply(record)
+            except Exception as exc:  # noqa: BLE001  plugin code
+                errors = ErrorCounts()
+                try:
+                    record = repeated(
+                        exc, self._policy, self._stop_requested, errors, stage.apply, record
+                    )
+                except Exception as last:  # noqa: BLE001  plugin code
+                    counts.failed += 1
+                    return failure_of(stage.transformation, last, errors.retries)
+            if record is None:
+                counts.dropped += 1
+                return None
+        return record
+
+
+def failure_of(operator: object, error: Exception, retries: int = 0) -> dict[str, Any]:
+    kind = type(operator)
+    return {
+        "stage": "TRANSFORMATION",
+        "class": f"{kind.__module__}.{kind.__qualname__}",
+        "retries": retries,
+        "raised": error,
+    }
+
+
+class PythonSegments:
+    """Those of a Java connector's chain, and the counts of its transformations in Java.
+
+    The Java process asks for many records at once, on the thread that answers its questions. Errors
+    stay here under a number; the Java process reports them with the record, at its place among the
+    others.
+    """
+
+    def __init__(self, segments: Sequence[PythonSegment], java: Sequence[StageCounts]) -> None:
+        self._segments = segments
+        self._java = java
         self._crossing = Crossing()
         self._numbers = count()
         self._errors: dict[int, Exception] = {}
 
     def transform(self, payload: bytes) -> bytes:
         """Answer a question of the Java process."""
-        segment, records = self._crossing.decode(payload)
-        stages = self._segments[segment]
-        outcomes = [self._outcome(record, stages) for record in records]
-        last = stages[-1]
-        return self._crossing.encode(outcomes, lambda _, exc: self._failure(last, exc, 0))
+        number, records = self._crossing.decode(payload)
+        segment = self._segments[number]
+        outcomes: list[object] = []
+        for record, outcome in zip(records, segment.begin(records)(), strict=True):
+            if isinstance(outcome, dict):
+                outcomes.append(self._numbered(outcome))
+            else:
+                outcomes.append(True if outcome is record else outcome)
+        last = segment.stages[-1].transformation
+        return self._crossing.encode(
+            None, outcomes, lambda _, exc: self._numbered(failure_of(last, exc))
+        )
 
-    def take_errors(self, failures: Iterable[dict[str, Any]]) -> None:
-        """Give failures that the Java process reports the errors that were raised here."""
-        for failure in failures:
+    def take(self, facts: Mapping[str, Any]) -> None:
+        """Take the counts out of the facts of a batch, or of the answer of a put.
+
+        The failures among them get the errors that were raised here.
+        """
+        for counts, row in zip(self._java, facts.get("stages", ()), strict=False):
+            counts.add(*row)
+        for failure in facts.get("failures", ()):
             if "python" in failure:
                 failure["raised"] = self._errors.pop(failure["python"])
 
+    def metrics(self) -> Iterable[Metric]:
+        """Return the numbers of all transformations of the chain; any thread."""
+        in_python = chained.from_iterable(segment.counts for segment in self._segments)
+        return chained.from_iterable(counts.metrics() for counts in (*in_python, *self._java))
+
     def close(self) -> None:
-        for stages in self._segments:
-            for stage in stages:
+        for segment in self._segments:
+            for stage in segment.stages:
                 try:
                     stage.close()
                 except Exception:  # plugin code; the others are closed too
                     LOG.exception("a transformation could not be closed")
 
-    def _outcome(self, original: ConnectRecord, stages: Sequence[TransformationStage]) -> object:
-        record: ConnectRecord | None = original
-        for stage in stages:
-            assert record is not None
-            try:
-                record = stage.apply(record)
-            except Exception as exc:  # noqa: BLE001  plugin code
-                counts = ErrorCounts()
-                try:
-                    record = repeated(
-                        exc, self._policy, self._stop_requested, counts, stage.apply, record
-                    )
-                except Exception as last:  # noqa: BLE001  plugin code
-                    return self._failure(stage, last, counts.retries)
-            if record is None:
-                return None
-        return True if record is original else record
-
-    def _failure(
-        self, stage: TransformationStage, error: Exception, retries: int
-    ) -> dict[str, object]:
-        number = next(self._numbers)
+    def _numbered(self, failure: Mapping[str, Any]) -> dict[str, object]:
+        number, error = next(self._numbers), failure["raised"]
         self._errors[number] = error
-        kind = type(stage.transformation)
         text = str(error) if isinstance(error, ConnectException) else repr(error)
         return {
-            "class": f"{kind.__module__}.{kind.__qualname__}",
-            "retries": retries,
+            "class": failure["class"],
+            "retries": failure["retries"],
             "python": number,
             "text": text,
         }
+
+
+class JavaSegment:
+    """Transformations in the Java process of a Python connector's chain.
+
+    `number`: the segment's in the job of the process. `stop_requested`: see `PythonSegment`.
+    """
+
+    def __init__(
+        self,
+        link: JavaLink,
+        number: int,
+        crossing: Crossing,
+        counts: Sequence[StageCounts],
+        stop_requested: threading.Event,
+    ) -> None:
+        self.alias = counts[0].alias
+        self.counts = counts
+        self._link = link
+        self._number = number
+        self._crossing = crossing
+        self._stop_requested = stop_requested
+
+    def begin(self, records: Sequence[ConnectRecord]) -> Callable[[], Sequence[Outcome]]:
+        """Send the records. Raises ConnectException, as the result does, if the process is gone."""
+        refused: dict[int, dict[str, Any]] = {}
+
+        def refuse(place: int, error: Exception) -> None:
+            refused[place] = failure_of(self._crossing, error)
+
+        question = self._crossing.encode(self._number, records, refuse)
+        call = self._link.send(FrameKind.TRANSFORM, question)
+
+        def outcomes() -> Sequence[Outcome]:
+            rows, found = self._crossing.decode_outcomes(self._answer(call), records, refuse)
+            for counts, row in zip(self.counts, rows, strict=True):
+                counts.add(*row)  # type: ignore[arg-type]  # whole numbers come first
+            for place, failure in refused.items():
+                found[place] = failure
+            return found
+
+        return outcomes
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord | None:
+        """Transform one record. Raises what a transformation threw, after its attempts."""
+        (outcome,) = self.begin([record])()
+        if isinstance(outcome, dict):
+            raise outcome.get("raised") or java_error(outcome["error"])
+        return outcome
+
+    def close(self) -> None:
+        """Close the transformations and end the process: the first segment does it for all."""
+        if self._number:
+            return
+        try:
+            if not self._link.has_ended:
+                self._link.call("stop")
+        finally:
+            self._link.close()
+
+    def _answer(self, call: Future[bytes]) -> bytes:
+        while True:
+            try:
+                return call.result(STOP_LOOK_S)
+            except TimeoutError:
+                if self._stop_requested.is_set():
+                    self._link.tell(FrameKind.CALL, b'{"method":"interrupt"}')
+
+
+class MixedChain(Chain):
+    """The chain of a Python connector with transformations in Java.
+
+    Records are transformed in parts. Python works on some while Java works on others.
+    """
+
+    def __init__(self, segments: Sequence[Segment], tolerance: Tolerance) -> None:
+        super().__init__((), tolerance)
+        self._segments = segments
+        self._tolerance = tolerance
+        self._ahead: list[tuple[ConnectRecord, Outcome]] = []
+        """What follows a record that has failed."""
+
+    def run(self, originals: Sequence[Any]) -> tuple[list[Any], Callable[[], Any] | None]:
+        """See `Chain.run`. Records behind one that fails are transformed, but only once."""
+        ahead, self._ahead = self._ahead, []
+        if [id(record) for record, _ in ahead] != [id(record) for record in originals]:
+            ahead = list(zip(originals, self._outcomes(originals), strict=True))
+        for place, (original, outcome) in enumerate(ahead):
+            if isinstance(outcome, dict):
+                self._ahead = ahead[place + 1 :]
+                failed = partial(record_failed, outcome, original, self._tolerance)
+                return [done for _, done in ahead[:place]], failed
+        return [outcome for _, outcome in ahead], None
+
+    def metrics(self) -> list[Metric]:
+        counts = chained.from_iterable(segment.counts for segment in self._segments)
+        return list(chained.from_iterable(each.metrics() for each in counts))
+
+    def _outcomes(self, records: Sequence[ConnectRecord]) -> list[Outcome]:
+        begun: deque[tuple[list[Outcome], Iterator[None]]] = deque()
+        outcomes: list[Outcome] = []
+
+        def finish() -> None:
+            rows, steps = begun.popleft()
+            for _ in steps:
+                pass
+            outcomes.extend(rows)
+
+        for at in range(0, len(records), PART):
+            rows: list[Outcome] = list(records[at : at + PART])
+            steps = self._steps_of(rows)
+            next(steps, None)
+            begun.append((rows, steps))
+            if len(begun) > AHEAD:
+                finish()
+        while begun:
+            finish()
+        return outcomes
+
+    def _steps_of(self, rows: list[Outcome]) -> Iterator[None]:
+        """Put outcomes in the places of records; a step ends when the Java process is asked."""
+        for segment in self._segments:
+            asked = [(at, row) for at, row in enumerate(rows) if isinstance(row, ConnectRecord)]
+            if not asked:
+                return
+            outcomes = segment.begin([row for _, row in asked])
+            if isinstance(segment, JavaSegment):
+                yield
+            for (at, _), outcome in zip(asked, outcomes(), strict=True):
+                rows[at] = outcome
+
+
+def chain_of(
+    stages: Sequence[Stage],
+    tolerance: Tolerance,
+    settings: ConnectorSettings,
+    stop_requested: threading.Event,
+    sampling: Sampling,
+) -> Chain | None:
+    """Return the chain of a Python connector, None when there is nothing to do."""
+    segments: list[Segment] = []
+    own: list[TransformationStage] = []
+    for stage in stages:
+        if isinstance(stage, TransformationStage):
+            own.append(stage)
+            continue
+        if own:
+            segments.append(PythonSegment(own, settings, stop_requested, sampling))
+            own = []
+        assert isinstance(stage, JavaSegment)
+        segments.append(stage)
+    if not segments:
+        return Chain(own, tolerance, sampling) if own else None
+    if own:
+        segments.append(PythonSegment(own, settings, stop_requested, sampling))
+    return MixedChain(segments, tolerance)

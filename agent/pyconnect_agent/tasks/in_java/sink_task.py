@@ -209,7 +209,7 @@ class JavaSinkTask(SinkTask):
         taken = value["taken"] + (kept if puts else 0)
         error = value.get("error")
         if self.segments is not None:
-            self.segments.take_errors(value["failures"])
+            self.segments.take(value)
         for failure in value["failures"]:
             try:
                 record_failed(failure, new[failure["row"]], self.tolerance)

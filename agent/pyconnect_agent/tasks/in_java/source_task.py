@@ -124,7 +124,7 @@ class JavaSourceTask(SourceTask):
         records = JavaSourceRecords.of(decode_source(payload))
         facts = records.batch.facts
         if self.segments is not None:
-            self.segments.take_errors(facts.get("failures", ()))
+            self.segments.take(facts)
         self._is_whole = facts["last"]
         if self._is_whole:
             self._asked -= 1

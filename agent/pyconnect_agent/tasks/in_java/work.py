@@ -5,8 +5,9 @@ Layer: tasks. Names of classes are looked up here: the Java process gets full na
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -17,17 +18,20 @@ from pyconnect_agent.core.metrics.values import Metric, tagged
 from pyconnect_agent.core.plugins.catalog import (
     PluginKind,
 )
+from pyconnect_agent.java_processes.crossing import Crossing
 from pyconnect_agent.java_processes.launch import UNKNOWN_VERSION, JavaClass
-from pyconnect_agent.java_processes.link import Answer
-from pyconnect_agent.plugins.java_classes import is_python_stage, java_class, plugin_locations
+from pyconnect_agent.java_processes.link import Answer, JavaLink
+from pyconnect_agent.plugins.java_classes import is_other_side, java_class, plugin_locations
+from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.in_java.process import start_link
-from pyconnect_agent.tasks.in_java.segments import PythonSegments
+from pyconnect_agent.tasks.in_java.segments import JavaSegment, PythonSegment, PythonSegments
 from pyconnect_agent.tasks.in_java.sink_task import JavaSinkTask
 from pyconnect_agent.tasks.in_java.source_task import JavaSourceTask, ListeningJavaSourceTask
-from pyconnect_agent.tasks.records.transformations import TransformationStage
+from pyconnect_agent.tasks.records.transformations import Stage, StageCounts, TransformationStage
 from pyconnect_agent.tasks.setup.plugins import (
     VERSION_OPTION,
+    TaskPlugins,
     converter_choice,
     stage_metrics,
     stages_of,
@@ -62,12 +66,11 @@ def conversions(
     Raises ConfigException. `jars`: the connector's, where classes are that no list has. `alone`: a
     segment has one transformation.
     """
-    settings = ConnectorSettings.parse(config)
     names = _Names(worker, jars)
     stages: list[dict[str, Any]] = []
     segments: list[list[TransformationStage]] = []
     for alias in aliases(config, "transforms"):
-        if not is_python_stage(worker.catalog, config, alias):
+        if not is_other_side(worker.catalog, config, alias):
             stages.append(_stage(names, config, alias))
             continue
         if alone or not stages or "segment" not in stages[-1]:
@@ -81,11 +84,93 @@ def conversions(
             "header": _converter(names, "header", config, worker.config.header_converter),
         },
         "transforms": stages,
+        **_on_errors(config),
+    }, segments
+
+
+def _on_errors(config: Mapping[str, str]) -> dict[str, Any]:
+    settings = ConnectorSettings.parse(config)
+    return {
         "toleratesAll": settings.tolerate_all_errors,
         "showsRecords": settings.errors_log_enable and settings.errors_log_include_messages,
         "retryTimeoutMs": settings.errors_retry_timeout_ms,
         "retryDelayMaxMs": settings.errors_retry_delay_max_ms,
-    }, segments
+    }
+
+
+def python_segments(
+    worker: WorkerView,
+    config: Mapping[str, str],
+    control: Control,
+    job: Mapping[str, Any],
+    segments: Sequence[Sequence[TransformationStage]],
+) -> PythonSegments:
+    """Return the segments of a Java connector; `job` and `segments` are of `conversions`."""
+    settings, sampling = ConnectorSettings.parse(config), worker.config.sampling
+    in_java = [stage["alias"] for stage in job["transforms"] if "segment" not in stage]
+    return PythonSegments(
+        [PythonSegment(each, settings, control.stop_requested, sampling) for each in segments],
+        [StageCounts(alias, sampling) for alias in in_java],
+    )
+
+
+def plugins_of_python(
+    worker: WorkerView,
+    config: Mapping[str, str],
+    control: Control,
+    *,
+    owner: str,
+    alone: bool = False,
+) -> tuple[TaskPlugins, tuple[Metric, ...]]:
+    """Make the plugins of a Python connector; return what metrics say of those in Java, too.
+
+    Transformations in Java have a Java process. `alone`: see `conversions`. Raises as
+    `TaskPlugins.of`.
+    """
+    names = _Names(worker, ())
+    parts: list[TransformationStage | list[dict[str, Any]]] = []
+    segments: list[list[dict[str, Any]]] = []
+    for alias in aliases(config, "transforms"):
+        if not is_other_side(worker.catalog, config, alias):
+            parts += stages_of(worker, config, [alias])
+            continue
+        if alone or not parts or isinstance(parts[-1], TransformationStage):
+            segments.append([])
+            parts.append(segments[-1])
+        segments[-1].append(_stage(names, config, alias))
+    if not segments:
+        return TaskPlugins.of(worker, config, parts), ()  # type: ignore[arg-type]  # stages only
+    link = start_link(worker, control, config, {})
+    if not alone:
+        link.on_end = partial(_end_with, link, control)
+    link.begin(
+        {
+            "mode": "transformations",
+            "owner": owner,
+            "locations": plugin_locations(worker.catalog),
+            "segments": [{"transforms": each, **_on_errors(config)} for each in segments],
+        }
+    )
+    crossing = Crossing()
+    stages: list[Stage] = []
+    for part in parts:
+        if isinstance(part, TransformationStage):
+            stages.append(part)
+            continue
+        counts = [StageCounts(each["alias"], worker.config.sampling) for each in part]
+        number = segments.index(part)
+        stages.append(JavaSegment(link, number, crossing, counts, control.stop_requested))
+    return TaskPlugins.of(worker, config, stages), _classes(chain.from_iterable(segments))
+
+
+def _end_with(link: JavaLink, control: Control) -> None:
+    """End this process as well: a task that waits for records would not notice."""
+
+    def fail() -> None:
+        raise link.ended()
+
+    if not control.stopping:
+        long_lived.Thread("java-transformations", fail).start()
 
 
 def _converter(names: _Names, role: str, config: Mapping[str, str], workers: str) -> dict[str, Any]:
@@ -146,7 +231,7 @@ def java_task(
         "locations": plugin_locations(setup.worker.catalog),
         **converting,
     }
-    in_python = PythonSegments(segments, ConnectorSettings.parse(config), control.stop_requested)
+    in_python = python_segments(setup.worker, config, control, job, segments)
     link.transform = in_python.transform
     facts = link.begin(job)
     if not facts["isSource"]:
@@ -174,10 +259,13 @@ def plugin_metrics(
     }
     for role, converter in job["converters"].items():
         texts |= _class_and_version(f"{role}-converter", converter)
-    metrics = [*tagged({TASK: texts}, {})]
-    for stage in job["transforms"]:
-        if "segment" in stage:
-            continue
+    in_java = [stage for stage in job["transforms"] if "segment" not in stage]
+    return (*tagged({TASK: texts}, {}), *_classes(in_java))
+
+
+def _classes(stages: Iterable[Mapping[str, Any]]) -> tuple[Metric, ...]:
+    metrics: list[Metric] = []
+    for stage in stages:
         texts = _class_and_version("transform", stage)
         metrics += tagged({TRANSFORMATION: texts}, {"transform": stage["alias"]})
         if predicate := stage.get("predicate"):

@@ -89,6 +89,7 @@ def _validated(job: ValidateConfigJob, worker: WorkerView) -> Message:
         worker=worker.config,
         raw_config=job.config,
         secrets=resolved.resolution.secrets,
+        process_errors=worker.process_errors(resolved.resolution.values),
     )
     return ConfigValidated(result=infos)
 

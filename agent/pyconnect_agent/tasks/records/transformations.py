@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from pyconnect_agent.core.metrics.catalog import TRANSFORMATION
 from pyconnect_agent.core.metrics.values import DEFAULT_SAMPLING, Metric, Sampled, Sampling, tagged
@@ -43,18 +43,47 @@ class TransformationStage:
             self.predicate.close()
 
 
+class Stage(Protocol):
+    """A part of a chain; one in another process may be several transformations."""
+
+    @property
+    def alias(self) -> str: ...
+    def apply(self, record: ConnectRecord) -> ConnectRecord | None: ...
+    def close(self) -> None: ...
+
+
 TIMED_EVERY = 100
 """Records of which one is timed."""
 
 
-class _Counts:
+class StageCounts:
     """What has become of the records that one transformation got; `us`: times of some of them."""
 
-    __slots__ = ("dropped", "failed", "us")
+    __slots__ = ("alias", "came", "dropped", "failed", "us")
 
-    def __init__(self, sampling: Sampling) -> None:
-        self.dropped = self.failed = 0
+    def __init__(self, alias: str, sampling: Sampling) -> None:
+        self.alias = alias
+        self.came = self.dropped = self.failed = 0
         self.us = Sampled(sampling)
+
+    def add(self, came: int, dropped: int, failed: int, *us: float) -> None:
+        """Add what another process has counted."""
+        self.came += came
+        self.dropped += dropped
+        self.failed += failed
+        for time_us in us:
+            self.us.record(time_us, time.monotonic() * 1000)
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the numbers; any thread, also while records go through."""
+        numbers = {
+            "transform-record-in-total": self.came,
+            "transform-record-out-total": self.came - self.dropped - self.failed,
+            "transform-record-dropped-total": self.dropped,
+            "transform-record-failed-total": self.failed,
+            "transform-record-avg-time-us": self.us.average(time.monotonic() * 1000),
+        }
+        return tagged({TRANSFORMATION: numbers}, {"transform": self.alias})
 
 
 class Chain:
@@ -74,10 +103,9 @@ class Chain:
         sampling: Sampling = DEFAULT_SAMPLING,
     ) -> None:
         self._steps = tuple((stage.apply, type(stage.transformation)) for stage in stages)
-        self._aliases = [stage.alias for stage in stages]
-        self._counts = [_Counts(sampling) for _ in stages]
+        self._counts = [StageCounts(stage.alias, sampling) for stage in stages]
         self._timed_steps = tuple(
-            (partial(_timed, counts.us, step), kind)
+            (partial(timed, counts.us, step), kind)
             for counts, (step, kind) in zip(self._counts, self._steps, strict=True)
         )
         self._records = self._timed_at = 0
@@ -154,32 +182,17 @@ class Chain:
     def metrics(self) -> list[Metric]:
         """Return the numbers of each transformation; any thread, also while records go through."""
         metrics: list[Metric] = []
-        now, came = time.monotonic() * 1000, self._records
-        for alias, counts in zip(self._aliases, self._counts, strict=True):
-            went = came - counts.dropped - counts.failed
-            numbers = {
-                "transform-record-in-total": came,
-                "transform-record-out-total": went,
-                "transform-record-dropped-total": counts.dropped,
-                "transform-record-failed-total": counts.failed,
-                "transform-record-avg-time-us": counts.us.average(now),
-            }
-            metrics += tagged({TRANSFORMATION: numbers}, {"transform": alias})
-            came = went
+        came = self._records
+        for counts in self._counts:
+            counts.came = came
+            metrics += counts.metrics()
+            came -= counts.dropped + counts.failed
         return metrics
 
 
-def _timed(us: Sampled, step: Callable[[Any], Any], record: Any) -> Any:
+def timed(us: Sampled, step: Callable[[Any], Any], record: Any) -> Any:
+    """Return what the step returns, and record its time."""
     began_ns = time.perf_counter_ns()
     result = step(record)
     us.record((time.perf_counter_ns() - began_ns) / 1000, time.monotonic() * 1000)
     return result
-
-
-def chain(
-    stages: Sequence[TransformationStage],
-    tolerance: Tolerance,
-    sampling: Sampling = DEFAULT_SAMPLING,
-) -> Chain | None:
-    """Return the chain, None when there is nothing to do."""
-    return Chain(stages, tolerance, sampling) if stages else None

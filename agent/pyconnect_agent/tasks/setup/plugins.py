@@ -17,7 +17,7 @@ from pyconnect_agent.core.config.prefixes import aliases, below
 from pyconnect_agent.core.metrics.catalog import PREDICATE, TASK, TRANSFORMATION
 from pyconnect_agent.core.metrics.values import Metric, MetricValue, tagged
 from pyconnect_agent.core.plugins.catalog import PluginKind
-from pyconnect_agent.tasks.records.transformations import TransformationStage
+from pyconnect_agent.tasks.records.transformations import Stage, TransformationStage
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_api import (
     CONVERTER_TYPE_CONFIG,
@@ -46,18 +46,23 @@ class Converters:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPlugins:
     converters: Converters
-    stages: Sequence[TransformationStage]
+    stages: Sequence[Stage]
 
     @classmethod
-    def of(cls, worker: WorkerView, connector_config: Mapping[str, str]) -> TaskPlugins:
-        """Make and configure them. Raises their exceptions, and ConfigException."""
+    def of(
+        cls,
+        worker: WorkerView,
+        connector_config: Mapping[str, str],
+        stages: Sequence[Stage] | None = None,
+    ) -> TaskPlugins:
+        """Make and configure them; `stages`: made before. Raises ConfigException and theirs."""
         return cls(
             converters=Converters(
                 key=converter_of(worker, "key", connector_config),
                 value=converter_of(worker, "value", connector_config),
                 header=header_converter_of(worker, connector_config),
             ),
-            stages=stages_of(worker, connector_config),
+            stages=stages_of(worker, connector_config) if stages is None else stages,
         )
 
     def close_with(self, closing: ExitStack) -> None:
@@ -171,7 +176,8 @@ def converters_and_stages(plugins: TaskPlugins) -> tuple[Metric, ...]:
         **_plugin("value-converter", plugins.converters.value),
         **_plugin("header-converter", plugins.converters.header),
     }
-    return (*tagged({TASK: converters}, {}), *stage_metrics(plugins.stages))
+    stages = [each for each in plugins.stages if isinstance(each, TransformationStage)]
+    return (*tagged({TASK: converters}, {}), *stage_metrics(stages))
 
 
 def stage_metrics(stages: Iterable[TransformationStage]) -> tuple[Metric, ...]:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any, Self
 
 from pyconnect_agent.channel import StringMap
@@ -34,8 +35,8 @@ from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.discovery import installed_catalog
 from pyconnect_agent.plugins.java_classes import (
     is_java_connector,
-    is_python_stage,
-    kafka_of,
+    is_other_side,
+    java_host_class,
     plugin_locations,
 )
 from pyconnect_agent.plugins.java_source import JavaPluginSource
@@ -134,10 +135,14 @@ class WorkerView:
         return PlainConfig(config, resolution)
 
     def plugins_for(self, config: Mapping[str, str | None]) -> PluginSource:
-        """Return the plugins that a connector of this config may name: those of its side."""
+        """Return the plugins that a connector of this config may name.
+
+        They are those of its language, and transformations and predicates that only the other has.
+        """
+        values = {k: v for k, v in config.items() if v is not None}
         if is_java_connector(self.catalog, config):
-            return self.java_plugins({k: v for k, v in config.items() if v is not None})
-        return self.plugins
+            return self.java_plugins(values)
+        return CatalogPluginSource(self.catalog, cache(partial(self.java_plugins, values)))
 
     def java_plugins(self, config: Mapping[str, str]) -> JavaPluginSource:
         """Return the Java plugins; a Java process answers questions about them until `close`.
@@ -145,10 +150,10 @@ class WorkerView:
         It has the options of the connector's own processes. To be called once.
         """
         if self._kept is not None and self._kept.questions is not None:
-            return JavaPluginSource(self.catalog, self._kept.questions, self._process_errors)
+            return JavaPluginSource(self.catalog, self._kept.questions)
         try:
             options = java_options(self.config.originals, config)
-        except ConfigException:  # `_process_errors` reports it
+        except ConfigException:  # `process_errors` reports it
             options = java_options(self.config.originals, {})
         self._java_questions = JavaQuestions(
             lambda: self.java_installation(config),
@@ -157,24 +162,26 @@ class WorkerView:
         )
         if self._kept is not None:
             self._kept.questions = self._java_questions
-        return JavaPluginSource(self.catalog, self._java_questions, self._process_errors)
+        return JavaPluginSource(self.catalog, self._java_questions)
 
     def java_installation(self, config: Mapping[str, str]) -> JavaInstallation:
         """Return what the Java processes of a connector run with. Raises ConnectException."""
-        kafka = kafka_of(self.catalog, config)
-        return find_installation(self.config.originals, kafka=kafka)
+        found = java_host_class(self.catalog, config)
+        return find_installation(self.config.originals, kafka=found.kafka if found else "")
 
-    def _process_errors(self, config: StringMap) -> Iterator[ConfigValue]:
-        """Yield the errors of a Java connector's keys that the validation of a key does not find.
+    def process_errors(self, config: StringMap) -> Iterator[ConfigValue]:
+        """Yield the errors of a connector's keys that the validation of a key does not find.
 
-        These are the keys of its processes, and stages with classes of both languages.
+        These are the keys of its Java processes, and stages with classes of both languages.
         """
         for alias in aliases(config, "transforms"):
             try:
-                is_python_stage(self.catalog, config, alias)
+                is_other_side(self.catalog, config, alias)
             except ConnectException as exc:
                 key = f"transforms.{alias}.type"
                 yield ConfigValue(key, config.get(key), error_messages=[str(exc)])
+        if java_host_class(self.catalog, config) is None:
+            return
         for key in (HEAP, OPTIONS):
             value = config.get(key)
             try:

@@ -11,16 +11,16 @@ import time
 from collections.abc import Mapping, Sequence
 
 from pyconnect_agent.channel import StatsReported, TopicUsed
-from pyconnect_agent.core.config.connector_config import SinkTaskSettings
+from pyconnect_agent.core.config.connector_config import ConnectorSettings, SinkTaskSettings
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.task_consumer import TaskConsumer
 from pyconnect_agent.kafka.task_producer import TaskProducer
 from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.in_java.segments import chain_of
 from pyconnect_agent.tasks.in_java.sink_task import JavaSinkTask, compose_unconverted
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.tolerance import ErrorCounts, tolerance_of
-from pyconnect_agent.tasks.records.transformations import chain
 from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.setup import client_settings
 from pyconnect_agent.tasks.setup.plugins import Converters, TaskPlugins
@@ -236,10 +236,18 @@ class SinkWork:
                 only_topic=only_topic,
             )
         metrics = self._life_cycle.metrics
-        metrics.chain = chain(plugins.stages, errors.tolerance, metrics.sampling)
+        chain = chain_of(
+            plugins.stages,
+            errors.tolerance,
+            ConnectorSettings.parse(self._setup.connector_config),
+            self._control.stop_requested,
+            metrics.sampling,
+        )
+        if chain is not None:
+            metrics.stages = chain.metrics
         return compose(
             converters=plugins.converters,
-            chain=metrics.chain,
+            chain=chain,
             tolerance=errors.tolerance,
             topic_used=topic_used,
             is_assigned=consumer.is_assigned,

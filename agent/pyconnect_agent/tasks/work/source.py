@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pyconnect_agent.channel import StatsReported, TopicUsed
+from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.in_java.pipeline import compose_converted
+from pyconnect_agent.tasks.in_java.segments import chain_of
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.tolerance import Tolerance, tolerance_of
-from pyconnect_agent.tasks.records.transformations import chain
 from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.setup.plugins import TaskPlugins
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
@@ -196,10 +197,18 @@ class SourceWork:
         if plugins is None:
             return compose_converted(tolerance=tolerance, topics=topics)
         metrics = self._metrics.task
-        metrics.chain = chain(plugins.stages, tolerance, metrics.sampling)
+        chain = chain_of(
+            plugins.stages,
+            tolerance,
+            ConnectorSettings.parse(setup.connector_config),
+            self._control.stop_requested,
+            metrics.sampling,
+        )
+        if chain is not None:
+            metrics.stages = chain.metrics
         return compose(
             converters=plugins.converters,
-            chain=metrics.chain,
+            chain=chain,
             tolerance=tolerance,
             topics=topics,
         )

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
+from pyconnect_cli.rest.answers import Validation
 from pyconnect_cli.rest.client import ConnectClient
-from pyconnect_cli.rest.model import Validation
 from pyconnect_cli.rest.request import RestRequest
 from pyconnect_cli.upgrade.plan.model import Kind, PhaseSource, UpgradedWorker
 from pyconnect_clients.phases import Phase

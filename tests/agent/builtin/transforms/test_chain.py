@@ -8,7 +8,7 @@ import pytest
 
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.tasks.records.tolerance import Failure, RecordSkipped, Tolerance
-from pyconnect_agent.tasks.records.transformations import TransformationStage, chain
+from pyconnect_agent.tasks.records.transformations import Chain, TransformationStage
 from pyconnect_api import ConnectRecord, DataException, Header, RetriableException
 from tests.agent.builtin.transforms.transformations import predicate, source_record, transformation
 from tests.support.functions import chain_of
@@ -38,7 +38,7 @@ def test_a_filter_in_the_middle_drops_what_its_predicate_selects() -> None:
             alias="mark", transformation=transformation("HoistField$Value", field="f")
         ),
     ]
-    transform = chain(stages, TOLERANCE)
+    transform = Chain(stages, TOLERANCE)
     assert transform is not None
     kept = transform(source_record(1, topic="orders-raw"))
     assert (kept.topic, kept.value) == ("orders", {"f": 1})
@@ -53,7 +53,7 @@ def test_a_negated_predicate_guards_against_tombstones() -> None:
         predicate=predicate("RecordIsTombstone"),
         negate=True,
     )
-    transform = chain([stage], TOLERANCE)
+    transform = Chain([stage], TOLERANCE)
     assert transform is not None
     tombstone = source_record(None, headers=[Header("h", None, 1)])
     assert transform(tombstone) is tombstone

@@ -38,6 +38,8 @@ final class Chain<R extends ConnectRecord<R>> {
     private static final long FIRST_DELAY_MS = 300;
     /** Records of one question to Python. */
     private static final int PART = 500;
+    /** Records of which one is timed. */
+    private static final int TIMED_EVERY = 100;
 
     final Converter key;
     final Converter value;
@@ -87,9 +89,23 @@ final class Chain<R extends ConnectRecord<R>> {
         }
     }
 
+    /** What has become of the records that a transformation got; {@code us}: times of some. */
+    private static final class Counts {
+        private long came;
+        private long told;
+        private long dropped;
+        private long failed;
+        private final List<Number> us = new ArrayList<>();
+    }
+
     /** {@code segment}: the number of transformations in Python; -1: this one is in Java. */
     private record Stage<R extends ConnectRecord<R>>(
-            String alias, Transformation<R> change, Predicate<R> when, boolean not, int segment) {
+            String alias,
+            Transformation<R> change,
+            Predicate<R> when,
+            boolean not,
+            int segment,
+            Counts counts) {
         R apply(R record) {
             return when == null || Loaders.within(loader(when), () -> when.test(record)) != not
                     ? change.apply(record)
@@ -97,20 +113,27 @@ final class Chain<R extends ConnectRecord<R>> {
         }
     }
 
+    /** Without converters in the job it only transforms. */
     @SuppressWarnings("unchecked")
     Chain(JsonNode job, Loaders loaders, Link link) {
         this.link = link;
         var converters = job.get("converters");
-        key = loaders.instance(converters.get("key"), Converter.class);
-        configured(key, () -> key.configure(config(converters.get("key")), true));
-        value = loaders.instance(converters.get("value"), Converter.class);
-        configured(value, () -> value.configure(config(converters.get("value")), false));
-        header = loaders.instance(converters.get("header"), HeaderConverter.class);
-        configured(header, () -> header.configure(config(converters.get("header"))));
+        if (converters == null) {
+            key = value = null;
+            header = null;
+        } else {
+            key = loaders.instance(converters.get("key"), Converter.class);
+            configured(key, () -> key.configure(config(converters.get("key")), true));
+            value = loaders.instance(converters.get("value"), Converter.class);
+            configured(value, () -> value.configure(config(converters.get("value")), false));
+            header = loaders.instance(converters.get("header"), HeaderConverter.class);
+            configured(header, () -> header.configure(config(converters.get("header"))));
+        }
         for (var stage : job.get("transforms")) {
             var alias = stage.path("alias").asText();
             if (stage.has("segment")) {
-                stages.add(new Stage<>(alias, null, null, false, stage.get("segment").asInt()));
+                int segment = stage.get("segment").asInt();
+                stages.add(new Stage<>(alias, null, null, false, segment, null));
                 isMixed = true;
                 continue;
             }
@@ -122,7 +145,8 @@ final class Chain<R extends ConnectRecord<R>> {
                 configured(found, () -> found.configure(config(stage.get("predicate"))));
                 when = found;
             }
-            stages.add(new Stage<>(alias, change, when, stage.path("negate").asBoolean(), -1));
+            boolean not = stage.path("negate").asBoolean();
+            stages.add(new Stage<>(alias, change, when, not, -1, new Counts()));
         }
         toleratesAll = job.path("toleratesAll").asBoolean();
         timeoutMs = job.path("retryTimeoutMs").asLong();
@@ -138,7 +162,7 @@ final class Chain<R extends ConnectRecord<R>> {
         for (var stage : stages) {
             var before = current;
             if (stage.segment < 0) {
-                current = run("TRANSFORMATION", stage.change, () -> stage.apply(before));
+                current = applied(stage, before);
             } else {
                 var pass = new Pass<>(List.of(before), each -> each, stages.indexOf(stage));
                 pass.takeAnswer();
@@ -150,6 +174,47 @@ final class Chain<R extends ConnectRecord<R>> {
             }
         }
         return current;
+    }
+
+    private R applied(Stage<R> stage, R record) throws Failed {
+        var counts = stage.counts;
+        long began = counts.came++ % TIMED_EVERY == 0 ? System.nanoTime() : 0;
+        try {
+            var result = run("TRANSFORMATION", stage.change, () -> stage.apply(record));
+            if (result == null) {
+                counts.dropped++;
+            }
+            return result;
+        } catch (Failed failed) {
+            counts.failed++;
+            throw failed;
+        } finally {
+            if (began != 0) {
+                counts.us.add((System.nanoTime() - began) / 1000.0);
+            }
+        }
+    }
+
+    /**
+     * Returns for each transformation in Java how many records came, were dropped and failed since
+     * the last call, and the microseconds that it has taken for some of them.
+     */
+    List<List<Number>> takeCounts() {
+        var taken = new ArrayList<List<Number>>();
+        for (var stage : stages) {
+            var counts = stage.counts;
+            if (counts == null) {
+                continue;
+            }
+            long came = counts.came - counts.told;
+            var row = new ArrayList<Number>(List.of(came, counts.dropped, counts.failed));
+            row.addAll(counts.us);
+            taken.add(row);
+            counts.dropped = counts.failed = 0;
+            counts.told = counts.came;
+            counts.us.clear();
+        }
+        return taken;
     }
 
     /** Makes a record of an item. */
@@ -235,7 +300,7 @@ final class Chain<R extends ConnectRecord<R>> {
                     @SuppressWarnings("unchecked")
                     var record = (R) rows[row];
                     try {
-                        rows[row] = run("TRANSFORMATION", each.change, () -> each.apply(record));
+                        rows[row] = applied(each, record);
                     } catch (Failed failed) {
                         rows[row] = failed;
                     }
@@ -266,7 +331,7 @@ final class Chain<R extends ConnectRecord<R>> {
             if (!(found instanceof List<?> parts)) {
                 throw new ConnectException("Python's transformations failed: " + found);
             }
-            var outcomes = (List<?>) parts.get(0);
+            var outcomes = (List<?>) parts.get(2);
             for (int place = 0; place < asked.size(); place++) {
                 int row = asked.get(place);
                 var outcome = outcomes.get(place);

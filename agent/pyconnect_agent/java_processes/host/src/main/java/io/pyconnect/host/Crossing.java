@@ -14,6 +14,7 @@ import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.data.Date;
@@ -29,7 +30,8 @@ import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.source.SourceRecord;
 
 /**
- * Records in MessagePack, to and from Python's transformations; {@code crossing.py} has the form.
+ * Records in MessagePack, to and from transformations on the other side; {@code crossing.py} has
+ * the form.
  *
  * <p>A schema crosses once in a batch, as a text. Both sides remember the schemas of texts.
  */
@@ -39,7 +41,7 @@ final class Crossing {
     private final Map<Schema, String> texts = new IdentityHashMap<>();
     private final Map<String, Schema> schemas = new HashMap<>();
 
-    /** The records of one question. */
+    /** The records of one question, or the outcomes of one answer. */
     final class Batch {
         private final Writer rows = new Writer();
         private final List<String> known = new ArrayList<>();
@@ -56,6 +58,12 @@ final class Crossing {
                 rows.out.size = before;
                 throw odd;
             }
+        }
+
+        /** Adds an outcome that is no record: null, true or a failure. */
+        void addOutcome(Object outcome) {
+            rows.write(outcome, null);
+            count++;
         }
 
         private void write(ConnectRecord<?> record, Writer row) {
@@ -77,10 +85,11 @@ final class Crossing {
             row.write(origin(record), null);
         }
 
-        byte[] finish(int segment) {
+        /** {@code first}: of a question the number of its segment, of an answer the counts. */
+        byte[] finish(Object first) {
             var whole = new Writer();
             whole.head(0xdd, 3);
-            whole.write(segment, null);
+            whole.write(first, null);
             whole.write(known, null);
             whole.head(0xdd, count);
             whole.out.writeBytes(rows.out.toByteArray());
@@ -156,6 +165,33 @@ final class Crossing {
             default -> {}
         }
         return found;
+    }
+
+    /** Returns a record of a question from Python. */
+    @SuppressWarnings("unchecked")
+    ConnectRecord<?> record(List<?> row, List<?> known) {
+        var origin = (List<?>) row.get(8);
+        if (origin.size() == 2) {
+            var partition = (Map<String, ?>) origin.get(0);
+            var offset = (Map<String, ?>) origin.get(1);
+            return changed(new SourceRecord(partition, offset, null, null, null), row, known);
+        }
+        var bare =
+                new SinkRecord(
+                        null,
+                        0,
+                        null,
+                        null,
+                        null,
+                        null,
+                        (Long) origin.get(0),
+                        null,
+                        TimestampType.valueOf((String) origin.get(1)),
+                        null,
+                        (String) origin.get(2),
+                        Math.toIntExact((Long) origin.get(3)),
+                        (Long) origin.get(4));
+        return changed(bare, row, known);
     }
 
     /** Returns a record like {@code before} of what {@code crossing.py} has encoded. */
@@ -262,7 +298,8 @@ final class Crossing {
             case INT8 -> ((Long) found).byteValue();
             case INT16 -> ((Long) found).shortValue();
             case INT32 -> ((Long) found).intValue();
-            case FLOAT32 -> ((Double) found).floatValue();
+            case FLOAT32 -> ((Number) found).floatValue();
+            case FLOAT64 -> ((Number) found).doubleValue();
             case ARRAY -> {
                 var items = new ArrayList<Object>();
                 ((List<?>) found).forEach(each -> items.add(value(each, schema.valueSchema())));
@@ -439,7 +476,7 @@ final class Crossing {
             } else {
                 throw new DataException(
                         "A " + value.getClass().getName() + " without a schema cannot be given to"
-                                + " a Python transformation");
+                                + " a Python process");
             }
         }
 

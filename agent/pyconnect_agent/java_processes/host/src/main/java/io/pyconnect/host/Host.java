@@ -101,6 +101,9 @@ public final class Host {
         if (described.get("mode").asText().equals("questions")) {
             return new Begun(inTurn(link, "questions", new Questions(loaders)), facts);
         }
+        if (described.get("mode").asText().equals("transformations")) {
+            return new Begun(new Transformations(link, described, loaders), facts);
+        }
         var loader = loaders.load(described.get("connector")).getClassLoader();
         Thread.currentThread().setContextClassLoader(loader);
         var connector = loaders.instance(described.get("connector"), Connector.class);

@@ -47,6 +47,7 @@ final class Link {
     static final int STACKS = 11;
     static final int MBEANS = 12;
     static final int TRANSFORM = 13;
+    static final int TRANSFORMED = 14;
 
     private static final int HEAD_BYTES = 9;
     /** A smaller frame is sent by one write, as each would wake the Python process. */
@@ -112,7 +113,7 @@ final class Link {
             int size = length - HEAD_BYTES + Integer.BYTES;
             var payload = kind == DELIVER ? room(size) : new byte[size];
             in.readFully(payload, 0, size);
-            if (kind == TRANSFORM) {
+            if (kind == TRANSFORMED) {
                 transforming.remove(id).complete(payload);
             } else if (kind == ANSWER) {
                 asked.remove(id).complete(Json.read(payload));

@@ -172,6 +172,7 @@ final class SinkHost implements Link.Receiver {
             } while (!stopped && taken < batch.count);
             round = batch.facts.get("round").asInt() + (stopped ? 1 : 0);
         }
+        answer.put("stages", chain.takeCounts());
         answer.put("taken", taken);
         answer.put("stopped", stopped);
         return answer;

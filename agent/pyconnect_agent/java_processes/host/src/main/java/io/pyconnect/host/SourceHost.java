@@ -196,6 +196,7 @@ final class SourceHost implements Link.Receiver {
     /** Sends the last part of a poll. */
     private void finish(Map<String, Object> facts) {
         facts.put("last", true);
+        facts.put("stages", chain.takeCounts());
         if (requested != null) {
             facts.put("commit", requested.takeCommit());
             facts.put("abort", requested.takeAbort());

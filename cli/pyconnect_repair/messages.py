@@ -1,0 +1,114 @@
+"""Messages of topics: those at places, and those from offsets to the ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from pyconnect_clients.connections import with_token_callback
+from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.security_settings import librdkafka_settings
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.properties import client_properties, client_security
+from pyconnect_reconcile.spec import Cluster
+from pyconnect_repair.plan import Place
+
+RECORD_S = 30.0
+"""The longest wait for one record."""
+_POLL_S = 0.5
+
+
+def client_settings(cluster: Cluster) -> dict[str, Any]:
+    """Return librdkafka's settings for a cluster; ReconcileError says what is wrong with it."""
+    try:
+        security = client_security(client_properties(cluster.properties))
+        settings = {**librdkafka_settings(security), "bootstrap.servers": cluster.bootstrap}
+        return with_token_callback({**settings, "log_level": "0"})
+    except ClientPropertyError as exc:
+        raise ReconcileError(f"Kafka client properties: {exc.statement}", hint=exc.way_out) from exc
+
+
+def messages_at(cluster: Cluster, places: Sequence[Place]) -> Iterator[tuple[Place, Any]]:
+    """Yield the message of each place.
+
+    ReconcileError for a place without a record: it was removed, or its transaction aborted.
+    """
+    if not places:
+        return
+    with _consumer(cluster) as consumer:
+        for place in sorted(places):
+            consumer.assign([TopicPartition(*place)])
+            yield place, _message(consumer, place)
+
+
+def messages_from(cluster: Cluster, topic: str, starts: Mapping[int, int]) -> list[Any]:
+    """Return the messages from an offset of each partition to its last stable offset."""
+    found: list[Any] = []
+    ended: set[int] = set()
+    with _consumer(cluster) as consumer:
+        consumer.assign([TopicPartition(topic, *each) for each in starts.items()])
+        deadline = time.monotonic() + RECORD_S
+        while len(ended) < len(starts):
+            message = consumer.poll(_POLL_S)
+            if message is None:
+                if time.monotonic() > deadline:
+                    raise ReconcileError(f"the ends of {topic} cannot be read", hint="try again")
+                continue
+            deadline = time.monotonic() + RECORD_S
+            error = message.error()
+            if error is None:
+                found.append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  its only name
+                ended.add(message.partition())
+            else:
+                raise KafkaException(error)
+    return found
+
+
+@contextmanager
+def kafka_errors(topic: str) -> Iterator[None]:
+    """Raise the client's errors as ReconcileError."""
+    try:
+        yield
+    except (KafkaException, BufferError) as exc:
+        error = exc.args[0] if exc.args else exc
+        reason = error.str() if hasattr(error, "str") else str(error)
+        hint = "run the same command again: it finds what was written"
+        raise ReconcileError(f"{topic}: {reason}", hint=hint) from exc
+
+
+@contextmanager
+def _consumer(cluster: Cluster) -> Iterator[Any]:
+    settings = {
+        **client_settings(cluster),
+        "group.id": "pyconnect-repair",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "error",
+    }
+    with closing(Consumer(settings)) as consumer:
+        yield consumer
+
+
+def _message(consumer: Any, place: Place) -> Any:
+    """Wait for the record of the assigned place."""
+    deadline = time.monotonic() + RECORD_S
+    while time.monotonic() < deadline:
+        message = consumer.poll(_POLL_S)
+        if message is None:
+            continue
+        if message.error() is not None:
+            break
+        if message.offset() == place[2]:
+            return message
+        break
+    name = f"{place[0]}:{place[1]}@{place[2]}"
+    raise ReconcileError(
+        f"the record {name} cannot be read any more",
+        hint="audit again: records may have been removed since the report",
+    )
