@@ -21,7 +21,7 @@ from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_agent.plugins.loading import load
 from pyconnect_agent.tasks.records.tolerance import Tolerance
-from pyconnect_agent.tasks.records.transformations import TransformationStage, chain
+from pyconnect_agent.tasks.records.transformations import Chain, TransformationStage
 from pyconnect_api import (
     BOOLEAN_SCHEMA,
     FLOAT64_SCHEMA,
@@ -125,8 +125,7 @@ def main() -> None:
     )
     record = sink_record(with_schema=arguments.schema, headers=arguments.headers)
     made = stages()
-    transform = chain(made, tolerance)
-    assert transform is not None
+    transform = Chain(made, tolerance)
     print(transform(record))
     if arguments.each:
         current = record

@@ -18,7 +18,7 @@ _HARMLESS = (
 
 _IN_TEXTS = (
     # A password may contain `@`: the last `@` of the authority ends it. A port is none.
-    r"(://[^/@:\s]*:)([^/?#\s\"']+|(?!\d*/)[^@\s\"',]+)(?=@)",
+    r"(://[^/@:\s]*:)([^/?#\s\"']+|(?!\d*/)[^@\s\"',]{1,200})(?=@)",
     # Parameters of addresses and connection strings, as in JDBC's; references are no secrets.
     (
         r"(?i)(?<![\w.-])([\w.-]*(?:passw(?:or)?d|passphrase|pwd|secret|token"

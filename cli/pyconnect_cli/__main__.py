@@ -16,7 +16,7 @@ from pyconnect_cli.render.streams import prepare_streams, tell, write_data
 # As `errors.ExitCode`, which is not imported before its time.
 INTERRUPTED = 130
 OUTPUT_LOST = 74
-FEW_COLLECTIONS = 50_000
+FEW_COLLECTIONS = 200_000
 """New objects before Python looks for garbage; its default of 700 is reached by each import."""
 
 

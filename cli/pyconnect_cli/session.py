@@ -39,6 +39,23 @@ if TYPE_CHECKING:
     from pyconnect_clients.security import Security
 
 
+if TYPE_CHECKING:
+    kept = cached_property
+else:
+
+    class kept(cached_property):  # noqa: N801 - as the class that it is
+        """A cached_property without the lock of Python 3.11, which is one for all instances.
+
+        A session whose secret or worker does not come would hold up those of other clusters.
+        """
+
+        def __get__(self, instance: object, owner: type | None = None) -> object:
+            if instance is None:
+                return self
+            made = instance.__dict__[self.attrname] = self.func(instance)
+            return made
+
+
 LOOK_S = 2.0
 DEAD_S = 60.0
 
@@ -62,7 +79,7 @@ class Session:
         self._clients: list[ConnectClient] = []
         self._further: tuple[str, ...] = ()
 
-    @cached_property
+    @kept
     def settings(self) -> Settings:
         """The settings in force."""
         settings = resolve_settings(self.given, self.environ, working_directory(), self.files)
@@ -75,7 +92,7 @@ class Session:
                 )
         return settings
 
-    @cached_property
+    @kept
     def output(self) -> Output:
         """The output for results and messages."""
         settings = self.settings
@@ -95,7 +112,7 @@ class Session:
             heading=self.heading,
         )
 
-    @cached_property
+    @kept
     def client(self) -> ConnectClient:
         """The cluster of the settings."""
         from pyconnect_cli.rest.client import ConnectClient
@@ -112,17 +129,17 @@ class Session:
         self._clients.append(client)
         return client
 
-    @cached_property
+    @kept
     def worker(self) -> WorkerInfo:
         """The first answer about the cluster and a worker of it."""
         return self.client.worker_info()
 
-    @cached_property
+    @kept
     def budget(self) -> Budget:
         """The time of the whole run; it starts when it is first asked for."""
         return Budget(self.settings.timeout_s)
 
-    @cached_property
+    @kept
     def kafka_security(self) -> Security:
         """Security of Kafka clients; settings of the file without effect are reported here once."""
         from pyconnect_cli.settings.given_files import read_security
@@ -136,7 +153,7 @@ class Session:
             self.output.warning(f"{path}: settings without effect here: {', '.join(unused)}")
         return security
 
-    @cached_property
+    @kept
     def endpoint(self) -> Endpoint:
         """Addresses and credentials of the workers. Secrets are fetched here, once."""
         from pyconnect_cli.rest.endpoint import Endpoint

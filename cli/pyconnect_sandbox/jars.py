@@ -4,7 +4,7 @@ Paths in the repository are known together with their checksums, so nothing has 
 the repository need not be trusted. Of the releases of the sandbox all that a broker and a Connect
 worker need is known; of the others what plugins need (`pyconnect_clients.plugin_jars.kafka_api`
 names the releases). Maven Central is asked, or the repository that PYCONNECT_MAVEN_REPOSITORY
-names. The library jgo, of the extra `jars`, knows both.
+names. The library requests is in the extra `jars`.
 
 The cache, `<user cache>/pyconnect/kafka/<version>/`, has `libs/` with the jars and `manifest.json`
 with the size and SHA-256 of each. The jars are fetched into a directory beside it, which is renamed
@@ -26,7 +26,6 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import resources
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from pyconnect_clients.installation import install_command
 from pyconnect_sandbox.errors import JarResolutionFailed, JarsUnavailable
@@ -34,15 +33,12 @@ from pyconnect_sandbox.java import find_java
 from pyconnect_sandbox.progress import Progress, on_stderr, silent
 from pyconnect_sandbox.runtime import KafkaRuntime, cache_root
 
-if TYPE_CHECKING:
-    from jgo.maven import Artifact, MavenContext
-
-
 ADDRESS_VARIABLE = "PYCONNECT_MAVEN_REPOSITORY"
 OTHER_WAYS = (
     f"for a repository of your own set {ADDRESS_VARIABLE} to its http(s) address;"
     " Kafka's jars can also be given by --kafka-dir or KAFKA_HOME"
 )
+MAVEN_CENTRAL = "https://repo.maven.apache.org/maven2"
 _AT_ONCE = 4
 _SILENCE_S = 60
 
@@ -57,51 +53,42 @@ def download(
     """Put the file of each path into `directory`, under its own name.
 
     A path is `<group with slashes>/<artifact>/<version>/<file>`. Raises JarsUnavailable without
-    jgo, and JarResolutionFailed at the first file that does not come.
+    requests, and JarResolutionFailed at the first file that does not come.
     """
-    context = _context(environment.get(ADDRESS_VARIABLE), directory / ".downloaded")
+    try:
+        import requests
+    except ModuleNotFoundError as exc:
+        raise JarsUnavailable(
+            "Jars cannot be fetched: the library requests is not installed",
+            hint=f"install it: {install_command('jars')}; {OTHER_WAYS}",
+        ) from exc
+    repository = (environment.get(ADDRESS_VARIABLE) or MAVEN_CENTRAL).rstrip("/")
 
     def fetch(path: str) -> str:
+        name = PurePosixPath(path).name
         try:
-            fetched = _artifact(context, PurePosixPath(path)).resolve()
-        # jgo raises RuntimeError, and what requests raises is an OSError.
-        except (OSError, RuntimeError, ValueError) as exc:
+            with (
+                session.get(f"{repository}/{path}", stream=True, timeout=_SILENCE_S) as answer,
+                (directory / name).open("wb") as file,
+            ):
+                answer.raise_for_status()
+                for chunk in answer.iter_content(1 << 20):
+                    file.write(chunk)
+        except OSError as exc:  # what requests raises is one
             raise JarResolutionFailed(
                 f"{path} could not be downloaded: {exc}",
                 hint=f"check the network and its proxy settings, then run the command again;"
                 f" {OTHER_WAYS}",
             ) from exc
-        shutil.move(fetched, directory / fetched.name)
-        return fetched.name
+        return name
 
-    with ThreadPoolExecutor(_AT_ONCE, "download") as pool:
+    # Connections are kept: a new one for each file took most of the processor time.
+    with requests.Session() as session, ThreadPoolExecutor(_AT_ONCE, "download") as pool:
         try:
             for count, name in enumerate(pool.map(fetch, paths), start=1):
                 progress(f"fetched {name} ({count})", passing=True)
         finally:
             pool.shutdown(cancel_futures=True)
-    shutil.rmtree(context.repo_cache, ignore_errors=True)
-
-
-def _context(address: str | None, downloaded: Path) -> MavenContext:
-    try:
-        from jgo.maven import MavenContext
-    except ModuleNotFoundError as exc:
-        raise JarsUnavailable(
-            "Jars cannot be fetched: the library jgo is not installed",
-            hint=f"install it: {install_command('jars')}; {OTHER_WAYS}",
-        ) from exc
-    repositories = {"repository": address.rstrip("/")} if address else None
-    return MavenContext(repo_cache=downloaded, remote_repos=repositories, timeout=_SILENCE_S)
-
-
-def _artifact(context: MavenContext, path: PurePosixPath) -> Artifact:
-    version, artifact = path.parent.name, path.parent.parent.name
-    group = ".".join(path.parent.parent.parent.parts)
-    rest = path.name.removeprefix(f"{artifact}-{version}")
-    classifier, _, packaging = rest.removeprefix("-").partition(".")
-    component = context.project(group, artifact).at_version(version)
-    return component.artifact(classifier, packaging)
 
 
 MANIFEST = "manifest.json"

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from pyconnect_reconcile.errors import ReconcileError
@@ -15,8 +14,9 @@ from pyconnect_reconcile.report.contents import Report
 from pyconnect_reconcile.report.files import write_report
 from pyconnect_reconcile.spec import read_spec
 from tests.support.audits.audits import Audit, no_table
-from tests.support.audits.seeding import DEADLINE_S, Record, Seed, delete_before, seed_topic
+from tests.support.audits.seeding import DEADLINE_S, Record, delete_before, seed_topic
 from tests.support.eventually import eventually
+from tests.support.servers.topics import recreate_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
@@ -315,7 +315,7 @@ def test_retention_and_a_recreated_topic_are_found_against_the_last_run(
 
     def recreate(step: str) -> None:
         if not started:
-            _created_again(seed)
+            recreate_topic(seed.bootstrap, seed.topic)
             seed.write([numbered(n) for n in range(50)])
         started.append(step)
 
@@ -323,24 +323,6 @@ def test_retention_and_a_recreated_topic_are_found_against_the_last_run(
     assert (replaced.verdict, replaced.kinds()) == (Verdict.UNKNOWN, {"removed-while-read"})
     answer = audit.run("ranges", topics=[seed.topic], previous=str(saved))
     assert answer.kinds() == {"recreated-topic"}
-
-
-def _created_again(seed: Seed) -> None:
-    admin = AdminClient({"bootstrap.servers": seed.bootstrap})
-    admin.delete_topics([seed.topic])[seed.topic].result(DEADLINE_S)
-    eventually(lambda: seed.topic not in admin.list_topics(timeout=DEADLINE_S).topics, DEADLINE_S)
-    eventually(lambda: _created(seed), DEADLINE_S)
-    eventually(lambda: seed.topic in admin.list_topics(timeout=DEADLINE_S).topics, DEADLINE_S)
-
-
-def _created(seed: Seed) -> bool:
-    from confluent_kafka import KafkaException
-
-    try:
-        seed_topic(seed.bootstrap, name=seed.topic)
-    except KafkaException:
-        return False
-    return True
 
 
 def test_an_undecided_check_is_never_a_match(audit: Audit, tmp_path: Path) -> None:

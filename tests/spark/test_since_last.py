@@ -15,9 +15,8 @@ from confluent_kafka.admin import AdminClient
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Verdict
 from tests.support.audits.audits import Answer, Audit
-from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.servers.topics import ANSWER_S, create_topics, produce
+from tests.support.servers.topics import ANSWER_S, create_topics, produce, recreate_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(850)]
 
@@ -92,7 +91,7 @@ def test_a_lost_record_is_found_in_its_night(audit: Audit, tmp_path: Path) -> No
     gap = night()
     assert gap.kinds() == {"expired"}
     assert gap.verdict is Verdict.UNKNOWN
-    recreate(audit.bootstrap, right)
+    recreate_topic(audit.bootstrap, right)
     with pytest.raises(ReconcileError, match="deleted and created again"):
         night()
 
@@ -137,18 +136,3 @@ def remove(bootstrap: str, topic: str, before: int) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.delete_records([TopicPartition(topic, 0, before)]).values():
         future.result(ANSWER_S)
-
-
-def recreate(bootstrap: str, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    for future in admin.delete_topics([topic]).values():
-        future.result(ANSWER_S)
-
-    def made() -> bool:
-        try:
-            create_topics(bootstrap, [topic])
-        except Exception:
-            return False
-        return True
-
-    eventually(made, ANSWER_S)

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import (
@@ -20,13 +21,15 @@ from pyconnect_cli.errors import (
 )
 from pyconnect_cli.parsing.durations import format_duration
 from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, AutomaticRestarts
-from pyconnect_cli.rest.answers import Health
 from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import base_url
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorStatus
 from pyconnect_cli.session import Session
+
+if TYPE_CHECKING:
+    from pyconnect_cli.rest.answers import Health
 
 Answer = TypeVar("Answer")
 
@@ -160,6 +163,8 @@ def _health(client: ConnectClient, url: str) -> Health:
     try:
         return client.health()
     except (NotFound, PreconditionFailed):
+        from pyconnect_cli.rest.answers import Health
+
         # Workers before 4.0 have no /health; only their answer shows that they run.
         return Health(url=url, status="healthy", message="answers; it has no /health yet")
 
@@ -179,9 +184,12 @@ Item = TypeVar("Item")
 
 
 def ask_all(
-    items: Sequence[Item], question: Callable[[Item], Answer]
+    items: Sequence[Item], question: Callable[[Item], Answer], *, at_once: int | None = None
 ) -> list[Answer | PyconnectError]:
-    """Ask all at once; return answers in the order of the items, an error in place of an answer."""
+    """Ask all at once, or so many; return answers in the order of the items.
+
+    An error is in the place of an answer.
+    """
 
     def ask(item: Item) -> Answer | PyconnectError:
         try:
@@ -189,8 +197,12 @@ def ask_all(
         except PyconnectError as error:
             return error
 
-    futures = [in_background(lambda item=item: ask(item)) for item in items]  # type: ignore[misc]
-    return [future.result() for future in futures]
+    found: list[Answer | PyconnectError] = []
+    for start in range(0, len(items), at_once or len(items) or 1):
+        part = items[start : start + (at_once or len(items))]
+        futures = [in_background(partial(ask, item)) for item in part]
+        found += [future.result() for future in futures]
+    return found
 
 
 _ENDED = {

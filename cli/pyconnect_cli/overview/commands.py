@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pyconnect_cli.errors import ExitCode, PyconnectError
-from pyconnect_cli.kafka.model import OpenProducer
 from pyconnect_cli.overview.gather import Watcher, hanging_transactions
 from pyconnect_cli.overview.status import HANGING_DOUBT, cluster_status, status_lines
 from pyconnect_cli.parsing.durations import parse_duration
@@ -16,6 +15,9 @@ from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import CronVerb
+
+if TYPE_CHECKING:
+    from pyconnect_cli.kafka.model import OpenProducer
 
 app = typer.Typer(help="Show states, root causes of failures and lag of a cluster on one screen.")
 

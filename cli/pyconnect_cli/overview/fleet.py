@@ -25,6 +25,7 @@ from pyconnect_cli.overview.rows import ClusterLook
 from pyconnect_cli.overview.status import cluster_status
 from pyconnect_cli.parsing.durations import format_duration, parse_duration
 from pyconnect_cli.render.outcomes import BatchRecord
+from pyconnect_cli.render.output import Output, OutputStyle
 from pyconnect_cli.render.styles import cell_width
 from pyconnect_cli.render.tables import empty_columns, fitted_columns
 from pyconnect_cli.rest.background import in_background
@@ -63,6 +64,18 @@ class FleetWatcher:
             cluster.session.close()
 
 
+class _Doubts(Output):
+    """The warnings of a cluster's questions, which are no lines of their own."""
+
+    def __init__(self, style: OutputStyle) -> None:
+        super().__init__(style)
+        self.texts: list[str] = []
+
+    def warning(self, text: str) -> None:
+        """Keep a warning."""
+        self.texts.append(text)
+
+
 class _WatchedCluster:
     """The cluster of one context. Its thread writes `_look` and `_fault`, the caller reads them."""
 
@@ -70,6 +83,7 @@ class _WatchedCluster:
         self.session = session_of_context(session, name)
         self.session.given.setdefault("request_timeout", f"{round(request_s * 1000)}ms")
         self.session.live = True
+        self._output = self.session.output = _Doubts(OutputStyle())
         self._name = name
         self._brokers = brokers
         self._watcher: Watcher | None = None
@@ -97,6 +111,7 @@ class _WatchedCluster:
 
     def _run(self) -> None:
         session = self.session
+        self._output.texts.clear()
         try:
             brokers = self._brokers and bool(session.settings.kafka_bootstrap)
             self._watcher = self._watcher or Watcher(session)
@@ -104,9 +119,8 @@ class _WatchedCluster:
                 self._look = look
             if brokers and self._look:
                 hanging, doubts = hanging_of(session, None)
-                self._look = replace(
-                    self._look, hanging=hanging, doubts=(*self._look.doubts, *doubts)
-                )
+                doubts = (*self._look.doubts, *doubts, *self._output.texts)
+                self._look = replace(self._look, hanging=hanging, doubts=doubts)
         except PyconnectError as error:
             self._fault = error.message.removeprefix("no worker answers: ")
         except Exception as fault:  # noqa: BLE001 - a fault of one cluster is its row

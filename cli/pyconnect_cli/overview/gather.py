@@ -19,26 +19,21 @@ from pyconnect_cli.acting.workers import (
     worker_health,
 )
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, Unreachable
-from pyconnect_cli.kafka.model import (
-    OpenProducer,
-    SinkPosition,
-    TopicPartition,
-    sink_positions,
-    sink_topics,
-)
 from pyconnect_cli.overview.rows import ClusterLook, Positions, WorkerLook
 from pyconnect_cli.rest.agent_client import AgentClient, AgentMetric
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectorView
-from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import Session
 
 if TYPE_CHECKING:
     from pyconnect_cli.kafka.admin import KafkaAdmin
+    from pyconnect_cli.kafka.model import OpenProducer, SinkPosition, TopicPartition
+    from pyconnect_cli.rest.offset_entries import OffsetEntry
+
+    Places = Mapping[TopicPartition, SinkPosition]
 
 # What asks brokers or reads offsets is imported where it is needed: many looks need neither.
 
-Places = Mapping[TopicPartition, SinkPosition]
 Config = Mapping[str, str | None]
 
 
@@ -134,6 +129,8 @@ class Watcher:
 
     def positions(self, views: Iterable[ConnectorView], doubts: list[str]) -> Positions:
         """Return the positions of sinks. Without brokers the ends of partitions are not known."""
+        from pyconnect_cli.kafka.model import sink_positions, sink_topics
+
         sinks = [view for view in views if view.type == "sink"]
         stored = self._stored_offsets(sinks, doubts)
         wanted = {

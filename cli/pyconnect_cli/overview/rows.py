@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyconnect_cli.acting.workers import WorkerHealth, address_of
-from pyconnect_cli.kafka.model import OpenProducer, SinkPosition, TopicPartition
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.agent_client import AgentChild, AgentInfo
 from pyconnect_cli.rest.model import ConnectorView, InstanceState, root_cause
 
+if TYPE_CHECKING:
+    from pyconnect_cli.kafka.model import OpenProducer, SinkPosition, TopicPartition
+
 FAILED = "FAILED"
+NO_ANSWER = " (no answer)"
 UNREACHABLE = "unreachable"
 
 
@@ -135,6 +138,11 @@ class WorkerRow:
             "tasks": self.tasks,
             "memory_bytes": self.memory,
         }
+
+
+def state_text(row: ConnectorRow | TaskRow) -> str:
+    """Return a state, marked if its worker or process does not answer."""
+    return row.state if row.responsive else f"{row.state}{NO_ANSWER}"
 
 
 def connector_rows(look: ClusterLook, before: Positions | None = None) -> list[ConnectorRow]:

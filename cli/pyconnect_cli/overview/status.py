@@ -16,6 +16,7 @@ from pyconnect_cli.overview.rows import (
     connector_rows,
     failures,
     phase_of,
+    state_text,
     worker_rows,
 )
 from pyconnect_cli.render.output import key_value_lines
@@ -137,6 +138,9 @@ class ClusterStatus:
             "workers": [row.to_json() for row in self.workers],
             "connectors": dict(sorted(Counter(row.state for row in self.connectors).items())),
             "tasks": dict(sorted(Counter(_task_states(self.connectors)).items())),
+            "without_answer": [
+                task.name for row in self.connectors for task in row.tasks if not task.responsive
+            ],
             "failed": [
                 {"name": row.name, "worker": row.worker, "cause": row.cause} for row in self.failed
             ],
@@ -179,8 +183,8 @@ def status_lines(status: ClusterStatus, *, width: int | None, colour: bool) -> l
     pairs = {
         "cluster": _title(status),
         "health": _health(status.workers),
-        "connectors": _counts(row.state for row in status.connectors),
-        "tasks": _counts(_task_states(status.connectors)),
+        "connectors": _counts(map(state_text, status.connectors)),
+        "tasks": _counts(state_text(task) for row in status.connectors for task in row.tasks),
         "exactly once": phase_of(status.workers),
         "lag": _lag(status),
         "hanging": _hanging(status),

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from pyconnect_cli.overview.clusters import columns_of
-from pyconnect_cli.overview.rows import ConnectorRow, TaskRow, connector_rows, worker_rows
+from pyconnect_cli.overview.rows import (
+    NO_ANSWER,
+    ConnectorRow,
+    TaskRow,
+    connector_rows,
+    state_text,
+    worker_rows,
+)
 from pyconnect_cli.overview.status import (
     WORKER_COLUMNS,
     memory_text,
@@ -36,7 +43,6 @@ class Shown(Protocol):
 Row = TypeVar("Row", bound=Shown)
 UNITS = ((9_950.0, 1.0, ""), (999_500.0, 1e3, "k"), (float("inf"), 1e6, "M"))
 MARK = "•"
-NO_ANSWER = " (no answer)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +126,7 @@ def connector_columns(state: State) -> Sequence[Column[ConnectorRow]]:
     return (
         Column("NAME", lambda row: row.name, letter="N"),
         Column("TYPE", lambda row: row.type, spare=3),
-        Column("STATE", _state_text, style=_state_style, letter="S"),
+        Column("STATE", state_text, style=_state_style, letter="S"),
         Column("TASKS", lambda row: row.progress, style=state_style),
         number_column("REC/S", rate_text, lambda row: row.rate, spare=1, letter="R"),
         number_column("LAG", number_text, lambda row: row.lag, spare=0, letter="L"),
@@ -142,7 +148,7 @@ def task_columns(state: State, now_ms: int) -> Sequence[Column[TaskRow]]:
 
     return (
         Column("TASK", lambda row: row.name, letter="N"),
-        Column("STATE", _state_text, style=_state_style, letter="S"),
+        Column("STATE", state_text, style=_state_style, letter="S"),
         Column("WORKER", lambda row: row.worker, spare=3, letter="W"),
         number_column("REC/S", rate_text, lambda row: row.rate, spare=0, letter="R"),
         number_column("MEMORY", memory_text, lambda row: row.memory, spare=1, letter="M"),
@@ -163,10 +169,6 @@ def context_columns(state: State) -> Sequence[Column[KnownContext]]:
         *(columns_of(lambda row: row.cluster) if known else ()),
         *(() if known else (Column("URLS", lambda row: row.urls),)),
     )
-
-
-def _state_text(row: ConnectorRow | TaskRow) -> str:
-    return row.state if row.responsive else f"{row.state}{NO_ANSWER}"
 
 
 def _state_style(text: str) -> str | None:

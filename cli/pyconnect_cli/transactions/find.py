@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyconnect_cli.acting.workers import ask_all
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.kafka.model import OpenProducer, Transaction, sink_topics
 from pyconnect_cli.kafka.protocol import kafka_protocol
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 MIN_IDLE = "15m"
 """The brokers' default of transaction.max.timeout.ms: no living transaction is older."""
+AT_ONCE = 8
 _INTERNAL = ("config.storage.topic", "offset.storage.topic")
 
 
@@ -116,17 +118,19 @@ def cluster_topics(session: Session, cluster: AskedCluster) -> list[str]:
     """Return the topics of the chosen connectors; for all connectors also the workers' topics."""
     topics = set() if cluster.chosen else set(cluster.topics)
     views = session.client.connector_views(cluster.chosen)
-    for name in cluster.chosen or cluster.connectors:
+    names = list(cluster.chosen or cluster.connectors)
+    used = ask_all(names, session.client.connector_topics, at_once=AT_ONCE)
+    for name, answer in zip(names, used, strict=True):
         view = views.get(name)
         config = view.info.config if view is not None and view.info else {}
         topics |= sink_topics(config, ())
         topics |= {
             topic for key in ("topic", "offsets.storage.topic") if (topic := config.get(key))
         }
-        try:
-            topics |= set(session.client.connector_topics(name))
-        except PyconnectError as error:
-            session.output.warning(f"{name}: its topics are not known: {error.message}")
+        if isinstance(answer, PyconnectError):
+            session.output.warning(f"{name}: its topics are not known: {answer.message}")
+        else:
+            topics |= set(answer)
     return sorted(topics)
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from pyconnect_cli.overview.clusters import LATE, ClusterRow
 from pyconnect_cli.overview.status import cluster_status
+from pyconnect_cli.rest.background import in_background
+from pyconnect_cli.session import Session, kept
 from tests.cli.conftest import Run
 from tests.cli.overview.worlds import look, view, worker
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, frozen, serve
@@ -172,3 +174,24 @@ def test_a_slow_cluster_is_known_at_the_next_look(
     seen = [json.loads(line)["health"] for line in outcome.out.splitlines()]
     assert seen[0] in {"unreachable", "unknown"}
     assert "healthy" in seen, connect.requests
+
+
+def test_a_secret_that_does_not_come_holds_up_its_own_cluster_only() -> None:
+    """Sessions share no lock, as Python 3.11's cached_property has one for all instances."""
+    entered, leave = threading.Event(), threading.Event()
+
+    class Slow(Session):
+        @kept
+        def secret(self) -> str:
+            if self.heading == "slow":
+                entered.set()
+                assert leave.wait(60)
+            return self.heading
+
+    slow, quick = Slow({}), Slow({})
+    slow.heading = "slow"
+    waiting = in_background(lambda: slow.secret)
+    assert entered.wait(60)
+    assert in_background(lambda: quick.secret).result(60) == ""
+    leave.set()
+    assert waiting.result(60) == "slow"

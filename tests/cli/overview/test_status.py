@@ -59,6 +59,19 @@ def test_health_is_of_workers_connectors_tasks_and_transactions() -> None:
     assert not healthy(look(hanging=(HANGING,)))
 
 
+def test_tasks_of_a_worker_that_does_not_answer_are_marked() -> None:
+    """Their states are those that the worker wrote before it froze."""
+    frozen = worker("http://w2:8083", "unreachable")
+    seen = look(view("a", "RUNNING"), view("b", "RUNNING", worker="w2:8083"), workers=[frozen])
+    found = cluster_status(seen, context=None, lag_known=False)
+    text = "\n".join(status_lines(found, width=120, colour=False))
+    assert "tasks         2: 1 RUNNING, 1 RUNNING (no answer)" in text
+    assert (found.to_json()["tasks"], found.to_json()["without_answer"]) == (
+        {"RUNNING": 2},
+        ["b/0"],
+    )
+
+
 def test_unknown_values_are_null() -> None:
     """A program must not take it for zero."""
     document = cluster_status(look(view("a")), context=None, lag_known=False).to_json()

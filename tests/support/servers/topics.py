@@ -16,6 +16,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.support.eventually import eventually
 from tests.support.names import unique_name
 
 ANSWER_S = 60
@@ -33,6 +34,26 @@ def delete_topics(bootstrap_servers: str, topics: Sequence[str]) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     for future in admin.delete_topics(list(topics)).values():
         future.result(ANSWER_S)
+
+
+def recreate_topic(bootstrap_servers: str, topic: str) -> None:
+    """Delete a topic and create it again; return when brokers name the new one."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+
+    def is_there() -> bool:
+        return topic in admin.list_topics(timeout=ANSWER_S).topics
+
+    def is_created() -> bool:
+        try:
+            create_topics(bootstrap_servers, [topic])
+        except KafkaException:
+            return False
+        return True
+
+    delete_topics(bootstrap_servers, [topic])
+    eventually(lambda: not is_there())
+    eventually(is_created)
+    eventually(is_there)
 
 
 def produce(bootstrap_servers: str, topic: str, *values: bytes, **arguments: Any) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, count
 from typing import Any
 
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
@@ -69,14 +69,12 @@ def conversions(
     names = _Names(worker, jars)
     stages: list[dict[str, Any]] = []
     segments: list[list[TransformationStage]] = []
-    for alias in aliases(config, "transforms"):
-        if not is_other_side(worker.catalog, config, alias):
-            stages.append(_stage(names, config, alias))
-            continue
-        if alone or not stages or "segment" not in stages[-1]:
-            stages.append({"alias": alias, "segment": len(segments)})
-            segments.append([])
-        segments[-1] += stages_of(worker, config, [alias])
+    for crosses, group in _groups(worker, config, alone=alone):
+        if crosses:
+            stages.append({"alias": group[0], "segment": len(segments)})
+            segments.append(stages_of(worker, config, group))
+        else:
+            stages += [_stage(names, config, alias) for alias in group]
     return {
         "converters": {
             "key": _converter(names, "key", config, worker.config.key_converter),
@@ -128,18 +126,12 @@ def plugins_of_python(
     `TaskPlugins.of`.
     """
     names = _Names(worker, ())
-    parts: list[TransformationStage | list[dict[str, Any]]] = []
-    segments: list[list[dict[str, Any]]] = []
-    for alias in aliases(config, "transforms"):
-        if not is_other_side(worker.catalog, config, alias):
-            parts += stages_of(worker, config, [alias])
-            continue
-        if alone or not parts or isinstance(parts[-1], TransformationStage):
-            segments.append([])
-            parts.append(segments[-1])
-        segments[-1].append(_stage(names, config, alias))
-    if not segments:
-        return TaskPlugins.of(worker, config, parts), ()  # type: ignore[arg-type]  # stages only
+    groups = _groups(worker, config, alone=alone)
+    in_java = [
+        [_stage(names, config, alias) for alias in group] for is_java, group in groups if is_java
+    ]
+    if not in_java:
+        return TaskPlugins.of(worker, config), ()
     link = start_link(worker, control, config, {})
     if not alone:
         link.on_end = partial(_end_with, link, control)
@@ -148,19 +140,35 @@ def plugins_of_python(
             "mode": "transformations",
             "owner": owner,
             "locations": plugin_locations(worker.catalog),
-            "segments": [{"transforms": each, **_on_errors(config)} for each in segments],
+            "segments": [{"transforms": each, **_on_errors(config)} for each in in_java],
         }
     )
-    crossing = Crossing()
+    crossing, numbers = Crossing(), count()
     stages: list[Stage] = []
-    for part in parts:
-        if isinstance(part, TransformationStage):
-            stages.append(part)
-            continue
-        counts = [StageCounts(each["alias"], worker.config.sampling) for each in part]
-        number = segments.index(part)
-        stages.append(JavaSegment(link, number, crossing, counts, control.stop_requested))
-    return TaskPlugins.of(worker, config, stages), _classes(chain.from_iterable(segments))
+    for is_java, group in groups:
+        if is_java:
+            counts = [StageCounts(alias, worker.config.sampling) for alias in group]
+            segment = JavaSegment(link, next(numbers), crossing, counts, control.stop_requested)
+            stages.append(segment)
+        else:
+            stages += stages_of(worker, config, group)
+    return TaskPlugins.of(worker, config, stages), _classes(chain.from_iterable(in_java))
+
+
+def _groups(
+    worker: WorkerView, config: Mapping[str, str], *, alone: bool
+) -> list[tuple[bool, list[str]]]:
+    """Return transformations that follow each other in one language, and whether it is the other.
+
+    Raises ConnectException for one without a language. `alone`: see `conversions`.
+    """
+    groups: list[tuple[bool, list[str]]] = []
+    for alias in aliases(config, "transforms"):
+        crosses = is_other_side(worker.catalog, config, alias)
+        if alone or not groups or groups[-1][0] is not crosses:
+            groups.append((crosses, []))
+        groups[-1][1].append(alias)
+    return groups
 
 
 def _end_with(link: JavaLink, control: Control) -> None:
