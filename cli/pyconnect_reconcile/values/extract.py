@@ -74,12 +74,17 @@ def text_of(extraction: str) -> Column:
 
 
 def with_texts(
-    records: DataFrame, extractions: Mapping[str, str], *, whole: Collection[str] = ()
+    records: DataFrame,
+    extractions: Mapping[str, str],
+    *,
+    whole: Collection[str] = (),
+    exact: bool = True,
 ) -> DataFrame:
     """Return the records with extracted texts as columns of these names.
 
     Those in `whole` are expected to be whole numbers and become bigint; a text that is none becomes
-    null. Members of the JSON value itself are read by one parse of it, however many they are.
+    null. Members of the JSON value itself are read by one parse of it, however many they are; they
+    are null in values that are no plain objects, too, unless `exact`.
     """
     from pyspark.sql import functions as sql
 
@@ -94,7 +99,7 @@ def with_texts(
         records = with_text(records, name, extractions[name])
         if name in whole:
             records = records.withColumn(name, whole_number(sql.col(name)))
-    return with_members(records, members, whole=whole) if members else records
+    return with_members(records, members, whole=whole, exact=exact) if members else records
 
 
 def json_path(argument: str) -> str:

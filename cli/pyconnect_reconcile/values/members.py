@@ -37,34 +37,32 @@ def with_member(records: DataFrame, name: str, text: Column, path: str) -> DataF
 
 
 def with_members(
-    records: DataFrame, members: Mapping[str, str], *, whole: Collection[str]
+    records: DataFrame, members: Mapping[str, str], *, whole: Collection[str], exact: bool
 ) -> DataFrame:
     """Return the records with members of their JSON values as texts, by name of the column.
 
-    Those in `whole` become bigint as by `whole_number`.
+    Those in `whole` become bigint as by `whole_number`. Unless `exact`, they are null in values
+    that are no plain objects: one parse with types is quicker than one that loses nothing.
     """
     text = sql.col("value").cast("string")
+    if exact:
+        records = with_marked(records, text, "marked")
+        tokens = {name: member_token(sql.col("marked"), path) for name, path in members.items()}
+        texts = {name: without_mark(token) for name, token in tokens.items()}
+        columns = {n: whole_number(each) if n in whole else each for n, each in texts.items()}
+        return records.withColumns(columns).drop("marked")
     fields = sorted(members.items(), key=lambda item: item[0] in whole)
     kinds = (f"`{member}` {'BIGINT' if name in whole else 'STRING'}" for name, member in fields)
-    # One parse with types is quicker than one that loses nothing, and as good for plain objects.
+    proven = reduce(and_, (_is_once(text, member) for member in members.values()), _is_plain(text))
     strict = {"allowSingleQuotes": "false"}
-    parsed = sql.from_json(sql.when(_is_plain(text), text), ", ".join(kinds), strict)
-    records = records.withColumn("extracted", parsed)
-    found = {name: sql.col("extracted")[member] for name, member in members.items()}
-    proven = (
-        _is_once(text, member)
-        & (found[name].isNotNull() if name in whole else found[name].rlike(_AS_WRITTEN))
-        for name, member in members.items()
-    )
-    records = records.withColumn("known", sql.coalesce(reduce(and_, proven), sql.lit(False)))
-    known = sql.col("known")
-    records = with_marked(records, sql.when(~known, text), "marked")
-    columns = {}
-    for name, member in members.items():
-        other = without_mark(member_token(sql.col("marked"), member))
-        exact = whole_number(other) if name in whole else other
-        columns[name] = sql.when(known, found[name]).otherwise(exact)
-    return records.withColumns(columns).drop("extracted", "known", "marked")
+    parsed = sql.from_json(sql.when(proven, text), ", ".join(kinds), strict)
+    records = records.withColumn("parsed", parsed)
+    found = {name: sql.col("parsed")[member] for name, member in members.items()}
+    columns = {
+        name: each if name in whole else sql.when(each.rlike(_AS_WRITTEN), each)
+        for name, each in found.items()
+    }
+    return records.withColumns(columns).drop("parsed")
 
 
 def whole_number(text: Column) -> Column:
