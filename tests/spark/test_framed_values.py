@@ -6,14 +6,16 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from decimal import Decimal
 from pathlib import Path
 
 import fastavro
+import pyarrow as pa
 import pytest
 from confluent_kafka.schema_registry import Schema as RegistrySchema
 from confluent_kafka.schema_registry import SchemaReference, SchemaRegistryClient
+from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from pyconnect_agent.builtin.converters.avro.converter import AvroConverter
@@ -141,6 +143,32 @@ def test_avro_is_compared_with_parquet_of_the_same_data(
     nobody = {"main": {"url": "http://127.0.0.1:1"}}
     with pytest.raises(ReconcileError, match="cannot be reached"):
         audit.run("topic-sink", left=side(seed), right=files, registries=nobody)
+
+
+def test_times_of_day_keep_their_unit(
+    audit: Audit, schema_registry_url: str, registries: dict[str, object], tmp_path: Path
+) -> None:
+    """A thousand microseconds are no second, as a thousand milliseconds are."""
+    seed = seed_topic(audit.bootstrap)
+    fields: list[dict[str, object]] = [{"name": "id", "type": "long"}]
+    for name, kind, unit in (("m", "int", "millis"), ("u", "long", "micros")):
+        clock = {"type": kind, "logicalType": f"time-{unit}"}
+        fields.append({"name": name, "type": ["null", clock]})
+    schema: dict[str, object] = {"type": "record", "name": "Clocks", "fields": fields}
+    with SchemaRegistryClient({"url": schema_registry_url}) as client:
+        text = RegistrySchema(json.dumps(schema), "AVRO")
+        number = client.register_schema(f"{seed.topic}-value", text)
+    stream = io.BytesIO(b"\0" + number.to_bytes(4, "big"))
+    stream.seek(5)
+    fastavro.schemaless_writer(stream, schema, {"id": 7, "m": time(0, 0, 1), "u": time(0, 0, 1)})
+    seed.write([Record(stream.getvalue())])
+    for micros, verdict in ((1_000_000, Verdict.AGREE), (1000, Verdict.DIFFER)):
+        clocks = {"m": pa.array([1000], pa.time32("ms")), "u": pa.array([micros], pa.time64("us"))}
+        file = str(tmp_path / f"{micros}.parquet")
+        parquet.write_table(pa.table({"id": [7], **clocks}), file)
+        files = {"kind": "files", "paths": [file], "format": "parquet"}
+        answer = audit.run("topic-sink", left=side(seed), right=files, registries=registries)
+        assert answer.verdict is verdict
 
 
 def test_members_of_avro_values_are_numbers_and_keys(

@@ -15,6 +15,7 @@ MARK = bytes.fromhex("1d5e0ff1c3b7a942")
 # Connect's decimals say 64 where they do not know; the bytes are the same whatever it says.
 MOST_DIGITS = 38
 VALUE, END = "value", "end"
+MICROS = "time-micros"
 _NAMED = ("record", "enum", "fixed", "error")
 Json = object
 
@@ -31,6 +32,21 @@ def framed_schema(text: str, references: Sequence[str] = ()) -> str:
     mark = {"type": "fixed", "name": "pyconnect_mark", "size": len(MARK)}
     fields = [{"name": VALUE, "type": value}, {"name": END, "type": mark}]
     return json.dumps({"type": "record", "name": "pyconnect_framed", "fields": fields})
+
+
+def micro_clocks(framed: str) -> list[str] | None:
+    """Return the fields of the value that are times of day in microseconds; `framed_schema` text.
+
+    Spark reads them as plain numbers. None: such times are elsewhere in the value.
+    """
+    value = json.loads(framed)["fields"][0]["type"]
+    fields = value.get("fields", ()) if isinstance(value, dict) else ()
+    found = []
+    for field in fields:
+        kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
+        if any(isinstance(kind, dict) and kind.get("logicalType") == MICROS for kind in kinds):
+            found.append(str(field["name"]))
+    return found if framed.count(f'"{MICROS}"') == len(found) else None
 
 
 def _full_name(schema: Mapping[str, Json], namespace: str) -> tuple[str, str]:

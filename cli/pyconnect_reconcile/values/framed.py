@@ -24,7 +24,7 @@ from pyspark.sql.types import DataType, StructType
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Finding, Severity
 from pyconnect_reconcile.values import canonical
-from pyconnect_reconcile.values.avro_schemas import END, MARK, VALUE, framed_schema
+from pyconnect_reconcile.values.avro_schemas import END, MARK, VALUE, framed_schema, micro_clocks
 from pyconnect_reconcile.values.registry import RegisteredSchema, SchemaRegistry
 from pyconnect_reconcile.values.releases import from_avro
 
@@ -98,6 +98,8 @@ def _usable(records: DataFrame, schema: RegisteredSchema | None) -> tuple[str, D
         text = framed_schema(schema.text, schema.references)
     except ValueError as exc:
         return f"its text is not JSON: {exc}"
+    if micro_clocks(text) is None:
+        return "it has times of day in microseconds within arrays, maps or records"
     decoded = _type_of(records, text)
     if isinstance(decoded, str):
         return decoded
@@ -124,7 +126,13 @@ def _type_of(records: DataFrame, text: str) -> DataType | str:
 
 def _decoded(text: str) -> Column:
     body = sql.expr(f"concat(substring(value, {HEAD_BYTES + 1}), X'{MARK.hex()}')")
-    return from_avro(body, text)
+    decoded = from_avro(body, text)
+    for name in micro_clocks(text) or ():
+        # As texts: a number of a time of day is one of milliseconds.
+        moment = sql.timestamp_micros(decoded[VALUE][name])
+        clock = sql.date_format(moment, "HH:mm:ss.SSSSSS")
+        decoded = decoded.withField(f"{VALUE}.`{name}`", clock)
+    return decoded
 
 
 def _unusable(number: int, count: int, why: str) -> Finding:
