@@ -30,7 +30,7 @@ from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Tolerance, repe
 from pyconnect_agent.tasks.records.transformations import (
     TIMED_EVERY,
     Chain,
-    Stage,
+    ChainPart,
     StageCounts,
     TransformationStage,
     timed,
@@ -343,7 +343,7 @@ class MixedChain(Chain):
 
 
 def chain_of(
-    stages: Sequence[Stage],
+    stages: Sequence[ChainPart],
     tolerance: Tolerance,
     settings: ConnectorSettings,
     stop_requested: threading.Event,

@@ -28,7 +28,11 @@ from pyconnect_agent.tasks.in_java.process import start_link
 from pyconnect_agent.tasks.in_java.segments import JavaSegment, PythonSegment, PythonSegments
 from pyconnect_agent.tasks.in_java.sink_task import JavaSinkTask
 from pyconnect_agent.tasks.in_java.source_task import JavaSourceTask, ListeningJavaSourceTask
-from pyconnect_agent.tasks.records.transformations import Stage, StageCounts, TransformationStage
+from pyconnect_agent.tasks.records.transformations import (
+    ChainPart,
+    StageCounts,
+    TransformationStage,
+)
 from pyconnect_agent.tasks.setup.plugins import (
     VERSION_OPTION,
     TaskPlugins,
@@ -144,7 +148,7 @@ def plugins_of_python(
         }
     )
     crossing, numbers = Crossing(), count()
-    stages: list[Stage] = []
+    stages: list[ChainPart] = []
     for is_java, group in groups:
         if is_java:
             counts = [StageCounts(alias, worker.config.sampling) for alias in group]

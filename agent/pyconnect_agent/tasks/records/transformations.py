@@ -43,7 +43,7 @@ class TransformationStage:
             self.predicate.close()
 
 
-class Stage(Protocol):
+class ChainPart(Protocol):
     """A part of a chain; one in another process may be several transformations."""
 
     @property

@@ -17,7 +17,7 @@ from pyconnect_agent.core.config.prefixes import aliases, below
 from pyconnect_agent.core.metrics.catalog import PREDICATE, TASK, TRANSFORMATION
 from pyconnect_agent.core.metrics.values import Metric, MetricValue, tagged
 from pyconnect_agent.core.plugins.catalog import PluginKind
-from pyconnect_agent.tasks.records.transformations import Stage, TransformationStage
+from pyconnect_agent.tasks.records.transformations import ChainPart, TransformationStage
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_api import (
     CONVERTER_TYPE_CONFIG,
@@ -46,14 +46,14 @@ class Converters:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPlugins:
     converters: Converters
-    stages: Sequence[Stage]
+    stages: Sequence[ChainPart]
 
     @classmethod
     def of(
         cls,
         worker: WorkerView,
         connector_config: Mapping[str, str],
-        stages: Sequence[Stage] | None = None,
+        stages: Sequence[ChainPart] | None = None,
     ) -> TaskPlugins:
         """Make and configure them; `stages`: made before. Raises ConfigException and theirs."""
         return cls(
