@@ -22,6 +22,7 @@ async def test_a_task_over_its_memory_is_ended_and_nothing_else_is() -> None:
     """FAILED with what it used; a restart may help. Its neighbour and its connector go on."""
     async with children_world() as w:
         task_id = await w.run_task(bad_source())
+        await w.task_is(task_id, State.RUNNING)
         neighbour = ConnectorTaskId("c", 1)
         limited = bad_source(agent_limit_memory_bytes="1")
         w.children.tasks.start(neighbour, limited, limited, TargetState.STARTED)
