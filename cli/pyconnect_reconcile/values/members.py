@@ -79,8 +79,8 @@ def _is_plain(text: Column) -> Column:
 
 def _is_once(text: Column, member: str) -> Column:
     name = f'"{member}"'
-    around = (sql.octet_length(sql.substring_index(text, name, end)) for end in (1, -1))
-    return sum(around, sql.lit(len(name))) == sql.octet_length(text)
+    rest = sql.replace(text, sql.lit(name), sql.lit(""))
+    return sql.octet_length(rest) == sql.octet_length(text) - len(name)
 
 
 def without_mark(token: Column) -> Column:
