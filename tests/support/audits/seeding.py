@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.servers.topics import ends_of
+from tests.support.servers.topics import are_there, ends_of
 
 DEADLINE_S = 60.0
 Headers = Sequence[tuple[str, bytes]]
@@ -135,6 +135,7 @@ def seed_topic(
         ]
     )
     created[topic].result(DEADLINE_S)
+    eventually(lambda: are_there(admin, [topic]))
     return Seed(bootstrap, topic, partitions)
 
 

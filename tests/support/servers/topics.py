@@ -23,11 +23,16 @@ ANSWER_S = 60
 
 
 def create_topics(bootstrap_servers: str, topics: Sequence[str], *, partitions: int = 1) -> None:
-    """With one partition there is one order to be seen."""
+    """With one partition there is one order to be seen. Return when brokers name them."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     new = [NewTopic(topic, partitions, 1) for topic in topics]
     for future in admin.create_topics(new).values():
         future.result(ANSWER_S)
+    eventually(lambda: are_there(admin, topics))
+
+
+def are_there(admin: AdminClient, topics: Iterable[str]) -> bool:
+    return admin.list_topics(timeout=ANSWER_S).topics.keys() >= {*topics}
 
 
 def delete_topics(bootstrap_servers: str, topics: Sequence[str]) -> None:
@@ -40,9 +45,6 @@ def recreate_topic(bootstrap_servers: str, topic: str) -> None:
     """Delete a topic and create it again; return when brokers name the new one."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
 
-    def is_there() -> bool:
-        return topic in admin.list_topics(timeout=ANSWER_S).topics
-
     def is_created() -> bool:
         try:
             create_topics(bootstrap_servers, [topic])
@@ -51,9 +53,8 @@ def recreate_topic(bootstrap_servers: str, topic: str) -> None:
         return True
 
     delete_topics(bootstrap_servers, [topic])
-    eventually(lambda: not is_there())
+    eventually(lambda: not are_there(admin, [topic]))
     eventually(is_created)
-    eventually(is_there)
 
 
 def produce(bootstrap_servers: str, topic: str, *values: bytes, **arguments: Any) -> None:
