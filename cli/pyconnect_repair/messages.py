@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from pyconnect_clients.brokers.failures import CLIENT_ERRORS, PARTITION_EOF, failure_of
 from pyconnect_clients.connections import with_token_callback
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.security_settings import librdkafka_settings
@@ -62,7 +63,7 @@ def messages_from(cluster: Cluster, topic: str, starts: Mapping[int, int]) -> li
             error = message.error()
             if error is None:
                 found.append(message)
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  its only name
+            elif error.code() == PARTITION_EOF:
                 ended.add(message.partition())
             else:
                 raise KafkaException(error)
@@ -74,11 +75,9 @@ def kafka_errors(topic: str) -> Iterator[None]:
     """Raise the client's errors as ReconcileError."""
     try:
         yield
-    except (KafkaException, BufferError) as exc:
-        error = exc.args[0] if exc.args else exc
-        reason = error.str() if hasattr(error, "str") else str(error)
+    except CLIENT_ERRORS as exc:
         hint = "run the same command again: it finds what was written"
-        raise ReconcileError(f"{topic}: {reason}", hint=hint) from exc
+        raise ReconcileError(f"{topic}: {failure_of(exc).text}", hint=hint) from exc
 
 
 @contextmanager
