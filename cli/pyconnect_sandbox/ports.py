@@ -2,19 +2,25 @@
 
 Taken from below the ranges that Linux (32768) and macOS (49152) give to outgoing connections, so
 that a broker which is killed and started again does not find its port used by a client socket.
-A port is only probed, not reserved: `server` tries others when another process was quicker.
+A port that was given out is reserved by a UDP socket of the same number for a while: until its
+server listens, a client of another process would be answered by whoever got the port too. Programs
+that do not ask here may still be quicker: `server` tries others then.
 """
 
 from __future__ import annotations
 
 import random
 import socket
+from collections import deque
+from contextlib import suppress
 
 from pyconnect_sandbox.errors import PortTaken
 
 LOOPBACK = "127.0.0.1"
 FIRST_PORT, LAST_PORT = 20000, 32700
 ATTEMPTS = 200
+_reserved: deque[socket.socket] = deque(maxlen=64)
+"""The latest ports of this process. Those that fall out have a listener, or nobody wants them."""
 
 
 def is_free(port: int) -> bool:
@@ -42,8 +48,16 @@ def free_port(exclude: frozenset[int] = frozenset()) -> int:
     """Return a port that is free now and not in `exclude`; raise PortTaken when none is found."""
     for _ in range(ATTEMPTS):
         port = random.randint(FIRST_PORT, LAST_PORT)
-        if port not in exclude and is_free(port):
+        if port in exclude or not is_free(port):
+            continue
+        reservation = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        with suppress(OSError):
+            reservation.bind((LOOPBACK, port))
+            if len(_reserved) == _reserved.maxlen:
+                _reserved.popleft().close()
+            _reserved.append(reservation)
             return port
+        reservation.close()
     raise PortTaken(
         f"No free port found between {FIRST_PORT} and {LAST_PORT} in {ATTEMPTS} attempts",
         hint="name one with --port",

@@ -284,3 +284,24 @@ def test_free_ports_differ_and_are_below_the_ephemeral_range() -> None:
     chosen = free_ports(20)
     assert len(set(chosen)) == 20
     assert all(ports.FIRST_PORT <= port <= ports.LAST_PORT < 32768 for port in chosen)
+
+
+def test_a_port_that_was_given_out_is_no_other_processs() -> None:
+    """Until its server listens, nobody else may get it: a client would talk to the wrong server."""
+    first = ports.free_port()
+    script = f"""
+        from pyconnect_sandbox import ports
+        ports.FIRST_PORT = ports.LAST_PORT = {first}
+        try:
+            print(ports.free_port())
+        except ports.PortTaken:
+            print("taken")
+    """
+    found = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env=python_environment(os.environ),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout == "taken\n"

@@ -108,9 +108,9 @@ def grown(file: Path) -> None:
 def explained(answer: Answer) -> None:
     """Each row of either side is in both, or a note counts it."""
     counts = answer.outcome.counts
-    assert not any(answer.outcome.totals.values())
+    assert not any(answer.outcome.totals.values()), answer.outcome.findings
     assert counts["buckets_differing"] == 0
-    assert answer.verdict is Verdict.AGREE
+    assert answer.verdict is Verdict.AGREE, answer.outcome.findings
     [note] = answer.of("under-way")
     assert note.count == counts["rows_under_way"] >= counts["rows_right"] - counts["rows_left"]
     ahead = counts["rows_right"] - counts["rows_left"]

@@ -99,9 +99,10 @@ class ClusterView:
             (name, part.id) for name, topic in described.items() for part in topic.partitions
         ]
         earliest = self._offsets(partitions, EARLIEST)
-        # Stable before high: an end read later is never smaller.
-        stable = self._offsets(partitions, LATEST, committed=True)
+        # Stable after high: what is written between the two requests is no open transaction.
         high = self._offsets(partitions, LATEST)
+        later = self._offsets(partitions, LATEST, committed=True)
+        stable = {at: min(high[at], later[at]) for at in partitions}
         policies = self._policies(topics)
         ranges = {
             at: PartitionRange(

@@ -9,8 +9,9 @@ from typing import Any
 
 import confluent_kafka.admin
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 
+from pyconnect_clients.brokers.requests import EARLIEST
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import Cluster
 from pyconnect_reconcile.topics import cluster_view
@@ -38,6 +39,56 @@ class Electing:
                 future.set_result(SimpleNamespace(offset=7))
             futures[where] = future
         return futures
+
+
+def answered(result: object) -> Future[object]:
+    future: Future[object] = Future()
+    future.set_result(result)
+    return future
+
+
+class Growing:
+    """An AdminClient whose topic gets three records between any two requests for its offsets."""
+
+    def __init__(self, uncommitted: int) -> None:
+        self._end, self._uncommitted = 100, uncommitted
+
+    def __call__(self, _settings: Mapping[str, object]) -> Growing:
+        return self
+
+    def describe_topics(self, _names: object, **_options: object) -> dict[str, Any]:
+        topic = SimpleNamespace(topic_id="x", partitions=[SimpleNamespace(id=0)])
+        return {"t": answered(topic)}
+
+    def list_offsets(self, wanted: Mapping[Any, Any], **options: Any) -> dict[Any, Any]:
+        [(where, at)] = wanted.items()
+        if at is EARLIEST:
+            return {where: answered(SimpleNamespace(offset=0))}
+        self._end += 3
+        committed = options.get("isolation_level") is IsolationLevel.READ_COMMITTED
+        end = 100 - self._uncommitted if committed and self._uncommitted else self._end
+        return {where: answered(SimpleNamespace(offset=end))}
+
+    def describe_configs(self, resources: list[Any], **_options: object) -> dict[Any, Any]:
+        return {
+            each: answered({"cleanup.policy": SimpleNamespace(value="delete")})
+            for each in resources
+        }
+
+    def list_topics(self, **_options: object) -> SimpleNamespace:
+        return SimpleNamespace(cluster_id="c")
+
+
+@pytest.mark.parametrize(("uncommitted", "tail"), [(0, 0), (10, 13)])
+def test_what_is_written_meanwhile_is_no_open_transaction(
+    monkeypatch: pytest.MonkeyPatch, uncommitted: int, tail: int
+) -> None:
+    """Both ends are those of one moment, whatever comes between the two requests."""
+    monkeypatch.setattr(confluent_kafka.admin, "AdminClient", Growing(uncommitted))
+    monkeypatch.setattr(ClusterView, "_open_producers", lambda *_: {})
+    taken = ClusterView(Cluster(bootstrap="b:9092")).snapshot(["t"])
+    [part] = taken.partitions
+    assert (part.open_tail, part.end) == (tail, 103 - tail)
 
 
 def snapshot() -> TopicsSnapshot:
