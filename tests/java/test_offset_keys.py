@@ -91,6 +91,7 @@ def test_a_task_goes_on_at_a_java_worker_and_back(numbers: Numbers) -> None:
     numbers.go_on(agent, 30)
 
 
+@pytest.mark.long(only=True)
 def test_changed_offsets_are_found_by_a_java_worker(numbers: Numbers) -> None:
     """A client may give members in any order, for a partition with an offset or without one."""
     agent = numbers.group.leader

@@ -193,6 +193,7 @@ def test_a_worker_that_may_not_write_fails_where_it_was_predicted(
     assert agent.call("GET", f"/connectors/{name}/status").status == 404
 
 
+@pytest.mark.long(only=True)
 def test_a_worker_that_may_not_create_its_topics_does_not_start(
     secured: SecuredBroker, agents: Agents
 ) -> None:

@@ -102,6 +102,7 @@ def test_pages_of_an_api_reach_a_topic_and_another_api(
     assert max(map(len, Api.got)) <= 100
 
 
+@pytest.mark.long(only=True)
 def test_a_webhook_is_answered_when_its_record_is_in_the_topic(
     agents: Agents, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
@@ -135,6 +136,7 @@ def test_plugins_beside_connectors_change_records(
     assert [json.loads(gzip.decompress(value)) for value in values] == ITEMS
 
 
+@pytest.mark.long(only=True)
 def test_pdb_stops_a_running_task(
     agents: Agents, kafka_broker: SharedBroker, tmp_path: Path, url: str
 ) -> None:

@@ -26,6 +26,7 @@ from pyconnect_sandbox.broker import BrokerSecurity, KafkaBroker
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.audits.seeding import Record, seed_topic
 from tests.support.eventually import eventually
+from tests.support.seeds import chosen
 from tests.support.servers.kafka import Servers
 from tests.support.servers.tls_clusters import (
     Stores,
@@ -127,7 +128,7 @@ def refused(broker: KafkaBroker, file: Path) -> list[str]:
     return [client.__name__ for client in CLIENTS if not client(bootstrap, file)]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", chosen(["text", "jks"], long=["pem", "pkcs12"]))
 def test_stores_of_every_kind_serve_every_client(
     clusters: TlsClusters, tmp_path: Path, form: str
 ) -> None:

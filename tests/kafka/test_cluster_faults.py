@@ -110,6 +110,7 @@ def wait_for_takeover(
     assert last_s - since_s <= (SESSION_MS + DELAY_MS) / 1000 + max(MARGIN_S, 2 * start_s)
 
 
+@pytest.mark.long(only=True)
 def test_the_tasks_of_a_killed_member_move_in_time(cluster: Cluster, journal: Journal) -> None:
     """Session timeout, scheduled delay and two seconds: by then they run elsewhere."""
     start_s = running(cluster, journal)

@@ -156,6 +156,7 @@ def test_your_first_connector(tmp_path: Path) -> None:
     assert QUESTION in printed
 
 
+@pytest.mark.long(only=True)
 def test_a_task_failed(
     group: Sequence[Agent], terminal: Terminal, kafka_broker: SharedBroker
 ) -> None:
@@ -242,6 +243,7 @@ def test_replay_dead_letters(
     assert topic in terminal.run(undo)
 
 
+@pytest.mark.long(only=True)
 def test_move_a_connector(group: Sequence[Agent], terminal: Terminal) -> None:
     """It goes on in the other cluster where it was, and `promote` makes it there again."""
     new, old = group
@@ -267,6 +269,7 @@ def test_move_a_connector(group: Sequence[Agent], terminal: Terminal) -> None:
     assert new.get("/connectors/orders")["config"]["topic"] == config["topic"]
 
 
+@pytest.mark.long(only=True)
 def test_operate_several_clusters(
     group: Sequence[Agent], terminal: Terminal, kafka_broker: SharedBroker
 ) -> None:
@@ -294,6 +297,7 @@ def test_operate_several_clusters(
     assert "lines" in printed
 
 
+@pytest.mark.long(only=True)
 def test_replay_a_day(
     group: Sequence[Agent], terminal: Terminal, kafka_broker: SharedBroker
 ) -> None:
@@ -322,6 +326,7 @@ def test_replay_a_day(
     eventually(lambda: out.read_text().count("one") >= 2, 60)
 
 
+@pytest.mark.long(only=True)
 def test_back_up_a_cluster(group: Sequence[Agent], terminal: Terminal) -> None:
     """The connector that is lost after the backup goes on where it was."""
     agent = group[1]
@@ -343,6 +348,7 @@ def test_back_up_a_cluster(group: Sequence[Agent], terminal: Terminal) -> None:
     assert agent.get("/connectors/orders/offsets")["offsets"][0]["offset"] == {"position": 8}
 
 
+@pytest.mark.long(only=True)
 def test_watch_a_cluster(group: Sequence[Agent], terminal: Terminal) -> None:
     """The installation of the view is left out: it is there."""
     agent = group[1]

@@ -151,6 +151,7 @@ def test_coordinator_move(servers: Servers, tmp_path: Path) -> None:
 # A broker that refuses
 
 
+@pytest.mark.long(only=True)
 def test_fencing_with_an_unauthorized_id(secured: SecuredBroker, tmp_path: Path) -> None:
     """The first task set needs no fencing; the second fails until ids are granted."""
     users = secured.client_users()

@@ -41,7 +41,7 @@ def family(agent: Agent) -> list[psutil.Process]:
     return [supervisor, *supervisor.children(recursive=True)]
 
 
-@pytest.mark.parametrize("settings", [NEVER, {}])
+@pytest.mark.parametrize("settings", [NEVER, pytest.param({}, marks=pytest.mark.long(only=True))])
 def test_zombie_task_after_its_worker_was_frozen(
     cluster: Cluster, sequences: Sequences, settings: dict[str, str]
 ) -> None:

@@ -24,7 +24,7 @@ from tests.support.servers.topics import create_topics, delete_topics, read_topi
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(1000)]
 
-TOPICS = 600 if LONG else 40
+TOPICS = 600 if LONG else 20
 TOPICS_OF_A_TASK = 20
 RECORDS = 10
 WAIT_S = 150

@@ -189,6 +189,7 @@ def test_a_taken_port_is_named(kafka_runtime: KafkaRuntime, tmp_path: Path) -> N
             broker.start()
 
 
+@pytest.mark.long(only=True)
 def test_other_ports_are_tried_when_a_free_one_is_taken_meanwhile(
     kafka_runtime: KafkaRuntime, tmp_path: Path
 ) -> None:

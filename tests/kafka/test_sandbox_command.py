@@ -158,6 +158,7 @@ def test_a_user_without_a_password_is_a_usage_error(pyconnect: CommandLine) -> N
     assert "USER:PASSWORD" in answer.stderr
 
 
+@pytest.mark.long(only=True)
 def test_data_is_removed_only_after_a_yes(pyconnect: CommandLine) -> None:
     """Without a terminal and without --yes nothing is deleted and the exit code is 9."""
     up = json.loads(pyconnect("sandbox", "up", "-o", "json").stdout)

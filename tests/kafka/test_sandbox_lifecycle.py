@@ -59,6 +59,7 @@ def sandboxes(kafka_runtime: KafkaRuntime, tmp_path: Path) -> Iterator[Sandboxes
         made.down(known.name)
 
 
+@pytest.mark.long(only=True)
 def test_data_and_port_are_kept_between_down_and_up(sandboxes: Sandboxes, tmp_path: Path) -> None:
     """A sandbox that comes up again has its topics, at its old address and in its old directory.
 
@@ -213,6 +214,7 @@ def commands_mentioning(text: str) -> list[str]:
     return [line for line in lines if text in line]
 
 
+@pytest.mark.long(only=True)
 def test_two_ups_at_once_start_one_broker(sandboxes: Sandboxes) -> None:
     """The second waits for the first and finds its broker, which outlives both processes."""
     with start_up(sandboxes.root) as one, start_up(sandboxes.root) as two:

@@ -46,6 +46,7 @@ def refusal(tool: Tool, phase: str) -> str:
     return done.stderr
 
 
+@pytest.mark.long(only=True)
 def test_an_upgrade_waits_for_its_grants(secured: SecuredBroker, tmp_path: Path) -> None:
     """The leader's id before `preparing`, a task's before `enabled`; the worker is left alone."""
     group, source = unique_name("granted"), unique_name("source")

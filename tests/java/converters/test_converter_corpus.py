@@ -11,7 +11,7 @@ from tests.agent.builtin.converters import converter_corpus, converter_deviation
 from tests.java.corpora import CASES, Judged, judge
 from tests.support.seeds import chosen
 
-pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.java, pytest.mark.long(only=True), pytest.mark.timeout(900)]
 
 PROGRAM = Path(__file__).parent / "ConverterCorpus.java"
 # The default seeds reach every rule: both tests share the same cases.
@@ -30,7 +30,6 @@ def judged(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
     )
 
 
-@pytest.mark.long(only=True)
 def test_converters_differ_from_apaches_by_known_rules_only(judged: Judged) -> None:
     """Thousands of random and hand-made inputs give the same bytes, value or refusal."""
     assert judged.cases > len(SEEDS) * 10 * CASES

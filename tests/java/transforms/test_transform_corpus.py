@@ -14,7 +14,7 @@ from tests.agent.builtin.transforms import transform_corpus, transform_deviation
 from tests.java.corpora import CASES, Judged, judge
 from tests.support.seeds import chosen
 
-pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.java, pytest.mark.long(only=True), pytest.mark.timeout(900)]
 
 PROGRAM = Path(__file__).parent / "TransformCorpus.java"
 # The default seed reaches every rule: both tests share the same cases.
@@ -37,7 +37,6 @@ def judged(
     )
 
 
-@pytest.mark.long(only=True)
 def test_transformations_differ_from_apaches_by_known_rules_only(judged: Judged) -> None:
     """Thousands of random records give the same record, or are refused in the same words."""
     assert judged.cases > len(SEEDS) * 20 * CASES
