@@ -160,7 +160,6 @@ def both(kafka_broker: SharedBroker, module_servers: Servers, plugin_path: Path)
     return BothWorkers(java.url, agent.url)
 
 
-@pytest.mark.long(only=True)
 def test_both_workers_find_the_same_plugins(both: BothWorkers) -> None:
     """With kinds and versions."""
     for target in ("/connector-plugins", "/connector-plugins?connectorsOnly=false"):
