@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import FileScanTask
-from pyiceberg.table.snapshots import Snapshot, ancestors_of
+from pyiceberg.table.snapshots import ancestors_of
 
 from pyconnect_api import ConnectException, DataException, RetriableException, SinkRecord
 from pyconnect_connectors.lake.catalogs import (
@@ -41,7 +41,7 @@ from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.file_side import ICEBERG, FileSide
 from pyconnect_repair.job import Job
 from pyconnect_repair.plan import Place, Refused, Wanted
-from pyconnect_repair.sinks import Basis, read_records, require_unmoved, resolved_config
+from pyconnect_repair.sinks import Basis, read_records, require_unmoved
 
 AUDIT_AGAIN = "audit again, and repair by the new report"
 NEWEST_FORMAT = 2
@@ -52,16 +52,18 @@ NEWEST_FORMAT = 2
 class Change:
     """What a repair writes and leaves out.
 
-    `added` are rows with their numbers; `dropped` are indexes of rows by the path of their file.
+    `added` are rows; `dropped` are indexes of rows by the path of their file.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
-    targets: list[Wanted] = field(default_factory=list)
-    added: list[tuple[Any, int]] = field(default_factory=list)
+    added: list[Any] = field(default_factory=list)
     dropped: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     digest: Any = field(default_factory=hashlib.sha256)
+
+    def refuse(self, target: Wanted, reason: str) -> None:
+        self.refused.append(f"{target.kind}: {target.name}: {reason}")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,15 +108,14 @@ class LakeTable:
                 hint=AUDIT_AGAIN,
             )
 
-    def committed(self, identity: str) -> Snapshot | None:
+    def committed(self, identity: str) -> int | None:
         """Return the snapshot of a repair, if it is in the table's history."""
         history = ancestors_of(self._table.current_snapshot(), self._table.metadata)
-        return next((each for each in history if is_commit(each, identity)), None)
+        return next((each.snapshot_id for each in history if is_commit(each, identity)), None)
 
     def change(self, targets: Sequence[Wanted], made: Mapping[Place, SinkRecord | None]) -> Change:
-        """Return what the targets need; every file that may have such rows is read."""
-        found = Change()
-        looked: dict[str, _Looked] = {}
+        """Return what the targets need; every file of the table is read."""
+        found, looked = Change(), dict[str, _Looked]()
         for target in targets:
             try:
                 row = self._row(target, made)
@@ -123,28 +124,27 @@ class LakeTable:
                     raise Refused(f"{looked[text].target.name} has the same row in the table")
                 looked[text] = _Looked(target=target, row=row)
             except (Refused, DataException) as exc:
-                found.refused.append(f"{target.kind}: {target.name}: {exc}")
+                found.refuse(target, str(exc))
         self._find(looked)
         for text, each in sorted(looked.items()):
-            target = each.target
-            try:
-                self._decide(each, found)
-            except Refused as exc:
-                found.refused.append(f"{target.kind}: {target.name}: {exc}")
+            target, surplus = each.target, each.copies[each.target.expected :]
+            if reason := self._refusal(each, surplus):
+                found.refuse(target, reason)
                 continue
             found.digest.update(repr((target, text)).encode())
-            found.targets.append(target)
             found.examples.append(target.name)
             found.counts[target.kind] += abs(target.expected - target.there)
+            found.added += [each.row] * (target.expected - target.there)
+            for path, index in surplus:
+                found.dropped[path].append(index)
         return found
 
     def commit(self, change: Change, identity: str) -> int:
         """Write and commit a change; return the new snapshot. ReconcileError if it is too late."""
-        added: list[Any] = []
+        added, removed = [], []
         if change.added:
-            rows = [row for row, count in change.added for _ in range(count)]
-            added += data_files(self._table, pa.concat_tables(rows, promote_options="permissive"))
-        removed = []
+            rows = pa.concat_tables(change.added, promote_options="permissive")
+            added += data_files(self._table, rows)
         for path, indexes in change.dropped.items():
             rows, gone = self._read(path), {*indexes}
             is_kept = [number not in gone for number in range(rows.num_rows)]
@@ -158,10 +158,10 @@ class LakeTable:
 
     def undo(self, base: int, identity: str) -> None:
         """Make the snapshot before the repair the table's again, unless that was done."""
-        done, now = self.committed(identity), self._table.metadata.current_snapshot_id
+        now = self._table.metadata.current_snapshot_id
         if now == base:
             return
-        if done is None or done.snapshot_id != now:
+        if now is None or now != self.committed(identity):
             raise ReconcileError(
                 f"{self.name} has got snapshots since the repair, which an undo would take back"
             )
@@ -182,15 +182,17 @@ class LakeTable:
 
     def _held(self, rows: Any) -> Any:
         """Return rows with the columns and types of the table."""
-        columns = []
-        for column in self._table.schema().as_arrow():
-            is_there = column.name in rows.column_names
-            found = rows[column.name] if is_there else pa.nulls(rows.num_rows, column.type)
-            try:
-                columns.append(found.cast(column.type))
-            except pa.ArrowException:
-                raise Refused(f"column {column.name} cannot be compared") from None
-        return pa.table(columns, names=[column.name for column in self._table.schema().as_arrow()])
+        schema = self._table.schema().as_arrow()
+        try:
+            columns = [
+                rows[name].cast(kind)
+                if name in rows.column_names
+                else pa.nulls(rows.num_rows, kind)
+                for name, kind in zip(schema.names, schema.types, strict=True)
+            ]
+        except pa.ArrowException:
+            raise Refused("its columns cannot be compared with those of the table") from None
+        return pa.table(columns, names=schema.names)
 
     def _find(self, looked: Mapping[str, _Looked]) -> None:
         """Look for the rows in each file of the table."""
@@ -202,7 +204,7 @@ class LakeTable:
         for number, path in enumerate(self._tasks, 1):
             self._events.step(f"reading file {number:,} of {len(self._tasks):,} of {self.name}")
             rows = self._held(self._read(path))
-            alike = pa.array([True] * rows.num_rows)
+            alike = pa.repeat(True, rows.num_rows)
             for column in wanted.schema:
                 # Values of other types are compared as texts only.
                 with suppress(pa.ArrowNotImplementedError):
@@ -214,27 +216,18 @@ class LakeTable:
                 if text in looked:
                     looked[text].copies.append((path, index))
 
-    def _decide(self, each: _Looked, found: Change) -> None:
-        """Add a target to a change; Refused if its rows are not those that the audit counted."""
-        target, there = each.target, len(each.copies)
-        if there != target.there:
-            raise Refused(
+    def _refusal(self, each: _Looked, surplus: Sequence[tuple[str, int]]) -> str | None:
+        """Return why a row is left as it is."""
+        if (there := len(each.copies)) != each.target.there:
+            return (
                 f"the table has {there} rows like the one that the sink would write, and the audit"
-                f" counted {target.there}"
+                f" counted {each.target.there}"
             )
-        if target.kind == "missing":
-            found.added.append((each.row, target.expected - there))
-            return
-        surplus = each.copies[target.expected :]
-        if self._table.format_version > NEWEST_FORMAT or any(
-            task.delete_files for path, _ in surplus for task in self._tasks[path]
-        ):
-            raise Refused(
-                "its file has deletes of another writer, or a format of which files are not"
-                " rewritten: delete the copies with that writer"
-            )
-        for path, index in surplus:
-            found.dropped[path].append(index)
+        files = [task for path, _ in surplus for task in self._tasks[path]]
+        later = self._table.format_version > NEWEST_FORMAT
+        if surplus and (later or any(task.delete_files for task in files)):
+            return "its file has deletes of another writer, or is of a format that is not rewritten"
+        return None
 
     def _read(self, path: str) -> Any:
         """Return the rows of a file, as often as the table names it."""
@@ -268,7 +261,7 @@ def plan(job: Job, events: Events) -> None:
         "examples": change.examples[:10],
         "refused": [*found.refused, *change.refused],
     }
-    job.write([head, *map(asdict, change.targets)])
+    job.write([head, *map(asdict, found.targets)])
 
 
 def carry_out(job: Job, events: Events, *, undo: bool) -> None:
@@ -276,16 +269,16 @@ def carry_out(job: Job, events: Events, *, undo: bool) -> None:
     head, lines = job.read()
     identity, total = f"repair-{job.rows.stem}", sum(head["counts"].values())
     if undo:
-        with _lake_table(job, resolved_config(job), events) as table:
+        with _lake_table(job, read_records(job)[0], events) as table:
             table.require(head["table_uuid"])
             table.undo(head["snapshot_id"], identity)
         return
     require_unmoved(job, head)
     targets = [Wanted(**{**line, "place": tuple(line["place"])}) for line in lines]
-    with _lake_table(job, resolved_config(job), events) as table:
+    with _lake_table(job, read_records(job)[0], events) as table:
         table.require(head["table_uuid"])
-        done = table.committed(identity)
-        if done is None:
+        snapshot = table.committed(identity)
+        if snapshot is None:
             table.require_snapshot(head["snapshot_id"])
             _, made = read_records(job, [each.place for each in targets if each.place])
             change = table.change(targets, made)
@@ -295,9 +288,8 @@ def carry_out(job: Job, events: Events, *, undo: bool) -> None:
                     hint="undo the repair, which has changed nothing, and begin again",
                 )
             events.step(f"committing {total:,} rows of {table.name}")
-            events.committed(table.commit(change, identity))
-        else:
-            events.committed(done.snapshot_id)
+            snapshot = table.commit(change, identity)
+    events.committed(snapshot)
     events.progress(total, total)
 
 

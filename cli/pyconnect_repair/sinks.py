@@ -66,15 +66,10 @@ def require_unmoved(job: Job, head: Mapping[str, Any]) -> dict[TopicPartition, i
     return expected
 
 
-def resolved_config(job: Job) -> Mapping[str, str]:
-    """Return the connector's config with what its references lead to."""
-    return read_records(job, ())[0]
-
-
 def read_records(
-    job: Job, places: Sequence[Place]
+    job: Job, places: Sequence[Place] = ()
 ) -> tuple[Mapping[str, str], Mapping[Place, SinkRecord | None]]:
-    """Return the connector's config and the records at places, as its sink gets them."""
+    """Return the connector's config with what its references lead to, and records at places."""
     records = ReadRecords(job.config, job.audit.clusters[MAIN])
     try:
         return records.config, dict(records.at(places))

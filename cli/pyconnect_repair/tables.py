@@ -11,7 +11,7 @@ from pyconnect_reconcile.spec import Spec, question_of
 from pyconnect_reconcile.table_side import TableSide
 from pyconnect_repair.job import Job
 from pyconnect_repair.plan import RowChange
-from pyconnect_repair.sinks import Basis, require_unmoved, resolved_config
+from pyconnect_repair.sinks import Basis, read_records, require_unmoved
 from pyconnect_repair.work import sink_table
 
 
@@ -54,7 +54,7 @@ def carry_out(job: Job, events: Events, *, undo: bool) -> None:
     else:
         expected = require_unmoved(job, head)
     events.step(f"changing {len(changes):,} rows")
-    with sink_table(resolved_config(job), job.origin.topics[0]) as table:
+    with sink_table(read_records(job)[0], job.origin.topics[0]) as table:
         table.carry_out(changes, expected, events)
 
 

@@ -164,7 +164,7 @@ def test_one_commit_repairs_a_table_and_an_undo_restores_it(
     assert current.summary is not None
     assert current.summary["total-records"] == str(COUNT)
     assert stored_offsets(world.iceberg, "to-lake") == {"topic-0": COUNT}
-    assert world.table.committed("repair-1") == current
+    assert world.table.committed("repair-1") == done
     for _ in range(2):
         world.table.undo(base, "repair-1")
         assert world.rows() == damaged
@@ -182,7 +182,7 @@ def test_rows_that_the_table_does_not_have_as_the_audit_says_are_left(tmp_path: 
     ]
     targets = [missing(2), repeated(4, there=2), *map(missing, (10, 11, 12))]
     change = world.change(*targets, records=odd)
-    assert change.targets == []
+    assert not change.counts
     counted = "the table has 1 rows like the one that the sink would write, and the audit counted "
     assert [each.partition("@")[2] for each in change.refused] == [
         "10: the connector makes no row of a record",
