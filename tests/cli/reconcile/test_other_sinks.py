@@ -190,6 +190,26 @@ def test_files_of_aivens_s3_sink_are_in_a_directory_of_the_topic(
     assert found.members["duplicates_allowed"] is True
 
 
+@pytest.mark.parametrize(
+    ("settings", "lines", "noted"),
+    [
+        ({}, "base64", True),
+        ({"format.output.fields.value.encoding": "none"}, "plain", True),
+        ({"format.output.type": "jsonl"}, "envelope", False),
+        ({"format.output.type": "jsonl", **VALUES}, None, False),
+        ({"format.output.type": "parquet", **VALUES}, None, False),
+    ],
+)
+def test_lines_of_aivens_s3_sink_are_what_its_config_says(
+    settings: Config, lines: str | None, noted: bool
+) -> None:
+    """By default values are in Base64, and those in JSON in an object of their own."""
+    config = {"aws.s3.bucket.name": "b", "file.name.prefix": "raw/", **PLAIN_JSON, **settings}
+    found = resolved(AIVEN_S3, config)
+    assert found.side.get("lines") == lines
+    assert bool(found.members.get("notes")) is noted
+
+
 def test_a_table_of_apaches_iceberg_sink_is_found_in_its_catalog() -> None:
     """A note says that the table follows the offsets by an interval."""
     config = {
@@ -245,9 +265,8 @@ def test_a_catalog_in_a_database_has_its_user_in_settings_of_its_own() -> None:
         (CONFLUENT_S3, {"format.class": "x.OrcFormat"}, "format.class"),
         (CONFLUENT_S3, {"store.kafka.keys": "true"}, "store.kafka.keys"),
         (CONFLUENT_S3, {"behavior.on.null.values": "write"}, "behavior.on.null.values"),
-        (AIVEN_S3, {}, "format.output.fields.value.encoding"),
         (AIVEN_S3, {"format.output.type": "json"}, "format.output.type"),
-        (AIVEN_S3, {"format.output.type": "jsonl"}, "format.output.envelope"),
+        (AIVEN_S3, {"format.output.type": "avro"}, "format.output.envelope"),
         (AIVEN_S3, {"format.output.type": "parquet", **VALUES}, "file.name.template"),
         (AIVEN_S3, {**VALUES, "format.output.fields": "key,value"}, "format.output.fields"),
         (ICEBERG, {"iceberg.tables.route-field": "f"}, "iceberg.tables.route-field"),
