@@ -49,7 +49,7 @@ NEWEST_FORMAT = 2
 
 
 @dataclass(slots=True, kw_only=True)
-class Change:
+class LakeChange:
     """What a repair writes and leaves out.
 
     `added` are rows; `dropped` are indexes of rows by the path of their file.
@@ -113,9 +113,11 @@ class LakeTable:
         history = ancestors_of(self._table.current_snapshot(), self._table.metadata)
         return next((each.snapshot_id for each in history if is_commit(each, identity)), None)
 
-    def change(self, targets: Sequence[Wanted], made: Mapping[Place, SinkRecord | None]) -> Change:
+    def change(
+        self, targets: Sequence[Wanted], made: Mapping[Place, SinkRecord | None]
+    ) -> LakeChange:
         """Return what the targets need; every file of the table is read."""
-        found, looked = Change(), dict[str, _Looked]()
+        found, looked = LakeChange(), dict[str, _Looked]()
         for target in targets:
             try:
                 row = self._row(target, made)
@@ -139,7 +141,7 @@ class LakeTable:
                 found.dropped[path].append(index)
         return found
 
-    def commit(self, change: Change, identity: str) -> int:
+    def commit(self, change: LakeChange, identity: str) -> int:
         """Write and commit a change; return the new snapshot. ReconcileError if it is too late."""
         added, removed = [], []
         if change.added:

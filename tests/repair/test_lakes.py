@@ -32,7 +32,7 @@ from pyconnect_connectors.lake.names import EVOLVE
 from pyconnect_connectors.lake.sink_task import LakeSinkTask
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
-from pyconnect_repair.lakes import Change, LakeTable
+from pyconnect_repair.lakes import LakeChange, LakeTable
 from pyconnect_repair.plan import Place, Wanted
 
 QUIET = Events(machine=True, stream=io.StringIO())
@@ -115,7 +115,7 @@ class World:
         *targets: Wanted,
         records: Sequence[SinkRecord] = (),
         table: LakeTable | None = None,
-    ) -> Change:
+    ) -> LakeChange:
         made: dict[Place, SinkRecord | None] = {("topic", 0, n): record(n) for n in range(COUNT)}
         made |= {("topic", 0, int(r.original_kafka_offset)): r for r in records}
         table = table or self.table

@@ -50,13 +50,8 @@ from pyconnect_cli.reconcile.secrets import with_providers
 from pyconnect_cli.reconcile.spec import complete
 from pyconnect_cli.session import Session, session_of
 
-SINKS = {
-    "SqlSink": "sql",
-    "SqlSinkConnector": "sql",
-    "LakeSink": "lake",
-    "LakeSinkConnector": "lake",
-}
-"""The extras that sinks are in, by their classes."""
+SINKS = {"SqlSink": "sql", "LakeSink": "lake"}
+"""The extras that sinks are in."""
 SILENT_S = 400.0
 """The longest time without a word of the process: one statement may take 300 seconds."""
 
@@ -246,7 +241,7 @@ class _Work:
         if refusal is None and "ModuleNotFoundError" in ended.log:
             from pyconnect_clients.installation import install_command
 
-            extra = SINKS.get(simple_class(self._config), "sql")
+            extra = SINKS.get(_class_of(self._config), "sql")
             raise PreconditionFailed(
                 f"a repair writes as the agent's sink does, which is not installed: {ended.log}",
                 hint=f"install it: {install_command(f'agent,{extra}')}",
@@ -308,10 +303,14 @@ def _progress(repairs: Repairs, begun: Repair, done: int, total: int) -> None:
     repairs.journal.append(RepairProgress(id=begun.id, done=done, total=total))
 
 
+def _class_of(config: Config) -> str:
+    return simple_class(config).removesuffix("Connector")
+
+
 def _refusal(config: Config) -> str | None:
     """Return why rows of a connector are not repaired."""
-    written = simple_class(config)
-    if written == "IcebergSinkConnector":
+    written = _class_of(config)
+    if written == "IcebergSink":
         return (
             "this sink commits its offsets before the table, so files with rows that an audit"
             " misses may wait in its control topic, and would be added to those of a repair"

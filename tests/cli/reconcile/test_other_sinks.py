@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -225,6 +226,25 @@ def test_a_table_of_apaches_iceberg_sink_is_found_in_its_catalog() -> None:
     assert found.side["catalog"] == {"kind": "rest", "url": "http://catalog:8181"}
     assert found.secrets == {"token": "hunter2"}
     assert "1000 ms" in str(found.members["notes"])
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({"connector.class": ICEBERG}, "may wait in its control topic"),
+        ({"connector.class": "LakeSink", "format.class": "csv"}, "files of a lake"),
+        ({"connector.class": AIVEN_S3}, "rows of other sinks"),
+    ],
+)
+def test_what_is_not_repaired_is_refused_with_the_reason(
+    run: Run, connect: FakeConnect, tmp_path: Path, config: Config, reason: str
+) -> None:
+    """Before the report is looked at."""
+    (tmp_path / "report.json").write_text('{"job": "topic-sink", "target": "out"}')
+    connect.connectors["out"] = FakeConnector(type="sink", config={**config, "topics": "orders"})
+    outcome = run("reconcile", "repair", str(tmp_path))
+    assert outcome.code == 2
+    assert reason in outcome.err
 
 
 def test_a_catalog_in_a_database_has_its_user_in_settings_of_its_own() -> None:
