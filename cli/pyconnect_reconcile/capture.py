@@ -61,6 +61,13 @@ class Capture:
     base: Base | None = None
     begun_ms: int = 0
 
+    @property
+    def iceberg(self) -> dict[str, Mapping[str, object]]:
+        """The snapshots of Iceberg tables by the name of their side in the spec."""
+        sides = (("left", self.spec.left), ("right", self.spec.right))
+        files = {n: self.files.get(s.place) for n, s in sides if isinstance(s, FileSide)}
+        return {name: each.snapshot for name, each in files.items() if each and each.snapshot}
+
 
 def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capture:
     """Fix topics, files and tables; copies go below `work`, and live as long as the run.

@@ -28,6 +28,10 @@ class Events:
         """Report the number of Spark's finished tasks; not as text without a terminal."""
         self._emit({"event": "progress", "done": done, "total": total}, None)
 
+    def committed(self, snapshot: int) -> None:
+        """Report the snapshot of an Iceberg table that holds a repair."""
+        self._emit({"event": "committed", "snapshot": snapshot}, None)
+
     def report(self, directory: str, verdict: str) -> None:
         self._emit(
             {"event": "report", "directory": directory, "verdict": verdict},

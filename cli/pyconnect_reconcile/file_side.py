@@ -13,6 +13,7 @@ FILE_FORMATS = ("text", "json", "csv", "parquet", "orc", AVRO, ICEBERG)
 LINE_FORMATS = frozenset({"text", "json"})
 VALUE_FORMS = ("bytes", "text", "json", "connect-json")
 SQL, REST = "sql", "rest"
+PLAIN, BASE64, ENVELOPE = "plain", "base64", "envelope"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,9 @@ class FileSide:
     that a source has read to the end; rows of others may be on the right or not. A side with a
     `catalog` has one path, the name of a table, whose files may be in a `store`. A side with only a
     `store` has one path, a URL. `properties` names a file with access to them.
+
+    `lines` says what lines a sink writes: PLAIN and BASE64 values are an empty line for none, where
+    FileStreamSink writes `null`; ENVELOPE is JSON, `{"value":…}`.
     """
 
     paths: tuple[str, ...]
@@ -52,6 +56,7 @@ class FileSide:
     options: Mapping[str, str] = field(default_factory=dict)
     limit_bytes: int | None = None
     value: str = one_of(VALUE_FORMS, "text")
+    lines: str = one_of((PLAIN, BASE64, ENVELOPE, ""), "")
     complete: bool = False
     read: tuple[str, ...] | None = None
     store: Store | None = None
@@ -70,6 +75,8 @@ def read_file_side(members: Members, where: str) -> FileSide:
     side = members.fill(FileSide)
     if not side.paths:
         raise ReconcileError(f"{where}: `paths` is missing")
+    if side.lines and (side.format == "json") != (side.lines == ENVELOPE):
+        raise ReconcileError(f"{where}: `lines` is {side.lines} of text, {ENVELOPE} of json only")
     if (side.format == ICEBERG) != (side.catalog is not None):
         raise ReconcileError(f"{where}: format iceberg and `catalog` go together")
     return side

@@ -32,7 +32,8 @@ class FixedFiles:
     files themselves are read. `uncommitted` is the part beyond a source's committed offset,
     `unfinished` holds the last lines that had no end yet. `listed` are complete files that are read
     in place of a directory; `beyond` are those of them that a source has not read to the end.
-    `table` is the name of an Iceberg table in Spark, one snapshot, which has no files here.
+    `table` is the name of an Iceberg table in Spark, one snapshot, which has no files here;
+    `snapshot` says which one: `table_uuid`, and `snapshot_id`, None for a table without any.
     `marked` are files that begin with a byte order mark, and copies with two: Hadoop's reader of
     lines takes one away, which would be a change that nobody sees.
     """
@@ -44,6 +45,7 @@ class FixedFiles:
     listed: tuple[str, ...] = ()
     beyond: tuple[str, ...] = ()
     table: str | None = None
+    snapshot: Mapping[str, object] | None = None
     marked: Mapping[str, str] = field(default_factory=dict)
 
     def as_read(self, paths: Sequence[str]) -> tuple[str, ...]:

@@ -158,6 +158,7 @@ def _report(
     return Report(
         spec=captured.spec,
         snapshots=captured.snapshots,
+        iceberg=captured.iceberg,
         base=captured.base,
         outcome=arranged(outcome, hide_keys=captured.spec.hide_keys),
         started_ms=int(started * 1000),

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pyconnect_reconcile.document import Bounds, Members, one_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.extractions import check_extraction
-from pyconnect_reconcile.file_side import VALUE_FORMS, FileSide, read_file_side
+from pyconnect_reconcile.file_side import BASE64, VALUE_FORMS, FileSide, read_file_side
 from pyconnect_reconcile.properties import table_properties
 from pyconnect_reconcile.table_side import (
     KAFKA,
@@ -260,6 +260,7 @@ def _require(spec: Spec) -> None:
         raise ReconcileError("spec: `findings` is 0: a difference would not be named, nor counted")
     if spec.arrived is not None and spec.mode == "upsert":
         raise ReconcileError("spec: `arrived` (dead letters) needs append mode")
+    _require_lines(spec)
     _require_bounds(spec)
     _require_order(spec)
     _require_continuable(spec)
@@ -270,6 +271,22 @@ def _require(spec: Spec) -> None:
         used.add(MAIN)
     for name in sorted(used - spec.clusters.keys()):
         raise ReconcileError(f"spec: `clusters` has no cluster `{name}`")
+
+
+def _require_lines(spec: Spec) -> None:
+    """Refuse lines of a sink where no topic is compared with them, or not their bytes."""
+    sides = [spec.left, spec.right, *(tier.side for tier in spec.tiers)]
+    for side in sides:
+        if not isinstance(side, FileSide) or not side.lines:
+            continue
+        if spec.job != "topic-sink" or side is not spec.right:
+            raise ReconcileError(f"spec: `lines` ({side.lines}) needs the right of topic-sink")
+        form = spec.left.value if isinstance(spec.left, TopicSide) else ""
+        if side.lines == BASE64 and (spec.columns or form not in {"bytes", "text"}):
+            raise ReconcileError(
+                "spec: lines in Base64 are compared as bytes: without columns, and with values that"
+                " are bytes or text"
+            )
 
 
 def _require_bounds(spec: Spec) -> None:

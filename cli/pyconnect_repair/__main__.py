@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events, end_with_parent
+from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_repair.job import Job
 
@@ -51,9 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _do(action: str, job: Job, events: Events) -> None:
-    # A repair of topics needs neither the agent nor a database's driver.
+    # Each kind of repair needs libraries that the others do without.
     if job.audit.job == "topic-topic":
         from pyconnect_repair.topics import carry_out, plan
+    elif isinstance(job.audit.right, FileSide):
+        from pyconnect_repair.lakes import carry_out, plan
     else:
         from pyconnect_repair.tables import carry_out, plan
     if action == "plan":

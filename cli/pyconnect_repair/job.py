@@ -25,6 +25,12 @@ class Job:
     rows: Path
     report: Path
 
+    @property
+    def origin(self) -> TopicSide:
+        """The side that has what the other one lacks."""
+        assert isinstance(self.audit.left, TopicSide)
+        return self.audit.left
+
     def found(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Return the report and its findings, if they answer the audit's question."""
         report = json.loads((self.report / "report.json").read_text("utf-8"))

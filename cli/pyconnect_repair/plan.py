@@ -26,6 +26,10 @@ _Target = TypeVar("_Target")
 _REPAIRED = frozenset({"missing", "different", "extra", "repeated"})
 
 
+class Refused(Exception):
+    """A target that has no safe change; the text says why."""
+
+
 class RowState(Enum):
     """The state of the rows of a change, compared with its images."""
 
@@ -148,7 +152,8 @@ def require_complete(report: Mapping[str, Any], findings: Sequence[Mapping[str, 
     if report["job"] not in REPAIRED_JOBS or not report["target"]:
         raise ReconcileError(
             f"a report of {report['job']} {report['target']}".rstrip() + " cannot be repaired:"
-            " only rows of the table of a SqlSink are, and topics that were compared with another",
+            " only rows of tables of SqlSink and LakeSink are, and topics that were compared with"
+            " another",
             hint="audit the sink by its name, pyconnect reconcile topic-sink CONNECTOR, or two"
             " topics",
         )

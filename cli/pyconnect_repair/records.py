@@ -19,6 +19,7 @@ from pyconnect_reconcile.spec import Cluster
 from pyconnect_repair.messages import messages_at
 from pyconnect_repair.plan import Place
 
+_ACCESS = ("connection.", "lake.", "store.", "s3.", "aws.", "iceberg.")
 _BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
@@ -48,7 +49,7 @@ class ReadRecords:
             {k: v for k, v in config.items() if k not in providers}
         ).values
         for name, value in self.config.items():
-            if name.startswith("connection.") and find_variables(value):
+            if name.startswith(_ACCESS) and find_variables(value):
                 raise ReconcileError(
                     f"{name} is a reference to a config provider that is not known here",
                     hint="use a provider named file, directory or env, which this machine can read",

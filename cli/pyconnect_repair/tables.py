@@ -3,57 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 
 from pyconnect_api import TopicPartition
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.spec import MAIN, Spec, TopicSide, question_of
+from pyconnect_reconcile.spec import Spec, question_of
 from pyconnect_reconcile.table_side import TableSide
-from pyconnect_reconcile.topics.snapshot import read_snapshot
-from pyconnect_repair.job import VERSION, Job
-from pyconnect_repair.plan import RowChange, findings_of
-from pyconnect_repair.records import ReadRecords
+from pyconnect_repair.job import Job
+from pyconnect_repair.plan import RowChange
+from pyconnect_repair.sinks import Basis, read_records, require_unmoved
 from pyconnect_repair.work import sink_table
 
 
 def plan(job: Job, events: Events) -> None:
     """Write the plan of a report: a head, then a change in each line."""
-    report, lines = job.found()
-    found = findings_of(report, lines)
-    job.require_same(report["question"])
-    origin = _origin(job)
-    before = read_snapshot(report)
-    job.require_topic_ids(origin, {topic.topic: topic.topic_id for topic in before.topics})
-    # The offsets up to which the sink had written when it was audited.
-    expected = {
-        TopicPartition(part.topic, part.partition): (
-            part.end if part.asked_end is None else part.asked_end
-        )
-        for part in before.partitions
-        if part.topic in origin.topics
-    }
-    _require_committed(job.audit, expected)
+    basis = Basis.of(job)
+    found = basis.found
     events.step(f"reading {len(found.targets):,} records and rows")
-    records = ReadRecords(job.config, job.audit.clusters[MAIN])
-    try:
-        made = dict(records.at([each.place for each in found.targets if each.place]))
-    finally:
-        records.close()
-    with sink_table(records.config, origin.topics[0]) as table:
+    config, made = basis.records()
+    with sink_table(config, job.origin.topics[0]) as table:
         with table.transaction():
-            table.require_offsets(expected)
+            table.require_offsets(basis.expected)
         planned = table.plan(found.targets, made)
     counts: Counter[str] = Counter()
     for change in planned.changes:
         counts[change.kind] += change.rows
     head = {
-        "version": VERSION,
-        "target": job.audit.target,
+        **basis.head(),
         "table": table.name,
-        "question": report["question"],
-        "topics": {topic.topic: topic.topic_id for topic in before.topics},
-        "offsets": [[p.topic, p.partition, offset] for p, offset in expected.items()],
         "place": _place(job.audit),
         "counts": dict(counts),
         "examples": [change.name for change in planned.changes[:10]],
@@ -66,7 +43,6 @@ def carry_out(job: Job, events: Events, *, undo: bool) -> None:
     """Carry the plan out, or undo it."""
     head, lines = job.read()
     changes = [RowChange(**line) for line in lines]
-    origin = _origin(job)
     expected: dict[TopicPartition, int] = {}
     if undo:
         if head["place"] != _place(job.audit):
@@ -76,20 +52,10 @@ def carry_out(job: Job, events: Events, *, undo: bool) -> None:
             )
         changes = [change.undone for change in reversed(changes)]
     else:
-        job.require_same(head["question"])
-        job.require_topic_ids(origin, head["topics"])
-        expected = {TopicPartition(topic, part): offset for topic, part, offset in head["offsets"]}
-        _require_committed(job.audit, expected)
-    records = ReadRecords(job.config, job.audit.clusters[MAIN])
-    records.close()
+        expected = require_unmoved(job, head)
     events.step(f"changing {len(changes):,} rows")
-    with sink_table(records.config, origin.topics[0]) as table:
+    with sink_table(read_records(job)[0], job.origin.topics[0]) as table:
         table.carry_out(changes, expected, events)
-
-
-def _origin(job: Job) -> TopicSide:
-    assert isinstance(job.audit.left, TopicSide)
-    return job.audit.left
 
 
 def _place(audit: Spec) -> str:
@@ -97,15 +63,3 @@ def _place(audit: Spec) -> str:
     assert isinstance(audit.right, TableSide)
     table = TableSide(url=audit.right.url, table=audit.right.table, options=audit.right.options)
     return question_of(Spec(job=audit.job, clusters={}, right=table))
-
-
-def _require_committed(audit: Spec, expected: Mapping[TopicPartition, int]) -> None:
-    """Compare the committed offsets of the sink's group with those of the report."""
-    for partition, offset in expected.items():
-        now = audit.until.get(partition.topic, {}).get(partition.partition, offset)
-        if now > offset:
-            raise ReconcileError(
-                f"the sink has moved on since the report: its offset of {partition} is {now}, not"
-                f" {offset}",
-                hint="stop the connector, audit again, and repair by the new report",
-            )

@@ -30,15 +30,11 @@ from pyconnect_connectors.sql.target_tables import found_table
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_repair.images import TableImages
-from pyconnect_repair.plan import Image, Place, RowChange, Wanted, decided
+from pyconnect_repair.plan import Image, Place, Refused, RowChange, Wanted, decided
 
 BATCH = 100
 """Changes of one transaction."""
 STATEMENT_S = 300
-
-
-class Refused(Exception):
-    """A target that has no safe change; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

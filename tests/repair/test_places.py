@@ -50,7 +50,7 @@ def test_a_repair_is_undone_in_its_own_table_only(
     def reached(*_: object) -> None:
         raise ReachedTheTable
 
-    monkeypatch.setattr(tables, "ReadRecords", reached)
+    monkeypatch.setattr(tables, "read_records", reached)
     job = Job(audit=audit(**right), config={}, rows=rows, report=tmp_path)
     if same:
         with pytest.raises(ReachedTheTable):

@@ -74,8 +74,8 @@ def test_a_finding_without_a_safe_repair_is_refused_with_the_reason() -> None:
 @pytest.mark.parametrize(
     ("document", "lines", "reason"),
     [
-        (report(job="duplicates"), [], "only rows of the table of a SqlSink"),
-        (report(target=""), [], "only rows of the table of a SqlSink"),
+        (report(job="duplicates"), [], "only rows of tables of SqlSink and LakeSink"),
+        (report(target=""), [], "only rows of tables of SqlSink and LakeSink"),
         (report(verdict="agree"), [], "nothing to repair"),
         (report(verdict="unknown"), [], "verdict of the report is unknown"),
         (report(), [finding("expired", severity="unknown")], "could not decide"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import gzip
 import json
@@ -37,6 +38,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(850)]
 
 WAIT_S = 150
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+PLAIN_JSON = {"value.converter": JSON_CONVERTER, "value.converter.schemas.enable": "false"}
 FIELDS = [
     {"field": "id", "type": "int32", "optional": False},
     {"field": "name", "type": "string", "optional": True},
@@ -229,6 +231,54 @@ def test_objects_of_confluents_s3_sink_agree_until_one_is_lost(
     lost.unlink()
     answer = audit.run(**spec_of(config, topic, keys))
     assert answer.outcome.totals == {"missing": 1, "extra": 0, "repeated": 0}
+
+
+@pytest.mark.parametrize(
+    ("settings", "values", "line_of"),
+    [
+        (
+            {"value.converter": "org.apache.kafka.connect.converters.ByteArrayConverter"},
+            [b"a\nb", b"\xff\x00" * 60, b"", None, b"}", b"a", b"last"],
+            lambda value: base64.b64encode(value or b""),
+        ),
+        (
+            {"format.output.type": "jsonl", **PLAIN_JSON},
+            [b'{"id":1}', b'"}"', b"[1,2]", b'{"value":2}', b"3", b"null", b'"last"'],
+            lambda value: b'{"value":%s}' % value,
+        ),
+    ],
+)
+def test_lines_of_aivens_s3_sink_differ_where_they_were_changed(
+    audit: Audit,
+    kafka_broker: SharedBroker,
+    s3: S3Server,
+    keys: Path,
+    settings: dict[str, str],
+    values: list[bytes | None],
+    line_of: Callable[[bytes | None], bytes],
+) -> None:
+    """Values are in Base64, or each in an object; bare values, cut lines, more members differ."""
+    broker, topic, bucket = kafka_broker.bootstrap_servers, unique_name("logs"), s3.new_bucket()
+    create_topics(broker, [topic])
+    produce(broker, topic, *values)
+    file = s3.files / bucket / topic / "0-0.gz"
+    file.parent.mkdir(parents=True)
+    config = {
+        "connector.class": "io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector",
+        "topics": topic,
+        "aws.s3.bucket.name": bucket,
+        "aws.s3.endpoint": s3.url,
+        "file.name.template": "{{topic}}/{{partition}}-{{start_offset}}.gz",
+        **settings,
+    }
+    spec = spec_of(config, topic, keys)
+    spec["left"]["value"] = "json" if "format.output.type" in settings else "bytes"
+    lines = [line_of(value) for value in values]
+    odd = [values[0] or b"", lines[1][:-1], lines[1][:-1] + b',"key":1}']
+    file.write_bytes(gzip.compress(b"\n".join([*odd, *lines[2:], lines[-1]])))
+    answer = audit.run(**spec)
+    extra = len(b"\n".join(odd).split(b"\n"))
+    assert answer.outcome.totals == {"missing": 2, "extra": extra, "repeated": 1}
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,10 +27,15 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
     TooManyRequestsError,
 )
-from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, _check_pyarrow_schema_compatible
+from pyiceberg.io.pyarrow import (
+    UnsupportedPyArrowTypeException,
+    _check_pyarrow_schema_compatible,
+    _dataframe_to_data_files,
+)
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import StringType
 from requests import RequestException
@@ -220,35 +226,54 @@ def stored_offsets(table: Table, connector: str) -> dict[str, int]:
 
 
 def has_commit(table: Table, commit_id: str) -> bool:
-    return any(
-        snapshot.summary is not None and snapshot.summary.get(COMMIT_KEY) == commit_id
-        for snapshot in table.metadata.snapshots
-    )
+    return any(is_commit(snapshot, commit_id) for snapshot in table.metadata.snapshots)
+
+
+def is_commit(snapshot: Snapshot, commit_id: str) -> bool:
+    return snapshot.summary is not None and snapshot.summary.get(COMMIT_KEY) == commit_id
+
+
+def data_files(table: Table, rows: Any) -> list[DataFile]:
+    """Write an Arrow table to files for a table, whose snapshots do not have them yet."""
+    return list(_dataframe_to_data_files(table.metadata, rows, table.io))
 
 
 def append_once(
     table: Table,
-    data_files: Sequence[DataFile],
+    files: Sequence[DataFile],
     connector: str,
     offsets: Mapping[str, int],
     commit_id: str,
 ) -> None:
+    """Add a snapshot with files and the offsets of a connector, as `commit_once` does."""
+    kept = {f"{OFFSETS_KEY}{connector}": json.dumps(offsets, sort_keys=True)}
+    commit_once(table, files, commit_id, kept)
+
+
+def commit_once(
+    table: Table,
+    added: Sequence[DataFile],
+    commit_id: str,
+    properties: Mapping[str, str] = MappingProxyType({}),
+    removed: Sequence[DataFile] = (),
+) -> None:
     """Add a snapshot behind the one that is the table's now; CommitFailedException if it is not.
 
+    `removed`: files that it does not have any more, each as often as the table names it.
     pyiceberg would repeat the commit without a look at the offsets that came between.
     """
     once = {**table.metadata.properties, "commit.retry.num-retries": "0"}
     table.metadata = table.metadata.model_copy(update={"properties": once})
-    summary = {
-        f"{OFFSETS_KEY}{connector}": json.dumps(offsets, sort_keys=True),
-        COMMIT_KEY: commit_id,
-    }
-    with (
-        table.transaction() as transaction,
-        transaction.update_snapshot(snapshot_properties=summary).fast_append() as snapshot,
-    ):
-        for data_file in data_files:
-            snapshot.append_data_file(data_file)
+    summary = {**properties, COMMIT_KEY: commit_id}
+    with table.transaction() as transaction:
+        update = transaction.update_snapshot(snapshot_properties=summary)
+        snapshot: Any
+        with update.overwrite() if removed else update.fast_append() as snapshot:
+            for data_file in added:
+                snapshot.append_data_file(data_file)
+            if removed:
+                # Its set would count a file that the table names twice once in the summary.
+                snapshot._deleted_data_files = [*removed]  # noqa: SLF001
 
 
 @contextmanager

@@ -21,7 +21,6 @@ from urllib.parse import quote_plus
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, ValidationError
-from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
@@ -31,6 +30,7 @@ from pyconnect_connectors.lake.catalogs import (
     add_columns,
     append_once,
     catalog_errors,
+    data_files,
     evolved,
     fitting_types,
     has_commit,
@@ -206,9 +206,7 @@ class TableTarget:
         base, buffer = self._base(name, partition), self._buffer(name)
         rows = records if base is None else [r for r in records if _offset(r) >= base]
         if rows:
-            fit = self._fit(name, schema)
-            batch = fit.columns.batch(rows, f"table {name}")
-            fit.check(rows)
+            batch = self.batch(name, schema, rows)
             part = buffer.parts.setdefault(partition, _Part(begin=_offset(rows[0])))
             part.batches.append(batch)
             part.end = _offset(rows[-1]) + 1
@@ -216,6 +214,13 @@ class TableTarget:
         self._taken[partition] = _offset(records[-1]) + 1
         if buffer.size >= self._settings.max_bytes:
             self._write(name)
+
+    def batch(self, name: str, schema: Schema | None, records: Sequence[SinkRecord]) -> Any:
+        """Return records of one schema as rows of a table; DataException if one does not fit."""
+        fit = self._fit(name, schema)
+        batch = fit.columns.batch(records, f"table {name}")
+        fit.check(records)
+        return batch
 
     def _fit(self, name: str, schema: Schema | None) -> _Fit:
         if schema is None:
@@ -354,9 +359,7 @@ class TableTarget:
                 if writing.data_files is None:
                     if problem := misfit(table.schema(), writing.rows.schema):
                         raise ConnectException(f"The rows do not fit table {name}: {problem}")
-                    writing.data_files = list(
-                        _dataframe_to_data_files(table.metadata, writing.rows, table.io)
-                    )
+                    writing.data_files = data_files(table, writing.rows)
                 offsets.update({str(p): end for p, end in writing.ends.items()})
                 append_once(
                     table, writing.data_files, self._settings.name, offsets, writing.commit_id

@@ -56,10 +56,11 @@ class ProcessEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventCalls:
-    """Functions for events: one takes a step's text, one the numbers of done and all tasks."""
+    """Functions for events: a step's text, the numbers of done and all tasks, a snapshot's id."""
 
     step: Callable[[str], None]
     progress: Callable[[int, int], None]
+    committed: Callable[[int], None] = lambda _: None
 
 
 def run_process(
@@ -126,6 +127,8 @@ def _relay(
                 told.step(event["text"])
             case "progress":
                 told.progress(event["done"], event["total"])
+            case "committed":
+                told.committed(event["snapshot"])
             case "error":
                 refusal = SparkRefusal(message=event["message"], hint=event["hint"])
                 refusals[event["directory"]] = refusal

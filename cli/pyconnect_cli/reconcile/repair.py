@@ -1,38 +1,24 @@
 """`reconcile repair` and `reconcile undo`: what an audit found missing, doubled or different.
 
-The process `pyconnect_repair` plans and changes rows and topics; here are the question, the
-journal and the audit's second run.
-
-The repairs of this user have one journal, and a file of rows for each:
-
-    started → applied → verified
-       └─────────┴─────────┴→ undoing → undone
-
-A run that a kill ended in `started` or `undoing` goes on with the same command: each change of its
-file is to do, done, or refused, as the rows in the table show.
+The process `pyconnect_repair` plans and changes rows and topics; here are the question and the
+audit's second run. A run that a kill ended in the state `started` or `undoing` goes on with the
+same command: each change of its file is to do, done, or refused, as the rows in the table show.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from enum import Enum
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import typer
 
-from pyconnect_cli.acting.journal import JournalFile, entries_of
 from pyconnect_cli.acting.wait import describe, has_state
-from pyconnect_cli.directories import expired, new_identity, state_directory
 from pyconnect_cli.errors import (
-    Conflict,
     ExitCode,
-    NotFound,
     PreconditionFailed,
     PyconnectError,
     Undecided,
@@ -50,136 +36,22 @@ from pyconnect_cli.reconcile.compare import (
 )
 from pyconnect_cli.reconcile.connectors import simple_class
 from pyconnect_cli.reconcile.options import DataVerb
+from pyconnect_cli.reconcile.repair_journal import (
+    SINK,
+    TOPICS,
+    Repair,
+    RepairProgress,
+    Repairs,
+    RepairStarted,
+    RepairState,
+)
 from pyconnect_cli.reconcile.run import Audit, name_secrets, reconcile_each, write_private
 from pyconnect_cli.reconcile.secrets import with_providers
 from pyconnect_cli.reconcile.spec import complete
 from pyconnect_cli.session import Session, session_of
 
-SINK, TOPICS = "topic-sink", "topic-topic"
-
-
-class RepairState(Enum):
-    """The last change of a repair's state in the journal."""
-
-    STARTED = "started"
-    APPLIED = "applied"
-    VERIFIED = "verified"
-    UNDOING = "undoing"
-    UNDONE = "undone"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepairStarted:
-    """The user agreed to the plan; `report` is the directory of the report that it follows.
-
-    `connector`: the target of the audit, which is LEFT,RIGHT where `job` compares topics. `table`
-    and `rows`: what is changed, a topic and its records there.
-    """
-
-    id: str
-    report: str
-    connector: str
-    table: str
-    rows: int
-    job: str = SINK
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepairProgress:
-    """So many changes are committed."""
-
-    id: str
-    done: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepairChanged:
-    """The repair has another state."""
-
-    id: str
-    state: str
-
-
-_Entry: TypeAlias = RepairStarted | RepairProgress | RepairChanged
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repair:
-    """A repair that was begun, and its state."""
-
-    begun: RepairStarted
-    state: RepairState = RepairState.STARTED
-
-    @property
-    def id(self) -> str:
-        return self.begun.id
-
-
-def replayed(entries: Iterable[_Entry]) -> dict[str, Repair]:
-    """Return the repairs of a journal by their ids, the oldest first."""
-    found: dict[str, Repair] = {}
-    for entry in entries:
-        match entry:
-            case RepairStarted():
-                found[entry.id] = Repair(begun=entry)
-            case RepairChanged():
-                found[entry.id] = replace(found[entry.id], state=RepairState(entry.state))
-            case RepairProgress():
-                pass
-    return found
-
-
-class Repairs:
-    """The journal of repairs and the files of their rows. Changes happen in `journal.lock`."""
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self.directory = state_directory(environ) / "repairs"
-        busy = Conflict(
-            "another repair of this user is running on this host", hint="wait for its end"
-        )
-        self.journal = JournalFile(self.directory, "journal", busy=busy)
-
-    def all(self) -> dict[str, Repair]:
-        return replayed(entries_of(self.journal.path, _Entry))
-
-    def unfinished(self, report: str) -> Repair | None:
-        """Return the repair of a report that was begun and neither verified nor undone."""
-        ended = {RepairState.VERIFIED, RepairState.UNDONE}
-        of_report = [each for each in self.all().values() if each.begun.report == report]
-        return next((each for each in reversed(of_report) if each.state not in ended), None)
-
-    def find(self, identity: str | None) -> Repair:
-        """Return a repair by its id; without one the newest that is not undone. NotFound."""
-        found = self.all()
-        if identity is None:
-            undoable = [each for each in found.values() if each.state is not RepairState.UNDONE]
-            if not undoable:
-                raise NotFound("there is no repair that could be undone")
-            return undoable[-1]
-        if identity not in found:
-            known = ", ".join(found) or "none"
-            raise NotFound(f"there is no repair {identity}", hint=f"repairs of this user: {known}")
-        return found[identity]
-
-    def new_id(self) -> str:
-        """Return the id of a new repair; rows of repairs older than KEPT_DAYS are removed."""
-        now = datetime.now(UTC)
-        for path in self.directory.glob("*.rows"):
-            if expired(path.stem, now):
-                path.unlink(missing_ok=True)
-        return new_identity(now)
-
-    def rows(self, identity: str) -> Path:
-        """Return the file of a repair's rows, before and after it."""
-        return self.directory / f"{identity}.rows"
-
-    def note(self, identity: str, state: RepairState) -> None:
-        """Write the new state of a repair."""
-        self.journal.append(RepairChanged(id=identity, state=state.value))
-
-
-SINKS = frozenset({"SqlSink", "SqlSinkConnector"})
+SINKS = {"SqlSink": "sql", "LakeSink": "lake"}
+"""The extras that sinks are in."""
 SILENT_S = 400.0
 """The longest time without a word of the process: one statement may take 300 seconds."""
 
@@ -240,8 +112,8 @@ def repair(
             if _head(repairs.rows(begun.id)).get("undoable", True):
                 session.output.message(f"undo: pyconnect reconcile undo {begun.id}")
             progress = partial(_progress, repairs, begun)
-            work.run("apply", repairs.rows(begun.id), progress=progress)
-            repairs.note(begun.id, RepairState.APPLIED)
+            snapshot = work.run("apply", repairs.rows(begun.id), progress=progress)
+            repairs.note(begun.id, RepairState.APPLIED, snapshot)
         _audit_again(work, repairs, begun)
 
 
@@ -304,10 +176,10 @@ class _Work:
                 hint="audit the sink by its name: pyconnect reconcile topic-sink CONNECTOR",
             )
         self._config = session.client.connector(target).config
-        if simple_class(self._config) not in SINKS:
+        if reason := _refusal(self._config):
             raise UsageError(
-                f"{target} is no SqlSink: rows of other sinks cannot be repaired yet",
-                hint="files and tables of lakes have no rows that a transaction could change",
+                f"{target} writes neither a table of SqlSink nor an Iceberg table of LakeSink:"
+                f" {reason}"
             )
 
     def audit(self) -> Audit:
@@ -337,8 +209,8 @@ class _Work:
         *,
         progress: Callable[[int, int], None],
         report: Path | None = None,
-    ) -> None:
-        """Have the process do one thing; raise its error."""
+    ) -> int | None:
+        """Have the process do one thing; raise its error. Return a snapshot that it committed."""
         from pyconnect_cli.reconcile.process import EventCalls, run_module
         from pyconnect_cli.render.step_line import StepLine
 
@@ -358,19 +230,21 @@ class _Work:
             name_secrets(resolved, audit.secrets, Path(work))
             # The configuration may hold passwords: it is here for as long as the process runs.
             write_private(spec, json.dumps(document))
+            committed: list[int] = []
             with StepLine(session.output) as line:
-                calls = EventCalls(step=line, progress=progress)
+                calls = EventCalls(step=line, progress=progress, committed=committed.append)
                 command = ("pyconnect_repair", str(spec), "--events", "--tethered")
                 ended = run_module(command, log, calls, session.environ, silent_s=SILENT_S)
         if ended.exit_code == 0:
-            return
+            return committed[-1] if committed else None
         refusal = ended.refusals.get(None)
         if refusal is None and "ModuleNotFoundError" in ended.log:
             from pyconnect_clients.installation import install_command
 
+            extra = SINKS.get(_class_of(self._config), "sql")
             raise PreconditionFailed(
                 f"a repair writes as the agent's sink does, which is not installed: {ended.log}",
-                hint=f"install it: {install_command('agent,sql')}",
+                hint=f"install it: {install_command(f'agent,{extra}')}",
             )
         if refusal is None:
             raise Undecided(
@@ -404,6 +278,7 @@ def _planned(work: _Work, repairs: Repairs, directory: Path) -> Repair | None:
             table=place,
             rows=sum(counts.values()),
             job=work.job,
+            snapshot=head.get("snapshot_id"),
         )
         repairs.journal.append(begun)
     finally:
@@ -426,6 +301,25 @@ def _audit_again(work: _Work, repairs: Repairs, begun: Repair) -> None:
 
 def _progress(repairs: Repairs, begun: Repair, done: int, total: int) -> None:
     repairs.journal.append(RepairProgress(id=begun.id, done=done, total=total))
+
+
+def _class_of(config: Config) -> str:
+    return simple_class(config).removesuffix("Connector")
+
+
+def _refusal(config: Config) -> str | None:
+    """Return why rows of a connector are not repaired."""
+    written = _class_of(config)
+    if written == "IcebergSink":
+        return (
+            "this sink commits its offsets before the table, so files with rows that an audit"
+            " misses may wait in its control topic, and would be added to those of a repair"
+        )
+    if written not in SINKS:
+        return "rows of other sinks cannot be repaired"
+    if SINKS[written] == "lake" and config.get("format.class") != "iceberg":
+        return "files of a lake are not repaired"
+    return None
 
 
 NOUNS = {SINK: "rows", TOPICS: "records"}

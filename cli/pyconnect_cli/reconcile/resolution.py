@@ -9,7 +9,7 @@ Sinks of other projects have their settings in words of ours:
 
 - JDBC: Confluent's and Aiven's sinks, and Debezium's for records that are rows (no change events).
 - S3: Confluent's sink (Avro, Parquet, JSON lines, lines of bytes) and Aiven's (values in Avro,
-  Parquet, JSON lines or CSV).
+  Parquet, JSON lines with or without envelope, or CSV, in Base64 or not).
 - Iceberg: Apache's sink, and that of Tabular, from which it comes.
 
 A setting that changes rows in a way that a compare does not know is refused by its name.
@@ -52,6 +52,10 @@ CONFLUENT_FORMATS = {
     "ByteArrayFormat": "text",
 }
 AIVEN_FORMATS = {"avro": "avro", "parquet": "parquet", "jsonl": "json", "csv": "text"}
+EMPTY_LINES = (
+    "records without a value, or with an empty one, are empty lines, which are not compared: a file"
+    " whose last line is empty does not show it"
+)
 WALL_CLOCK = "Wallclock"
 """The extractor by which a record that is written again may be in another file."""
 DEFAULT_INTERVAL_MS = "300000"
@@ -125,10 +129,14 @@ def written_by_aiven_s3(connector: Audited) -> Resolved:
     written = _format(config, "format.output.type", AIVEN_FORMATS, default="csv")
     if (config.get("format.output.fields") or "value") != "value":
         raise _refusal("format.output.fields", "rows have more than the value")
-    if written == "text" and config.get("format.output.fields.value.encoding") != "none":
-        raise _refusal("format.output.fields.value.encoding", "values are written in Base64")
-    if written != "text" and (config.get("format.output.envelope") or "true") != "false":
-        raise _refusal("format.output.envelope", "each value is within an object of its own")
+    lines = None
+    if written == "text":
+        is_plain = config.get("format.output.fields.value.encoding") == "none"
+        lines = "plain" if is_plain else "base64"
+    elif (config.get("format.output.envelope") or "true") != "false":
+        lines = "envelope"
+        if written != "json":
+            raise _refusal("format.output.envelope", "each value is within a record of its own")
     topic = single_table(list(connector.topics), connector)
     prefix = config.get("file.name.prefix") or config.get("aws.s3.prefix") or ""
     template = config.get("file.name.template") or "{{topic}}-{{partition}}-{{start_offset}}"
@@ -144,7 +152,12 @@ def written_by_aiven_s3(connector: Audited) -> Resolved:
         "s3.region": config.get("aws.s3.region") or "us-east-1",
     }
     url = f"s3://{config.get('aws.s3.bucket.name')}/{path}"
-    return _files(connector, written, url, words, exactly_once=False)
+    found = _files(connector, written, url, words, exactly_once=False)
+    if lines is None:
+        return found
+    notes = [EMPTY_LINES] if written == "text" else []
+    members = {**found.members, "notes": notes}
+    return replace(found, side={**found.side, "lines": lines}, members=members)
 
 
 def written_by_iceberg(connector: Audited) -> Resolved:

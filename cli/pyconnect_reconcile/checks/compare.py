@@ -376,8 +376,8 @@ def _rows(
     missing, surplus = chosen["missing"], chosen["surplus"]
     lost = copies_of(bench, sides.left, missing, "left")
     found = copies_of(bench, sides.right, surplus, "right")
-    if isinstance(sides.right.side, TableSide):
-        # Rows without a key are known by a record that they are copies of.
+    if isinstance(sides.right.side, TableSide) or not found:
+        # Rows without a key or a line are known by a record that they are copies of.
         known = copies_of(bench, sides.left, [row for row in surplus if row.committed], "left")
         found = {row: (*known.get(row, ())[:1], *found.get(row, ())) for row in {**known, **found}}
     findings = [_missing(row, lost, sides) for row in missing]

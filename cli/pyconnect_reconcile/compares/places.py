@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.compares.sides import KEY_HASHES, LANE_BITS, Rows
+from pyconnect_reconcile.compares.sides import KEY_HASHES, LANE_BITS, Rows, line_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.files import local_files, rows_of_lines
@@ -78,7 +78,7 @@ def places_of_strange(rows: Rows, strange: DataFrame) -> list[Place]:
         case TopicSide():
             return places_of_records(strange)
         case FileSide(format="text" | "json") as side:
-            lines = strange.selectExpr("CAST(value AS BINARY) AS line").distinct().collect()
+            lines = strange.select(line_of(side).alias("line")).distinct().collect()
             found = _places_of_lines(rows, side, {bytes(row.line) for row in lines})
             return [place for places in found.values() for place in places][:SAMPLES]
         case FileSide() | TableSide():
@@ -108,7 +108,7 @@ def _lines(rows: Rows, side: FileSide, wanted: DataFrame, on: Sequence[str], lim
     """Find lines again in local files; their text stays here."""
     found = (
         rows.rows.join(sql.broadcast(wanted.select(*on).distinct()), list(on), "left_semi")
-        .selectExpr(*on, "CAST(value AS BINARY) AS line")
+        .select(*on, line_of(side).alias("line"))
         .distinct()
         .limit(limit)
         .collect()

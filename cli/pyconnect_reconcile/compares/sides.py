@@ -25,7 +25,14 @@ from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.loading import COLUMNAR, load
 from pyconnect_reconcile.database_tables.positions import with_tail_of
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import ICEBERG, LINE_FORMATS, FileSide
+from pyconnect_reconcile.file_side import (
+    BASE64,
+    ENVELOPE,
+    ICEBERG,
+    LINE_FORMATS,
+    PLAIN,
+    FileSide,
+)
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.spec import FRAMED_FORMS, Side, Spec, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide
@@ -59,6 +66,8 @@ ROW = "pyconnect_row"
 KEY_TEXT = "pyconnect_key"
 LETTER_OF = "__connect.errors.connector.name"
 """The header of a dead letter that names the connector whose it is."""
+ENVELOPED = r'(?s)\A\{"value":(.*)\}\z'
+NO_VALUE = "}"
 LANE_BITS = 32
 EVERYTHING = Columns()
 NO_PLACE = {
@@ -163,7 +172,8 @@ def _topic(
     ranges = bench.snapshot(side.topics, side.cluster).partitions
     records = records_of(bench, side, ranges, with_tail=with_tail)
     if _writes_lines(bench.spec):
-        records = _with_lines(records, _line_end(bench.spec.right))
+        assert isinstance(bench.spec.right, FileSide)
+        records = _with_lines(records, bench.spec.right)
     if plan is not None:
         content = record_content(records, plan)
         key = plan.key_columns(content.columns) if bench.spec.mode == "upsert" else []
@@ -253,24 +263,51 @@ def _writes_lines(spec: Spec) -> bool:
     )
 
 
-def _line_end(side: Side | None) -> str:
-    return side.options.get("lineSep", "\n") if isinstance(side, FileSide) else "\n"
+def _line_end(side: FileSide) -> str:
+    return side.options.get("lineSep", "\n")
 
 
-def _with_lines(records: DataFrame, end: str) -> DataFrame:
-    """Return one row for each line that a file sink writes of a record; `value` is the line.
-
-    FileStreamSink ends each value with a newline; a null value is the line `null`.
-    """
-    value = sql.coalesce("value", sql.lit(b"null"))
+def _with_lines(records: DataFrame, side: FileSide) -> DataFrame:
+    """Return one row for each line that a file sink writes of a record; `value` is the line."""
+    end, value = _line_end(side), sql.coalesce("value", sql.lit(b"null"))
+    if side.lines:
+        records, value = records.where("length(value) > 0"), sql.col("value")
+    if side.lines == BASE64:
+        # Some releases of Spark break long texts into lines.
+        text = sql.regexp_replace(sql.base64(value), "\r\n", "")
+        return records.withColumn("value", sql.encode(text, "US-ASCII"))
     # Of this charset each byte is one character: no byte is changed on the way.
     charset = "ISO-8859-1"
     parts = sql.split(sql.decode(value, charset), re.escape(end))
     lines = sql.transform(parts, lambda line: sql.encode(line, charset))
     several = sql.contains(value, sql.lit(end.encode()))
-    return records.withColumn(
+    found = records.withColumn(
         "value", sql.explode(sql.when(several, lines).otherwise(sql.array(value)))
     )
+    return found.where("length(value) > 0") if side.lines else found
+
+
+def _as_values(lines: DataFrame, side: FileSide) -> DataFrame:
+    """Return lines of files without what a sink has written around their values."""
+    if side.lines in {PLAIN, BASE64}:
+        # The last line of a file is not there if it is empty.
+        return lines.where("length(value) > 0")
+    if side.lines != ENVELOPE:
+        return lines
+    within = sql.regexp_extract("value", ENVELOPED, 1)
+    # A line without an envelope stays one that no value is equal to.
+    other = sql.concat(sql.lit(NO_VALUE), "value")
+    return lines.withColumn("value", sql.when(within != "", within).otherwise(other))
+
+
+def line_of(side: FileSide) -> Column:
+    """Return the line of a row that `_as_values` has made, as bytes."""
+    value = sql.col("value").cast("string")
+    if side.lines == ENVELOPE:
+        envelope = sql.concat(sql.lit('{"value":'), value, sql.lit("}"))
+        other = sql.expr(f"substring(CAST(value AS STRING), {len(NO_VALUE) + 1})")
+        value = sql.when(value.startswith(NO_VALUE), other).otherwise(envelope)
+    return value.cast("binary")
 
 
 def _files(bench: Bench, side: FileSide, columns: Columns, plan: RowPlan | None) -> Rows:
@@ -279,6 +316,7 @@ def _files(bench: Bench, side: FileSide, columns: Columns, plan: RowPlan | None)
     ends = side is bench.spec.right and _writes_lines(bench.spec)
     line_end = _line_end(side) if ends else ""
     frame = load(bench, side, paths, line_end).withColumn("tail", sql.lit(False))
+    frame = _as_values(frame, side)
     tail = files.uncommitted or files.unfinished
     beyond = (str(tail),) if tail is not None else files.beyond
     if beyond:

@@ -5,6 +5,8 @@ That file never changes, so what is read is one snapshot, however long the sink 
 
 from __future__ import annotations
 
+import gzip
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -72,7 +74,17 @@ def current_table(
     own = f"audited_{uuid4().hex}"
     for name, value in conf.items():
         session().conf.set(f"spark.sql.catalog.{own}{name}", value)
-    return FixedFiles(table=f"{own}.{NAMESPACE}.{NAME}")
+    return FixedFiles(table=f"{own}.{NAMESPACE}.{NAME}", snapshot=_snapshot(metadata))
+
+
+def _snapshot(metadata: Path) -> dict[str, object]:
+    content = metadata.read_bytes()
+    if _ending(metadata.name) != ".metadata.json":
+        content = gzip.decompress(content)
+    found = json.loads(content)
+    number = found.get("current-snapshot-id")
+    # Older writers wrote -1 for none.
+    return {"table_uuid": found.get("table-uuid"), "snapshot_id": None if number == -1 else number}
 
 
 def _ending(name: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from pyconnect_reconcile.chain import Base
 from pyconnect_reconcile.findings import (
@@ -37,7 +37,10 @@ GAP_NOTE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The result of a run; times in ms since the epoch."""
+    """The result of a run; times in ms since the epoch.
+
+    `iceberg` are the snapshots of Iceberg tables by side: `table_uuid` and `snapshot_id`.
+    """
 
     spec: Spec
     snapshots: Mapping[str, TopicsSnapshot]
@@ -46,6 +49,7 @@ class Report:
     duration_ms: int
     spark_version: str
     base: Base | None = None
+    iceberg: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:
@@ -78,6 +82,7 @@ class Report:
             "series": dict(outcome.series),
             "not_compared": list(outcome.not_compared),
             **self._chain(),
+            **({"iceberg": self.iceberg} if self.iceberg else {}),
             "notes": [GAP_NOTE, *spec.notes],
             # What `--ranges` of another run takes.
             "snapshot": main.to_json() if (main := self.snapshots.get(MAIN)) else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -190,6 +191,26 @@ def test_files_of_aivens_s3_sink_are_in_a_directory_of_the_topic(
     assert found.members["duplicates_allowed"] is True
 
 
+@pytest.mark.parametrize(
+    ("settings", "lines", "noted"),
+    [
+        ({}, "base64", True),
+        ({"format.output.fields.value.encoding": "none"}, "plain", True),
+        ({"format.output.type": "jsonl"}, "envelope", False),
+        ({"format.output.type": "jsonl", **VALUES}, None, False),
+        ({"format.output.type": "parquet", **VALUES}, None, False),
+    ],
+)
+def test_lines_of_aivens_s3_sink_are_what_its_config_says(
+    settings: Config, lines: str | None, noted: bool
+) -> None:
+    """By default values are in Base64, and those in JSON in an object of their own."""
+    config = {"aws.s3.bucket.name": "b", "file.name.prefix": "raw/", **PLAIN_JSON, **settings}
+    found = resolved(AIVEN_S3, config)
+    assert found.side.get("lines") == lines
+    assert bool(found.members.get("notes")) is noted
+
+
 def test_a_table_of_apaches_iceberg_sink_is_found_in_its_catalog() -> None:
     """A note says that the table follows the offsets by an interval."""
     config = {
@@ -205,6 +226,25 @@ def test_a_table_of_apaches_iceberg_sink_is_found_in_its_catalog() -> None:
     assert found.side["catalog"] == {"kind": "rest", "url": "http://catalog:8181"}
     assert found.secrets == {"token": "hunter2"}
     assert "1000 ms" in str(found.members["notes"])
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({"connector.class": ICEBERG}, "may wait in its control topic"),
+        ({"connector.class": "LakeSink", "format.class": "csv"}, "files of a lake"),
+        ({"connector.class": AIVEN_S3}, "rows of other sinks"),
+    ],
+)
+def test_what_is_not_repaired_is_refused_with_the_reason(
+    run: Run, connect: FakeConnect, tmp_path: Path, config: Config, reason: str
+) -> None:
+    """Before the report is looked at."""
+    (tmp_path / "report.json").write_text('{"job": "topic-sink", "target": "out"}')
+    connect.connectors["out"] = FakeConnector(type="sink", config={**config, "topics": "orders"})
+    outcome = run("reconcile", "repair", str(tmp_path))
+    assert outcome.code == 2
+    assert reason in outcome.err
 
 
 def test_a_catalog_in_a_database_has_its_user_in_settings_of_its_own() -> None:
@@ -245,9 +285,8 @@ def test_a_catalog_in_a_database_has_its_user_in_settings_of_its_own() -> None:
         (CONFLUENT_S3, {"format.class": "x.OrcFormat"}, "format.class"),
         (CONFLUENT_S3, {"store.kafka.keys": "true"}, "store.kafka.keys"),
         (CONFLUENT_S3, {"behavior.on.null.values": "write"}, "behavior.on.null.values"),
-        (AIVEN_S3, {}, "format.output.fields.value.encoding"),
         (AIVEN_S3, {"format.output.type": "json"}, "format.output.type"),
-        (AIVEN_S3, {"format.output.type": "jsonl"}, "format.output.envelope"),
+        (AIVEN_S3, {"format.output.type": "avro"}, "format.output.envelope"),
         (AIVEN_S3, {"format.output.type": "parquet", **VALUES}, "file.name.template"),
         (AIVEN_S3, {**VALUES, "format.output.fields": "key,value"}, "format.output.fields"),
         (ICEBERG, {"iceberg.tables.route-field": "f"}, "iceberg.tables.route-field"),

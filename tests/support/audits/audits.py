@@ -81,6 +81,7 @@ class Audit:
                     spec=captured.spec,
                     snapshots=snapshots,
                     base=captured.base,
+                    iceberg=captured.iceberg,
                     outcome=answer.outcome,
                     started_ms=int(time.time() * 1000),
                     duration_ms=0,
