@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.findings import Finding, Severity
+from pyconnect_reconcile.findings import Finding, Severity, count_of
 
 Fingerprint = tuple[tuple[str, int, int], ...]
 COPY_BYTES = 2**20
@@ -195,7 +195,7 @@ def complete_files(paths: Sequence[str], read: Sequence[str] | None) -> FixedFil
     wanted = set(names if read is None else read)
     if gone := sorted(wanted - set(names)):
         raise ReconcileError(
-            f"{len(gone)} files that the source has read are gone, such as {gone[0]}",
+            f"{count_of(len(gone), 'file that the source has read is')} gone, such as {gone[0]}",
             hint="put them back: their records have no rows to be compared with",
         )
     return FixedFiles(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pyconnect_api import TopicPartition
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.findings import count_of
 from pyconnect_reconcile.spec import MAIN, Spec, TopicSide, question_of
 from pyconnect_reconcile.table_side import TableSide
 from pyconnect_reconcile.topics.snapshot import read_snapshot
@@ -34,7 +35,7 @@ def plan(job: Job, events: Events) -> None:
         if part.topic in origin.topics
     }
     _require_committed(job.audit, expected)
-    events.step(f"reading {len(found.targets):,} records and rows")
+    events.step(f"reading the records and rows of {count_of(len(found.targets), 'finding')}")
     records = ReadRecords(job.config, job.audit.clusters[MAIN])
     try:
         made = dict(records.at([each.place for each in found.targets if each.place]))
@@ -82,7 +83,7 @@ def carry_out(job: Job, events: Events, *, undo: bool) -> None:
         _require_committed(job.audit, expected)
     records = ReadRecords(job.config, job.audit.clusters[MAIN])
     records.close()
-    events.step(f"changing {len(changes):,} rows")
+    events.step(f"changing {count_of(sum(change.rows for change in changes), 'row')}")
     with sink_table(records.config, origin.topics[0]) as table:
         table.carry_out(changes, expected, events)
 

@@ -22,7 +22,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import DataType, StructType
 
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.findings import Finding, Severity
+from pyconnect_reconcile.findings import Finding, Severity, count_of
 from pyconnect_reconcile.values import canonical
 from pyconnect_reconcile.values.avro_schemas import END, MARK, VALUE, framed_schema, micro_clocks
 from pyconnect_reconcile.values.registry import RegisteredSchema, SchemaRegistry
@@ -140,7 +140,7 @@ def _unusable(number: int, count: int, why: str) -> Finding:
     return Finding(
         kind="unknown-schema",
         severity=Severity.NOTE,
-        message=f"schema {number} of {count:,} records: {why}; they do not parse",
+        message=f"schema {number} of {count_of(count, 'record')}: {why}; its values do not parse",
         of="schema",
         first=number,
         last=number,
