@@ -145,6 +145,22 @@ def test_avro_is_compared_with_parquet_of_the_same_data(
         audit.run("topic-sink", left=side(seed), right=files, registries=nobody)
 
 
+def test_names_of_directories_are_texts_beside_avro(
+    audit: Audit, converter: Make, registries: dict[str, object], tmp_path: Path
+) -> None:
+    """Spark makes the number 7 of `note=07`."""
+    seed = seed_topic(audit.bootstrap)
+    struct = Struct(FIRST).put("id", 5).put("note", "07")
+    avro = converter(AvroConverter)
+    seed.write([Record(avro.from_connect_data(seed.topic, [], FIRST, struct))])
+    directory = tmp_path / "note=07"
+    directory.mkdir()
+    parquet.write_table(pa.table({"id": [5]}), str(directory / "1.parquet"))
+    files = {"kind": "files", "paths": [str(tmp_path)], "format": "parquet"}
+    answer = audit.run("topic-sink", left=side(seed), right=files, registries=registries)
+    assert answer.verdict is Verdict.AGREE
+
+
 def test_times_of_day_keep_their_unit(
     audit: Audit, schema_registry_url: str, registries: dict[str, object], tmp_path: Path
 ) -> None:
