@@ -35,7 +35,7 @@ from pyconnect_reconcile.compares.places import (
 from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, plan_of, rows_of
 from pyconnect_reconcile.errors import NotAuditable
 from pyconnect_reconcile.file_side import LINE_FORMATS, FileSide
-from pyconnect_reconcile.files import is_local
+from pyconnect_reconcile.files import with_unread_marks
 from pyconnect_reconcile.findings import (
     COPIES,
     CheckOutcome,
@@ -267,8 +267,8 @@ def _not_compared(spec: Spec, plan: RowPlan | None) -> tuple[str, ...]:
         found.append("the schemas beside the values")
     for side in sides:
         if isinstance(side, FileSide) and side.format in LINE_FORMATS and side.store is None:
-            far = (path for path in side.paths if not is_local(path))
-            found += (f"a byte order mark at the beginning of {path}" for path in far)
+            unread = with_unread_marks(side.paths)
+            found += (f"a byte order mark at the beginning of {path}" for path in unread)
     if spec.columns:
         named = ", ".join(rule.name for rule in spec.columns)
         found.append(f"anything but the columns that the spec names: {named}")
