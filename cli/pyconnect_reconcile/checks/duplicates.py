@@ -149,6 +149,8 @@ def _identity(records: DataFrame, extraction: str) -> tuple[DataFrame, Column, C
     It comes with the text that shows it.
     """
     kind, _, path = extraction.partition(":")
+    if kind == "avro":
+        return records, sql.col(f"`{extraction}`"), text_of(extraction)
     if kind not in JSON_IN:
         return records, text_of(extraction), text_of(extraction)
     records = with_marked(records, sql.col(JSON_IN[kind]), MARKED)
