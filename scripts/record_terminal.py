@@ -76,13 +76,13 @@ class Recording:
     at_s: float = 0.0
 
     def remark(self, text: str) -> None:
-        self.at_s += KEYS_S
         self.lines.append((self.at_s, Text(f"# {text}", style="dim")))
+        self.at_s += KEYS_S
 
     def run(self, command: str, expected: str = "") -> None:
         """Run a command in bash, and note what it prints, which has the expected text."""
-        self.at_s += KEYS_S
         self.lines.append((self.at_s, Text.assemble(("$ ", "bold green"), (command, "bold"))))
+        self.at_s += KEYS_S
         before = time.monotonic()
         with subprocess.Popen(
             ["bash", "-c", command],
@@ -117,7 +117,7 @@ class Recording:
             f" {{ animation: recovery-come {at_s:.1f}s step-end backwards; }}\n"
             for number, (at_s, _) in enumerate(self.lines[:-1])
         )
-        svg = svg.replace("</style>", f"{times}</style>")
+        svg = svg.replace("</style>", f"@media screen {{\n{times}}}\n</style>")
         return "".join(f"{line.rstrip()}\n" for line in svg.splitlines() if line.strip())
 
 

@@ -9,6 +9,7 @@ that do not ask here may still be quicker: `server` tries others then.
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 from collections import deque
@@ -19,8 +20,9 @@ from pyconnect_sandbox.errors import PortTaken
 LOOPBACK = "127.0.0.1"
 FIRST_PORT, LAST_PORT = 20000, 32700
 ATTEMPTS = 200
-_reserved: deque[socket.socket] = deque(maxlen=64)
-"""The latest ports of this process. Those that fall out have a listener, or nobody wants them."""
+RESERVED = 64
+_reserved: deque[int] = deque()
+"""Sockets of the latest ports: the others have a listener by now, or nobody wants them."""
 
 
 def is_free(port: int) -> bool:
@@ -53,9 +55,9 @@ def free_port(exclude: frozenset[int] = frozenset()) -> int:
         reservation = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         with suppress(OSError):
             reservation.bind((LOOPBACK, port))
-            if len(_reserved) == _reserved.maxlen:
-                _reserved.popleft().close()
-            _reserved.append(reservation)
+            _reserved.append(reservation.detach())
+            if len(_reserved) > RESERVED:
+                os.close(_reserved.popleft())
             return port
         reservation.close()
     raise PortTaken(

@@ -9,15 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_cli.errors import ExitCode, UsageError
+from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.model import OffsetRange, TopicPartition, sink_topics
 from pyconnect_cli.offsets.plan.change import (
     Action,
     OffsetsPlan,
     OffsetsView,
-    Planned,
-    Refusal,
-    StateWish,
     plan_alter,
     plan_reset,
     plan_restore,
@@ -34,8 +31,6 @@ from pyconnect_cli.offsets.plan.checks import (
 )
 from pyconnect_cli.parsing.json_text import parse_json
 from pyconnect_cli.rest.offset_entries import OffsetEntry, by_key, offsets_body, partition_key
-
-STOP = StateWish(stop=True, resume=True)
 
 
 def view(positions: Mapping[str, int], state: str = "STOPPED") -> OffsetsView:
@@ -59,11 +54,6 @@ def entries(positions: Mapping[str, int | None]) -> tuple[OffsetEntry, ...]:
     )
 
 
-def plan_of(planned: Planned) -> OffsetsPlan:
-    assert isinstance(planned, OffsetsPlan)
-    return planned
-
-
 def applied(plan: OffsetsPlan) -> dict[str, OffsetEntry]:
     """Return the offsets that a worker stores after the plan's request."""
     stored = {} if plan.everything else by_key(plan.view.offsets)
@@ -82,7 +72,7 @@ def test_a_restore_ends_in_exactly_the_snapshot(
     now: dict[str, int], before: dict[str, int]
 ) -> None:
     """Offsets stored meanwhile do not matter, and an empty difference sends no request."""
-    plan = plan_of(plan_restore(view(now), StateWish(), entries(before)))
+    plan = plan_restore(view(now), entries(before))
     assert applied(plan) == by_key(entries(before))
     assert plan.needed == (now != before)
     assert read_back_differs(plan, entries(before)) is None
@@ -93,7 +83,7 @@ def test_an_undo_names_partitions_with_later_changes(
     before: dict[str, int], left: dict[str, int], now: dict[str, int]
 ) -> None:
     """Those partitions, and no other, lose what came after the change."""
-    plan = plan_of(plan_undo(view(now), StateWish(), entries(before), entries(left)))
+    plan = plan_undo(view(now), entries(before), entries(left))
     assert plan.since is not None
     touched = {
         name
@@ -107,7 +97,7 @@ def test_an_undo_names_partitions_with_later_changes(
 
 def test_an_undo_of_an_older_backup_does_not_know_later_changes() -> None:
     """That is another answer than nothing."""
-    plan = plan_of(plan_undo(view({"a": 1}), StateWish(), entries({"a": 2}), None))
+    plan = plan_undo(view({"a": 1}), entries({"a": 2}), None)
     assert plan.since is None
     assert plan.to_json()["since"] is None
 
@@ -116,7 +106,7 @@ def test_a_number_in_another_form_is_not_a_later_change() -> None:
     """A worker may answer 5.0 where 5 was sent."""
     found = OffsetEntry(partition={"filename": "a"}, offset={"position": 5.0})
     now = replace(view({}), offsets=(found,))
-    plan = plan_of(plan_undo(now, StateWish(), entries({"a": 1}), entries({"a": 5})))
+    plan = plan_undo(now, entries({"a": 1}), entries({"a": 5}))
     assert plan.since == ()
 
 
@@ -125,30 +115,28 @@ def test_an_alter_touches_only_the_partitions_it_names(
     now: dict[str, int], wanted: dict[str, int | None]
 ) -> None:
     """The others keep their offsets, also when all that is stored is forgotten at once."""
-    plan = plan_of(plan_alter(view(now), StateWish(), entries(wanted), force=True))
+    plan = plan_alter(view(now), entries(wanted), force=True)
     after = {**now, **wanted}
     kept = {name: position for name, position in after.items() if position is not None}
     assert applied(plan) == by_key(entries(kept))
 
 
-def test_a_running_connector_is_refused_unless_it_may_be_stopped() -> None:
-    """Exit 9; with --stop the plan goes through STOPPED, with --resume on to RUNNING."""
-    running = view({"a": 1}, state="RUNNING")
-    refusal = plan_reset(running, StateWish())
-    assert isinstance(refusal, Refusal)
-    assert (refusal.exit_code, refusal.needs_stop) == (ExitCode.PRECONDITION, True)
-    assert plan_of(plan_reset(running, STOP)).states == ("RUNNING", "STOPPED", "RUNNING")
+def test_a_plan_goes_through_stopped() -> None:
+    """With --resume on to RUNNING."""
+    plan = plan_reset(view({"a": 1}, state="RUNNING"))
+    assert plan.states == ("RUNNING", "STOPPED")
+    assert replace(plan, resume=True).states == ("RUNNING", "STOPPED", "RUNNING")
 
 
 def test_an_alter_that_changes_nothing_does_not_need_the_stop() -> None:
     """A running connector whose offsets are as wanted is left alone."""
     running = view({"a": 1}, state="RUNNING")
-    assert not plan_of(plan_alter(running, StateWish(), entries({"a": 1}))).needed
+    assert not plan_alter(running, entries({"a": 1})).needed
 
 
 def test_a_reset_of_everything_is_sent_even_when_nothing_is_stored() -> None:
     """A connector may keep offsets elsewhere."""
-    plan = plan_of(plan_reset(view({}), StateWish()))
+    plan = plan_reset(view({}))
     assert plan.everything
     assert plan.needed
     assert plan.changes == ()
@@ -156,7 +144,7 @@ def test_a_reset_of_everything_is_sent_even_when_nothing_is_stored() -> None:
 
 def test_a_partition_that_is_not_read_back_is_named() -> None:
     """Another value, a missing one, one that should be gone; an equal float is no difference."""
-    plan = plan_of(plan_alter(view({"a": 1, "b": 1}), StateWish(), entries({"a": 2, "b": None})))
+    plan = plan_alter(view({"a": 1, "b": 1}), entries({"a": 2, "b": None}))
     assert read_back_differs(plan, entries({"a": 2})) is None
     assert read_back_differs(plan, entries({"a": 1})) == '{"filename":"a"}'
     assert read_back_differs(plan, entries({})) == '{"filename":"a"}'
@@ -178,7 +166,7 @@ def test_a_change_keeps_the_stored_order_of_a_partitions_members(
     """A Java worker writes to exactly these bytes, and would make a second partition of others."""
     stored = OffsetEntry(partition={"zone": "z", "place": "p"}, offset={"o": 1})
     wanted = OffsetEntry(partition={"place": "p", "zone": "z"}, offset=after)
-    plan = plan_of(plan_alter(replace(view({}), offsets=(stored,)), StateWish(), (wanted,)))
+    plan = plan_alter(replace(view({}), offsets=(stored,)), (wanted,))
     (sent,) = plan.wanted
     assert list(sent.partition or ()) == ["zone", "place"]
 
@@ -277,4 +265,4 @@ def test_a_sinks_topics_are_those_configured_and_those_with_offsets() -> None:
 def test_an_undo_is_never_doubted() -> None:
     """Its offsets were stored once, however strange they look now."""
     strange = (OffsetEntry(partition={"other": 1}, offset={"place": -1}),)
-    assert plan_of(plan_restore(view({"a": 1}), StateWish(), strange)).action is Action.UNDO
+    assert plan_restore(view({"a": 1}), strange).action is Action.UNDO

@@ -24,7 +24,6 @@ from pyconnect_cli.offsets.plan.change import (
     OffsetChange,
     OffsetsPlan,
     OffsetsView,
-    StateWish,
     plan_restore,
 )
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
@@ -244,12 +243,9 @@ def _moved(saved: SavedConnector, present: SavedConnector | None) -> tuple[Offse
         config=saved.config,
         offsets=stored,
     )
-    planned = restored_offsets(view, saved.offsets)
-    return planned.changes
+    return restored_offsets(view, saved.offsets).changes
 
 
 def restored_offsets(view: OffsetsView, snapshot: OffsetsSnapshot) -> OffsetsPlan:
     """Plan to make the offsets of a STOPPED connector those of a snapshot."""
-    planned = plan_restore(view, StateWish(), snapshot.offsets, action=Action.RESTORE)
-    assert isinstance(planned, OffsetsPlan)  # a STOPPED connector needs no consent
-    return planned
+    return plan_restore(view, snapshot.offsets, action=Action.RESTORE)

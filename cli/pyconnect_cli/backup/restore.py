@@ -45,7 +45,7 @@ from pyconnect_cli.connectors.promote import MapOption, Remapping, remapping
 from pyconnect_cli.diagnostics.loggers import levels_to_set
 from pyconnect_cli.directories import new_identity, state_directory
 from pyconnect_cli.errors import PyconnectError, UnknownOutcome
-from pyconnect_cli.offsets.plan.change import OffsetsView, Planned, StateWish
+from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView
 from pyconnect_cli.offsets.plan.snapshots import require_fitting
 from pyconnect_cli.offsets.run import Around, change_new_connector
 from pyconnect_cli.parsing.options import (
@@ -345,7 +345,7 @@ class _Restorer:
         session = self._session
         kafka_cluster_id = session.worker.kafka_cluster_id
 
-        def planner(view: OffsetsView) -> Planned:
+        def planner(view: OffsetsView) -> OffsetsPlan:
             if not self._force:
                 require_fitting(snapshot, view, cluster_id=kafka_cluster_id)
             return restored_offsets(view, snapshot)
@@ -355,7 +355,7 @@ class _Restorer:
             info=session.client.connector(planned.name),
             status=session.client.connector_status(planned.name),
         )
-        return change_new_connector(session, view, planner, Around(wish=StateWish()))
+        return change_new_connector(session, view, planner, Around())
 
     def logger_steps(self, saved: Levels) -> list[BatchStep]:
         """Return a step for each worker whose levels differ from the saved ones.

@@ -47,7 +47,7 @@ from pyconnect_cli.errors import (
     WaitTimedOut,
 )
 from pyconnect_cli.offsets.files import read_snapshot_file
-from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, StateWish, plan_restore
+from pyconnect_cli.offsets.plan.change import Action, OffsetsPlan, OffsetsView, plan_restore
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot, require_fitting, same_class
 from pyconnect_cli.offsets.run import Around, change_new_connector
 from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
@@ -447,11 +447,11 @@ def create_with_offsets(
     cluster_id = session.worker.kafka_cluster_id
     info = client.create_connector(file.name, file.config, initial_state="STOPPED")
 
-    def planner(view: OffsetsView) -> Planned:
+    def planner(view: OffsetsView) -> OffsetsPlan:
         require_fitting(snapshot, view, cluster_id=cluster_id)
-        return plan_restore(view, options.wish, snapshot.offsets, action=Action.IMPORT)
+        return plan_restore(view, snapshot.offsets, action=Action.IMPORT)
 
-    options = Around(wish=StateWish(stop=False, resume=state == "RUNNING"))
+    options = Around(resume=state == "RUNNING")
     try:
         wait_for_state(session, [file.name], "STOPPED")
         status = client.connector_status(file.name)

@@ -36,7 +36,13 @@ from pyconnect_cli.kafka.model import (
     topic_partition,
 )
 from pyconnect_cli.offsets.files import read_offsets_file
-from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_alter, plan_reset
+from pyconnect_cli.offsets.plan.change import (
+    Action,
+    OffsetsPlan,
+    OffsetsView,
+    plan_alter,
+    plan_reset,
+)
 from pyconnect_cli.offsets.plan.checks import (
     SeekTarget,
     SeekTo,
@@ -67,9 +73,9 @@ def reset(context: typer.Context, names: NamesArgument = None) -> None:
     session = session_of(context)
     options = around(session.given)
 
-    def planner(view: OffsetsView) -> Planned:
+    def planner(view: OffsetsView) -> OffsetsPlan:
         chosen = [parse_partition(text, view.type) for text in texts(session.given, "partition")]
-        return plan_reset(view, options.wish, chosen)
+        return plan_reset(view, chosen)
 
     views = selected_views(session, names or ())
     change_offsets(session, views, Action.RESET, planner, options)
@@ -104,9 +110,9 @@ def alter(
     views = selected_views(session, [name])
     wanted = _wanted(name, views[0].type, file, assignments or [])
 
-    def planner(view: OffsetsView) -> Planned:
+    def planner(view: OffsetsView) -> OffsetsPlan:
         doubts = None if options.force else topic_doubts(session, view, wanted)
-        return plan_alter(view, options.wish, wanted, force=options.force, topic_doubts=doubts)
+        return plan_alter(view, wanted, force=options.force, topic_doubts=doubts)
 
     change_offsets(session, views, Action.ALTER, planner, options)
 
@@ -210,7 +216,7 @@ def seek(
         )
     kafka = None if to_start else kafka_admin(session, "seek")
 
-    def planner(view: OffsetsView) -> Planned:
+    def planner(view: OffsetsView) -> OffsetsPlan:
         chosen = [parse_partition(text, view.type) for text in texts(session.given, "partition")]
         if kafka is None:
             if view.type != "source":
@@ -218,10 +224,10 @@ def seek(
                     f"{view.name} is a {view.type}: --to-start is for sources",
                     hint=f"pyconnect offsets seek {view.name} --to-earliest",
                 )
-            return plan_reset(view, options.wish, chosen, action=Action.SEEK)
+            return plan_reset(view, chosen, action=Action.SEEK)
         _require_sink(view.name, view.type)
         wanted = _seek(kafka, view, places[0], [topic_partition(one) for one in chosen])
-        return plan_alter(view, options.wish, wanted, action=Action.SEEK)
+        return plan_alter(view, wanted, action=Action.SEEK)
 
     change_offsets(session, selected_views(session, names or ()), Action.SEEK, planner, options)
 

@@ -24,7 +24,7 @@ from pyconnect_cli.kafka.offset_topics import ConsumerGroups, OffsetsTopics
 from pyconnect_cli.offsets.backups import Backups, backup_directory
 from pyconnect_cli.offsets.files import ExportFileOption, export_snapshot
 from pyconnect_cli.offsets.output import first_lines, show_plan
-from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView, StateWish, plan_undo
+from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView, plan_undo
 from pyconnect_cli.offsets.plan.orphans import (
     SINK,
     Configs,
@@ -157,7 +157,7 @@ class OrphanKeeper:
             config={},
             offsets=self._as_it_is(snapshot).offsets,
         )
-        plan = plan_undo(view, StateWish(), snapshot.offsets, snapshot.left)
+        plan = plan_undo(view, snapshot.offsets, snapshot.left)
         assert isinstance(plan, OffsetsPlan)  # a deleted connector needs no stop
         return plan
 

@@ -18,7 +18,6 @@ from pyconnect_cli.offsets.plan.change import (
     Action,
     OffsetsPlan,
     OffsetsView,
-    Planned,
     plan_alter,
     plan_undo,
 )
@@ -69,12 +68,12 @@ def undo(
         _restore_orphan(session, snapshot, backup=options.backup, unasked=unasked)
         return
 
-    def planner(view: OffsetsView) -> Planned:
+    def planner(view: OffsetsView) -> OffsetsPlan:
         require_same_type(snapshot, view)
         if not options.force:
             require_fitting(snapshot, view, cluster_id=cluster_id)
-        planned = plan_undo(view, options.wish, snapshot.offsets, snapshot.left)
-        if isinstance(planned, OffsetsPlan) and unasked:
+        planned = plan_undo(view, snapshot.offsets, snapshot.left)
+        if unasked:
             require_untouched(snapshot, planned)
         return planned
 
@@ -104,7 +103,7 @@ def import_offsets(
         )
     cluster_id = session.worker.kafka_cluster_id
 
-    def planner(view: OffsetsView) -> Planned:
+    def planner(view: OffsetsView) -> OffsetsPlan:
         require_same_type(snapshot, view)
         if not options.force:
             require_same_connector(snapshot, view)
@@ -137,7 +136,7 @@ def copy(
     try:
         cluster_id = other.worker.kafka_cluster_id
 
-        def planner(view: OffsetsView) -> Planned:
+        def planner(view: OffsetsView) -> OffsetsPlan:
             require_same_type(snapshot, view)
             if not options.force:
                 require_fitting(snapshot, view, cluster_id=cluster_id)
@@ -170,10 +169,10 @@ def _restore_orphan(
 
 def _planned(
     session: Session, view: OffsetsView, snapshot: OffsetsSnapshot, action: Action, options: Around
-) -> Planned:
+) -> OffsetsPlan:
     wanted, force = snapshot.offsets, options.force
     doubts = None if force else topic_doubts(session, view, wanted)
-    return plan_alter(view, options.wish, wanted, action=action, force=force, topic_doubts=doubts)
+    return plan_alter(view, wanted, action=action, force=force, topic_doubts=doubts)
 
 
 def _backup(session: Session, identity: str | None, cluster_id: str) -> OffsetsSnapshot:

@@ -15,7 +15,6 @@ from pyconnect_cli.acting.batch import Asks, BatchStep, confirm_names, run_steps
 from pyconnect_cli.acting.wait import has_state, wait_for_state, wait_if_asked, wait_until
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import (
-    ExitCode,
     Forbidden,
     NotAuthenticated,
     NotFound,
@@ -35,9 +34,6 @@ from pyconnect_cli.offsets.plan.change import (
     Action,
     OffsetsPlan,
     OffsetsView,
-    Planned,
-    Refusal,
-    StateWish,
     read_back_differs,
 )
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
@@ -56,7 +52,7 @@ from pyconnect_cli.rest.model import ConnectCluster, ConnectorView, WorkerInfo
 from pyconnect_cli.session import Session
 from pyconnect_cli.verbs import ActingVerb
 
-Planner = Callable[[OffsetsView], Planned]
+Planner = Callable[[OffsetsView], OffsetsPlan]
 READ_BACK_S = 10.0
 EXTERNAL = "manages offsets externally"
 FIRST_WITH_CHANGES = (3, 6)
@@ -103,9 +99,10 @@ def run_changes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """The steps around the change itself: stop, backup, resume, wait."""
+    """What the user agreed to around the change itself: a stop before it, a resume after it."""
 
-    wish: StateWish
+    stop: bool = False
+    resume: bool = False
     backup: bool = True
     force: bool = False
 
@@ -124,7 +121,7 @@ def change_offsets(
     """
     if not views:
         return
-    planned = {view.name: _planned(session, view, planner) for view in views}
+    planned = {view.name: _planned(session, view, planner, around) for view in views}
     refused = [error for error in planned.values() if isinstance(error, PyconnectError)]
     if len(planned) == 1 and refused:
         raise refused[0]
@@ -141,7 +138,7 @@ def change_offsets(
         for name, plan in planned.items()
     ]
     run_changes(session, changes, action.value, DONE[action], run.backups)
-    goal = "RUNNING" if around.wish.resume else "STOPPED"
+    goal = "RUNNING" if around.resume else "STOPPED"
     wait_if_asked(session, dict.fromkeys((plan.view.name for plan in plans), goal))
 
 
@@ -149,7 +146,7 @@ def change_new_connector(
     session: Session, view: ConnectorView, planner: Planner, around: Around
 ) -> str | None:
     """Give a connector that was just created its offsets, without asking; return a remark."""
-    plan = _plan_or_raise(session, planner, offsets_view(session, view))
+    plan = _plan_or_raise(session, planner, offsets_view(session, view), around)
     return _Changes(session, Action.IMPORT, planner, around, [view]).act(plan)
 
 
@@ -214,7 +211,7 @@ class _Changes:
         client = self.session.client
         if not planned.needed:
             # An earlier run may have ended between the change and the resume.
-            if self._around.wish.resume and view.state == "STOPPED":
+            if self._around.resume and view.state == "STOPPED":
                 client.resume_connector(view.name)
                 return "resumed"
             return None
@@ -227,7 +224,7 @@ class _Changes:
             else:
                 wait_for_state(self.session, [view.name], "STOPPED")
                 remark = self._change(self._planned_again(view))
-            if self._around.wish.resume:
+            if self._around.resume:
                 client.resume_connector(view.name)
         except PyconnectError as error:
             if stopped_here:
@@ -281,7 +278,7 @@ class _Changes:
             config=view.config,
             offsets=self.session.client.connector_offsets(view.name).entries,
         )
-        return _plan_or_raise(self.session, self._planner, fresh)
+        return _plan_or_raise(self.session, self._planner, fresh, self._around)
 
     def _change(self, plan: OffsetsPlan) -> str:
         client, view = self.session.client, plan.view
@@ -369,29 +366,24 @@ def _require_changes(session: Session) -> None:
 
 
 def _planned(
-    session: Session, view: ConnectorView, planner: Planner
+    session: Session, view: ConnectorView, planner: Planner, around: Around
 ) -> OffsetsPlan | PyconnectError:
     try:
-        return _plan_or_raise(session, planner, offsets_view(session, view))
+        return _plan_or_raise(session, planner, offsets_view(session, view), around)
     except PyconnectError as error:
         return error
 
 
-def _plan_or_raise(session: Session, planner: Planner, view: OffsetsView) -> OffsetsPlan:
-    planned = planner(view)
-    if isinstance(planned, Refusal):
-        raise refusal_error(session, planned)
-    return planned
-
-
-def refusal_error(session: Session, refusal: Refusal) -> PyconnectError:
-    """Return a refusal as an error for the user, with the command to run."""
-    hint = refusal.hint
-    if refusal.needs_stop:
-        hint = f"to stop it for the change, run: {session.command_line('--stop')}"
-    kinds = {ExitCode.PRECONDITION: PreconditionFailed, ExitCode.USAGE: UsageError}
-    kind = kinds.get(refusal.exit_code, PyconnectError)
-    return kind(refusal.message, hint=hint, exit_code=refusal.exit_code)
+def _plan_or_raise(
+    session: Session, planner: Planner, view: OffsetsView, around: Around
+) -> OffsetsPlan:
+    plan = replace(planner(view), resume=around.resume)
+    if plan.needed and view.state != "STOPPED" and not around.stop:
+        raise PreconditionFailed(
+            f"{view.name} is {view.state}: its offsets can be changed only while it is STOPPED",
+            hint=f"to stop it for the change, run: {session.command_line('--stop')}",
+        )
+    return plan
 
 
 PARTITION_OPTION = OptionSpec(
@@ -442,7 +434,8 @@ def around(given: Mapping[str, object]) -> Around:
             hint="the command always waits for the stop",
         )
     return Around(
-        wish=StateWish(stop=bool(given.get("stop")), resume=resume),
+        stop=bool(given.get("stop")),
+        resume=resume,
         backup=not given.get("no_backup"),
         force=bool(given.get("force")),
     )

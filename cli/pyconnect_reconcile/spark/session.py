@@ -65,6 +65,8 @@ JOB_CONF = {
     "spark.sql.caseSensitive": "true",
     # Both write the expressions behind the key of a join into one, each wherever it is used: the
     # plan of a compare would take minutes. There are no partitions of tables to leave out.
+    # Nor filters that it infers: they hold a second copy of what a join's key is made of.
+    "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
     "spark.sql.adaptive.enabled": "true",

@@ -184,8 +184,13 @@ def document(marked: Column, member: str = "") -> Column:
 def typed_document(column: Column, kind: DataType) -> Column:
     """Return the canonical JSON of a column of a type, as `document` returns that of a text."""
     listed = sql.to_json(sql.array(_with_tokens(column, kind)), {"ignoreNullFields": "false"})
-    text = sql.concat(listed.substr(sql.lit(1), sql.length(listed) - 1), sql.lit(f",{_END_MARK}]"))
-    return canonical_json(text)
+    ended = sql.transform(
+        sql.array(listed),
+        lambda text: sql.concat(
+            text.substr(sql.lit(1), sql.length(text) - 1), sql.lit(f",{_END_MARK}]")
+        ),
+    )
+    return canonical_json(ended[0])
 
 
 def without_nulls(text: Column) -> Column:

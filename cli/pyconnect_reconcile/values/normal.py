@@ -104,12 +104,13 @@ def whole_values(frame: DataFrame, form: str) -> Content:
         return Content(frame=frame, columns=[sql.col("value")], unparsable=sql.lit(False))
     frame = canonical.with_marked(frame, sql.col("value"), MARKED)
     member = "payload" if form == "connect-json" else ""
-    frame = frame.withColumn(PARSED, canonical.document(sql.col(MARKED), member))
-    return documents(frame, sql.col(PARSED))
+    return documents(frame, canonical.document(sql.col(MARKED), member))
 
 
 def documents(frame: DataFrame, document: Column) -> Content:
     """Return documents, and the bytes of values that have none."""
+    # In a column of its own: in each place that uses it, a plan would hold all of it again.
+    document, frame = sql.col(PARSED), frame.withColumn(PARSED, document)
     wrong = sql.col("value").isNotNull() & document.isNull()
     content = [document, sql.when(wrong, sql.col("value"))]
     return Content(frame=frame, columns=content, unparsable=wrong)

@@ -1,7 +1,7 @@
 """The plan of an offset change of one connector: states, and each partition before and after.
 
-`plan_…(view, …) -> OffsetsPlan | Refusal`. Pure: the caller makes the plan again from a fresh view
-once the connector is STOPPED, because its tasks commit while they stop.
+Pure: the caller makes the plan again from a fresh view once the connector is STOPPED, because its
+tasks commit while they stop. What cannot be planned is raised as an error for the user.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from pyconnect_cli.errors import ExitCode
+from pyconnect_cli.errors import NotFound, UsageError
 from pyconnect_cli.offsets.plan.checks import unlike_stored
 from pyconnect_cli.rest.offset_entries import (
     OffsetEntry,
@@ -60,14 +60,6 @@ class OffsetsView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateWish:
-    """The user's consent to a stop before the change and a resume after it."""
-
-    stop: bool = False
-    resume: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetChange:
     """One partition; None means no offset."""
 
@@ -89,15 +81,16 @@ class OffsetsPlan:
     """The change of one connector.
 
     `everything`: one DELETE of all offsets instead of a PATCH; for a sink it removes the consumer
-    group. `since`, for an undo: partitions whose offset is no longer the one that the change left;
-    `before` is the offset that it left, `after` the present one. None if that is not known.
+    group. `resume`: the connector runs afterwards. `since`, for an undo: partitions whose offset is
+    no longer the one that the change left; `before` is the offset that it left, `after` the present
+    one. None if that is not known.
     """
 
     view: OffsetsView
     action: Action
-    wish: StateWish
     changes: tuple[OffsetChange, ...]
     everything: bool = False
+    resume: bool = False
     since: tuple[OffsetChange, ...] | None = ()
 
     @property
@@ -115,7 +108,7 @@ class OffsetsPlan:
         states = [self.view.state]
         if self.view.state != "STOPPED":
             states.append("STOPPED")
-        if self.wish.resume:
+        if self.resume:
             states.append("RUNNING")
         return tuple(states)
 
@@ -144,55 +137,39 @@ class OffsetsPlan:
         return document
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """The reason for a refusal; `needs_stop`: the consent to a stop is all that is missing."""
-
-    message: str
-    exit_code: ExitCode
-    hint: str | None = None
-    needs_stop: bool = False
-
-
-Planned = OffsetsPlan | Refusal
-
-
 def plan_reset(
     view: OffsetsView,
-    wish: StateWish,
     partitions: Sequence[Partition] = (),
     *,
     action: Action = Action.RESET,
-) -> Planned:
-    """Plan to delete all offsets, or those of some partitions, each of which must have one."""
+) -> OffsetsPlan:
+    """Plan to delete all offsets, or those of some partitions; NotFound for one without offset."""
     stored = by_key(view.offsets)
     if not partitions:
-        return _checked(view, action, wish, dict.fromkeys(stored), everything=True)
+        return _planned(view, action, dict.fromkeys(stored), everything=True)
     keys = [partition_key(partition) for partition in partitions]
     for key, partition in zip(keys, partitions, strict=True):
         if key not in stored:
-            return Refusal(
-                message=f"{view.name} has no offset of partition {show_partition(partition)}",
-                exit_code=ExitCode.NOT_FOUND,
+            raise NotFound(
+                f"{view.name} has no offset of partition {show_partition(partition)}",
                 hint=f"show its offsets: pyconnect offsets get {view.name}",
             )
-    return _checked(view, action, wish, dict.fromkeys(keys))
+    return _planned(view, action, dict.fromkeys(keys))
 
 
 def plan_alter(
     view: OffsetsView,
-    wish: StateWish,
     wanted: Sequence[OffsetEntry],
     *,
     action: Action = Action.ALTER,
     force: bool = False,
     topic_doubts: Sequence[str] | None = None,
-) -> Planned:
+) -> OffsetsPlan:
     """Plan to set offsets of some partitions and keep the others.
 
-    Offsets unlike the stored ones are refused without `force`. A connector without stored offsets
-    is not a reason to refuse: there is nothing to compare with. `topic_doubts` are from the check
-    of a sink's topics; None: Kafka was not asked, and partitions without an offset may not exist.
+    UsageError for offsets unlike the stored ones, without `force`. A connector without stored
+    offsets is no reason: there is nothing to compare with. `topic_doubts` are from the check of a
+    sink's topics; None: Kafka was not asked, and partitions without an offset may not exist.
     """
     doubts = [] if force else list(topic_doubts or ())
     if view.offsets and not force:
@@ -200,39 +177,34 @@ def plan_alter(
         doubts += unlike_stored(wanted, view.offsets, new_partitions=new_partitions)
     if doubts:
         more = f" (and {len(doubts) - 3} more)" if len(doubts) > 3 else ""
-        return Refusal(
-            message=f"{view.name}: {'; '.join(doubts[:3])}{more}; nothing was changed",
-            exit_code=ExitCode.USAGE,
+        raise UsageError(
+            f"{view.name}: {'; '.join(doubts[:3])}{more}; nothing was changed",
             hint=f"compare with: pyconnect offsets get {view.name}; if this is intended: --force",
         )
-    return _checked(view, action, wish, {entry.key: entry for entry in wanted})
+    return _planned(view, action, {entry.key: entry for entry in wanted})
 
 
 def plan_restore(
     view: OffsetsView,
-    wish: StateWish,
     snapshot: Sequence[OffsetEntry],
     *,
     action: Action = Action.UNDO,
-) -> Planned:
+) -> OffsetsPlan:
     """Plan to make the offsets exactly those of a snapshot; other partitions lose theirs."""
     wanted: dict[str, OffsetEntry | None] = dict.fromkeys(by_key(view.offsets))
-    return _checked(view, action, wish, {**wanted, **by_key(snapshot)})
+    return _planned(view, action, {**wanted, **by_key(snapshot)})
 
 
 def plan_undo(
     view: OffsetsView,
-    wish: StateWish,
     snapshot: Sequence[OffsetEntry],
     left: Sequence[OffsetEntry] | None,
-) -> Planned:
+) -> OffsetsPlan:
     """Plan to restore a snapshot, and find changes since the one that was made after it.
 
     `left`: all offsets as that change left them, None when that is not known.
     """
-    planned = plan_restore(view, wish, snapshot)
-    if isinstance(planned, Refusal):
-        return planned
+    planned = plan_restore(view, snapshot)
     return replace(planned, since=None if left is None else _since(planned.changes, left))
 
 
@@ -274,14 +246,13 @@ def _is_what_was_sent(found: Primitives | None, sent: Primitives | None) -> bool
     return dict(found) == dict(sent)
 
 
-def _checked(
+def _planned(
     view: OffsetsView,
     action: Action,
-    wish: StateWish,
     wanted: Mapping[str, OffsetEntry | None],
     *,
     everything: bool = False,
-) -> Planned:
+) -> OffsetsPlan:
     stored = by_key(view.offsets)
     changes = []
     for key, entry in wanted.items():
@@ -293,18 +264,9 @@ def _checked(
             # With members in the stored order: Java workers write to exactly these bytes.
             changes.append(OffsetChange(partition=found.partition, before=before, after=after))
     forgotten = {partition_key(c.partition) for c in changes if c.after is None}
-    plan = OffsetsPlan(
+    return OffsetsPlan(
         view=view,
         action=action,
-        wish=wish,
         changes=tuple(changes),
         everything=everything or (bool(changes) and forgotten >= {*stored, *wanted}),
     )
-    if plan.needed and view.state != "STOPPED" and not wish.stop:
-        return Refusal(
-            message=f"{view.name} is {view.state}: its offsets can be changed only while it is"
-            " STOPPED",
-            exit_code=ExitCode.PRECONDITION,
-            needs_stop=True,
-        )
-    return plan
