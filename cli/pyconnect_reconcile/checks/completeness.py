@@ -77,9 +77,9 @@ def check(bench: Bench) -> CheckOutcome:
     taken_ms = min([bench.begun_ms, *(snapshot.taken_ms for snapshot in snapshots)])
     buckets = [_bucket(row, len(names), spec.bucket_minutes, taken_ms) for row in kept]
     cut = [_is_cut(bench, tier) for tier in spec.tiers]
-    timeless = next(
-        (_counts(row, len(names)) for row in rows if row.bucket is None), (0,) * len(names)
-    )
+    # One row for each tier: a join takes no null for another one.
+    without = [_counts(row, len(names)) for row in rows if row.bucket is None]
+    timeless = [sum(counts) for counts in zip(*without, strict=True)] or [0] * len(names)
     elsewhere = [_elsewhere(index, buckets, cut, timeless) for index in range(len(names))]
     differing = [
         _difference(names, index, bucket, elsewhere[index])
