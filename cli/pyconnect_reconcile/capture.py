@@ -21,6 +21,7 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import LINE_FORMATS, FileSide
 from pyconnect_reconcile.files import (
     FixedFiles,
+    are_plain,
     bounded_copies,
     complete_files,
     fingerprint,
@@ -174,7 +175,7 @@ def _fixed(
     if side.complete:
         return complete_files(side.paths, side.read)
     grows = side is spec.right and is_bounded(spec, spec.left)
-    if grows and side.format in LINE_FORMATS and all(map(is_local, side.paths)):
+    if grows and side.format in LINE_FORMATS and are_plain(side.paths):
         return growing_copies(side.paths, copies)
     require_readable(side.paths)
     return FixedFiles(before=fingerprint(side.paths))

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import ReconcileError
@@ -73,14 +72,12 @@ def base_of(spec: Spec) -> Base | None:
     found = list(_agreed(spec))
     if not found:
         return None
-    base, document = max(found, key=lambda each: each[0].links[-1].started_ms)
+    base = max(found, key=lambda each: each.links[-1].started_ms)
     if base.question != question_of(spec):
         raise _broken(
             "the last report that agreed answers another question: the connector's configuration"
             " or the options have changed"
         )
-    if document["counts"].get("rows_under_way") and spec.job == "topic-topic":
-        raise _broken("the last report had records under way, on which the next one would depend")
     return base
 
 
@@ -103,12 +100,11 @@ def continued(
         )
         if (gap.kind, gap.topic, gap.partition) not in known
     ]
-    quiet = all(snapshot.length == 0 for snapshot in snapshots.values())
     findings = [
         replace(
             each, severity=Severity.NOTE, message="the range has no record since the last report"
         )
-        if quiet and each.kind == "empty-range"
+        if each.kind == "empty-range"
         else each
         for each in outcome.findings
     ]
@@ -121,7 +117,7 @@ def continued(
     )
 
 
-def _agreed(spec: Spec) -> Iterator[tuple[Base, Mapping[str, Any]]]:
+def _agreed(spec: Spec) -> Iterator[Base]:
     """Yield the reports of chains of this job and target that agreed."""
     for path in spec.earlier:
         with suppress(OSError, ValueError, KeyError, TypeError, ReconcileError):
@@ -136,14 +132,13 @@ def _agreed(spec: Spec) -> Iterator[tuple[Base, Mapping[str, Any]]]:
                 sha256=hashlib.sha256(content).hexdigest(),
                 started_ms=int(document["started_ms"]),
             )
-            base = Base(
+            yield Base(
                 question=str(document["question"]),
                 snapshots={
                     name: read_snapshot(each) for name, each in document["snapshots"].items()
                 },
                 links=(*(Link(**each) for each in document["chain"]), link),
             )
-            yield base, document
 
 
 def _broken(reason: str) -> ReconcileError:

@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.findings import Finding, Severity
+from pyconnect_reconcile.findings import Finding, Severity, count_of
 
 Fingerprint = tuple[tuple[str, int, int], ...]
 COPY_BYTES = 2**20
+COMPRESSED = frozenset({".gz", ".bz2", ".deflate", ".lz4", ".snappy", ".zst"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,14 @@ def with_marks_kept(fixed: FixedFiles, paths: Sequence[str], directory: Path) ->
     marked: dict[str, str] = {}
     for path in local_files((*whole, *tails, *fixed.beyond)):
         with _uncompressed(path) as source:
-            if source.read(len(BOM_UTF8)) != BOM_UTF8:
+            try:
+                head = source.read(len(BOM_UTF8))
+            except (OSError, EOFError) as exc:
+                raise ReconcileError(
+                    f"{path}: cannot be read: {exc}",
+                    hint="the ending of a name says how Spark reads a file: .gz, .bz2, .zst",
+                ) from exc
+            if head != BOM_UTF8:
                 continue
             copy = directory / f"marked-{len(marked)}"
             with copy.open("wb") as target:
@@ -92,6 +100,20 @@ def _uncompressed(path: Path) -> BinaryIO:
         case ".bz2":
             return cast("BinaryIO", bz2.open(path))
     return path.open("rb")
+
+
+def with_unread_marks(paths: Sequence[str]) -> Iterator[str]:
+    """Yield the paths of lines whose beginnings are not looked at: far or compressed otherwise."""
+    yield from (path for path in paths if not is_local(path))
+    others = COMPRESSED - {".gz", ".bz2"}
+    yield from (str(path) for path in local_files(paths) if path.suffix in others)
+
+
+def are_plain(paths: Sequence[str]) -> bool:
+    """Return whether paths are local and none of their files is compressed, as its name says."""
+    return all(map(is_local, paths)) and not any(
+        path.suffix in COMPRESSED for path in local_files(paths)
+    )
 
 
 def is_local(path: str) -> bool:
@@ -197,7 +219,7 @@ def complete_files(paths: Sequence[str], read: Sequence[str] | None) -> FixedFil
     wanted = set(names if read is None else read)
     if gone := sorted(wanted - set(names)):
         raise ReconcileError(
-            f"{len(gone)} files that the source has read are gone, such as {gone[0]}",
+            f"{count_of(len(gone), 'file that the source has read is')} gone, such as {gone[0]}",
             hint="put them back: their records have no rows to be compared with",
         )
     return FixedFiles(

@@ -98,6 +98,17 @@ def _known(value: Finding | Place) -> dict[str, object]:
     return {name: member for name, member in members.items() if member is not None}
 
 
+_SEVERAL = {"is": "are", "has": "have", "was": "were"}
+
+
+def count_of(number: int, one: str) -> str:
+    """Return `1 row of t has` and `2,000 rows of t have` for `row of t has`."""
+    if number == 1:
+        return f"1 {one}"
+    noun, *rest = one.split(" ")
+    return " ".join([f"{number:,} {noun}s", *rest[:-1], *(_SEVERAL.get(w, w) for w in rest[-1:])])
+
+
 def hidden(key: str) -> str:
     """Return a hash in place of a key: equal keys stay equal."""
     return f"sha256:{hashlib.sha256(key.encode()).hexdigest()[:16]}"

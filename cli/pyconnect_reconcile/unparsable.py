@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from pyconnect_reconcile.findings import Finding, Place, Severity
+from pyconnect_reconcile.findings import Finding, Place, Severity, count_of
 from pyconnect_reconcile.lookup import PLACE_COLUMNS, place_of
 
 SAMPLES = 10
@@ -27,8 +27,8 @@ def unparsable_finding(
     rows: int,
     what: str,
     fatal: bool,
-    of: str = "records",
-    fate: str = "they were left out",
+    of: str = "record",
+    fate: str = "left out",
     places: Callable[[DataFrame], Sequence[Place]] = places_of_records,
 ) -> list[Finding]:
     """Return one finding with samples of the `count` records for which `wrong` holds.
@@ -47,7 +47,8 @@ def unparsable_finding(
         Finding(
             kind="unparsable",
             severity=severity,
-            message=f"{count} of {rows} {of} have no {what}; {fate}",
+            message=f"{count:,} of {count_of(rows, of)} {'has' if count == 1 else 'have'} no"
+            f" {what}; {fate}",
             count=count,
             copies=tuple(places(records.where(wrong).limit(SAMPLES))),
         )
@@ -65,8 +66,8 @@ def unheld_findings(lost: DataFrame, sink: str) -> list[Finding]:
         Finding(
             kind=UNHELD,
             severity=Severity.ERROR,
-            message=f"{row['count']:,} values of `{row.field}` have no place in {sink}: its columns"
-            " cannot hold them",
+            message=f"{count_of(row['count'], f'value of `{row.field}` has')}"
+            f" no place in {sink}: its columns cannot hold such values",
             of="field",
             group=row.field,
             count=row["count"],

@@ -18,6 +18,7 @@ from sqlalchemy.dialects import mysql
 
 from pyconnect_connectors.sql.column_types import BINARIES
 from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.findings import count_of
 from pyconnect_repair.plan import Image, RowChange, RowState, difference
 
 _Sql: TypeAlias = tuple[str, list[Any]]
@@ -171,7 +172,9 @@ class TableImages:
     def _execute(self, statement: str, values: Sequence[Any]) -> None:
         count = self._connection.exec_driver_sql(statement, tuple(values)).rowcount
         if count != 1:
-            raise ReconcileError(f"a statement changed {count} rows of {self._table} instead of 1")
+            raise ReconcileError(
+                f"a statement changed {count_of(count, 'row')} of {self._table} instead of 1"
+            )
 
     def _described(self, table: Table) -> Mapping[str, _Column]:
         quote = self._connection.dialect.identifier_preparer.quote

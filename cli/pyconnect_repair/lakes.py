@@ -39,6 +39,7 @@ from pyconnect_connectors.lake.table_target import TableTarget
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.file_side import ICEBERG, FileSide
+from pyconnect_reconcile.findings import count_of
 from pyconnect_repair.job import Job
 from pyconnect_repair.plan import Place, Refused, Wanted
 from pyconnect_repair.sinks import Basis, read_records, require_unmoved
@@ -248,7 +249,7 @@ def plan(job: Job, events: Events) -> None:
             hint="audit the connector's table again",
         )
     found = basis.found
-    events.step(f"reading {len(found.targets):,} records")
+    events.step(f"reading the records of {count_of(len(found.targets), 'finding')}")
     config, made = basis.records()
     with _lake_table(job, config, events) as table:
         table.require(base["table_uuid"])
@@ -289,7 +290,7 @@ def carry_out(job: Job, events: Events, *, undo: bool) -> None:
                     "the connector makes other rows of the records than when this was planned",
                     hint="undo the repair, which has changed nothing, and begin again",
                 )
-            events.step(f"committing {total:,} rows of {table.name}")
+            events.step(f"committing {count_of(total, 'row')} of {table.name}")
             snapshot = table.commit(change, identity)
     events.committed(snapshot)
     events.progress(total, total)

@@ -7,6 +7,7 @@ from collections import Counter
 from pyconnect_api import TopicPartition
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.findings import count_of
 from pyconnect_reconcile.spec import Spec, question_of
 from pyconnect_reconcile.table_side import TableSide
 from pyconnect_repair.job import Job
@@ -19,7 +20,7 @@ def plan(job: Job, events: Events) -> None:
     """Write the plan of a report: a head, then a change in each line."""
     basis = Basis.of(job)
     found = basis.found
-    events.step(f"reading {len(found.targets):,} records and rows")
+    events.step(f"reading the records and rows of {count_of(len(found.targets), 'finding')}")
     config, made = basis.records()
     with sink_table(config, job.origin.topics[0]) as table:
         with table.transaction():
@@ -53,7 +54,7 @@ def carry_out(job: Job, events: Events, *, undo: bool) -> None:
         changes = [change.undone for change in reversed(changes)]
     else:
         expected = require_unmoved(job, head)
-    events.step(f"changing {len(changes):,} rows")
+    events.step(f"changing {count_of(sum(change.rows for change in changes), 'row')}")
     with sink_table(read_records(job)[0], job.origin.topics[0]) as table:
         table.carry_out(changes, expected, events)
 

@@ -21,6 +21,7 @@ from confluent_kafka import Producer
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.findings import count_of
 from pyconnect_reconcile.spec import Cluster, TopicSide
 from pyconnect_reconcile.topics.snapshot import TopicSnapshot, read_snapshot
 from pyconnect_repair.job import VERSION, Job
@@ -244,7 +245,7 @@ def plan(job: Job, events: Events) -> None:
         job.require_topic_ids(side, {topic.topic: topic.topic_id})
     ends = {part.partition: part.high_watermark for part in there.partitions}
     repaired = RepairedTopic(job.audit.clusters[copy.cluster], there.topic, ends)
-    events.step(f"reading {len(found.targets):,} records")
+    events.step(f"reading {count_of(len(found.targets), 'record')}")
     changes, refused = repaired.plan(
         found.targets,
         job.audit.clusters[origin.cluster],
@@ -277,7 +278,8 @@ def carry_out(job: Job, events: Events, *, undo: bool) -> None:
     if not undo:
         job.require_same(head["question"])
     job.require_topic_ids(copy, {head["topic"]: head["topic_id"]})
-    events.step(f"writing {len(changes):,} records")
+    count = sum(1 if undo else change.count for change in changes)
+    events.step(f"writing {count_of(count, 'record')}")
     cluster = job.audit.clusters[copy.cluster]
     repaired = RepairedTopic(cluster, head["topic"], dict(head["ends"]))
     repaired.carry_out(changes, job.rows.stem, undo=undo)

@@ -29,6 +29,7 @@ from pyconnect_connectors.sql.settings import SinkSettings
 from pyconnect_connectors.sql.target_tables import found_table
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.findings import count_of
 from pyconnect_repair.images import TableImages
 from pyconnect_repair.plan import Image, Place, Refused, RowChange, Wanted, decided
 
@@ -131,7 +132,7 @@ class SinkTable:
         if after is None:
             raise ReconcileError(
                 f"the table has changed since the report: {target.kind}: {target.name} is there"
-                f" {len(before)} times, or is right already",
+                f" {count_of(len(before), 'time')}, or is right already",
                 hint="audit again, and repair by the new report",
             )
         return RowChange(
@@ -168,7 +169,7 @@ class SinkTable:
                 raise
             raise Refused(reason(exc)) from None
         if len(found) != 1:
-            raise Refused(f"the database wrote {len(found)} rows of its record")
+            raise Refused(f"the database wrote {count_of(len(found), 'row')} of its record")
         return found[0], shape.keys or tuple(shape.columns)
 
     def _reason(self, record: SinkRecord, error: Exception) -> str:

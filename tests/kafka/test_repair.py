@@ -80,8 +80,8 @@ def test_damaged_rows_are_repaired_audited_and_restored(
     asked = shop.run("reconcile", "repair", str(report))
     assert asked.returncode == 9, asked.stderr
     assert "write 4 missing rows again from the topic" in asked.stderr
-    assert "write 2 rows again that differ from the topic" in asked.stderr
-    assert "delete 1 rows that the topic does not have" in asked.stderr
+    assert "write 2 rows again where the table differs from the topic" in asked.stderr
+    assert "delete 1 row that the topic does not have" in asked.stderr
     assert sink.rows() == damaged
     done = shop.run("reconcile", "repair", str(report), "--yes")
     assert done.returncode == 0, done.stderr

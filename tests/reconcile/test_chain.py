@@ -163,6 +163,10 @@ def test_records_that_retention_took_between_two_nights_are_unknown(tmp_path: Pa
     night = narrowed(now, since=base.bounds(MAIN, now), until={})
     outcome = continued(CheckOutcome(findings=(EMPTY,)), base, {MAIN: night})
     assert verdict_of(outcome.findings) is Verdict.AGREE
+    # A night whose records were all aborted.
+    night = narrowed(snapshot(30), since=base.bounds(MAIN, now), until={})
+    outcome = continued(CheckOutcome(findings=(EMPTY,)), base, {MAIN: night})
+    assert verdict_of(outcome.findings) is Verdict.AGREE
     assert continued(CheckOutcome(findings=(EMPTY,)), None, {}).findings == (EMPTY,)
 
 

@@ -9,6 +9,8 @@ import pytest
 from pyconnect_reconcile import files
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import (
+    FixedFiles,
+    are_plain,
     bounded_copies,
     changes,
     complete_files,
@@ -17,6 +19,8 @@ from pyconnect_reconcile.files import (
     local_files,
     require_readable,
     rows_of_lines,
+    with_marks_kept,
+    with_unread_marks,
 )
 from pyconnect_reconcile.findings import Severity
 
@@ -81,6 +85,19 @@ def test_files_that_grow_are_copied_up_to_their_last_whole_line(
     with paths[0].open("ab") as stream:
         stream.write(b"ee\n")
     assert fixed.changes(names) == []
+
+
+def test_compressed_files_are_read_in_place(tmp_path: Path) -> None:
+    """A copy of a part of them could not be read; a mark at their beginning may be out of sight."""
+    names = [str(tmp_path / name) for name in ("a.json", "b.gz", "c.zst")]
+    for name in names:
+        Path(name).write_text("{}")
+    assert are_plain(names[:1])
+    assert not are_plain([str(tmp_path)])
+    assert not are_plain([*names[:1], "s3a://far/d.json"])
+    assert [*with_unread_marks([*names, "s3a://far/d.json"])] == ["s3a://far/d.json", names[2]]
+    with pytest.raises(ReconcileError, match=r"b\.gz: cannot be read: Not a gzipped file"):
+        with_marks_kept(FixedFiles(), names, tmp_path)
 
 
 def test_a_file_that_changes_meanwhile_prevents_a_match(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from pyconnect_agent.builtin.converters.registry_json.converter import JsonSchem
 from pyconnect_api import (
     INT64_SCHEMA,
     OPTIONAL_STRING_SCHEMA,
+    STRING_SCHEMA,
     SchemaBuilder,
     Struct,
     decimal_schema,
@@ -55,6 +56,7 @@ SECOND = (
     .field("note", OPTIONAL_STRING_SCHEMA)
     .build()
 )
+TEXTUAL = SchemaBuilder.struct().name("com.example.Text").field("id", STRING_SCHEMA).build()
 MOMENT = datetime(2026, 3, 4, 5, 6, 7, 890_000, tzinfo=UTC)
 COLUMNS = "id bigint, price decimal(12,2), at timestamp, note string"
 
@@ -145,6 +147,22 @@ def test_avro_is_compared_with_parquet_of_the_same_data(
         audit.run("topic-sink", left=side(seed), right=files, registries=nobody)
 
 
+def test_names_of_directories_are_texts_beside_avro(
+    audit: Audit, converter: Make, registries: dict[str, object], tmp_path: Path
+) -> None:
+    """Spark makes the number 7 of `note=07`."""
+    seed = seed_topic(audit.bootstrap)
+    struct = Struct(FIRST).put("id", 5).put("note", "07")
+    avro = converter(AvroConverter)
+    seed.write([Record(avro.from_connect_data(seed.topic, [], FIRST, struct))])
+    directory = tmp_path / "files" / "note=07"
+    directory.mkdir(parents=True)
+    parquet.write_table(pa.table({"id": [5]}), str(directory / "1.parquet"))
+    files = {"kind": "files", "paths": [str(directory.parent)], "format": "parquet"}
+    answer = audit.run("topic-sink", left=side(seed), right=files, registries=registries)
+    assert answer.verdict is Verdict.AGREE
+
+
 def test_times_of_day_keep_their_unit(
     audit: Audit, schema_registry_url: str, registries: dict[str, object], tmp_path: Path
 ) -> None:
@@ -186,6 +204,9 @@ def test_members_of_avro_values_are_numbers_and_keys(
     assert answer.intervals("missing") == {(None, 4, 4)}
     assert answer.places("repeated") == {frozenset({(0, 4), twice})}
     assert answer.places("unparsable") == {frozenset({strange})}
+    # A text is another identity than the number of the same digits, in a schema without a number.
+    struct = Struct(TEXTUAL).put("id", "1")
+    seed.write([Record(avro.from_connect_data(unique_name("text"), [], TEXTUAL, struct))])
     answer = audit.run("duplicates", **asked, identity="avro:id")
     assert answer.places("duplicate") == {frozenset({(0, 4), twice})}
     with pytest.raises(ReconcileError, match="a field for `avro:number`"):
@@ -197,8 +218,8 @@ def test_members_of_avro_values_are_numbers_and_keys(
     answer = audit.run("completeness", tiers=tiers, registries=registries)
     [bucket] = answer.outcome.series["buckets"]
     assert (bucket["time"], list(bucket["rows"])) == ("2026-03-04 05:00", [1, 1])
-    # Five without a time, and the one that does not parse, in each tier.
-    assert [each.count for each in answer.of("unparsable")] == [12]
+    # Six without a time, and the one that does not parse, in each tier.
+    assert [each.count for each in answer.of("unparsable")] == [14]
 
 
 def test_the_last_version_of_each_key_is_found_in_avro(

@@ -73,7 +73,7 @@ def test_rows_whose_position_has_no_order_are_not_left_out(
     assert [row.id for row in with_tail_of(frame, position).collect()] == [1]
     side = table(tmp_path / "a.db", "INSERT INTO t VALUES (3, '2026-01-01T00:00:00.1234567Z')")
     odd = tmp_path / "odd"
-    with pytest.raises(NotAuditable, match="1 rows have a value in changed"):
+    with pytest.raises(NotAuditable, match="1 row has a value in changed"):
         with_tail_of(copied(side, odd).read(spark, odd), position)
 
 

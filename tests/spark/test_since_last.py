@@ -15,6 +15,8 @@ from confluent_kafka.admin import AdminClient
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Verdict
 from tests.support.audits.audits import Answer, Audit
+from tests.support.audits.seeding import Record, Seed
+from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.topics import ANSWER_S, create_topics, produce, recreate_topic
 
@@ -78,16 +80,28 @@ def test_a_lost_record_is_found_in_its_night(audit: Audit, tmp_path: Path) -> No
     third = night()
     assert (third.verdict, third.outcome.counts["rows_left"]) == (Verdict.AGREE, 51)
     assert night.chain() == ["night-1"]
-    quiet = night()
+    # What an open transaction holds back is read by the next night.
+    seed = Seed(audit.bootstrap, left, 1)
+    producer, _ = seed.open([Record(value) for value in values([200])])
+    quiet = night(stable_only=True)
     assert (quiet.verdict, quiet.outcome.counts["rows_left"]) == (Verdict.AGREE, 0)
     assert night.chain() == ["night-1", "night-3"]
+    produce(audit.bootstrap, right, *values([200]))
+    ahead = night(stable_only=True)
+    assert ahead.verdict is Verdict.UNKNOWN
+    assert ahead.kinds() == {"under-way"}
+    producer.commit_transaction(ANSWER_S)
+    eventually(lambda: not audit.run("ranges", topics=[left]).of("open-transaction"))
+    whole = night()
+    assert (whole.verdict, whole.outcome.counts["rows_left"]) == (Verdict.AGREE, 1)
+    assert night.chain() == ["night-1", "night-3", "night-4"]
     with pytest.raises(ReconcileError, match="another question"):
         night(columns=["id:bigint"])
     # Retention takes records of a night that no report has.
     for topic in (left, right):
         produce(audit.bootstrap, topic, *values(range(151, 160)))
-    remove(audit.bootstrap, left, 155)
-    remove(audit.bootstrap, right, 155)
+    remove(audit.bootstrap, left, 157)
+    remove(audit.bootstrap, right, 156)
     gap = night()
     assert gap.kinds() == {"expired"}
     assert gap.verdict is Verdict.UNKNOWN

@@ -264,6 +264,19 @@ def test_upsert_means_one_row_for_each_key(audit: RecordedAudit, tmp_path: Path)
     assert (answer.verdict, answer.outcome.totals["repeated"]) == (DIFFER, 1)
 
 
+def test_members_of_keys_keep_their_types(audit: RecordedAudit) -> None:
+    """Key 1 is not key "1"; beside a column of dates the text of a date is one."""
+    left = [Given(b'{"v":1}', b'{"id":1}'), Given(b'{"v":2}', b'{"id":"1"}')]
+    members = {"mode": "upsert", "key": "key.json:id"}
+    topics = {LEFT: left, RIGHT: left[1:]}
+    answer = audit.run("topic-topic", topics, left=topic(LEFT), right=topic(RIGHT), **members)
+    assert (answer.verdict, answer.outcome.totals) == (DIFFER, {"missing": 1})
+    dated = [Given(b'{"id":"2026-01-02","v":%d}' % n, b'{"id":"2026-01-02"}') for n in (1, 2)]
+    sink = audit.parquet("SELECT DATE'2026-01-02' AS id, 2L AS v")
+    answer = audit.run("topic-sink", {LEFT: dated}, left=topic(LEFT), right=sink, **members)
+    assert answer.verdict is AGREE
+
+
 def test_a_key_may_have_moved_to_another_partition(audit: RecordedAudit) -> None:
     """The later record of a key counts, although its offset is lower there."""
     left = [Given(b"%d" % n, b"k%d" % n, timestamp_ms=1000 + n) for n in range(20)]

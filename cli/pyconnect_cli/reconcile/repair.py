@@ -48,6 +48,7 @@ from pyconnect_cli.reconcile.repair_journal import (
 from pyconnect_cli.reconcile.run import Audit, name_secrets, reconcile_each, write_private
 from pyconnect_cli.reconcile.secrets import with_providers
 from pyconnect_cli.reconcile.spec import complete
+from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
 
 SINKS = {"SqlSink": "sql", "LakeSink": "lake"}
@@ -149,7 +150,7 @@ def undo(
         total = found.begun.rows
         if session.ends_with_plan(changes=True):
             return
-        what = f"{total:,} {NOUNS[found.begun.job]} of {found.begun.table}"
+        what = f"{counted(total, NOUNS[found.begun.job])} of {found.begun.table}"
         session.confirm(f"restore {what} from before {found.id}?")
         work.require_stopped()
         repairs.note(found.id, RepairState.UNDOING)
@@ -270,7 +271,7 @@ def _planned(work: _Work, repairs: Repairs, directory: Path) -> Repair | None:
         if not counts:
             raise PreconditionFailed("no finding of the report can be repaired")
         place = head.get("table") or head["topic"]
-        session.confirm(f"change {sum(counts.values()):,} {NOUNS[work.job]} of {place}?")
+        session.confirm(f"change {counted(sum(counts.values()), NOUNS[work.job])} of {place}?")
         begun = RepairStarted(
             id=identity,
             report=str(directory),
@@ -322,17 +323,17 @@ def _refusal(config: Config) -> str | None:
     return None
 
 
-NOUNS = {SINK: "rows", TOPICS: "records"}
+NOUNS = {SINK: "row", TOPICS: "record"}
 _WRITTEN = {
-    "missing": "write {count:,} missing records again, behind the last ones",
-    "different": "write the expected version of {count:,} keys",
-    "extra": "write a tombstone for {count:,} keys that should not be there",
+    "missing": ("missing record", "write {} again, behind the last ones"),
+    "different": ("key", "write the expected version of {}"),
+    "extra": ("surplus key", "write a tombstone for {}"),
 }
 _PLANNED = {
-    "missing": "write {count:,} missing rows again from the topic",
-    "different": "write {count:,} rows again that differ from the topic",
-    "extra": "delete {count:,} rows that the topic does not have",
-    "repeated": "delete {count:,} surplus copies of rows",
+    "missing": ("missing row", "write {} again from the topic"),
+    "different": ("row", "write {} again where the table differs from the topic"),
+    "extra": ("row", "delete {} that the topic does not have"),
+    "repeated": ("surplus row", "delete {} of which the table has a copy"),
 }
 
 
@@ -345,8 +346,8 @@ def _show(session: Session, head: Mapping[str, Any]) -> None:
         return
     output.message(f"plan for {head.get('table') or head['topic']}:")
     for kind, count in head["counts"].items():
-        text = _WRITTEN if "topic" in head else _PLANNED
-        output.message(f"  {text[kind].format(count=count)}")
+        noun, text = (_WRITTEN if "topic" in head else _PLANNED)[kind]
+        output.message(f"  {text.format(counted(count, noun))}")
     if head["examples"]:
         output.message("such as:")
     for example in head["examples"]:

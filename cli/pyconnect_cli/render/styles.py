@@ -47,8 +47,8 @@ def paint(text: str, style: str | None, *, colour: bool) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return `1 worker`, `2 workers`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    """Return `1 worker`, `2,000 workers`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def state_style(state: str) -> str | None:

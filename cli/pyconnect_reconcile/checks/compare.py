@@ -35,13 +35,14 @@ from pyconnect_reconcile.compares.places import (
 from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, plan_of, rows_of
 from pyconnect_reconcile.errors import NotAuditable
 from pyconnect_reconcile.file_side import LINE_FORMATS, FileSide
-from pyconnect_reconcile.files import is_local
+from pyconnect_reconcile.files import with_unread_marks
 from pyconnect_reconcile.findings import (
     COPIES,
     CheckOutcome,
     Finding,
     Severity,
     Verdict,
+    count_of,
     verdict_of,
 )
 from pyconnect_reconcile.spec import Spec, TopicSide
@@ -189,7 +190,7 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
         found = looked.findings
         doubts = uncertain.doubts(bench, sides.left, sides.right, found)
         findings += uncertain.doubted(found, doubts)
-    findings += _under_way(sides, sums, looked)
+    findings += uncertain.under_way(spec, sides.left, sides.right, sums, ahead=looked.ahead)
     if sums.tail_right:
         both, missing = (first.left, first.right), looked.totals.get("missing", 0)
         findings += uncertain.unfinished(bench, sides.right, sums, both, missing=missing)
@@ -244,8 +245,8 @@ def _doubled(first: _First) -> Iterator[Finding]:
         yield Finding(
             kind="repeated",
             severity=severity,
-            message=f"{several.count():,} keys have {further:,} more rows in {rows.name} than one"
-            " for each key",
+            message=f"{count_of(several.count(), 'key has')} {count_of(further, 'row')} in"
+            f" {rows.name} more than one for each key",
             count=further,
             copies=tuple(place for places in found.values() for place in places)[:SAMPLES],
         )
@@ -266,8 +267,8 @@ def _not_compared(spec: Spec, plan: RowPlan | None) -> tuple[str, ...]:
         found.append("the schemas beside the values")
     for side in sides:
         if isinstance(side, FileSide) and side.format in LINE_FORMATS and side.store is None:
-            far = (path for path in side.paths if not is_local(path))
-            found += (f"a byte order mark at the beginning of {path}" for path in far)
+            unread = with_unread_marks(side.paths)
+            found += (f"a byte order mark at the beginning of {path}" for path in unread)
     if spec.columns:
         named = ", ".join(rule.name for rule in spec.columns)
         found.append(f"anything but the columns that the spec names: {named}")
@@ -302,16 +303,16 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
         yield Finding(
             kind="keyless",
             severity=Severity.UNKNOWN,
-            message=f"{first.sums.keyless:,} rows have no key (`{bench.spec.key}`): all different"
-            " ones were compared, but not how often each is there",
+            message=f"{count_of(first.sums.keyless, 'row has')} no key (`{bench.spec.key}`): all"
+            " different ones were compared, but not how often each is there",
             count=first.sums.keyless,
         )
     if first.sums.tied:
         yield Finding(
             kind="unordered-keys",
             severity=Severity.UNKNOWN,
-            message=f"{first.sums.tied:,} keys have last records of the same time in several"
-            " partitions: either version was taken for the last one",
+            message=f"{count_of(first.sums.tied, 'key has')} last records of the same time in"
+            " several partitions: either version was taken for the last one",
             count=first.sums.tied,
         )
 
@@ -334,21 +335,9 @@ def _unparsable(bench: Bench, first: _First) -> Iterator[Finding]:
             rows=total,
             what=f"{'last version' if upsert else 'value'} that parses ({rows.name})",
             fatal=bench.spec.fail_unparsable,
-            of="keys" if upsert else "records",
+            of="key" if upsert else "record",
             fate="their bytes were compared",
             places=partial(places_of_strange, rows),
-        )
-
-
-def _under_way(sides: _Sides, sums: stages.Checksums, looked: _Looked) -> Iterator[Finding]:
-    """Explain the rows of the tails: without them the counts of both sides do not add up."""
-    if sums.tail_left:
-        yield Finding(
-            kind="under-way",
-            severity=Severity.NOTE,
-            message=f"{sums.tail_left:,} rows of {sides.left.name} are beyond the compared"
-            f" offsets; {looked.ahead:,} of them are already in {sides.right.name}",
-            count=sums.tail_left,
         )
 
 
@@ -425,7 +414,8 @@ def _surplus(row: Row, found: Places, sides: _Sides, bench: Bench) -> Finding:
     return Finding(
         kind="repeated",
         severity=Severity.NOTE if bench.spec.duplicates_allowed else Severity.ERROR,
-        message=f"{row.there} times in {sides.right.name}, {known} times in {sides.left.name}",
+        message=f"{count_of(row.there, 'time')} in {sides.right.name},"
+        f" {count_of(known, 'time')} in {sides.left.name}",
         of=COPIES,
         first=known,
         last=row.there,
@@ -468,9 +458,9 @@ def _keys(
         every.unpersist()
     if under_way:
         message = (
-            f"{under_way:,} keys have a version in {sides.right.name} that may count in"
-            f" {sides.left.name}, or the reverse: it is beyond the compared offsets, or of the time"
-            " of the last one in another partition"
+            f"{count_of(under_way, 'key has')} a version in {sides.right.name} that may"
+            f" count in {sides.left.name}, or the reverse: it is beyond the compared offsets,"
+            " or of the time of the last one in another partition"
         )
         # An open transaction may still be aborted.
         severity = Severity.UNKNOWN if is_open else Severity.NOTE

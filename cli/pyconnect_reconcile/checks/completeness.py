@@ -7,7 +7,7 @@ range begins behind other records or ends before them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import reduce
@@ -20,7 +20,7 @@ from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.sides import named_rows, rows_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import FileSide
-from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, most_severe
+from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, count_of, most_severe
 from pyconnect_reconcile.spec import Tier, TopicSide
 from pyconnect_reconcile.topics.range_findings import (
     open_tails,
@@ -77,14 +77,17 @@ def check(bench: Bench) -> CheckOutcome:
     taken_ms = min([bench.begun_ms, *(snapshot.taken_ms for snapshot in snapshots)])
     buckets = [_bucket(row, len(names), spec.bucket_minutes, taken_ms) for row in kept]
     cut = [_is_cut(bench, tier) for tier in spec.tiers]
+    # One row for each tier: a join takes no null for another one.
+    without = [_counts(row, len(names)) for row in rows if row.bucket is None]
+    timeless = [sum(counts) for counts in zip(*without, strict=True)] or [0] * len(names)
+    elsewhere = [_elsewhere(index, buckets, cut, timeless) for index in range(len(names))]
     differing = [
-        _difference(names, index, bucket, cut)
+        _difference(names, index, bucket, elsewhere[index])
         for bucket in buckets
         for index in range(1, len(names))
         if bucket.rows[index] != bucket.rows[0]
     ]
-    timeless = sum(sum(_counts(row, len(names))) for row in rows if row.bucket is None)
-    strange = [_timeless(timeless, fatal=spec.fail_unparsable)] if timeless else []
+    strange = [_timeless(sum(timeless), fatal=spec.fail_unparsable)] if any(timeless) else []
     untold = [] if dated else [_NOTHING]
     if dated and all(bucket.under_way for bucket in buckets):
         untold.append(_EVERYTHING_UNDER_WAY)
@@ -101,7 +104,7 @@ def check(bench: Bench) -> CheckOutcome:
             *strange,
             *most_severe(differing, spec.findings),
         ),
-        totals={"difference": len(differing), "unparsable": timeless},
+        totals={"difference": len(differing), "unparsable": sum(timeless)},
         counts={"buckets": len(buckets), **totals},
         series={"tiers": names, "buckets": [asdict(bucket) for bucket in buckets]},
         not_compared=("the rows themselves: only their number in each span",),
@@ -164,8 +167,9 @@ def _counted(bench: Bench, tier: Tier, index: int, length_ms: int) -> DataFrame:
 
 
 def _as_ms(text: Column) -> Column:
-    """Read ms since the epoch, or a date and time."""
-    return sql.coalesce(text.cast("bigint"), sql.unix_millis(text.cast("timestamp")))
+    """Read ms since the epoch, or a date and time: for Spark a time alone is one of today."""
+    dated = sql.when(text.rlike(r"^\s*[+-]?\d{4,}-"), text)
+    return sql.coalesce(text.cast("bigint"), sql.unix_millis(dated.cast("timestamp")))
 
 
 def _counts(row: Row, tiers: int) -> tuple[int, ...]:
@@ -195,20 +199,40 @@ def _is_cut(bench: Bench, tier: Tier) -> bool:
     )
 
 
-def _difference(names: Sequence[str], index: int, bucket: _Bucket, cut: Sequence[bool]) -> Finding:
+def _elsewhere(
+    index: int, buckets: Sequence[_Bucket], cut: Sequence[bool], timeless: Sequence[int]
+) -> Mapping[int, str]:
+    """Return where the rows may be that a tier has fewer than the first, or the first than it.
+
+    By tier. Its rows without an event time may be all that it has fewer in spans that have ended.
+    """
+    found = {}
+    for tier, other in ((index, 0), (0, index)):
+        over = (bucket.rows for bucket in buckets if not bucket.under_way)
+        fewer = sum(max(rows[other] - rows[tier], 0) for rows in over)
+        if cut[tier]:
+            found[tier] = "outside of the range that was read"
+        elif fewer <= timeless[tier]:
+            found[tier] = "among its rows without an event time"
+    return found
+
+
+def _difference(
+    names: Sequence[str], index: int, bucket: _Bucket, elsewhere: Mapping[int, str]
+) -> Finding:
     delta = bucket.rows[index] - bucket.rows[0]
-    words = f"{abs(delta):,} {'more' if delta > 0 else 'fewer'} rows in {names[index]}"
+    words = count_of(abs(delta), f"row {'more' if delta > 0 else 'fewer'}")
     severity, tail = Severity.ERROR, ""
     if bucket.future:
         severity, tail = Severity.UNKNOWN, "; the span lies in the future"
     elif bucket.under_way:
         severity, tail = Severity.NOTE, "; the span had not ended yet"
-    elif cut[0 if delta > 0 else index]:
-        severity, tail = Severity.UNKNOWN, "; the others may be outside of the range that was read"
+    elif where := elsewhere.get(0 if delta > 0 else index):
+        severity, tail = Severity.UNKNOWN, f"; the others may be {where}"
     return Finding(
         kind="difference",
         severity=severity,
-        message=f"{bucket.time}: {words} than in {names[0]}{tail}",
+        message=f"{bucket.time}: {words} in {names[index]} than in {names[0]}{tail}",
         group=names[index],
         count=abs(delta),
     )
@@ -218,6 +242,6 @@ def _timeless(count: int, *, fatal: bool) -> Finding:
     return Finding(
         kind="unparsable",
         severity=Severity.ERROR if fatal else Severity.UNKNOWN,
-        message=f"{count:,} rows have no event time at the given place; they were left out",
+        message=f"{count_of(count, 'row has')} no event time at the given place; left out",
         count=count,
     )

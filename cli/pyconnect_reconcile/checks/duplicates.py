@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, undecided
+from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, count_of, undecided
 from pyconnect_reconcile.lookup import places
 from pyconnect_reconcile.spec import PROVENANCE
 from pyconnect_reconcile.topics.range_findings import (
@@ -149,6 +149,8 @@ def _identity(records: DataFrame, extraction: str) -> tuple[DataFrame, Column, C
     It comes with the text that shows it.
     """
     kind, _, path = extraction.partition(":")
+    if kind == "avro":
+        return records, sql.col(f"`{extraction}`"), text_of(extraction)
     if kind not in JSON_IN:
         return records, text_of(extraction), text_of(extraction)
     records = with_marked(records, sql.col(JSON_IN[kind]), MARKED)
@@ -245,7 +247,7 @@ def _findings(
             for place in everywhere.get(identity, [])
         )
         if committed_copies:
-            message = f"consumers of committed records see a record {count:,} times"
+            message = f"consumers of committed records see a record {count_of(count, 'time')}"
             kind, severity = "duplicate", Severity.ERROR
         else:
             message = "a record was repeated after its transaction was aborted: no"

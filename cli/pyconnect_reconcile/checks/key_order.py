@@ -16,7 +16,7 @@ from pyconnect_reconcile.compares import key_order
 from pyconnect_reconcile.compares.key_order import Identities
 from pyconnect_reconcile.compares.places import places_in_topic
 from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows
-from pyconnect_reconcile.findings import Finding, Place, Severity
+from pyconnect_reconcile.findings import Finding, Place, Severity, count_of
 
 
 def known(bench: Bench, left: Rows, right: Rows) -> Identities:
@@ -83,8 +83,8 @@ def _spread(count: int) -> Iterator[Finding]:
         yield Finding(
             kind="unordered-keys",
             severity=Severity.UNKNOWN,
-            message=f"{count:,} keys are in several partitions of a side: their records have no"
-            " order, so it was not checked",
+            message=f"{count_of(count, 'key is')} in several partitions of a side: such"
+            " records have no order, so it was not checked",
             count=count,
         )
 
@@ -94,6 +94,6 @@ def _keyless(count: int) -> Iterator[Finding]:
         yield Finding(
             kind="keyless",
             severity=Severity.UNKNOWN,
-            message=f"{count:,} records have no key: their order was not checked",
+            message=f"{count_of(count, 'record has')} no key: no order was checked",
             count=count,
         )

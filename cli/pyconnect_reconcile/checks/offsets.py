@@ -15,7 +15,14 @@ from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.errors import NotAuditable
-from pyconnect_reconcile.findings import CheckOutcome, Finding, Place, Severity, most_severe
+from pyconnect_reconcile.findings import (
+    CheckOutcome,
+    Finding,
+    Place,
+    Severity,
+    count_of,
+    most_severe,
+)
 from pyconnect_reconcile.internal_topics import task_configs, task_statuses
 from pyconnect_reconcile.internal_topics.circumstances import Circumstances
 from pyconnect_reconcile.internal_topics.offset_comparisons import LastCommits
@@ -117,8 +124,8 @@ def _unread(strange: Sequence[Place], *, fatal: bool) -> Iterator[Finding]:
         yield Finding(
             kind="unparsable",
             severity=Severity.ERROR if fatal else Severity.UNKNOWN,
-            message=f"{len(strange):,} records are neither offsets of a source nor statuses of a"
-            " task or connector; they were left out",
+            message=f"{count_of(len(strange), 'record is')} neither an offset of a source"
+            " nor a status of a task or connector; left out",
             count=len(strange),
             copies=tuple(strange[:COPIES_KEPT]),
         )

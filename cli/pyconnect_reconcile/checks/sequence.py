@@ -22,6 +22,7 @@ from pyconnect_reconcile.findings import (
     Finding,
     Place,
     Severity,
+    count_of,
     hidden,
     most_severe,
     undecided,
@@ -65,7 +66,6 @@ class _Pass:
     records: DataFrame
     numbers: DataFrame
     limit: int
-    exact: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,24 +114,27 @@ def check(bench: Bench) -> CheckOutcome:
     interleaved = spec.ordered and spec.group is not None and _interleaved(bench)
     bench.events.step("folding the sequence numbers")
     first = _read(bench, snapshot.partitions, exact=False).numbers.limit(SAMPLE_VALUES)
-    outcome = None
-    # Values that are no plain objects are read again, by parsers that lose nothing.
     of_json = any(str(each).startswith("json:") for each in (spec.sequence, spec.group))
     quick = of_json and first.where("sequence IS NULL").isEmpty()
-    for exact in (False, True) if quick else (True,):
+
+    def folded_once(*, exact: bool) -> tuple[_Pass, DataFrame]:
         read = _read(bench, snapshot.partitions, exact=exact)
         if interleaved:
-            folded = numbered.sorted_masks(read.numbers, several_chunks=several_chunks).persist()
-        else:
-            folded = numbered.masks(read.numbers).persist()
-        try:
-            at_once = interleaved and not several_chunks
-            outcome = _judged(bench, read, folded, sorted_at_once=at_once)
-        finally:
-            folded.unpersist()
-        if outcome is not None:
-            break
-    assert outcome is not None
+            return read, numbered.sorted_masks(read.numbers, several_chunks=several_chunks)
+        return read, numbered.masks(read.numbers)
+
+    read, folded = folded_once(exact=not quick)
+    folded = folded.persist()
+    if quick and not folded.where("bucket IS NULL").isEmpty():
+        # Values that are no plain objects are read again, by parsers that lose nothing.
+        folded.unpersist()
+        read, folded = folded_once(exact=True)
+        folded = folded.persist()
+    try:
+        at_once = interleaved and not several_chunks
+        outcome = _judged(bench, read, folded, sorted_at_once=at_once)
+    finally:
+        folded.unpersist()
     findings = (
         *empty_ranges(snapshot),
         *open_tails(snapshot),
@@ -145,13 +148,8 @@ def check(bench: Bench) -> CheckOutcome:
     return _with_hidden_groups(outcome) if hides else outcome
 
 
-def _judged(
-    bench: Bench, read: _Pass, folded: DataFrame, *, sorted_at_once: bool
-) -> CheckOutcome | None:
-    """Answer from the masks; look up the records that they name.
-
-    None: some records have no number, and were not read exactly.
-    """
+def _judged(bench: Bench, read: _Pass, folded: DataFrame, *, sorted_at_once: bool) -> CheckOutcome:
+    """Answer from the masks; look up the records that they name."""
     spec = bench.spec
     known = folded.where("bucket IS NOT NULL")
     buckets = numbered.over_partitions(known)
@@ -161,8 +159,6 @@ def _judged(
     groups = numbered.groups(every, bounded.bounds, from_one=from_one).persist()
     try:
         total = groups.selectExpr(*TOTALS).collect()[0]
-        if total.wrong and not read.exact:
-            return None
         shown = groups.where("copies IS NOT NULL")
         series = shown.orderBy(sql.desc("missing"), "group").limit(spec.findings).collect()
         missing = int(total.missing)
@@ -259,7 +255,6 @@ def _read(bench: Bench, parts: Iterable[PartitionRange], *, exact: bool) -> _Pas
         records=records,
         numbers=records.select("group", "topic", "partition", "offset", "sequence"),
         limit=spec.findings,
-        exact=exact,
     )
 
 
@@ -345,8 +340,8 @@ def _beyond_hidden(count: int, hidden: int) -> Finding:
     return Finding(
         kind="missing",
         severity=Severity.ERROR,
-        message=f"{count:,} numbers more are missing than the {hidden:,} offsets outside of the"
-        " range can hold",
+        message=f"{count_of(count, 'number more is')} missing than the"
+        f" {count_of(hidden, 'offset')} outside of the range can hold",
         of="sequence",
         count=count,
     )
@@ -385,7 +380,7 @@ def _copies(read: _Pass, repeated: DataFrame) -> Iterator[Finding]:
         yield Finding(
             kind="repeated",
             severity=Severity.ERROR,
-            message=f"number {number}{_of(group)} occurs {count} times",
+            message=f"number {number}{_of(group)} occurs {count_of(count, 'time')}",
             group=group or None,
             of="sequence",
             first=number,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.types import ArrayType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.loading import JSON_FORMS, require_microseconds
@@ -17,6 +17,7 @@ from pyconnect_reconcile.spec import AVRO, ColumnRule, Side, TopicSide
 from pyconnect_reconcile.tokens import CORRUPT, DIRECTORY, HELD, TOKENS
 from pyconnect_reconcile.values.canonical import token, token_names
 from pyconnect_reconcile.values.normal import (
+    NUMBER_TYPES,
     Columns,
     Compared,
     field_of,
@@ -95,26 +96,37 @@ def columns_of(
 
 
 def _kinds_of_texts(bench: Bench, sides: list[Side]) -> dict[str, str]:
-    """Return what the texts of CSV stand for: numbers where each record has a number, and so on."""
+    """Return what texts of files stand for: numbers where each record has a number, and so on."""
     kinds: dict[str, str] = {}
     for side in sides:
-        if isinstance(side, TopicSide) and side.row is None and side.value in JSON_FORMS:
+        if isinstance(side, TopicSide) and side.row is None:
             for name, seen in members_of(bench, side).items():
                 kinds[name] = next(iter(seen)) if len(seen) == 1 else "string"
     return kinds
 
 
 def members_of(bench: Bench, side: TopicSide) -> dict[str, frozenset[str]]:
-    """Return the members of a topic's objects, those of JSON with the kinds of their values."""
+    """Return the members of a topic's objects with the kinds of their values."""
     if side.value == AVRO:
         schemas = bench.schemas.of(side.topics, side.cluster)
-        named = (kind.names for kind in schemas.types.values() if isinstance(kind, StructType))
-        return {name: frozenset() for names in named for name in names}
+        found: dict[str, frozenset[str]] = {}
+        for kind in schemas.types.values():
+            for field in kind if isinstance(kind, StructType) else ():
+                found[field.name] = found.get(field.name, frozenset()) | {_kind_of(field.dataType)}
+        return found
     if side.value not in JSON_FORMS:
         return {}
     ranges = bench.snapshot(side.topics, side.cluster).partitions
     records = records_of(bench, side, ranges, with_tail=True)
     return member_kinds(content_of(bench, records, side, Columns()).frame)
+
+
+def _kind_of(kind: DataType) -> str:
+    """Return what a text stands for that is compared with values of a type."""
+    name = kind.simpleString()
+    if NUMBER_TYPES.fullmatch(name):
+        return "number"
+    return name if name in {"boolean", "date", "timestamp", "timestamp_ntz"} else "string"
 
 
 def columns_of_records(bench: Bench, columns: Columns) -> tuple[Columns, tuple[str, ...]]:

@@ -86,9 +86,9 @@ def _with_directories(
     return frame.withColumns({n: sql.col(quoted(n)).alias(n, metadata=held) for n in named})
 
 
-def _has_json(spec: Spec) -> bool:
+def _has_members(spec: Spec) -> bool:
     sides = [side for side in (spec.left, spec.right) if isinstance(side, TopicSide)]
-    return any(side.row is None and side.value in JSON_FORMS for side in sides)
+    return any(side.row is None and side.value in {*JSON_FORMS, AVRO} for side in sides)
 
 
 def _iceberg(bench: Bench, reader: DataFrameReader, side: FileSide) -> DataFrame:
@@ -149,7 +149,7 @@ def load(bench: Bench, side: FileSide, paths: tuple[str, ...], line_end: str) ->
     else:
         frame = reader.load(located)
     named &= {*frame.schema.names}
-    if named and "recursiveFileLookup" not in options and _has_json(bench.spec):
+    if named and "recursiveFileLookup" not in options and _has_members(bench.spec):
         frame = _with_directories(frame, reader, located, named)
     return frame
 

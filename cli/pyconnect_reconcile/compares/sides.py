@@ -36,23 +36,24 @@ from pyconnect_reconcile.file_side import (
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.spec import FRAMED_FORMS, Side, Spec, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide
-from pyconnect_reconcile.tokens import MARK
 from pyconnect_reconcile.topics.reading import UNCOMMITTED
 from pyconnect_reconcile.topics.snapshot import PartitionRange
-from pyconnect_reconcile.values.canonical import token
+from pyconnect_reconcile.values.canonical import token, with_marked, with_steps
 from pyconnect_reconcile.values.extract import json_path, text_of, with_text
 from pyconnect_reconcile.values.hashes import HASHES, hashes
+from pyconnect_reconcile.values.members import member_token, without_mark
 from pyconnect_reconcile.values.normal import (
     MARKED,
     Columns,
     Content,
     field_of,
     json_columns,
+    kind_steps,
     quoted,
     typed_columns,
     whole_values,
 )
-from pyconnect_reconcile.values.registered import framed_content
+from pyconnect_reconcile.values.registered import AVRO_MEMBER, framed_content
 from pyconnect_reconcile.values.rows import RowPlan, record_content, row_plan
 from pyconnect_reconcile.values.table_rows import row_key, table_content
 
@@ -63,7 +64,8 @@ SHAPED = frozenset(
 )
 ROW = "pyconnect_row"
 """The key of a table's row, as a finding names the row."""
-KEY_TEXT = "pyconnect_key"
+KEY_TEXT, KEY_MEMBER = "pyconnect_key", "key.json:"
+TYPED_KEYS = (KEY_MEMBER, AVRO_MEMBER)
 LETTER_OF = "__connect.errors.connector.name"
 """The header of a dead letter that names the connector whose it is."""
 ENVELOPED = r'(?s)\A\{"value":(.*)\}\z'
@@ -219,6 +221,15 @@ def _with_key(bench: Bench, content: Content, columns: Columns) -> tuple[Content
         return content, sql.get_json_object(sql.col(MARKED), path)
     if key == "key" or bench.spec.mode != "upsert":
         return content, sql.col("key")
+    if key.startswith(TYPED_KEYS):
+        frame, found = content.frame, sql.col(f"`{key}`")
+        if key.startswith(KEY_MEMBER):
+            frame = with_marked(frame, sql.col("key"), KEY_TEXT)
+            found = member_token(sql.col(KEY_TEXT), key.removeprefix(KEY_MEMBER))
+        at = _key_at(bench, columns)
+        steps = kind_steps(columns.all[at]) if at is not None else []
+        frame = with_steps(frame, [KEY_TEXT], [found], [steps])
+        return replace(content, frame=frame), sql.col(KEY_TEXT)
     named = with_text(content.frame, KEY_TEXT, key)
     return replace(content, frame=named), sql.col(KEY_TEXT)
 
@@ -406,10 +417,9 @@ def _from_columns(bench: Bench, frame: DataFrame, columns: Columns) -> DataFrame
 
 
 def _as_key(bench: Bench, found: Column) -> Column:
-    """Return a row's key as records have it: a text, unless it is a member of a JSON value."""
-    if bench.spec.key.startswith("json:"):
-        return found
-    return sql.when(found.startswith(MARK), found.substr(2, 2**31 - 1)).otherwise(found)
+    """Return a row's key as records have it: a text, unless it is a member of JSON or Avro."""
+    typed = bench.spec.key.startswith(("json:", *TYPED_KEYS))
+    return found if typed else without_mark(found)
 
 
 def _without_place(rows: DataFrame) -> DataFrame:

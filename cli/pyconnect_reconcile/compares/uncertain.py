@@ -15,7 +15,7 @@ from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.capture import ends_moved, is_bounded
 from pyconnect_reconcile.compares import stages
 from pyconnect_reconcile.compares.sides import Rows
-from pyconnect_reconcile.findings import Finding, Severity
+from pyconnect_reconcile.findings import Finding, Severity, count_of
 from pyconnect_reconcile.spec import Spec, TopicSide
 
 SURPLUS = frozenset({"extra", "repeated"})
@@ -63,8 +63,8 @@ def _expired(bench: Bench, rows: Rows, kinds: frozenset[str]) -> Iterator[Doubt]
             reason=Finding(
                 kind="expired",
                 severity=Severity.UNKNOWN,
-                message=f"{removed:,} offsets at the beginning of {rows.name} have been removed:"
-                f" records that are {' or '.join(sorted(kinds))} may have been among them",
+                message=f"{count_of(removed, f'offset at the beginning of {rows.name} has')} been"
+                f" removed: records that are {' or '.join(sorted(kinds))} may have been among them",
                 count=removed,
             ),
         )
@@ -88,6 +88,27 @@ def _written_meanwhile(
         )
 
 
+def under_way(
+    spec: Spec, left: Rows, right: Rows, sums: stages.Checksums, *, ahead: int
+) -> Iterator[Finding]:
+    """Explain the rows of the left's tail: without them the counts of both sides do not add up.
+
+    So many of them are `ahead`, on the right already. In a chain of reports the right's place in
+    the next one is behind them, the left's before them.
+    """
+    if not sums.tail_left:
+        return
+    chained = ahead > 0 and spec.since_last and spec.job == "topic-topic"
+    later = "; the next run reads these again" if chained else ""
+    yield Finding(
+        kind="under-way",
+        severity=Severity.UNKNOWN if chained else Severity.NOTE,
+        message=f"{count_of(sums.tail_left, f'row of {left.name} is')} beyond the compared"
+        f" offsets; already in {right.name}: {ahead:,}{later}",
+        count=sums.tail_left,
+    )
+
+
 def unfinished(
     bench: Bench,
     right: Rows,
@@ -109,8 +130,8 @@ def unfinished(
     yield Finding(
         kind="unfinished",
         severity=Severity.UNKNOWN if needed > 0 else Severity.NOTE,
-        message=f"{sums.tail_right:,} rows of {right.name} are not finished (a last line without an"
-        f" end, or an open transaction): they never count as extra{said}",
+        message=f"{count_of(sums.tail_right, f'row of {right.name} is')}"
+        f" not finished (a last line without an end, or an open transaction), not extra{said}",
         count=sums.tail_right,
     )
 
@@ -125,7 +146,8 @@ def keyless_tombstones(spec: Spec, rows: Rows, side: TopicSide) -> Iterator[Find
         yield Finding(
             kind="keyless",
             severity=Severity.UNKNOWN,
-            message=f"{count:,} tombstones in {rows.name} have no key (`{spec.key}`): whether what"
-            " they remove is gone was not compared; name a key of the record (`key.json:PATH`)",
+            message=f"{count_of(count, f'tombstone in {rows.name} has')}"
+            f" no key (`{spec.key}`): whether what is removed is gone was not compared; name a key"
+            " of the record (`key.json:PATH`)",
             count=count,
         )

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.errors import NotAuditable
+from pyconnect_reconcile.findings import count_of
 from pyconnect_reconcile.table_side import TablePosition
 from pyconnect_reconcile.tokens import HELD, NUMERIC, TOKENS
 
@@ -44,8 +45,8 @@ def _require_order(rows: DataFrame, position: TablePosition, number: Column | No
         odd = odd | (number.isNull() & sql.col(f"`{position.incrementing}`").isNotNull())
     if count := rows.where(odd).count():
         raise NotAuditable(
-            f"{count:,} rows have a value in {' or '.join(names)} that has no place among the"
-            " positions of the source, such as infinity or a text of another form",
+            f"{count_of(count, 'row has')} a value in {' or '.join(names)} that has no place among"
+            " the positions of the source, such as infinity or a text of another form",
             hint="correct these values, or compare the rows with --table and --column",
         )
 

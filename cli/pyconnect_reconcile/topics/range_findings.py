@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import NotAuditable
-from pyconnect_reconcile.findings import Finding, Severity
+from pyconnect_reconcile.findings import Finding, Severity, count_of
 from pyconnect_reconcile.topics.snapshot import UNKNOWN_POLICY, PartitionRange, TopicsSnapshot
 
 
@@ -26,12 +26,12 @@ def open_tails(snapshot: TopicsSnapshot) -> Iterator[Finding]:
             f" {producer.transaction_start_offset}"
             for producer in part.open_producers
         )
-        scope = "were not audited" if cut else "were not asked for"
+        scope = "audited" if cut else "asked for"
         yield Finding(
             kind="open-transaction",
             severity=Severity.UNKNOWN if cut else Severity.NOTE,
-            message=f"{part.open_tail} offsets beyond the last stable one {scope}:"
-            f" a transaction is open ({producers or 'its producer is not known'})",
+            message=f"{count_of(part.open_tail, 'offset beyond the last stable one was')} not"
+            f" {scope}: a transaction is open ({producers or 'its producer is not known'})",
             topic=part.topic,
             partition=part.partition,
             of="offsets",
@@ -71,8 +71,8 @@ def removed_beginnings(
             yield Finding(
                 kind="expired",
                 severity=severity,
-                message=f"{len(part.removed):,} offsets at the beginning have been removed:"
-                f" {consequence}",
+                message=f"{count_of(len(part.removed), 'offset at the beginning has')} been"
+                f" removed: {consequence}",
                 topic=part.topic,
                 partition=part.partition,
                 of="offsets",
@@ -104,8 +104,8 @@ def without_commits(snapshot: TopicsSnapshot, until: Bounds) -> Iterator[Finding
             yield Finding(
                 kind="not-audited",
                 severity=Severity.UNKNOWN,
-                message=f"no offset of {topic.topic} is committed: none of its {records:,} offsets"
-                " was compared",
+                message=f"no offset of {topic.topic} is committed: none of its"
+                f" {count_of(records, 'offset')} was compared",
                 topic=topic.topic,
                 count=records,
             )
@@ -145,8 +145,8 @@ def without_previous(now: TopicsSnapshot, before: TopicsSnapshot | None) -> Iter
         yield Finding(
             kind="expired",
             severity=Severity.UNKNOWN,
-            message=f"retention has removed {part.earliest:,} offsets, and no earlier run"
-            f" {run}: it is not known whether they had been read",
+            message=f"retention has removed {count_of(part.earliest, 'offset')}, and no"
+            f" earlier run {run}: it is not known whether they had been read",
             topic=part.topic,
             partition=part.partition,
             of="offsets",
@@ -187,8 +187,8 @@ def _moved(now: Sequence[PartitionRange], before: Iterable[PartitionRange]) -> I
             yield Finding(
                 kind="retention-loss",
                 severity=Severity.ERROR if unread else Severity.NOTE,
-                message=f"retention removed {part.earliest - old.earliest} offsets since the saved"
-                f" run; {read} of them were in its range, {unread} were never audited",
+                message=f"retention removed {count_of(part.earliest - old.earliest, 'offset')}"
+                f" since the saved run: {read:,} in its range, {unread:,} never audited",
                 topic=part.topic,
                 partition=part.partition,
                 of="offsets",

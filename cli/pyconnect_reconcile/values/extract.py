@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from pyconnect_reconcile.extractions import check_extraction
+from pyconnect_reconcile.tokens import MARK
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -58,7 +59,8 @@ def text_of(extraction: str) -> Column:
             named = sql.filter("headers", lambda header: header["key"] == sql.lit(argument))
             return sql.element_at(named, -1)["value"].cast("string")
         case "avro":
-            return sql.col(f"`{extraction}`")
+            # One use of the column: Spark may write what makes it once for each.
+            return sql.regexp_replace(f"`{extraction}`", f"^{MARK}[sj]?", "")
         case "regex":
             text = sql.col("value").cast("string")
             found = sql.regexp_extract(text, argument, 1)

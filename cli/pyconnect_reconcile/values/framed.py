@@ -19,10 +19,20 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DoubleType,
+    FloatType,
+    MapType,
+    NumericType,
+    StringType,
+    StructType,
+)
 
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.findings import Finding, Severity
+from pyconnect_reconcile.findings import Finding, Severity, count_of
+from pyconnect_reconcile.tokens import MARK as TOKEN
 from pyconnect_reconcile.values import canonical
 from pyconnect_reconcile.values.avro_schemas import END, MARK, VALUE, framed_schema, micro_clocks
 from pyconnect_reconcile.values.registry import RegisteredSchema, SchemaRegistry
@@ -140,7 +150,7 @@ def _unusable(number: int, count: int, why: str) -> Finding:
     return Finding(
         kind="unknown-schema",
         severity=Severity.NOTE,
-        message=f"schema {number} of {count:,} records: {why}; they do not parse",
+        message=f"schema {number} of {count_of(count, 'record')}: {why}; its values do not parse",
         of="schema",
         first=number,
         last=number,
@@ -216,14 +226,29 @@ def without_decoded(records: DataFrame, schemas: AvroSchemas) -> DataFrame:
     return records.drop(SCHEMA_ID, *map(_column_name, schemas.texts))
 
 
+def _plain(column: Column, kind: DataType) -> Column:
+    """Return a member's token; bytes and times as texts, decimals with the zeros of their scale."""
+    text = column.cast("string")
+    match kind:
+        case StringType():
+            return canonical.text_token(column)
+        case StructType() | ArrayType() | MapType():
+            return canonical.token(column, kind)
+        case DoubleType() | FloatType():
+            # As texts large ones have an exponent.
+            whole = column.cast("bigint")
+            text = sql.when(whole.cast(kind) == column, whole.cast("string")).otherwise(text)
+    return sql.concat(sql.lit(TOKEN), text) if isinstance(kind, NumericType) else text
+
+
 def with_members(records: DataFrame, schemas: AvroSchemas, paths: Mapping[str, str]) -> DataFrame:
-    """Return the records with members of their values as texts, by name of the column.
+    """Return the records with the tokens of members of their values, by name of the column.
 
     They are null where a value does not parse, or its schema has no such member.
     """
     decoded = with_decoded(records, schemas)
     columns = {}
     for name, path in paths.items():
-        texts = {number: each.cast("string") for number, (each, _) in member(schemas, path).items()}
+        texts = {number: _plain(*place) for number, place in member(schemas, path).items()}
         columns[name] = sql.when(is_whole(schemas), merged(texts)).cast("string")
     return without_decoded(decoded.withColumns(columns), schemas)

@@ -214,5 +214,5 @@ def test_complete_files_are_listed_once(tmp_path: Path) -> None:
     assert found.changes([str(tmp_path)]) == []
     (tmp_path / "b").write_text("other")
     assert [finding.kind for finding in found.changes([str(tmp_path)])] == ["file-changed"]
-    with pytest.raises(ReconcileError, match="1 files that the source has read are gone"):
+    with pytest.raises(ReconcileError, match="1 file that the source has read is gone"):
         complete_files([str(tmp_path)], [str(tmp_path / "z")])

@@ -15,6 +15,7 @@ from pyconnect_reconcile.findings import (
     Place,
     Severity,
     Verdict,
+    count_of,
     most_severe,
     verdict_of,
 )
@@ -241,3 +242,10 @@ def test_a_year_of_event_time_is_drawn_in_few_columns() -> None:
     assert chart.count("<rect") <= 2 * 300
     assert chart.count('class="missing"') == 2
     assert (">t0</text>" in chart, ">t52559</text>" in chart) == (True, True)
+
+
+def test_counts_agree_with_their_nouns_and_verbs() -> None:
+    """The noun is the first word, the verb the last one."""
+    assert count_of(1, "row of t has") == "1 row of t has"
+    assert count_of(2000, "row of t has") == "2,000 rows of t have"
+    assert [count_of(n, "time") for n in (0, 1, 2)] == ["0 times", "1 time", "2 times"]
