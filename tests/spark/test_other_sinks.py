@@ -15,6 +15,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -28,7 +29,8 @@ from tests.support.audits.audits import Answer, Audit
 from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.maven_plugins import JDBC_SINK, location_of
+from tests.support.plugins.maven_plugins import ICEBERG_SINK, JDBC_SINK, location_of
+from tests.support.servers.iceberg_rest import TOKEN, running_rest_catalog
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.postgres import PASSWORD, USER, running_postgres
 from tests.support.servers.s3 import ACCESS_KEY, SECRET_KEY, S3Server, running_s3
@@ -314,6 +316,61 @@ def iceberg(kafka_broker: SharedBroker, tmp_path: Path) -> dict[str, Any]:
     spec = spec_of(config, topic)
     spec["left"]["value"] = "json"
     return spec
+
+
+@pytest.mark.long(only=True)
+def test_a_table_of_apaches_iceberg_sink_agrees_until_rows_are_lost(
+    audit: Audit, kafka_broker: SharedBroker, agents: Agents, tmp_path: Path
+) -> None:
+    """The connector runs as it is, from its jar, with a catalog that asks for a token."""
+    broker, topic, control = kafka_broker.bootstrap_servers, unique_name("e"), unique_name("c")
+    create_topics(broker, [topic, control])
+    produce(broker, topic, *(json.dumps({"id": n, "name": f"n{n}"}).encode() for n in range(500)))
+    (tmp_path / "lake").mkdir()
+    agent = agents.start(properties={"plugin.path": str(location_of(ICEBERG_SINK).parent)})
+    command, name = Pyconnect(tmp_path, agent.url, broker), unique_name("iceberg")
+    secret = tmp_path / "secret.properties"
+    secret.write_text(f"token={TOKEN}\n")
+    with running_rest_catalog(tmp_path / "lake") as address:
+        catalog = RestCatalog("tests", uri=address, token=TOKEN)
+        catalog.create_namespace("db")
+        columns = (NestedField(1, "id", LongType()), NestedField(2, "name", StringType()))
+        catalog.create_table("db.events", Schema(*columns))
+        agent.create(
+            name,
+            {
+                "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
+                "topics": topic,
+                **PLAIN_JSON,
+                "iceberg.tables": "db.events",
+                "iceberg.control.topic": control,
+                "iceberg.control.commit.interval-ms": "1000",
+                "iceberg.kafka.bootstrap.servers": broker,
+                "iceberg.catalog.type": "rest",
+                "iceberg.catalog.uri": address,
+                "iceberg.catalog.token": TOKEN,
+                "iceberg.catalog.io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
+            },
+        )
+
+        def rows() -> int:
+            return int(catalog.load_table("db.events").scan().count())
+
+        def audited() -> Answer:
+            ended = command("reconcile", "topic-sink", name, "--print-spec", "-o", "json")
+            assert ended.code == 0, ended.err
+            assert TOKEN not in ended.out
+            spec = json.loads(ended.out)
+            spec["right"]["properties"] = str(secret)
+            return audit.run(**spec)
+
+        eventually(lambda: rows() == 500, WAIT_S, lambda: agent.get(f"/connectors/{name}/status"))
+        answer = audited()
+        assert answer.verdict is Verdict.AGREE, answer.outcome.findings
+        assert answer.outcome.counts["rows_left"] == 500
+        catalog.load_table("db.events").delete("id = 7 OR id = 8")
+        answer = audited()
+        assert answer.outcome.totals == {"missing": 2, "extra": 0, "repeated": 0}
 
 
 def test_a_data_file_that_a_table_names_twice_is_found(
