@@ -254,6 +254,7 @@ def test_the_last_version_of_each_key_is_found_in_avro(
     assert answer.kinds() == {"different"}
 
 
+@pytest.mark.long(only=True)
 def test_a_key_of_json_schema_may_be_a_member_that_is_not_compared(
     audit: Audit, converter: Make, registries: dict[str, object], tmp_path: Path
 ) -> None:

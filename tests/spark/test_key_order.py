@@ -129,6 +129,7 @@ def test_missing_and_repeated_records_are_not_late(audit: Audit) -> None:
     assert answer.outcome.totals == expected_totals
 
 
+@pytest.mark.long(only=True)
 def test_an_oracle_agrees_over_chunks(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
     """Random moves, with chunks of four offsets, against a plain loop over the right side.
 

@@ -179,6 +179,7 @@ def test_a_copy_on_the_disks_of_executors_is_refused(
         )
 
 
+@pytest.mark.long(only=True)
 def test_a_table_is_compared_over_jdbc(audit: Audit, spark: SparkSession) -> None:
     """An upserting sink: the last version of each key, in the columns of the table."""
     url, driver = "jdbc:derby:memory:sinks;create=true", "org.apache.derby.jdbc.EmbeddedDriver"

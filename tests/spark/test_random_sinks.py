@@ -25,7 +25,7 @@ from tests.support.seeds import LONG
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
-SEEDS = range(500 if LONG else 20)
+SEEDS = range(500 if LONG else 8)
 ROWS = 30
 EPOCH = datetime(2024, 1, 1, tzinfo=UTC)
 COLUMNS: Mapping[str, tuple[Any, str, Callable[[random.Random], object]]] = {

@@ -16,7 +16,7 @@ from tests.support.seeds import LONG
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
-SEEDS = range(500 if LONG else 20)
+SEEDS = range(500 if LONG else 8)
 ROWS = 60
 NUMBERS = (
     "0", "-0", "1", "1.0", "100e-2", "10", "1e1", "7.75", "7", "10.129", "10.13", "0.1", "1E-1",

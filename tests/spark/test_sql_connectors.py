@@ -224,6 +224,7 @@ def test_rows_that_were_removed_doubled_and_changed_are_found(
     assert answer.verdict is Verdict.DIFFER
 
 
+@pytest.mark.long(only=True)
 def test_a_whole_run_keeps_the_password_to_itself(shop: Shop, moved: Moved, tmp_path: Path) -> None:
     """It is in no file of the report, which has Spark's log, and on no command line."""
     reconcile = Reconcile(
@@ -261,6 +262,7 @@ def test_documents_of_a_table_keep_their_nulls(
     assert answer.places("missing") == {frozenset({(0, 1)})}
 
 
+@pytest.mark.long(only=True)
 def test_the_last_row_of_each_key_is_compared(
     audit: Audit, shop: Shop, moved: Moved, mariadb: MariaDbServer
 ) -> None:

@@ -425,7 +425,6 @@ def test_a_null_in_the_only_column_of_csv_is_no_empty_text(
         (",", '""', set()),
         ('""', '""', {1}),
         (",", ",", {2}),
-        (",,", '""', {1}),
         (',"x"', '""', {1}),
     ):
         file.write_text(f'"s"\n"x"\n{only}\n{empty}\n"y"\n')
