@@ -110,6 +110,7 @@ class JavaCluster:
         return found
 
 
+@pytest.mark.long(only=True)
 def test_a_java_worker_runs_with_the_generated_grants_and_fails_without_one(
     secured: SecuredBroker, servers: Servers, tmp_path: Path
 ) -> None:

@@ -127,6 +127,7 @@ def polled(link: JavaLink) -> list[bytes | None]:
     return list(decode_source(payload).values)
 
 
+@pytest.mark.long(only=True)
 def test_each_location_has_its_own_libraries_and_logs_to_the_worker(
     locations: tuple[list[str], list[str]],
     links: tuple[JavaLink, JavaLink],

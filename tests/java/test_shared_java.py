@@ -78,7 +78,8 @@ def test_a_group_has_one_process_and_each_member_its_records(
     for link in (second, third, other):
         link.call("stop")
         link.close()
-    eventually(lambda: not psutil.pid_exists(process.pid))
+    for ended in (process, another):
+        eventually(lambda pid=ended.pid: not psutil.pid_exists(pid))  # type: ignore[misc]
     assert not list(tmp_path.glob("*/*/address"))
 
 

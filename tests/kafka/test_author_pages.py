@@ -116,6 +116,7 @@ def test_a_webhook_is_answered_when_its_record_is_in_the_topic(
     assert message.headers() == [("path", b"/orders")]
 
 
+@pytest.mark.long(only=True)
 def test_plugins_beside_connectors_change_records(
     agents: Agents, kafka_broker: SharedBroker, tmp_path: Path, url: str
 ) -> None:

@@ -160,6 +160,7 @@ def test_a_leader_that_froze_past_its_session_comes_back_as_a_follower(
     cluster.wait_until_running({"w": 3})
 
 
+@pytest.mark.long(only=True)
 def test_a_broker_restart_loses_nothing(
     cluster: Cluster, journal: Journal, broker: KafkaBroker, tmp_path: Path
 ) -> None:

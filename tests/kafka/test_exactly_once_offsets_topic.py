@@ -120,6 +120,7 @@ def test_a_key_of_another_form_is_kept_and_doubles_are_tombstoned(
     assert sequences.seen()["0"] == list(range(9, 21))
 
 
+@pytest.mark.long(only=True)
 def test_other_clients_of_a_connector_reach_another_cluster(
     agents: Agents,
     sequences: Sequences,
