@@ -120,16 +120,16 @@ def check(bench: Bench) -> CheckOutcome:
     def folded_once(*, exact: bool) -> tuple[_Pass, DataFrame]:
         read = _read(bench, snapshot.partitions, exact=exact)
         if interleaved:
-            return read, numbered.sorted_masks(read.numbers, several_chunks=several_chunks)
-        return read, numbered.masks(read.numbers)
+            masks = numbered.sorted_masks(read.numbers, several_chunks=several_chunks)
+        else:
+            masks = numbered.masks(read.numbers)
+        return read, masks.persist()
 
     read, folded = folded_once(exact=not quick)
-    folded = folded.persist()
     if quick and not folded.where("bucket IS NULL").isEmpty():
         # Values that are no plain objects are read again, by parsers that lose nothing.
         folded.unpersist()
         read, folded = folded_once(exact=True)
-        folded = folded.persist()
     try:
         at_once = interleaved and not several_chunks
         outcome = _judged(bench, read, folded, sorted_at_once=at_once)

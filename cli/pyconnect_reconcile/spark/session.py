@@ -63,12 +63,11 @@ JOB_CONF = {
     "spark.sql.files.ignoreMissingFiles": "false",
     # Names of JSON members, Kafka fields and columns of Parquet are case-sensitive.
     "spark.sql.caseSensitive": "true",
-    # Both write the expressions behind the key of a join into one, each wherever it is used: the
-    # plan of a compare would take minutes. There are no partitions of tables to leave out.
-    # Nor filters that it infers: they hold a second copy of what a join's key is made of.
-    "spark.sql.constraintPropagation.enabled": "false",
+    # All three write the expressions behind the key of a join into one, each wherever it is used:
+    # the plan of a compare would take minutes. There are no partitions of tables to leave out.
     "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.optimizer.excludedRules": ",".join(TRUST_IN_COUNTS),
     "spark.sql.redaction.options.regex": REDACTED,

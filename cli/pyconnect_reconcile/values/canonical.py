@@ -97,8 +97,12 @@ def _expanded(text: Column) -> Column:
         _trimmed("ltrim", "0", kept).alias("digits"),
         places.cast("int").alias("exponent"),
     )
-    # The element of an array is computed once, however often it is used.
-    return sql.transform(sql.array(parts), _written)[0]
+    return once(parts, _written)
+
+
+def once(value: Column, step: Step) -> Column:
+    """Return what a step makes of a value that is computed once, however often the step uses it."""
+    return sql.transform(sql.array(value), step)[0]
 
 
 def _written(number: Column) -> Column:
@@ -184,13 +188,13 @@ def document(marked: Column, member: str = "") -> Column:
 def typed_document(column: Column, kind: DataType) -> Column:
     """Return the canonical JSON of a column of a type, as `document` returns that of a text."""
     listed = sql.to_json(sql.array(_with_tokens(column, kind)), {"ignoreNullFields": "false"})
-    ended = sql.transform(
-        sql.array(listed),
-        lambda text: sql.concat(
-            text.substr(sql.lit(1), sql.length(text) - 1), sql.lit(f",{_END_MARK}]")
-        ),
-    )
-    return canonical_json(ended[0])
+    return canonical_json(once(listed, _ended))
+
+
+def _ended(listed: Column) -> Column:
+    """Return a JSON array with the mark behind its value."""
+    open_list = listed.substr(sql.lit(1), sql.length(listed) - 1)
+    return sql.concat(open_list, sql.lit(f",{_END_MARK}]"))
 
 
 def without_nulls(text: Column) -> Column:
@@ -212,7 +216,7 @@ def nested(text: Column) -> Column:
 def _marked(text: Column) -> Column:
     """Return what `with_marked` makes of a text, for one that is no column of a frame."""
     for step in _STEPS:
-        text = sql.transform(sql.array(text), step)[0]
+        text = once(text, step)
     return text
 
 

@@ -434,7 +434,7 @@ def _read(value: Column, kind: DataType, base64: bool) -> Column:
 
 def of_base64(found: Column, scale: int) -> Column:
     """Return the token of a decimal whose digits are in Base64; a number stays what it is."""
-    number = sql.transform(sql.array(decoded(found, scale)), canonical.number_token)[0]
+    number = canonical.once(decoded(found, scale), canonical.number_token)
     return sql.when(found.rlike(_BASE64), number).otherwise(found)
 
 

@@ -28,10 +28,10 @@ from pyconnect_reconcile.table_side import BASE64, KAFKA, KAFKA_COLUMNS, KEY, VA
 from pyconnect_reconcile.tokens import DOCUMENT, MARK
 from pyconnect_reconcile.values.canonical import (
     INTEGRAL,
-    Step,
     json_text,
     member_name,
     number_token,
+    once,
     shortest,
     text_token,
     with_marked,
@@ -431,15 +431,10 @@ def _of_record(column: RowColumn, plan: RowPlan) -> tuple[Column, Compared]:
         case _ if column.field.type in {FLOAT32, DOUBLE}:
             # JsonConverter may write more digits than the number has.
             held = digits.cast(column.field.type).cast("string")
-            short = _once(held, partial(shortest, column.field.type))
-            shown = _once(short, number_token)
+            short = once(held, partial(shortest, column.field.type))
+            shown = once(short, number_token)
             return sql.when(found.startswith(MARK), shown).otherwise(found), as_it_is
     return found, column.converted
-
-
-def _once(value: Column, step: Step) -> Column:
-    """Return what a step makes of a value that is computed once, however often the step uses it."""
-    return sql.transform(sql.array(value), step)[0]
 
 
 def _text(found: Column) -> Column:
