@@ -24,6 +24,7 @@ from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.settings.proposals import proposer
 from pyconnect_cli.settings.resolved import (
     NO_ORIGIN,
+    Secret,
     Settings,
     colour_wanted,
     resolve_settings,
@@ -169,14 +170,17 @@ class Session:
             urls=(*named, *(url for url in self._further if url not in named)),
             admins=admins,
             username=settings.username,
-            password=settings.password.reveal(self.environ) if settings.password else None,
-            token=settings.token.reveal(self.environ) if settings.token else None,
+            password=self._revealed(settings.password),
+            token=self._revealed(settings.token),
             ca_file=settings.ca_file,
             cert=settings.cert,
             key=settings.key,
             insecure=settings.insecure,
             limits=settings.limits,
         )
+
+    def _revealed(self, secret: Secret | None) -> str | None:
+        return secret.reveal(self.environ, self.settings.timeout_s) if secret else None
 
     def also_reach(self, urls: Sequence[str]) -> None:
         """Reach the cluster through these addresses too; before the first request."""

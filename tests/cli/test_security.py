@@ -7,6 +7,8 @@ import json
 import os
 import ssl
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -158,6 +160,36 @@ def test_a_failing_password_command_is_reported_without_its_output(run: Run) -> 
     assert outcome.code == 2
     assert "ended with code 3" in outcome.err
     assert "\ns3cret" not in outcome.err
+
+
+@pytest.mark.parametrize("verb", ["connectors list --timeout 1s", "fleet --within 500ms"])
+def test_a_command_for_a_secret_that_hangs_ends_with_its_children(
+    environ: dict[str, str], tmp_path: Path, verb: str
+) -> None:
+    """After --timeout with an error that names it, or when `fleet` ends without it."""
+    alive = tmp_path / "alive"
+    os.mkfifo(alive)
+    script = tmp_path / "token"
+    script.write_text(f"sleep 3600 > '{alive}' & wait")
+    file = Path(environ["XDG_CONFIG_HOME"]) / "pyconnect" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        f"[contexts.slow]\nurls = ['http://127.0.0.1:1']\ntoken_command = \"sh '{script}'\"\n"
+    )
+    context = [] if verb.startswith("fleet") else ["--context", "slow"]
+    with os.fdopen(os.open(alive, os.O_RDONLY | os.O_NONBLOCK), "rb") as reading:
+        outcome = subprocess.run(
+            [sys.executable, "-m", "pyconnect_cli", *verb.split(), *context],
+            env={**os.environ, **environ},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        os.set_blocking(reading.fileno(), True)
+        assert reading.read() == b""
+    said = "no answer within" if verb.startswith("fleet") else "has not ended within 1s"
+    assert said in outcome.stdout + outcome.stderr
 
 
 def test_validation_results_are_masked(run: Run, connect: FakeConnect, tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from signal import SIGKILL
 from typing import Literal
 
 from pyconnect_cli.errors import ContextError, UsageError
@@ -39,8 +41,11 @@ class Secret:
         """Return the reference, or a text that there is a value."""
         return "(a value)" if self.kind == "value" else f"{self.kind}: {self.reference}"
 
-    def reveal(self, environ: Mapping[str, str]) -> str:
-        """Return the secret; ContextError names the reference that failed, never its output."""
+    def reveal(self, environ: Mapping[str, str], within_s: float) -> str:
+        """Return the secret; ContextError names the reference that failed, never its output.
+
+        A command has `within_s`, at most 30 s; what has not ended then is killed with its children.
+        """
         match self.kind:
             case "value":
                 return self.reference
@@ -59,30 +64,53 @@ class Secret:
                     raise ContextError(f"{self.reference}: is empty ({self.origin})")
                 return lines[0]
             case "command":
-                return self._run_command()
+                return self._run_command(min(within_s, SECRET_COMMAND_TIMEOUT_S))
 
-    def _run_command(self) -> str:
+    def _run_command(self, within_s: float) -> str:
+        import atexit
         import shlex
         import subprocess  # not for the Tab key
 
         try:
-            answer = subprocess.run(
+            process = subprocess.Popen(
                 shlex.split(self.reference),
                 stdin=subprocess.DEVNULL,
-                capture_output=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
                 text=True,
-                timeout=SECRET_COMMAND_TIMEOUT_S,
-                check=False,
+                start_new_session=True,
             )
-        except (OSError, ValueError, subprocess.TimeoutExpired) as exc:
+        except (OSError, ValueError) as exc:
             raise ContextError(f"`{self.reference}` failed: {exc} ({self.origin})") from exc
-        if answer.returncode != 0 or not answer.stdout:
+
+        def end() -> None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, SIGKILL)
+
+        # `fleet` and `top` end while this thread waits.
+        atexit.register(end)
+        try:
+            output, _ = process.communicate(timeout=within_s)
+        except subprocess.TimeoutExpired:
             raise ContextError(
-                f"`{self.reference}` ended with code {answer.returncode} and"
-                f" {'output' if answer.stdout else 'no output'} ({self.origin})",
+                f"`{self.reference}` has not ended within {within_s:g}s ({self.origin})",
+                hint="run the command by hand: it must print the secret and end, without a question"
+                " on the terminal",
+            ) from None
+        except ValueError as exc:
+            raise ContextError(f"`{self.reference}` failed: {exc} ({self.origin})") from exc
+        finally:
+            if process.returncode is None:
+                end()
+                process.wait()
+            atexit.unregister(end)
+        if process.returncode != 0 or not output:
+            raise ContextError(
+                f"`{self.reference}` ended with code {process.returncode} and"
+                f" {'output' if output else 'no output'} ({self.origin})",
                 hint="run the command by hand to see why",
             )
-        return answer.stdout.splitlines()[0]
+        return output.splitlines()[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
