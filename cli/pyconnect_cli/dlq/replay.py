@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,6 +36,7 @@ from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import PlannedVerb
+from pyconnect_reconcile.spec import Registry
 
 app = typer.Typer()
 
@@ -68,8 +71,25 @@ def replay(
     ] = None,
     mend: Annotated[
         str | None,
+        typer.Option("--mend", metavar="PROGRAM", help="jq program for the values"),
+    ] = None,
+    mend_text: Annotated[
+        bool, typer.Option("--mend-text", help="texts for the program of --mend, not JSON")
+    ] = False,
+    registry: Annotated[
+        str | None,
         typer.Option(
-            "--mend", metavar="PROGRAM", help="jq program for the values, which must be JSON"
+            "--registry",
+            metavar="URL",
+            help="schema registry of the values to mend (default: that of the connector)",
+        ),
+    ] = None,
+    registry_properties: Annotated[
+        str | None,
+        typer.Option(
+            "--registry-properties",
+            metavar="FILE",
+            help="properties file of the access to it, with the keys of converters",
         ),
     ] = None,
     limit: Annotated[
@@ -85,13 +105,15 @@ def replay(
 ) -> None:
     """Send the dead letters of groups again, each exactly once; needs --kafka-bootstrap.
 
-    Key, value, timestamp and headers stay as they are, without the headers of the error. Letters of
-    an earlier replay are left out. Records and progress are written in transactions: a killed
+    Key, value, timestamp and headers stay as they are, without the headers of the error. --mend
+    takes JSON, with --mend-text texts, and Avro and JSON of a schema registry. Letters of an
+    earlier replay are left out. Records and progress are written in transactions: a killed
     replay continues with --resume where it ended.
     """
     session = session_of(context)
+    mend_options = mend_text or registry or registry_properties
     if resume is not None:
-        if name or topic or groups or all_groups or to_topic or mend or limit:
+        if name or topic or groups or all_groups or to_topic or mend or limit or mend_options:
             raise UsageError("--resume repeats the plan: only --rate can be given with it")
         _resume(session, resume, rate)
         return
@@ -100,7 +122,13 @@ def replay(
             "choose the letters: --group ID or --all-groups",
             hint=f"list the groups: pyconnect connectors dlq {name or f'--topic {topic}'}",
         )
+    if mend_options and mend is None:
+        raise UsageError("--mend-text and --registry are for --mend PROGRAM")
     queue = dead_letter_topic(session, name, topic)
+    schemas = mend and _registry(queue.config, registry, registry_properties)
+    plan = partial(
+        _plan, to_topic=to_topic, mend=mend, mend_text=mend_text, registry=schemas or None
+    )
     if to_topic == queue.topic:
         raise UsageError(f"--to-topic: {to_topic} is the dead letter queue itself")
     journal = ReplayJournal(
@@ -109,16 +137,32 @@ def replay(
     chosen = None if groups is None else frozenset(groups)
     sorter = LetterSorter(connector=queue.connector, chosen=chosen, limit=limit)
     if session.given.get("dry_run"):
-        _plan(session, queue, journal, sorter, to_topic=to_topic, mend=mend)
+        plan(session, queue, journal, sorter)
         session.ends_with_plan(changes=sorter.taken > 0)
         return
     with journal.lock():
-        planned = _plan(session, queue, journal, sorter, to_topic=to_topic, mend=mend)
+        planned = plan(session, queue, journal, sorter)
         if planned is None:
             return
         session.confirm(f"replay {counted(planned.total, 'dead letter')}?")
         journal.append(planned)
         _run(session, queue, journal, Replay(planned=planned), rate)
+
+
+def _registry(
+    config: Mapping[str, str | None], url: str | None, properties: str | None
+) -> Registry | None:
+    """Return the schema registry for --mend: the given one, else the connector's if it is known."""
+    found = url or config.get("value.converter.schema.registry.url")
+    if not found or "${" in found:
+        return None
+    if "@" in found:
+        raise UsageError(
+            "the address of the schema registry has a user, and the journal would keep it",
+            hint="give --registry URL without a user, and --registry-properties FILE with"
+            " basic.auth.user.info",
+        )
+    return Registry(url=found, properties=properties and str(Path(properties).resolve()))
 
 
 def _plan(
@@ -129,6 +173,8 @@ def _plan(
     *,
     to_topic: str | None,
     mend: str | None,
+    mend_text: bool,
+    registry: Registry | None,
 ) -> ReplayPlanned | None:
     """Show the plan of a replay and return it; None if no letter is left."""
     before = journal.replays()
@@ -140,7 +186,7 @@ def _plan(
             f" dlq undo {identity}",
         )
     sorter.replayed = Letters(sent_spans(before.values()))
-    mended = mender(mend)
+    mended = mender(mend, text=mend_text, registry=registry)
     ranges = queue.ranges()
     for letter in queue.letters(ranges):
         if sorter.take(letter):
@@ -173,6 +219,8 @@ def _plan(
         mend=mend,
         shapes=SHAPES,
         spans=spans,
+        mend_text=mend_text,
+        registry=registry,
     )
     _show_plan(session, planned, sorter.groups)
     return planned if spans else None
@@ -226,7 +274,7 @@ def _run(
         journal=journal,
         replay=begun,
         targets=target_partitions(queue.admin, planned.targets),
-        mend=mender(planned.mend),
+        mend=mender(planned.mend, text=planned.mend_text, registry=planned.registry),
         rate=rate,
     )
     done = run.run()

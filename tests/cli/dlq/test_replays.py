@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from pyconnect_cli.dlq.journal import ReplayJournal, all_replays
-from pyconnect_cli.dlq.mend import mender
+from pyconnect_cli.dlq.mend import avro_form, mender
 from pyconnect_cli.dlq.plan.replays import (
     Letters,
     Replay,
@@ -26,6 +27,7 @@ from pyconnect_cli.dlq.plan.replays import (
 )
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.model import TopicRecord
+from pyconnect_reconcile.values.registry import RegisteredSchema
 
 PLANNED = ReplayPlanned(
     replay="r",
@@ -180,6 +182,54 @@ def test_a_value_that_would_change_in_silence_is_refused(
     with pytest.raises(UsageError, match=message) as caught:
         mender(program)(value_of(value))
     assert "dead-1@7" in caught.value.message
+
+
+def test_a_text_is_mended_as_a_string() -> None:
+    """With its own quotes; another result is refused."""
+    assert mender('gsub("[^0-9é ]"; "")', text=True)(value_of('1"2 é'.encode())) == "12 é".encode()
+    with pytest.raises(UsageError, match="dead-1@7: the result is not a string"):
+        mender("tonumber", text=True)(value_of(b"12"))
+    with pytest.raises(UsageError, match=r"dead-1@7: .* is not UTF-8"):
+        mender(".", text=True)(value_of(b"\xff"))
+    with pytest.raises(UsageError, match="begins like those of a schema registry") as caught:
+        mender(".")(value_of(b"\0\0\0\0\1{}"))
+    assert "--registry URL" in str(caught.value.hint)
+
+
+AVRO = {
+    "type": "record", "name": "O", "fields": [
+        {"name": "id", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "price", "type": ["null", "string"]},
+        {"name": "raw", "type": "bytes"},
+        {"name": "next", "type": ["null", "Other"], "default": None},
+    ],
+}  # fmt: skip
+OTHER = '{"type": "fixed", "name": "Other", "size": 2}'
+
+
+def test_avro_keeps_its_schema() -> None:
+    """In Avro's own JSON; what the schema does not hold as it is raises an error."""
+    form = avro_form(
+        b"\0\0\0\0\1", RegisteredSchema(kind="AVRO", text=json.dumps(AVRO), references=(OTHER,))
+    )
+    value = b"\0\0\0\0\1" + b"\x0e" + b"\x02\x0412" + b"\x04\xff\x00" + b"\x02ab"
+    found = json.loads(form.read(value))
+    assert found == {"id": 7, "price": {"string": "12"}, "raw": "\u00ff\0", "next": {"Other": "ab"}}
+    assert form.write(json.dumps({**found, "price": None})) == (
+        b"\0\0\0\0\1" + b"\x0e" + b"\x00" + b"\x04\xff\x00" + b"\x02ab"
+    )
+    for change in (
+        {"price": "12"}, {"price": {"long": 12}}, {"id": 1.5}, {"id": 2**70}, {"prise": None},
+        {"raw": "\u20ac"}, {"next": {"Other": "abc"}},
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match="schema"):
+            form.write(json.dumps({**found, **change}))
+    del found["next"]
+    with pytest.raises(UsageError, match="does not hold"):
+        form.write(json.dumps(found))
+    for wrong in (value + b"\0", value[:-1]):
+        with pytest.raises(UsageError, match="the value is not of its schema"):
+            form.read(wrong)
 
 
 def test_a_wrong_program_is_refused_at_once() -> None:

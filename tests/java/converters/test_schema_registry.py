@@ -29,6 +29,10 @@ from pyconnect_api import (
     Struct,
     Type,
 )
+from pyconnect_cli.dlq.mend import mender
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.kafka.model import TopicRecord
+from pyconnect_reconcile.spec import Registry
 from tests.java.converters.registry_values import ORDER, full_order, sparse_order
 
 pytestmark = pytest.mark.java
@@ -87,6 +91,27 @@ def test_a_struct_of_every_type_comes_back_as_it_was(
     found = converter_of(kind, **options).to_connect_data(topic, [], message)
     assert found.schema == ORDER
     assert found.value == order
+
+
+@pytest.mark.parametrize("kind", CONVERTERS)
+def test_a_dead_letter_is_mended_with_its_schema(
+    kind: type[RegistryConverter], converter_of: Make, schema_registry_url: str, unique_name: Names
+) -> None:
+    """By `dlq replay --mend`; what its converter reads then differs in one field. Not Protobuf."""
+    schema = SchemaBuilder.struct().field("n", INT64_SCHEMA).field("s", STRING_SCHEMA).build()
+    topic, converter = unique_name("orders"), converter_of(kind)
+    value = Struct(schema).put("n", 1).put("s", "12 EUR")
+    message = converter.from_connect_data(topic, [], schema, value)
+    letter = TopicRecord(
+        topic="dead", partition=0, offset=0, timestamp_ms=0, key=None, value=message
+    )
+    mend = mender('.s |= rtrimstr(" EUR")', registry=Registry(url=schema_registry_url))
+    if kind is ProtobufConverter:
+        with pytest.raises(UsageError, match="is PROTOBUF"):
+            mend(letter)
+        return
+    found = converter.to_connect_data(topic, [], mend(letter))
+    assert (found.schema, found.value) == (schema, value.put("s", "12"))
 
 
 @pytest.mark.parametrize("kind", CONVERTERS)

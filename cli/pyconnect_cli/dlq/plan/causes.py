@@ -20,7 +20,7 @@ from pyconnect_cli.errors import NotFound, UsageError
 from pyconnect_cli.kafka.model import TopicRecord
 
 PREFIX = "__connect.errors."
-SHAPES = 1
+SHAPES = 2
 """The version of `message_shape`; a replay is resumed with the version that planned it."""
 LONGEST_SHAPE = 300
 LONGEST_MESSAGE = 4_000
@@ -33,6 +33,12 @@ _VARYING = re.compile(
     r"|(?<!\w)-?\d\w*(?:[.,:+-]+\d\w*)*"
     r"|\d{3,}"
 )
+_UTF_8 = re.compile(
+    r"can't decode bytes?(?: \w+)? in position \S+: "
+    r"(?:invalid (?:start|continuation) byte|unexpected end of data)"
+    r"|Invalid UTF-8 (?:start|middle) byte \w+"
+)
+"""How Python and Jackson say that bytes are not UTF-8: the bytes decide which of the texts."""
 _ROOT = re.compile(r"^Caused by: ([\w.$]+)", re.MULTILINE)
 
 
@@ -85,7 +91,8 @@ def _root_of(trace: str) -> str:
 @lru_cache(maxsize=10_000)
 def message_shape(message: str) -> str:
     """Return a message with `…` for each quoted part and N for each number or identifier."""
-    text = _QUOTED.sub(lambda found: f"{found[1]}…{found[1]}", message[:LONGEST_MESSAGE])
+    text = _UTF_8.sub("invalid bytes", message[:LONGEST_MESSAGE])
+    text = _QUOTED.sub(lambda found: f"{found[1]}…{found[1]}", text)
     return " ".join(_VARYING.sub("N", text).split())[:LONGEST_SHAPE]
 
 

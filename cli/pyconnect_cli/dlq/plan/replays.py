@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from pyconnect_reconcile.spec import Registry
+
 GROUP_PREFIX = "pyconnect-replay-"
 
 
@@ -37,7 +39,7 @@ class ReplayPlanned:
 
     `connector`: only letters of this sink, None for those of all. `targets`: the topics that get
     letters, `to_topic`: the one for all letters, if it is not the original one. `mend`: a program
-    of jq.
+    of jq; `mend_text`: it gets texts; `registry`: that of the values.
     """
 
     replay: str
@@ -50,6 +52,8 @@ class ReplayPlanned:
     mend: str | None
     shapes: int
     spans: tuple[Span, ...]
+    mend_text: bool = False
+    registry: Registry | None = None
 
     @property
     def group(self) -> str:
