@@ -320,7 +320,10 @@ def counts(numbers: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def test_java_transformations_of_a_python_source(world: World) -> None:
-    """A chain that changes sides twice: order, predicates, retries, failures and counts."""
+    """A chain that changes sides twice: order, predicates, retries, failures and counts.
+
+    No list of plugins has the predicate.
+    """
     odd = ["bad", "gone", "again", "in place", "same", "plain"]
     world.lines(
         *(f"{number}" for number in range(1100)),

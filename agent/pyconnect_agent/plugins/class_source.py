@@ -28,12 +28,20 @@ CROSSING = frozenset({PluginKind.TRANSFORMATION, PluginKind.PREDICATE})
 class CatalogPluginSource:
     """Loads the Python plugins that the catalog lists; full Python paths work without being listed.
 
-    `java` returns the Java plugins, for transformations and predicates that only Java has.
-    ConnectException for another name that only a Java class has, and for these without `java`.
+    `java` returns the Java plugins, for transformations and predicates that only Java has; with
+    `in_jars` also for classes that no plugin lists. ConnectException for another name that only a
+    Java class has, and for these without `java`.
     """
 
-    def __init__(self, catalog: Catalog, java: Callable[[], PluginSource] | None = None) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        java: Callable[[], PluginSource] | None = None,
+        *,
+        in_jars: bool = False,
+    ) -> None:
         self.catalog = catalog
+        self._in_jars = in_jars
         self._python = catalog.python
         self._java = java
 
@@ -68,6 +76,8 @@ class CatalogPluginSource:
             return _loaded(self._python.plugin(name))
         except PluginNotFoundError:
             unlisted = self._elsewhere(name)
+            if unlisted is None and self._java is not None and self._in_jars:
+                return self._java().find(name)
             if unlisted is None:
                 raise
             return unlisted

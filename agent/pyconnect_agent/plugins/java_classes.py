@@ -20,6 +20,7 @@ from pyconnect_agent.core.plugins.catalog import (
     PluginVersionNotFoundError,
 )
 from pyconnect_agent.java_processes.launch import UNKNOWN_VERSION, JavaClass
+from pyconnect_agent.plugins.loading import import_class
 from pyconnect_api.errors import ConnectException
 from pyconnect_clients.plugin_jars.locations import class_path_of
 
@@ -123,10 +124,12 @@ def java_plugin(
 def is_other_side(catalog: Catalog, config: Mapping[str, str | None], alias: str) -> bool:
     """Return whether a transformation, with its predicate, is in the connector's other language.
 
-    It is if only that language has both classes. Raises ConnectException if each language has one.
+    It is if only that language lists one of the classes, and has the other: a class that no
+    language lists is Python's if it can be imported, else it is looked for in jars. Raises
+    ConnectException if each language has one. Imports plugins: in child processes only.
     """
-    own, other = catalog.python, catalog.java
-    if is_java_connector(catalog, config):
+    own, other, is_java = catalog.python, catalog.java, is_java_connector(catalog, config)
+    if is_java:
         own, other = other, own
     named = _named(config, alias)
 
@@ -136,13 +139,24 @@ def is_other_side(catalog: Catalog, config: Mapping[str, str | None], alias: str
     only_other = [has(other, name, kind) and not has(own, name, kind) for name, kind, _ in named]
     if not any(only_other):
         return False
-    if all(has(other, name, kind) for name, kind, _ in named):
+    if all(
+        has(other, name, kind) or (not has(own, name, kind) and _can_be_imported(name) is is_java)
+        for name, kind, _ in named
+    ):
         return True
     raise ConnectException(
         f"The transformation '{alias}' and its predicate "
         f"'{config.get(f'transforms.{alias}.predicate')}' have no language in common: "
         f"{' and '.join(name for name, *_ in named)}. Name a predicate of the same language."
     )
+
+
+def _can_be_imported(name: str) -> bool:
+    try:
+        import_class(name)
+    except (ConnectException, ValueError):
+        return False
+    return True
 
 
 def _named(

@@ -135,13 +135,16 @@ class Questions(Protocol):
 class JavaPluginSource:
     """Java plugins, for one connector or for the description of one plugin."""
 
-    def __init__(self, catalog: Catalog, questions: Questions) -> None:
-        """`catalog` has all plugins: a name of a Python class is refused with the reason."""
+    def __init__(self, catalog: Catalog, questions: Questions, jars: tuple[str, ...] = ()) -> None:
+        """`catalog` has all plugins: a name of a Python class is refused with the reason.
+
+        `jars`: where unlisted classes are, before a connector is looked up.
+        """
         self._catalog = catalog
         self._python = CatalogPluginSource(catalog)
         self._questions = questions
         self._classes: dict[JavaClass, type] = {}
-        self._connector_jars: tuple[str, ...] = ()
+        self._connector_jars = jars
 
     def connector(self, name: str, version_range: str | None = None) -> PluginClass:
         """Return a connector class; unlisted classes are then looked up in its jars."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pyconnect_agent.builtin.predicates import HasHeaderKey
 from pyconnect_agent.core.config.validation import ConfigInfos, validate_connector_config
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
@@ -130,7 +131,7 @@ def validated(fake: FakeJava, config: Mapping[str, str], **worker: str) -> Confi
     java = JavaPluginSource(CATALOG, fake)
     return validate_connector_config(
         whole,
-        plugins=java if is_java else CatalogPluginSource(CATALOG, lambda: java),
+        plugins=java if is_java else CatalogPluginSource(CATALOG, lambda: java, in_jars=True),
         worker=WorkerConfig.parse(properties),
         raw_config=whole,
         process_errors=process_errors(whole),
@@ -243,8 +244,34 @@ def test_a_java_connector_may_have_python_transformations(fake: FakeJava) -> Non
     connector = {"connector.class": "a.SourceConnector"}
     assert is_other_side(CATALOG, connector | stage, "t")
     catalog = Catalog((*CATALOG.plugins, java("a.When", PluginKind.PREDICATE)))
-    with pytest.raises(ConnectException, match=r"'t' and its predicate 'p' have no language in"):
-        is_other_side(catalog, connector | config, "t")
+    for predicate in ("a.When", "a.Unlisted"):
+        config["predicates.p.type"] = predicate
+        with pytest.raises(ConnectException, match=r"'t' and its predicate 'p' have no language"):
+            is_other_side(catalog, connector | config, "t")
+    for predicate in (f"{__name__}.Unlisted", "HasHeaderKey"):
+        config["predicates.p.type"] = predicate
+        assert is_other_side(catalog, connector | config, "t")
+
+
+class Unlisted(HasHeaderKey):
+    """A Python class that no plugin list has."""
+
+
+def test_a_predicate_that_no_plugin_lists_is_in_the_language_of_its_transformation(
+    fake: FakeJava,
+) -> None:
+    """On Python connectors, too; a Python class is no predicate of a Java transformation."""
+    fake.kinds["a.Unlisted"] = ["predicate"]
+    fake.keys["a.Unlisted"] = [key("field", required=True)]
+    config = {"connector.class": "FileStreamSource", "topic": "t", "transforms": "t"}
+    config |= {"transforms.t.type": "a.Change", "transforms.t.predicate": "p", "predicates": "p"}
+    for predicate, wrong in (("Unlisted", "field"), ("Missing", "type")):
+        config["predicates.p.type"] = f"a.{predicate}"
+        assert is_other_side(CATALOG, config, "t")
+        assert set(errors(validated(fake, config))) == {f"predicates.p.{wrong}"}
+    config["predicates.p.type"] = f"{__name__}.Unlisted"
+    with pytest.raises(ConnectException, match="no language in common"):
+        is_other_side(CATALOG, config, "t")
 
 
 def test_classes_that_no_plugin_lists_are_looked_for_in_the_connectors_jars(fake: FakeJava) -> None:

@@ -21,7 +21,12 @@ from pyconnect_agent.core.plugins.catalog import (
 from pyconnect_agent.java_processes.crossing import Crossing
 from pyconnect_agent.java_processes.launch import UNKNOWN_VERSION, JavaClass
 from pyconnect_agent.java_processes.link import Answer, JavaLink
-from pyconnect_agent.plugins.java_classes import is_other_side, java_class, plugin_locations
+from pyconnect_agent.plugins.java_classes import (
+    is_other_side,
+    java_class,
+    java_host_class,
+    plugin_locations,
+)
 from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.in_java.process import start_link
@@ -48,7 +53,10 @@ from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """`jars`: the connector's, where classes are that no list has."""
+    """`jars`: those of the connector, or of a Python connector's first class in Java.
+
+    They hold classes that no list has.
+    """
 
     worker: WorkerView
     jars: tuple[str, ...]
@@ -129,7 +137,8 @@ def plugins_of_python(
     Transformations in Java have a Java process. `alone`: see `conversions`. Raises as
     `TaskPlugins.of`.
     """
-    names = _Names(worker, ())
+    host = java_host_class(worker.catalog, config)
+    names = _Names(worker, host.jars if host else ())
     groups = _groups(worker, config, alone=alone)
     in_java = [
         [_stage(names, config, alias) for alias in group] for is_java, group in groups if is_java

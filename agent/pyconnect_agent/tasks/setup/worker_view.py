@@ -142,15 +142,21 @@ class WorkerView:
         values = {k: v for k, v in config.items() if v is not None}
         if is_java_connector(self.catalog, config):
             return self.java_plugins(values)
-        return CatalogPluginSource(self.catalog, cache(partial(self.java_plugins, values)))
+        return CatalogPluginSource(
+            self.catalog,
+            cache(partial(self.java_plugins, values)),
+            in_jars=java_host_class(self.catalog, config) is not None,
+        )
 
     def java_plugins(self, config: Mapping[str, str]) -> JavaPluginSource:
         """Return the Java plugins; a Java process answers questions about them until `close`.
 
         It has the options of the connector's own processes. To be called once.
         """
+        host = java_host_class(self.catalog, config)
+        jars = host.jars if host else ()
         if self._kept is not None and self._kept.questions is not None:
-            return JavaPluginSource(self.catalog, self._kept.questions)
+            return JavaPluginSource(self.catalog, self._kept.questions, jars)
         try:
             options = java_options(self.config.originals, config)
         except ConfigException:  # `process_errors` reports it
@@ -162,7 +168,7 @@ class WorkerView:
         )
         if self._kept is not None:
             self._kept.questions = self._java_questions
-        return JavaPluginSource(self.catalog, self._java_questions)
+        return JavaPluginSource(self.catalog, self._java_questions, jars)
 
     def java_installation(self, config: Mapping[str, str]) -> JavaInstallation:
         """Return what the Java processes of a connector run with. Raises ConnectException."""
