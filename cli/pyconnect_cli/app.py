@@ -155,6 +155,8 @@ def usage_error(error: typer.TyperException) -> UsageError:
     options = [name for each in known for name in each.opts]
     if "extra argument" in message and "--file" in options:
         hint = f"a file follows -f: {path} -f FILE"
+    elif "extra argument" in message and path == "pyconnect status":
+        hint = "the state of one connector: pyconnect connectors describe NAME"
     if unknown := getattr(error, "option_name", None):
         # The parser appends similar options, and not the nearest first.
         message, _, _ = message.partition(" (Possible options")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,10 @@ import typer.main
 from typer.core import TyperGroup
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.parsing.near_names import near_names, near_verbs
+from pyconnect_cli.parsing.near_names import ALMOST, near_names, near_verbs
 from pyconnect_cli.parsing.nouns import (
     NOUNS,
+    SAID_ELSEWHERE,
     VERB_ALIASES,
     KnownCommand,
     Noun,
@@ -111,20 +112,34 @@ def unknown_word(context: Context, word: str, group: NounGroup) -> UsageError:
     verb that reads.
     """
     path = context.command_path
-    if isinstance(group, RootGroup):
-        verbs = {name for command in known_commands().values() for name in command.verbs}
-        found = near_names(word, [*group.list_commands(context), *verbs], limit=1)
-        near = [name for name in found if find_noun(name)]
-        verb_hint = f"a verb follows its noun, as in `{path} connectors list`"
-        hint = f"did you mean `{path} {near[0]}`?" if near else verb_hint if found else None
-        return UsageError(
-            f"`{path} {word}` is not a command", hint=hint or f"list them: {path} --help"
-        )
-    known = group.list_commands(context)
-    changing = [name for name, verb in group.commands.items() if getattr(verb, "changes", False)]
-    near = near_verbs(word, [name for name in known if name not in changing], changing)
-    hint = f"did you mean {' or '.join(f'`{path} {name}`' for name in near)}?" if near else None
+    root, _, noun = path.partition(" ")
+    said = SAID_ELSEWHERE.get(f"{getattr(find_noun(noun), 'name', '')} {word}".strip())
+    if said:
+        near = [f"{root} {said}"]
+    elif word == "help" or (noun == "help" and find_noun(word)):
+        near = [f"{root} {word} --help" if noun == "help" else f"{path} --help"]
+    elif isinstance(group, RootGroup):
+        near = _near_lines(word, group.list_commands(context), root)
+    elif (line := meant_line(["get", word, "NAME"])) and find_noun(word):
+        near = [f"{root} {' '.join(line)}"]
+    else:
+        known = group.list_commands(context)
+        changing = [n for n, verb in group.commands.items() if getattr(verb, "changes", False)]
+        reading = [name for name in known if name not in changing]
+        near = [f"{path} {name}" for name in near_verbs(word, reading, changing)]
+    hint = f"did you mean {' or '.join(f'`{line}`' for line in near)}?" if near else None
     return UsageError(f"`{path} {word}` is not a command", hint=hint or f"list them: {path} --help")
+
+
+def _near_lines(word: str, nouns: Sequence[str], root: str) -> list[str]:
+    """Return the line of a noun that a word begins or resembles, or of a verb that only reads."""
+    begun = [name for name in nouns if len(word) > 2 and name.startswith(word.lower())]
+    every = [name for each in known_commands().values() for name in each.verbs]
+    found = (begun or near_names(word, [*nouns, *every], limit=1, likeness=ALMOST))[:1]
+    if not found or find_noun(found[0]):
+        return [f"{root} {name}" for name in found]
+    verb = known_commands()["connectors"].verbs.get(found[0])
+    return [f"{root} connectors {found[0]}"] if verb and not verb.changes else []
 
 
 class VerbsOnDemand(Mapping[str, Any]):

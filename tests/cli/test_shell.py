@@ -552,6 +552,38 @@ def test_older_names_are_better_than_none(
         assert ask("loggers", "--url", url) == []
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("log orders", "connectors logs"),
+        ("conn ls", "connectors"),
+        ("start orders", "connectors resume"),
+        ("connectors start orders", "connectors resume"),
+        ("config use-context prod", "context use"),
+        ("connectors offset orders", "offsets get NAME"),
+        ("connectors help", "connectors --help"),
+        ("help connectors", "connectors --help"),
+        ("dlq ls orders", "connectors dlq"),
+        ("sandbox start", "sandbox up"),
+        ("restart task orders 0", "tasks restart orders/0"),
+        ("apply orders.json", "connectors apply -f orders.json"),
+        ("connectors validate orders.json", "-f orders.json"),
+        ("status orders", "connectors describe NAME"),
+    ],
+)
+def test_words_of_other_tools_are_answered_with_the_line(run: Run, words: str, line: str) -> None:
+    """kubectl's, kcctl's, Confluent's, and their order."""
+    hint = run(*words.split()).err.splitlines()[-1]
+    assert hint.startswith("hint: ")
+    assert f"{line}\n" in f"{hint.rstrip('`?')}\n"
+
+
+@pytest.mark.parametrize("word", ["api-resources", "patch", "scale"])
+def test_a_remotely_similar_noun_is_not_proposed(run: Run, word: str) -> None:
+    """`api-resources` is no `restore`."""
+    assert "did you mean" not in run(word).err
+
+
 @pytest.mark.wire
 def test_a_misspelt_option_is_answered_with_the_near_one(run: Run) -> None:
     """As verbs and names are."""

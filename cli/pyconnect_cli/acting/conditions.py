@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pyconnect_cli.errors import NotFound, UsageError
 from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.parsing.nouns import FILE_ENDINGS
 from pyconnect_cli.rest.model import ConnectorView
 
 
@@ -104,6 +105,8 @@ def selected_or_all(
 def unknown_connector(name: str, known: Iterable[str]) -> NotFound:
     """Return the error for a connector that does not exist, with similar names."""
     hint = did_you_mean(name, known) or "list them: pyconnect connectors list"
+    if name.endswith(FILE_ENDINGS):
+        hint = f"a file follows -f: -f {name}"
     return NotFound(f"connector `{name}` does not exist", hint=hint)
 
 

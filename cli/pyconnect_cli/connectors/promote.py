@@ -230,7 +230,10 @@ def diff(
             raise UsageError("-f and --to-context exclude each other")
         plan = _plan_there(session, names, to_context, maps, key_changes(keys, unset))
     elif names or maps or keys or unset:
-        raise UsageError("names, --map, --set and --unset are for --to-context")
+        raise UsageError(
+            "names, --map, --set and --unset are for --to-context",
+            hint="a file follows -f: pyconnect connectors diff -f FILE",
+        )
     else:
         documents = read_connector_files(required_files(files))
         views = session.client.connector_views([file.name for file in documents])

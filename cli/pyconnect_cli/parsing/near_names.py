@@ -21,12 +21,12 @@ _APACHES = {
 }
 
 
-def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
+def near_names(name: str, known: Iterable[str], limit: int = 3, likeness: float = 0.6) -> list[str]:
     """Return up to `limit` known names that resemble `name`, the nearest first."""
     from difflib import get_close_matches
 
     by_lower = {candidate.lower(): candidate for candidate in known}
-    close = get_close_matches(name.lower(), by_lower, n=limit, cutoff=0.6)
+    close = get_close_matches(name.lower(), by_lower, n=limit, cutoff=likeness)
     prefixed = sorted(lower for lower in by_lower if lower.startswith(name.lower()))
     ordered = dict.fromkeys([*close, *prefixed])
     return [by_lower[lower] for lower in ordered][:limit]

@@ -74,6 +74,34 @@ def find_noun(word: str) -> Noun | None:
 
 
 VERB_ALIASES = {"ls": "list", "show": "describe", "rm": "delete"}
+SAID_ELSEWHERE = {
+    "auth": "acls check",
+    "cluster": "info",
+    "cluster-info": "info",
+    "config current-context": "context current",
+    "config delete-context": "context delete",
+    "config get-contexts": "context list",
+    "config set-context": "context set",
+    "config use-context": "context use",
+    "connectors start": "connectors resume",
+    "conn": "connectors",
+    "ctx": "context",
+    "dlq get": "connectors dlq",
+    "dlq list": "connectors dlq",
+    "dlq ls": "connectors dlq",
+    "dlq show": "connectors dlq",
+    "explain": "plugins describe",
+    "log": "connectors logs",
+    "ps": "status",
+    "sandbox start": "sandbox up",
+    "sandbox stop": "sandbox down",
+    "snapshot": "backup",
+    "start": "connectors resume",
+    "worker": "health",
+    "workers": "health",
+}
+"""Words of kubectl and of other tools, and what they mean here: they are proposed, never run."""
+FILE_ENDINGS = (".json", ".yaml", ".yml", ".properties")
 READING = ("get", "describe", "list")
 """Verbs that show objects; without a name they mean `list`."""
 
@@ -128,7 +156,7 @@ def meant_line(words: Sequence[str]) -> tuple[str, ...] | None:
     """Return the line that words with the verb first mean, such as `describe connector orders`.
 
     Without a noun it is the connectors' verb, a task's for `orders/0`, or that of the only noun
-    that has it. None: the first word is no verb, or the noun does not have it.
+    that has it. A file gets its `-f`. None: the first word is no verb, or the noun lacks it.
     """
     verb = VERB_ALIASES.get(words[0], words[0])
     commands = known_commands()
@@ -148,6 +176,11 @@ def meant_line(words: Sequence[str]) -> tuple[str, ...] | None:
     else:
         return None
     verbs = commands[chosen].verbs
+    if chosen == "tasks" and len(rest) > 1 and rest[1].isdigit():
+        rest[:2] = ["/".join(rest[:2])]
+    options = {flag for each in verbs[verb].options for flag in each.flags} if verb in verbs else ()
+    if rest and rest[0].endswith(FILE_ENDINGS) and "-f" in options:
+        rest[:0] = ["-f"]
     named = bool(rest) and not rest[0].startswith("-")
     if verb in READING:
         verb = next(
