@@ -83,14 +83,21 @@ def setting(
 def config_def(config_class: type) -> ConfigDef:
     """Return the definition of a dataclass's settings, in the order of its fields.
 
-    Raises TypeError for a field without `setting` or with an annotation that is no setting's type.
+    Raises TypeError for a class that is no dataclass, and for a field without `setting`, with an
+    annotation that is no setting's type, or with bounds that are not of a number.
     """
+    if not dataclasses.is_dataclass(config_class):
+        raise TypeError(f"{config_class.__qualname__} is no dataclass: write @dataclass before it")
     definition = ConfigDef()
     hints = get_type_hints(config_class)
     for each in dataclasses.fields(config_class):
         if (described := each.metadata.get(_SETTING)) is None:
             raise TypeError(f"{config_class.__qualname__}.{each.name} has no setting(...)")
         kind, choices = _type_of(config_class, each.name, hints[each.name])
+        if described["bounds"] and kind not in {ConfigType.LONG, ConfigType.DOUBLE}:
+            raise TypeError(
+                f"{config_class.__qualname__}.{each.name}: at_least and at_most are for numbers"
+            )
         rules = (described["validator"], described["bounds"], choices)
         given = [rule for rule in rules if rule is not None]
         definition.define(

@@ -94,6 +94,24 @@ def test_a_field_that_is_no_setting_is_refused() -> None:
         config_def(Wrong)
 
 
+def test_other_mistakes_of_authors_are_named() -> None:
+    """A decorator that was forgotten, and bounds of a text."""
+
+    class Plain:
+        rows: int = setting("Rows.")
+
+    @dataclass
+    class Bounded:
+        name: str = setting("Name.", default="a", at_least=1)
+
+    for wrong, said in (
+        (Plain, "write @dataclass"),
+        (Bounded, r"name: at_least .* are for numbers"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            config_def(wrong)
+
+
 class ShortTask(SinkTask):
     config_class = Settings
     config: Settings
