@@ -46,7 +46,8 @@ def compiled(
     javac = runtime.java.executable.resolve().with_name("javac")
     files = map(str, sorted(root.rglob("*.java")))
     path = ":".join([f"{runtime.libs}/*", *map(str, jars)])
-    command = [str(javac), "-nowarn", "-cp", path, "-d", str(directory), *files]
+    options = ("-J-XX:TieredStopAtLevel=1", "-nowarn", "-cp", path, "-d", str(directory))
+    command = [str(javac), *options, *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=400)
     assert done.returncode == 0, done.stderr
     return directory

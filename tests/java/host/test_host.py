@@ -61,7 +61,10 @@ def command(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactor
     source = Path(__file__).with_name("HostTest.java")
     path = f"{installation.class_path}:{classes}"
     javac = kafka_runtime.java.executable.resolve().with_name("javac")
-    subprocess.run([javac, "-nowarn", "-cp", path, "-d", classes, source], check=True)
+    subprocess.run(
+        [javac, "-J-XX:TieredStopAtLevel=1", "-nowarn", "-cp", path, "-d", classes, source],
+        check=True,
+    )
     options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     return [installation.java, *options, "-cp", path, "io.pyconnect.host.HostTest"]
 
