@@ -44,7 +44,13 @@ def test_a_new_project_passes_its_tests(tmp_path: Path) -> None:
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     """A directory of that name, and a name that is no name, are refused."""
     (tmp_path / "mine").mkdir()
-    for name, reason in (("mine", "mine exists"), ("My_Plugin", "lower-case words")):
+    refused = {
+        "mine": "mine exists",
+        "My_Plugin": "lower-case words",
+        "json": "such as `json-connector`",
+        "class": "Python has this name",
+    }
+    for name, reason in refused.items():
         done = run(PYCONNECT, "plugins", "new", name, cwd=tmp_path)
         assert done.returncode == 2
         assert reason in done.stderr

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from importlib.util import find_spec
+from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated
 
@@ -212,7 +214,12 @@ def new(
     """Write a project with a source, a sink and their tests into a new directory NAME."""
     if not _NAME.fullmatch(name):
         raise UsageError(f"`{name}` is not lower-case words with dashes, such as `order-events`")
-    directory = Path(name)
+    directory, module = Path(name), name.replace("-", "_")
+    if iskeyword(module) or (not directory.exists() and find_spec(module)):
+        raise UsageError(
+            f"`{module}` cannot be the project's module: Python has this name already",
+            hint=f"choose another name, such as `{name}-connector`",
+        )
     try:
         directory.mkdir()
     except FileExistsError as error:
