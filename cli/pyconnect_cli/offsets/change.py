@@ -315,6 +315,12 @@ def _places(
 
 
 def _require_sink(name: str, connector_type: str) -> None:
+    if connector_type == "unknown":
+        raise PreconditionFailed(
+            f"{name} has an unknown type: its class is in no plugin list of the workers",
+            hint="list a Python class by an entry point of its project, as those of `pyconnect"
+            " plugins new`, and restart the workers",
+        )
     if connector_type != "sink":
         raise PreconditionFailed(
             f"{name} is a {connector_type}: only a sink's offsets are positions in Kafka topics",

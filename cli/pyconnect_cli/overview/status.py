@@ -255,15 +255,18 @@ def _lag(status: ClusterStatus) -> str:
         return NEEDS_BROKERS
     if status.look.positions is None:
         return f"not known{_reason(status.look, LAG_DOUBT)}"
-    sinks = [view for view in status.look.views.values() if view.type == "sink"]
+    types = Counter(view.type for view in status.look.views.values())
+    sinks, untyped = types["sink"], types["unknown"]
     known = [row for row in status.connectors if row.lag is not None]
+    if not sinks and untyped:
+        return f"not known: the workers do not know the type of {counted(untyped, 'connector')}"
     if not sinks:
         return "no sinks"
     if not known:
         doubts = [text for text in status.look.doubts if text.startswith(f"{LAG_DOUBT} of ")]
         return f"not known{'; see below' if doubts else ': no sink has committed offsets'}"
     total = sum(row.lag or 0 for row in known)
-    unknown = len(sinks) - len(known)
+    unknown = sinks - len(known)
     rest = f", not known of {counted(unknown, 'sink')}" if unknown else ""
     return f"{number_text(total)} records in {counted(len(known), 'sink')}{rest}"
 

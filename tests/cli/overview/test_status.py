@@ -185,6 +185,17 @@ def test_an_admin_address_in_the_place_of_a_workers_is_doubted(
     assert "give an address of the worker's `listeners`" in outcome.err
 
 
+@pytest.mark.parametrize(("kind", "said"), [("source", "no sinks"), ("unknown", "1 connector")])
+def test_a_connector_of_unknown_type_may_be_a_sink(kind: str, said: str) -> None:
+    """Its class is in no plugin list."""
+    found = look(view("a", "RUNNING", kind=kind), positions=positions(0))
+    status = cluster_status(found, context="one", lag_known=True)
+    (line,) = (
+        line for line in status_lines(status, width=100, colour=False) if line.startswith("lag ")
+    )
+    assert said in line
+
+
 @pytest.mark.wire
 def test_a_java_worker_does_not_report_its_phase(run: Run) -> None:
     """No other address would help."""
