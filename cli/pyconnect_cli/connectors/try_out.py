@@ -26,6 +26,7 @@ from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.reader import some_records
 from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.json_text import parse_json
+from pyconnect_cli.rest.request import LIST_PLUGINS, told
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.given_files import read_given, worker_properties
 from pyconnect_cli.topics.commands import PURPOSE, record_json
@@ -36,6 +37,10 @@ app = typer.Typer()
 TRIAL = "pyconnect_agent.worker.trial"
 SPARE_S = 120.0
 """Beyond the time for records, for the search for plugins; the trial has limits of its own."""
+PLUGIN_PATH = (
+    "install the plugin beside this command, or name the directory that has its directory:"
+    " --plugin-path DIR"
+)
 INDENT = 12
 FRAME_BYTES = 5
 MOST_CHARACTERS = 2_000
@@ -109,8 +114,13 @@ def try_connector(
     for note in answer["notes"]:
         session.output.message(f"note: {note}")
     if answer["failure"]:
+        reason, hint = told(answer["failure"])
+        if hint and hint.startswith("did you mean"):
+            hint = f"{hint} If not: {PLUGIN_PATH}"
         raise PyconnectError(
-            f"{connector.name} failed: {answer['failure']}", exit_code=ExitCode.NEGATIVE
+            f"{connector.name} failed: {reason}",
+            hint=PLUGIN_PATH if hint == LIST_PLUGINS else hint,
+            exit_code=ExitCode.NEGATIVE,
         )
     failing = sum(any("error" in step for step in each["steps"]) for each in shown)
     if failing:

@@ -228,8 +228,13 @@ def new(
     for path, text in files.items():
         (directory / path).write_text(text, encoding="utf-8")
     output = session_of(context).output
-    steps = f"cd {name} && pip install -e . && pytest"
+    steps = (
+        f"cd {name} && pip install -e . && pytest",
+        f"pyconnect connectors try {name}-source.json",
+    )
     output.document(
         {"directory": str(directory), "files": list(files)},
-        text="\n".join([*(str(directory / path) for path in files), "next:", f"  {steps}"]),
+        text="\n".join(
+            [*(str(directory / path) for path in files), "next:", *(f"  {step}" for step in steps)]
+        ),
     )
