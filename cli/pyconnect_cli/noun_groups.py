@@ -127,8 +127,13 @@ def unknown_word(context: Context, word: str, group: NounGroup) -> UsageError:
         changing = [n for n, verb in group.commands.items() if getattr(verb, "changes", False)]
         reading = [name for name in known if name not in changing]
         near = [f"{path} {name}" for name in near_verbs(word, reading, changing)]
-    hint = f"did you mean {' or '.join(f'`{line}`' for line in near)}?" if near else None
-    return UsageError(f"`{path} {word}` is not a command", hint=hint or f"list them: {path} --help")
+    hint = f"list them: {path} --help"
+    owners = [name for name, command in known_commands().items() if word in command.verbs]
+    if near:
+        hint = f"did you mean {' or '.join(f'`{line}`' for line in near)}?"
+    elif isinstance(group, RootGroup) and owners:
+        hint = f"`{word}` is a verb of {' and '.join(owners)}: the noun comes first"
+    return UsageError(f"`{path} {word}` is not a command", hint=hint)
 
 
 def _near_lines(word: str, nouns: Sequence[str], root: str) -> list[str]:

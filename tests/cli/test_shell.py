@@ -155,7 +155,10 @@ def test_the_first_screen_fits_a_small_terminal() -> None:
         ("describe connector orders", "connectors describe orders"),
         ("describe task orders/0", "tasks describe orders/0"),
         ("restart connector/orders", "connectors restart orders"),
+        ("get orders/0", "tasks describe orders/0"),
         ("restart orders/0", "tasks restart orders/0"),
+        ("restart task orders 0", "tasks restart orders/0"),
+        ("apply orders.yaml --dry-run", "connectors apply -f orders.yaml --dry-run"),
         ("logs orders", "connectors logs orders"),
         ("rm orders", "connectors delete orders"),
         ("ls", "connectors list"),
@@ -569,6 +572,7 @@ def test_older_names_are_better_than_none(
         ("apply orders.json", "connectors apply -f orders.json"),
         ("connectors validate orders.json", "-f orders.json"),
         ("status orders", "connectors describe NAME"),
+        ("reset orders", "`reset` is a verb of offsets and topics: the noun comes first"),
     ],
 )
 def test_words_of_other_tools_are_answered_with_the_line(run: Run, words: str, line: str) -> None:

@@ -75,6 +75,7 @@ def find_noun(word: str) -> Noun | None:
 
 VERB_ALIASES = {"ls": "list", "show": "describe", "rm": "delete"}
 SAID_ELSEWHERE = {
+    "audit": "reconcile",
     "auth": "acls check",
     "cluster": "info",
     "cluster-info": "info",
@@ -97,6 +98,7 @@ SAID_ELSEWHERE = {
     "sandbox stop": "sandbox down",
     "snapshot": "backup",
     "start": "connectors resume",
+    "tail": "connectors logs",
     "worker": "health",
     "workers": "health",
 }
@@ -169,7 +171,7 @@ def meant_line(words: Sequence[str]) -> tuple[str, ...] | None:
     if noun is not None:
         chosen = noun.name
         rest[:1] = [name] if slash else []
-    elif name.isdigit() and "tasks" in owners:
+    elif name.isdigit() and ("tasks" in owners or verb in READING):
         chosen = "tasks"
     elif "connectors" in owners or len(owners) == 1:
         chosen = owners[0]
