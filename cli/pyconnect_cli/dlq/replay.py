@@ -48,6 +48,25 @@ PLAN_COLUMNS: Sequence[Column[Span]] = (
     Column("LAST", lambda span: str(span.last), right=True),
     Column("LETTERS", lambda span: str(span.count), right=True),
 )
+MendTextOption = Annotated[
+    bool, typer.Option("--mend-text", help="texts for the program of --mend, not JSON")
+]
+RegistryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--registry",
+        metavar="URL",
+        help="schema registry of the values to mend (default: that of the connector)",
+    ),
+]
+RegistryPropertiesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--registry-properties",
+        metavar="FILE",
+        help="properties file of the access to it, with the keys of converters",
+    ),
+]
 
 
 @app.command(cls=PlannedVerb)
@@ -73,25 +92,9 @@ def replay(
         str | None,
         typer.Option("--mend", metavar="PROGRAM", help="jq program for the values"),
     ] = None,
-    mend_text: Annotated[
-        bool, typer.Option("--mend-text", help="texts for the program of --mend, not JSON")
-    ] = False,
-    registry: Annotated[
-        str | None,
-        typer.Option(
-            "--registry",
-            metavar="URL",
-            help="schema registry of the values to mend (default: that of the connector)",
-        ),
-    ] = None,
-    registry_properties: Annotated[
-        str | None,
-        typer.Option(
-            "--registry-properties",
-            metavar="FILE",
-            help="properties file of the access to it, with the keys of converters",
-        ),
-    ] = None,
+    mend_text: MendTextOption = False,
+    registry: RegistryOption = None,
+    registry_properties: RegistryPropertiesOption = None,
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", min=1, help="maximum number of letters")
     ] = None,
@@ -125,10 +128,8 @@ def replay(
     if mend_options and mend is None:
         raise UsageError("--mend-text and --registry are for --mend PROGRAM")
     queue = dead_letter_topic(session, name, topic)
-    schemas = mend and _registry(queue.config, registry, registry_properties)
-    plan = partial(
-        _plan, to_topic=to_topic, mend=mend, mend_text=mend_text, registry=schemas or None
-    )
+    schemas = _registry(queue.config, registry, registry_properties) if mend else None
+    plan = partial(_plan, to_topic=to_topic, mend=mend, mend_text=mend_text, registry=schemas)
     if to_topic == queue.topic:
         raise UsageError(f"--to-topic: {to_topic} is the dead letter queue itself")
     journal = ReplayJournal(
