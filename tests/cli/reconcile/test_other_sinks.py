@@ -175,16 +175,17 @@ def test_doubled_rows_are_expected_where_files_depend_on_the_clock(
     [
         ({"file.name.template": "{{topic}}/{{partition}}-{{start_offset}}"}, "s3://b/orders"),
         (
-            {"file.name.prefix": "raw/", "file.name.template": "{{topic}}/{{start_offset}}"},
-            "s3://b/raw/orders",
+            {"aws.s3.prefix": "raw/", "file.name.template": "{{topic}}/{{start_offset}}"},
+            "s3://b/orders",
         ),
-        ({"file.name.prefix": "raw/"}, "s3://b/raw"),
+        ({"aws.s3.prefix": "raw/"}, "s3://b/raw"),
+        ({"aws_s3_prefix": "{{topic}}/", "file.compression.type": "zstd"}, "s3://b/orders"),
     ],
 )
 def test_files_of_aivens_s3_sink_are_in_a_directory_of_the_topic(
     settings: Config, path: str
 ) -> None:
-    """A prefix is one of the only topic."""
+    """A prefix is one of the only topic, and no part of names by a template."""
     config = {"aws.s3.bucket.name": "b", "format.output.type": "jsonl", **VALUES, **PLAIN_JSON}
     found = resolved(AIVEN_S3, {**config, **settings})
     assert found.side["paths"] == [path]
@@ -205,7 +206,7 @@ def test_lines_of_aivens_s3_sink_are_what_its_config_says(
     settings: Config, lines: str | None, noted: bool
 ) -> None:
     """By default values are in Base64, and those in JSON in an object of their own."""
-    config = {"aws.s3.bucket.name": "b", "file.name.prefix": "raw/", **PLAIN_JSON, **settings}
+    config = {"aws.s3.bucket.name": "b", "aws.s3.prefix": "raw/", **PLAIN_JSON, **settings}
     found = resolved(AIVEN_S3, config)
     assert found.side.get("lines") == lines
     assert bool(found.members.get("notes")) is noted
@@ -288,6 +289,11 @@ def test_a_catalog_in_a_database_has_its_user_in_settings_of_its_own() -> None:
         (AIVEN_S3, {"format.output.type": "json"}, "format.output.type"),
         (AIVEN_S3, {"format.output.type": "avro"}, "format.output.envelope"),
         (AIVEN_S3, {"format.output.type": "parquet", **VALUES}, "file.name.template"),
+        (
+            AIVEN_S3,
+            {"file.compression.type": "zstd", "file.name.template": "{{topic}}/{{start_offset}}"},
+            "file.name.template",
+        ),
         (AIVEN_S3, {**VALUES, "format.output.fields": "key,value"}, "format.output.fields"),
         (ICEBERG, {"iceberg.tables.route-field": "f"}, "iceberg.tables.route-field"),
         (ICEBERG, {"iceberg.tables.dynamic-enabled": "true"}, "iceberg.tables.dynamic-enabled"),
