@@ -23,6 +23,7 @@ from pyconnect_reconcile.properties import table_properties
 from pyconnect_reconcile.table_side import (
     KAFKA,
     RowRule,
+    TablePosition,
     TableSide,
     read_row_rule,
     read_table_side,
@@ -201,6 +202,16 @@ def question_of(spec: Spec) -> str:
 
     question = kept(asdict(replace(spec, clusters={}, registries={})))
     return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def source_position(spec: Spec) -> tuple[object, ...]:
+    """Return the source's committed position in the left side; empty where none bounds it."""
+    match spec.left:
+        case TableSide(position=TablePosition() as position):
+            return (position.timestamp, position.number)
+        case FileSide(limit_bytes=int() as end):
+            return (end,)
+    return ()
 
 
 def _user_in(path: str) -> str | None:

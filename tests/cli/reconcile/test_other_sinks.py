@@ -230,18 +230,26 @@ def test_a_table_of_apaches_iceberg_sink_is_found_in_its_catalog() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "reason"),
+    ("job", "config", "reason"),
     [
-        ({"connector.class": ICEBERG}, "may wait in its control topic"),
-        ({"connector.class": "LakeSink", "format.class": "csv"}, "files of a lake"),
-        ({"connector.class": AIVEN_S3}, "rows of other sinks"),
+        ("topic-sink", {"connector.class": ICEBERG}, "may wait in its control topic"),
+        ("topic-sink", {"connector.class": "LakeSink", "format.class": "csv"}, "files of a lake"),
+        ("topic-sink", {"connector.class": AIVEN_S3}, "rows of other sinks"),
+        ("source-topic", {"connector.class": "LakeSource"}, "does not name rows of files"),
+        ("source-topic", {"connector.class": "x.Other"}, "which record Other makes"),
+        ("source-topic", {"connector.class": "SqlSource", "transforms": "a"}, "transformations"),
+        (
+            "source-topic",
+            {"connector.class": "SqlSource", "pyconnect.provenance.headers": "true"},
+            "are numbered",
+        ),
     ],
 )
 def test_what_is_not_repaired_is_refused_with_the_reason(
-    run: Run, connect: FakeConnect, tmp_path: Path, config: Config, reason: str
+    run: Run, connect: FakeConnect, tmp_path: Path, job: str, config: Config, reason: str
 ) -> None:
     """Before the report is looked at."""
-    (tmp_path / "report.json").write_text('{"job": "topic-sink", "target": "out"}')
+    (tmp_path / "report.json").write_text(f'{{"job": "{job}", "target": "out"}}')
     connect.connectors["out"] = FakeConnector(type="sink", config={**config, "topics": "orders"})
     outcome = run("reconcile", "repair", str(tmp_path))
     assert outcome.code == 2
