@@ -82,12 +82,12 @@ def stopped_source(
         {
             "connector.class": "SqlSource",
             **server.settings(database),
-            **mode,
             "incrementing.column.name": "id",
             "table.whitelist": "orders",
             "topic.prefix": prefix,
             "key.converter": JSON_CONVERTER,
             "value.converter": JSON_CONVERTER,
+            **mode,
         },
     )
 
@@ -122,28 +122,50 @@ def source_spec(shop: Shop, source: str) -> dict[str, object]:
     return {**spec, "left": {**spec["left"], "properties": str(secret)}}
 
 
-def test_a_repaired_table_agrees_with_its_topic(audit: Audit, shop: Shop) -> None:
-    """On PostgreSQL the command's own audit says it, and every row is as it was.
+def late_row_is_written(
+    audit: Audit, shop: Shop, postgres: PostgresServer, mode: dict[str, str]
+) -> None:
+    """A source by number does not see a row that is committed after a later number.
 
-    A source by number does not see a row that is committed after a later number. A killed repair
-    writes its record once.
+    A repair that is killed behind its transaction writes the record once.
     """
+    source, database = stopped_source(shop, postgres, mode)
+    changed(postgres, database, "INSERT INTO orders VALUES (7, 'late', '2024-01-01 00:00:00')")
+    report = shop.directory / unique_name("report")
+    answer = audit.run(**source_spec(shop, source), report=report)
+    assert answer.outcome.totals == {"missing": 1, "extra": 0, "repeated": 0}
+    repair = ("reconcile", "repair", str(report), "--yes")
+    shop.killed("RepairChanged before 1", *repair)
+    done = shop.run(*repair)
+    assert done.returncode == 0, done.stderr
+    answer = audit.run(**source_spec(shop, source))
+    assert answer.verdict is Verdict.AGREE, answer.outcome.findings
+    undone = shop.run("reconcile", "undo", "--yes")
+    assert undone.returncode == 9
+    assert "cannot be taken back" in undone.stderr
+
+
+@pytest.mark.long(only=True)
+def test_records_with_schemas_of_a_registry_are_written_again(
+    audit: Audit, shop: Shop, schema_registry_url: str
+) -> None:
+    """The connector's converter asks the registry, as it does for the source."""
+    avro = {
+        f"{role}.converter{name}": value
+        for role in ("key", "value")
+        for name, value in (
+            ("", "io.confluent.connect.avro.AvroConverter"),
+            (".schema.registry.url", schema_registry_url),
+        )
+    }
     with running_postgres() as postgres:
-        source, database = stopped_source(shop, postgres, {"mode": "incrementing"})
-        late = "INSERT INTO orders VALUES (7, 'late', '2024-01-01 00:00:00')"
-        changed(postgres, database, late)
-        report = shop.directory / unique_name("report")
-        answer = audit.run(**source_spec(shop, source), report=report)
-        assert answer.outcome.totals == {"missing": 1, "extra": 0, "repeated": 0}
-        repair = ("reconcile", "repair", str(report), "--yes")
-        shop.killed("RepairChanged before 1", *repair)
-        done = shop.run(*repair)
-        assert done.returncode == 0, done.stderr
-        answer = audit.run(**source_spec(shop, source))
-        assert answer.verdict is Verdict.AGREE, answer.outcome.findings
-        undone = shop.run("reconcile", "undo", "--yes")
-        assert undone.returncode == 9
-        assert "cannot be taken back" in undone.stderr
+        late_row_is_written(audit, shop, postgres, {"mode": "incrementing", **avro})
+
+
+def test_a_repaired_table_agrees_with_its_topic(audit: Audit, shop: Shop) -> None:
+    """On PostgreSQL the command's own audit says it, and every row is as it was."""
+    with running_postgres() as postgres:
+        late_row_is_written(audit, shop, postgres, {"mode": "incrementing"})
         sink = stopped_sink(shop, postgres, UPSERT)
         whole = sink.rows()
         sink.sql("DELETE FROM orders WHERE id IN (3, 77)")
