@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tests.support.fakes.connect_server import FakeConnect
 from tests.support.fakes.fake_admin import HERE, FakeAdmin
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import rest_config, serving
@@ -151,12 +150,13 @@ def test_kill_needs_a_confirmation(run: Run, agent: str, admin: FakeAdmin) -> No
     assert admin.kills == []
 
 
-def test_a_plan_to_kill_names_those_that_may_end_too(run: Run, connect: FakeConnect) -> None:
-    """The connector's own config says that its Java process is shared."""
-    assert "shared" not in run("tasks", "kill", "orders/0", "--dry-run").out
-    connect.connectors["orders"].config["agent.java.isolation"] = "location"
-    planned = run("tasks", "kill", "orders/0", "nobody/0", "--dry-run")
-    assert "may also end tasks of other connectors of its plugin location" in planned.out
+def test_a_plan_to_kill_names_those_that_end_too(run: Run, agent: str, admin: FakeAdmin) -> None:
+    """Those of the same process."""
+    kill = ("tasks", "kill", "c/0", "nobody/0", "--dry-run")
+    assert "shared" not in run(*kill, address=agent).out
+    admin.shares = True
+    assert "its process is shared: may also end other/7" in run(*kill, address=agent).out
+    assert "also ends other/7" in run(*kill, "--force", address=agent).out
 
 
 def test_the_owner_of_a_task_is_asked(run: Run, agent: str, admin: FakeAdmin) -> None:

@@ -70,6 +70,24 @@ def test_a_task_whose_process_is_killed_twice_comes_back_twice(
     sequences.check(120)
 
 
+def test_tasks_of_a_killed_process_come_back_into_one(agents: Agents, sequences: Sequences) -> None:
+    """Exactly-once: each number is there once."""
+    agent = agents.start(properties={**AUTOMATIC, "exactly.once.source.support": "enabled"})
+    agent.create("numbers", sequences.config(3, agent_isolation="connector"))
+    for life in range(2):
+        sequences.allow(50 * (life + 1))
+        sequences.wait_for(50 * (life + 1), tasks=3)
+        tasks = [child for child in agent.get("/agent/tasks") if child["task"] is not None]
+        (before,) = {child["pid"] for child in tasks}
+        psutil.Process(before).kill()
+        agent.wait_for_states("numbers", "RUNNING", "RUNNING", "RUNNING", "RUNNING")
+        eventually(lambda known=before: task_of(agent, "numbers")["pid"] not in (None, known))
+    sequences.allow(120)
+    sequences.wait_for(120, tasks=3)
+    assert agent.call("PUT", "/connectors/numbers/pause").status == 202
+    sequences.check(120, tasks=3)
+
+
 def test_a_wrong_setting_is_not_repeated(agents: Agents) -> None:
     """Another task that fails for a passing reason is restarted meanwhile, many times."""
     agent = agents.start(properties={**AUTOMATIC, "agent.restart.backoff.max.ms": "200"})

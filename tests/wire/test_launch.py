@@ -194,10 +194,10 @@ def test_the_end_of_a_process_is_seen_while_its_fork_server_is_stopped(launcher:
     launched = launch(launcher, "hang")
     server = psutil.Process(launched.pid).parent()
     assert server is not None
-    assert launched.gone is not None
+    assert launched.watched
     server.suspend()
     launched.signal(Signals.SIGKILL)
-    assert select.select([launched.gone], [], [], 30)[0]
+    assert select.select([launched.watched[0]], [], [], 30)[0]
     assert launched.exit_code() is None
     launched.end_without_report()
     assert launched.exit_code() == -Signals.SIGKILL

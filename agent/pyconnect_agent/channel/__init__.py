@@ -11,6 +11,7 @@ values of `core`, so what a plugin sends can never run code in the worker proces
 from __future__ import annotations
 
 import signal
+import struct
 
 from pyconnect_agent.channel.frames import (
     FRAME_HEADER,
@@ -30,6 +31,7 @@ from pyconnect_agent.channel.jobs import (
     ReadOffsetsJob,
     RunConnectorJob,
     RunTaskJob,
+    ShareProcessJob,
     StringMap,
     TryConnectorJob,
     ValidateConfigJob,
@@ -85,12 +87,22 @@ STACKS_SIGNAL = signal.SIGURG
 STACKS_FILE = "pyconnect-stacks"
 """Name of the memory file into which a child writes its stacks at this signal."""
 
+TASK_FOLLOWS = b"\x00"
+"""The byte that brings a shared process a task's descriptors."""
+NUMBER = struct.Struct("<q")
+"""A pid or exit code in a fate."""
+LAST_WORDS_BYTES = 4000
+"""Of a fate. With the exit code less than a page, which any pipe takes at once."""
+
 __all__ = [
     "EXIT_LEASE_EXPIRED",
     "FRAME_HEADER",
+    "LAST_WORDS_BYTES",
     "MAX_FRAME_BYTES",
+    "NUMBER",
     "STACKS_FILE",
     "STACKS_SIGNAL",
+    "TASK_FOLLOWS",
     "VERSION",
     "ChangeOffsetsJob",
     "Channel",
@@ -131,6 +143,7 @@ __all__ = [
     "RunTaskJob",
     "SetLoggerLevel",
     "SetTargetStateRequest",
+    "ShareProcessJob",
     "StacksDumped",
     "StartConfirmed",
     "StateReported",

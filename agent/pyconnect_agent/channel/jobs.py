@@ -60,6 +60,17 @@ class RunTaskJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShareProcessJob:
+    """Run tasks in threads. Each comes as one byte with two descriptors: its pipe and its *fate*.
+
+    A `RunTaskJob` is the first message of the pipe. The end of the task is an exit code in the
+    fate, and why if that is not 0: see `fork_server`.
+    """
+
+    worker: WorkerSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ValidateConfigJob:
     """Answered by `ConfigValidated` or `RequestFailed`, then the process ends.
 
@@ -167,4 +178,5 @@ Job = (
     | ReadOffsetsJob
     | ChangeOffsetsJob
     | TryConnectorJob
+    | ShareProcessJob
 )

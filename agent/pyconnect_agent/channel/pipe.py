@@ -6,6 +6,7 @@ from one.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 
@@ -47,6 +48,8 @@ class Channel:
         self._send_lock = threading.Lock()
         self.is_broken = False
         """True after a failed write: the worker process is gone."""
+        self.is_over = False
+        """Set before the end is told in another way: then the end of the pipe means nothing."""
 
     def fileno(self) -> int:
         return self._connection.fileno()
@@ -80,6 +83,22 @@ class Channel:
             return None
         frame = self._read_exactly(FRAME_HEADER.unpack(header)[0])
         return None if frame is None else decode(frame)
+
+    def receive_task(self) -> tuple[Channel, int] | None:
+        """Block for a task of a shared process, and its fate; None when no more can come."""
+        try:
+            byte, descriptors, _, _ = socket.recv_fds(self._connection, 1, 2)
+        except ConnectionError:
+            return None
+        if not byte:
+            return None
+        pipe, fate = descriptors
+        return Channel(socket.socket(fileno=pipe)), fate
+
+    def end(self) -> None:
+        """Let `receive` return None, here and in the worker process; this process goes on."""
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         self._connection.close()

@@ -31,7 +31,7 @@ from pyconnect_agent.channel import (
     encode,
 )
 from pyconnect_agent.children.child_end import ChildEnd
-from pyconnect_agent.children.launch import Launched, Launcher
+from pyconnect_agent.children.launch import Launched
 from pyconnect_agent.process import long_lived
 
 READ_BYTES = 1 << 18
@@ -177,13 +177,13 @@ class Child:
         name: str,
         job: Job,
         *,
-        launcher: Launcher,
+        launch: Callable[[], Launched],
         launches: ThreadPoolExecutor,
         on_message: Callable[[Message], None],
         on_exit: Callable[[ChildEnd], None],
     ) -> None:
         self.name = name
-        self._launcher = launcher
+        self._launch = launch
         self._launches = launches
         self._on_message = on_message
         self._on_exit = on_exit
@@ -230,7 +230,7 @@ class Child:
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            launched = await loop.run_in_executor(self._launches, self._launcher.launch)
+            launched = await loop.run_in_executor(self._launches, self._launch)
         except (OSError, EOFError) as exc:
             # EOFError: the fork server ended before it answered.
             LOG.error(
@@ -260,7 +260,7 @@ class Child:
             pipe.close()
             end = ChildEnd(
                 exit_code=launched.exit_code(),
-                failure=self._failure,
+                failure=self._failure or launched.failure,
                 reason=self._reason or launched.last_words,
             )
             launched.close()
@@ -301,11 +301,13 @@ class Child:
     async def _wait_for_exit(self, launched: Launched) -> None:
         reported = asyncio.create_task(_readable(launched.sentinel))
         waits = [reported]
-        if launched.gone is not None:
-            waits.append(asyncio.create_task(_readable(launched.gone)))
+        waits += [asyncio.create_task(_readable(watched)) for watched in launched.watched]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait([reported], timeout=EXIT_S)
+            if reported.done() and launched.exit_code() is None:
+                # It has ended with the process that it shared, whose report may still come.
+                await asyncio.wait(waits, timeout=EXIT_S)
             if not reported.done():
                 LOG.error("the fork server does not report ends", extra={"child": self.name})
                 launched.end_without_report()

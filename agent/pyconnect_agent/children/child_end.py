@@ -49,6 +49,8 @@ class ChildEnd:
     def _why(self) -> str:
         if self.reason:
             return f":\n{self.reason}"
+        if self.failure:
+            return "."
         return f". {_NO_WORDS}{self._guess()}"
 
     def _guess(self) -> str:

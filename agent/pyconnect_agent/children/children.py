@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyconnect_agent.channel import (
@@ -42,6 +43,7 @@ from pyconnect_agent.children.ports import (
     SourceOffsets,
 )
 from pyconnect_agent.children.settings import ChildSettings
+from pyconnect_agent.children.shared import SharedProcesses
 from pyconnect_agent.children.tasks import TaskChild, TaskChildren
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId
@@ -70,7 +72,6 @@ class ChildProcesses:
         self, settings: ChildSettings, offset_store: SourceOffsets, *, launcher: Launcher
     ) -> None:
         self._settings = settings
-        self._launcher = launcher
         self._launches = ThreadPoolExecutor(1, thread_name_prefix="child-launch")
         self._listener: ChildListener | None = None
         self._confirmed_s: Callable[[], float | None] = time.monotonic
@@ -81,6 +82,7 @@ class ChildProcesses:
         )
         self.connectors = ConnectorChildren(settings, self._child, self._connected, self._offsets)
         self._catalog = Catalog(settings.worker.plugins)
+        self._shared = SharedProcesses(launcher, settings.agent_keys, self._catalog)
         self.jobs = Jobs(settings, self._child)
         self.offset_changes = OffsetChanges(settings, self._child, self._offsets)
         self._levels: dict[str, str] = {}
@@ -224,7 +226,7 @@ class ChildProcesses:
         child = Child(
             name,
             job,
-            launcher=self._launcher,
+            launch=partial(self._shared.launch, name, job),
             launches=self._launches,
             on_message=take,
             on_exit=on_exit,

@@ -33,18 +33,16 @@ import os
 import selectors
 import signal
 import socket
-import struct
 import sys
 import traceback
 from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple, NoReturn
 
-NUMBER = struct.Struct("<q")
+from pyconnect_agent.channel import LAST_WORDS_BYTES, NUMBER
+
 REQUEST = b"\x00"
 DESCRIPTORS = 2
-LAST_WORDS_BYTES = 4000
-"""With the exit code less than a page, which any pipe takes at once."""
 _LEFT_OUT = b"\n[...]\n"
 
 

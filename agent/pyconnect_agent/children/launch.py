@@ -62,14 +62,19 @@ class Launched:
         """The last words of the process, "" without any; complete with the exit code."""
         self._ended = False
         os.set_blocking(fate, False)
-        self.gone = _open_process(pid)
-        """A descriptor that becomes readable when the process has ended, also while its fork server
-        is stopped; None where the system has none."""
+        self.watched = _open_process(pid)
+        """Descriptors that also become readable when the process has ended, while its fork server
+        is stopped; none where the system has none."""
 
     @property
     def sentinel(self) -> int:
         """A descriptor that becomes readable when the fork server reports the end."""
         return self._fate
+
+    @property
+    def failure(self) -> str:
+        """How the process ended, if its exit code does not say it."""
+        return ""
 
     def exit_code(self) -> int | None:
         """None while the process runs, or if it is not known; -n after signal n."""
@@ -101,8 +106,8 @@ class Launched:
         """Release an ended process; the user of its connection closes that."""
         self._ended = True
         os.close(self._fate)
-        if self.gone is not None:
-            os.close(self.gone)
+        for descriptor in self.watched:
+            os.close(descriptor)
 
     def _kill(self, number: Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -247,12 +252,12 @@ def _answer(fate: int, timeout_s: float) -> int | None:
     return fork_server.read_number(fate)
 
 
-def _open_process(pid: int) -> int | None:
+def _open_process(pid: int) -> list[int]:
     try:
-        return os.pidfd_open(pid)
+        return [os.pidfd_open(pid)]
     except (OSError, AttributeError):
         # It has ended and was reported, or the system is not Linux.
-        return None
+        return []
 
 
 def _code_of_unreaped(pid: int) -> int | None:

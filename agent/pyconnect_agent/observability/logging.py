@@ -77,7 +77,7 @@ def configure_logging(
     """Send all records to `stream` (default: standard error) and return the levels' owner.
 
     `levels`: Log4j level by logger name; `root` is the root logger, INFO unless given. Earlier
-    handlers are removed.
+    handlers and masks are removed.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.addFilter(RareRepeats())
@@ -86,22 +86,43 @@ def configure_logging(
     for old in root.handlers[:]:
         root.removeHandler(old)
     root.addHandler(handler)
+    _masks.clear()
     return RuntimeLevels({**_QUIET_LIBRARIES, **(levels or {})})
 
 
-def mask_logs(mask: Callable[[str], str]) -> None:
-    """Let `mask` hide values of config providers in later lines of this process."""
-    for handler in logging.getLogger().handlers:
-        if isinstance(handler.formatter, _MaskingFormatter):
-            handler.formatter.mask = mask
+_masks: dict[str, Callable[[str], str]] = {}
+
+
+def mask_logs(mask: Callable[[str], str], owner: str = "") -> None:
+    """Let `mask` hide values of config providers in later lines of this process.
+
+    It takes the place of the owner's earlier one; several tasks may share a process.
+    """
+    _masks[owner] = mask
+
+
+def unmask_logs(owner: str) -> None:
+    """Forget the mask of an owner that logs no more."""
+    _masks.pop(owner, None)
 
 
 def masked(text: str) -> str:
     """Hide the same values in `text` as in log lines of this process."""
-    for handler in logging.getLogger().handlers:
-        if isinstance(handler.formatter, _MaskingFormatter):
-            text = handler.formatter.mask(text)
+    for mask in tuple(_masks.values()):
+        text = mask(text)
     return text
+
+
+class OfThisScope(logging.Filter):
+    """Passes the lines of code that runs in the scope in which this filter was made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._scope = _scope.get({})
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        del record
+        return _scope.get({}) == self._scope
 
 
 class RareRepeats(logging.Filter):
@@ -192,9 +213,7 @@ def own_fields(record: logging.LogRecord) -> dict[str, object]:
 
 
 class _MaskingFormatter(logging.Formatter):
-    """Applies `mask` to texts, values of fields and traces, but not to times and names."""
-
-    mask: Callable[[str], str] = staticmethod(str)
+    """Masks texts, values of fields and traces, but not times and names."""
 
     def _trace(self, record: logging.LogRecord) -> str:
         parts = []
@@ -202,16 +221,16 @@ class _MaskingFormatter(logging.Formatter):
             parts.append(self.formatException(record.exc_info))
         if record.stack_info:
             parts.append(self.formatStack(record.stack_info))
-        return self.mask("\n".join(parts))
+        return masked("\n".join(parts))
 
 
 class EventFormatter(_MaskingFormatter):
     """`event key=value` without time, level and scope; long texts and a trace on further lines."""
 
     def format(self, record: logging.LogRecord) -> str:
-        text, below = _one_line(self.mask(record.getMessage())), self._trace(record)
+        text, below = _one_line(masked(record.getMessage())), self._trace(record)
         for key, value in own_fields(record).items():
-            shown = self.mask(str(value))
+            shown = masked(str(value))
             if "\n" in shown:
                 below = f"{key}:\n{shown}\n{below}"
             else:
@@ -224,10 +243,9 @@ class TextFormatter(_MaskingFormatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields = "".join(
-            f" {key}={_quoted(self.mask(str(value)))}"
-            for key, value in record_fields(record).items()
+            f" {key}={_quoted(masked(str(value)))}" for key, value in record_fields(record).items()
         )
-        message = _one_line(self.mask(record.getMessage()))
+        message = _one_line(masked(record.getMessage()))
         line = f"[{self.formatTime(record)}] {level_name(record.levelno)} {message}{fields}"
         trace = "".join(f"\n    {line}" for line in self._trace(record).splitlines())
         return f"{line} ({record.name}){trace}"
@@ -242,17 +260,17 @@ class JsonFormatter(_MaskingFormatter):
             + f".{int(record.msecs):03d}{time.strftime('%z', time.localtime(record.created))}",
             "level": level_name(record.levelno),
             "logger": record.name,
-            "event": self.mask(record.getMessage()),
+            "event": masked(record.getMessage()),
             **{name: self._plain(value) for name, value in record_fields(record).items()},
         }
         if trace := self._trace(record):
             event["exception"] = trace
-        return json.dumps(event, default=lambda value: self.mask(str(value)), ensure_ascii=False)
+        return json.dumps(event, default=lambda value: masked(str(value)), ensure_ascii=False)
 
     def _plain(self, value: object) -> object:
         """Return task ids as texts, because JSON would show them as lists."""
         if isinstance(value, str | ConnectorTaskId):
-            return self.mask(str(value))
+            return masked(str(value))
         return value
 
 

@@ -227,10 +227,13 @@ class Control:
                 if self._lease_ms is not None and not self._readable_within_lease(selector):
                     os._exit(EXIT_LEASE_EXPIRED)
                 message = self._channel.receive()
+                if self._channel.is_over:
+                    break
                 if message is None:
                     os._exit(EXIT_ORPHANED)
                 self._take(message)
                 self.changed.set()
+        self._channel.close()
 
     def _readable_within_lease(self, selector: selectors.BaseSelector) -> bool:
         while True:

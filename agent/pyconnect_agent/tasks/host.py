@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,6 +22,8 @@ from functools import partial
 from types import FrameType
 
 from pyconnect_agent.channel import (
+    LAST_WORDS_BYTES,
+    NUMBER,
     ChangeOffsetsJob,
     Channel,
     ChannelError,
@@ -32,6 +35,7 @@ from pyconnect_agent.channel import (
     RequestFailed,
     RunConnectorJob,
     RunTaskJob,
+    ShareProcessJob,
     StateReported,
     TryConnectorJob,
     ValidateConfigJob,
@@ -42,11 +46,13 @@ from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.observability.logging import (
     LogFormat,
+    OfThisScope,
     RuntimeLevels,
     bind_scope,
     configure_logging,
     mask_logs,
     masked,
+    unmask_logs,
 )
 from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.connector.checks import (
@@ -131,7 +137,9 @@ def _serve(channel: Channel, job: Message) -> None:
             levels = _prepare_logging(
                 job.worker, connector=job.task_id.connector, task=str(job.task_id)
             )
-            _run_task(channel, job, levels)
+            _run_task(channel, job, levels, LogReports(channel.send))
+        case ShareProcessJob():
+            _share_process(channel, _prepare_logging(job.worker))
         case RunConnectorJob():
             levels = _prepare_logging(job.worker, connector=job.connector)
             _run_connector(channel, job, levels)
@@ -155,6 +163,40 @@ def _serve(channel: Channel, job: Message) -> None:
             channel.send(fence_producers(job))
         case _:
             raise ChannelError(f"{type(job).__name__} is not a job")
+
+
+def _share_process(channel: Channel, levels: RuntimeLevels) -> None:
+    """Run each task that comes in a thread of its own; SIGTERM stays ignored."""
+    long_lived.let_threads_inherit_context()
+    while (told := channel.receive_task()) is not None:
+        long_lived.Thread("task", partial(_run_in_thread, *told, levels)).start()
+
+
+def _run_in_thread(channel: Channel, fate: int, levels: RuntimeLevels) -> None:
+    """Do as `run` for a task in a shared process, and leave nothing of it behind."""
+    exit_code, words = 0, ""
+    reports = LogReports(channel.send)
+    owner = ""
+    try:
+        job = channel.receive()
+        if isinstance(job, RunTaskJob):
+            owner = str(job.task_id)
+            bind_scope(connector=job.task_id.connector, task=owner)
+            reports.addFilter(OfThisScope())
+            _run_task(channel, job, levels, reports)
+    except BaseException as exc:  # plugin code, SystemExit too: it ends this task alone
+        exit_code, words = EXIT_FAILED, masked(format_trace(exc))
+        LOG.critical("task's thread failed", exc_info=exc)
+    finally:
+        logging.getLogger().removeHandler(reports)
+        long_lived.forget_before_end(owner)
+        unmask_logs(owner)
+        # The worker process closes the pipe at once when it has read the fate.
+        channel.is_over = True
+        told = words.encode(errors="backslashreplace")[:LAST_WORDS_BYTES]
+        os.write(fate, NUMBER.pack(exit_code) + told)
+        os.close(fate)
+        channel.end()
 
 
 def _control_of(channel: Channel, levels: RuntimeLevels) -> Control:
@@ -198,29 +240,34 @@ def _listen(control: Control, levels: RuntimeLevels) -> None:
     """Start the control thread, which may change levels, and give SIGTERM its meaning.
 
     Until the time for an orderly stop is over it is ignored: service managers send it to every
-    process of the worker, and the worker process then stops its children in its own order.
+    process of the worker, and the worker process then stops its children in its own order. So it
+    is for good in a process that tasks share.
     """
 
     def terminate(_number: int, _frame: FrameType | None) -> None:
         if control.stopping and time.monotonic() >= control.stop_until_s:
             os._exit(EXIT_TERMINATED)
 
-    signal.signal(signal.SIGTERM, terminate)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, terminate)
     control.set_logger_level, control.logger_levels = levels.set_level, levels.levels
     control.start()
 
 
-def _run_task(channel: Channel, job: RunTaskJob, levels: RuntimeLevels) -> None:
+def _run_task(
+    channel: Channel, job: RunTaskJob, levels: RuntimeLevels, reports: LogReports
+) -> None:
     gc.set_threshold(*COLLECTION_THRESHOLDS)
     control = Control(channel, job.target_state, lease_ms=job.lease_ms)
-    logging.getLogger().addHandler(LogReports(channel.send))
+    logging.getLogger().addHandler(reports)
     _listen(control, levels)
     life_cycle = TaskLifeCycle(control)
-    long_lived.call_before_end(life_cycle.fail)
+    owner = str(job.task_id)
+    long_lived.call_before_end(life_cycle.fail, owner)
     try:
         worker = WorkerView(job.worker.properties, job.worker.plugins)
         life_cycle.mask = worker.mask
-        mask_logs(worker.mask)
+        mask_logs(worker.mask, owner)
         setup = TaskSetup.of(job, worker)
         if job.task_count:
             check_task_count(ConnectorSettings.parse(setup.connector_config), job.task_count)
@@ -235,6 +282,8 @@ def _run_task(channel: Channel, job: RunTaskJob, levels: RuntimeLevels) -> None:
 def _task_work(setup: TaskSetup, control: Control, life_cycle: TaskLifeCycle) -> TaskWork:
     plugins: TaskPlugins | None = None
     java = java_class_of(setup.worker, setup.connector_config)
+    keys = setup.worker.config.agent_keys.of_connector(setup.connector_config)
+    keys.check_limits(is_java=java is not None)
     if java is not None:
         java_work, life_cycle.metrics.plugins = java_task(java, setup, control)
         assert java_work.segments is not None

@@ -23,7 +23,7 @@ from dataclasses import asdict
 from typing import Any, NoReturn, Protocol
 
 from pyconnect_agent.channel import ConnectorTried, GivenRecord, Message, TryConnectorJob
-from pyconnect_agent.core.config.agent_keys import ISOLATION, OWN_PROCESS
+from pyconnect_agent.core.config.agent_keys import JAVA_ISOLATION, OWN_PROCESS
 from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.kafka.task_consumer import message_of
 from pyconnect_agent.plugins.java_classes import plugin_locations
@@ -137,7 +137,7 @@ class _InPython:
         config: Mapping[str, str],
         task_config: Mapping[str, str],
     ) -> None:
-        alone = {**config, ISOLATION: OWN_PROCESS}
+        alone = {**config, JAVA_ISOLATION: OWN_PROCESS}
         self._plugins, _ = plugins_of_python(worker, alone, control, owner="trial", alone=True)
         self._record_of = record_maker(self._plugins.converters, _fail)
         self._outgoing_of = record_converter(self._plugins.converters, _fail)
@@ -233,7 +233,7 @@ class _InJava:
         }
         converting, segments = conversions(worker, config, found.jars, alone=True)
         self._segments = python_segments(worker, config, control, converting, segments)
-        alone = {**config, ISOLATION: OWN_PROCESS}
+        alone = {**config, JAVA_ISOLATION: OWN_PROCESS}
         self._link = start_link(worker, control, alone, answers, quick=True)
         self._link.transform = self._segments.transform
         self._link.begin(

@@ -274,9 +274,10 @@ def _worker_row(worker: WorkerLook, views: Iterable[ConnectorView]) -> WorkerRow
     # An agent may be asked at another address than it advertises.
     worker_id = str(info.raw.get("worker_id", address)) if info else address
     statuses = [view.status for view in views if view.status]
-    sizes = [child.rss_bytes for child in worker.children if child.rss_bytes is not None]
-    shared = {child.shared_java_pid: child.shared_java_rss_bytes for child in worker.children}
-    sizes += filter(None, shared.values())
+    # Several may be in one process.
+    memory = {child.pid: child.rss_bytes for child in worker.children}
+    memory |= {child.shared_java_pid: child.shared_java_rss_bytes for child in worker.children}
+    sizes = [size for size in memory.values() if size is not None]
     return WorkerRow(
         address=address,
         worker_id=worker_id,

@@ -14,8 +14,9 @@ from pyconnect_cli.acting.batch import Asks, BatchStep, run_steps, task_shows
 from pyconnect_cli.acting.conditions import Selection, selection_from
 from pyconnect_cli.acting.selection import known_connector, listed_views, read_views, selected_views
 from pyconnect_cli.acting.wait import LONGER, wait_if_asked, wait_until, within_time
+from pyconnect_cli.acting.workers import ask_workers, assigned_workers, urls_with
 from pyconnect_cli.connectors.show import trace_lines
-from pyconnect_cli.errors import NotFound, UsageError, WaitTimedOut
+from pyconnect_cli.errors import NotFound, PyconnectError, UsageError, WaitTimedOut
 from pyconnect_cli.parsing.arguments import NamesArgument
 from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.render.styles import state_style
@@ -29,12 +30,7 @@ from pyconnect_cli.verbs import ActingVerb, BatchVerb, SelectingVerb
 app = typer.Typer(help="List, inspect, restart and kill tasks.")
 
 Row = tuple[TaskId, TaskState]
-ISOLATION = "agent.java.isolation"
-SHARING = {
-    "connector": "the connector's other tasks",
-    "location": "tasks of other connectors of its plugin location",
-}
-"""Tasks that share a Java process, by the key above in the connector's own config."""
+FEW_NAMES = 5
 TaskArgument = Annotated[
     str, typer.Argument(metavar="CONNECTOR/TASK", help="task, for example orders/0")
 ]
@@ -178,8 +174,8 @@ def kill(
     """Kill the process of a task, and wait until it has ended, at most --timeout (exit 124).
 
     The task becomes FAILED and can be restarted; its trace holds the stacks from before the end.
-    Other tasks end too when they share a Java process with it (agent.java.isolation) and its code
-    does not stop. Agents only: a Java worker cannot end a thread (exit 9).
+    Tasks that share its process (agent.isolation) end too with --force, or when it does not stop in
+    time; the question names them. Agents only: a Java worker cannot end a thread (exit 9).
     """
     session = session_of(context)
     chosen = [task_of(session, text) for text in tasks]
@@ -188,13 +184,23 @@ def kill(
         at_owner(session, lambda agent: _kill(session, agent, key, force=force))
 
     def shared_with(key: TaskId) -> tuple[str, ...]:
-        """Name the tasks that may end too, if the connector's own config says so."""
-        isolation = None
+        """Name the tasks of the same process."""
+        workers: set[str] = set()
         if not session.settings.yes:
             with suppress(NotFound):  # `act` reports it
-                isolation = session.client.connector_config(key.connector).get(ISOLATION)
-        others = SHARING.get(isolation or "")
-        return (f"its Java process is shared: may also end {others}",) if others else ()
+                workers = assigned_workers([session.client.connector_status(key.connector)])
+        for answer in ask_workers(
+            session, urls_with(session, workers), lambda it: AgentClient(it).children()
+        ):
+            children = () if isinstance(answer, PyconnectError) else answer
+            pids = {child.pid for child in children if child.name == str(key)} - {None}
+            others = [child.name for child in children if child.pid in pids]
+            if len(others) > 1:
+                others.remove(str(key))
+                more = f" and {len(others) - FEW_NAMES} more" if len(others) > FEW_NAMES else ""
+                ends = "also ends" if force else "may also end"
+                return (f"its process is shared: {ends} {', '.join(others[:FEW_NAMES])}{more}",)
+        return ()
 
     steps = [
         BatchStep(
@@ -217,10 +223,15 @@ def _kill(session: Session, agent: AgentClient, task: TaskId, *, force: bool) ->
         f"the process of {task} has not ended in time; the worker goes on, --force ends it at once",
         hint=LONGER,
     )
+
+    def named_pids() -> set[tuple[str, int | None]]:
+        # Others may share the process.
+        return {(child.name, child.pid) for child in agent.children()}
+
     with within_time(session, late):
         wait_until(
             session,
-            lambda: pid is None or pid not in {child.pid for child in agent.children()},
+            lambda: pid is None or (str(task), pid) not in named_pids(),
             late,
         )
 

@@ -50,6 +50,8 @@ class FakeAdmin:
         self.phase_changes: list[tuple[str, str]] = []
         self.restarts = 0
         self.looks_until_end = 1
+        self.shares = False
+        """Whether `other/7` is in the process of `c/0`."""
 
     async def about(self) -> dict[str, Any]:
         return {
@@ -79,7 +81,9 @@ class FakeAdmin:
         )
         killed = replace(child, task=2, pid=None, state=State.FAILED, rss_bytes=None)
         restarts = restarts_json(Restarts(attempts=(1,), next_ms=self.next_ms), POLICY, 2_000)
+        sharing = [replace(child, connector="other", task=7)] if self.shares else []
         return [
+            *(child_json(each, 2_000) for each in sharing),
             {**child_json(child, 2_000), "restarts": restarts_json(NO_RESTARTS, POLICY, 2_000)},
             {**child_json(killed, 2_000), "restarts": restarts},
         ]

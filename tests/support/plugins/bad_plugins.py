@@ -55,6 +55,8 @@ def misbehave(how: str | None) -> None:
             os.abort()
         case "hang":
             threading.Event().wait()
+        case "log-in-thread":
+            threading.Thread(target=LOG.warning, args=("from a thread",)).start()
         case "hold-the-interpreter":
             # Backtracks for ages without ever letting another thread run.
             re.match(r"(a+)+$", "a" * 64 + "b")

@@ -21,7 +21,7 @@ from pyconnect_api.key_table import define_table
 GROUP = "Agent"
 MEMORY, PROCESSOR = "agent.limit.memory.bytes", "agent.limit.cpu.percent"
 SLEEP = "agent.connector.sleep"
-ISOLATION = "agent.java.isolation"
+ISOLATION, JAVA_ISOLATION = "agent.isolation", "agent.java.isolation"
 OWN_PROCESS, OF_CONNECTOR, OF_LOCATION = "task", "connector", "location"
 _DEFAULTS = RestartPolicy()
 _OWN = "A key of this agent alone; a connector's config may override the worker's."
@@ -49,10 +49,13 @@ agent.restart.stable.ms  LONG  LOW  {_DEFAULTS.stable_ms}
     Whether a connector's process ends while the connector has neither threads nor requests: its
     stop is called then, and its start again before the next call. Tasks are not affected.
 {ISOLATION}  STRING  LOW  {OWN_PROCESS}
-    What shares a Java process: nothing (task), a connector and its tasks (connector), or all
-    connectors of a plugin location with the same heap, options and release of Kafka (location). Its
-    end is then the end of all of them, and its heap is theirs together: agent.java.heap, by default
-    agent.java.heap.limit. Limits of tasks need {OWN_PROCESS}.
+    Which tasks share a process, each in a thread: none (task), those of a connector (connector), or
+    those of all connectors of a plugin location (location). A task that does not stop in time, a
+    kill and a crash then end all of them. Limits of tasks need {OWN_PROCESS}.
+{JAVA_ISOLATION}  STRING  LOW  ""
+    The same for Java connectors, whose tasks also share a Java process, with their connectors and
+    with the same heap, options and release of Kafka. Its heap is theirs together: agent.java.heap,
+    by default agent.java.heap.limit. Empty: as {ISOLATION}.
 """
 _FROM_ZERO = ("agent.restart.stable.ms", MEMORY, PROCESSOR)
 _FROM_ONE = ("backoff.ms", "backoff.max.ms", "max.attempts", "window.ms")
@@ -65,6 +68,7 @@ def define_agent_keys(definition: ConfigDef) -> ConfigDef:
         **{f"agent.restart.{name}": Range.at_least(1) for name in _FROM_ONE},
         **dict.fromkeys(_FROM_ZERO, Range.at_least(0)),
         ISOLATION: ValidString.one_of(OWN_PROCESS, OF_CONNECTOR, OF_LOCATION),
+        JAVA_ISOLATION: ValidString.one_of("", OWN_PROCESS, OF_CONNECTOR, OF_LOCATION),
     }
     for key in define_table(ConfigDef(), _TABLE, validators).keys.values():
         text = f"{key.documentation} {_OWN}"
@@ -76,13 +80,29 @@ def define_agent_keys(definition: ConfigDef) -> ConfigDef:
 class AgentKeys:
     """The values of a worker or connector; `sleep`: of an idle connector's process.
 
-    `isolation`: what has a Java process, one of the values of agent.java.isolation.
+    `isolation`: which tasks share a process; `java_isolation`: the same for Java connectors and
+    all Java processes, "" for the same value.
     """
 
     restart: RestartPolicy = _DEFAULTS
     limits: TaskLimits = NO_LIMITS
     sleep: bool = True
     isolation: str = OWN_PROCESS
+    java_isolation: str = ""
+
+    def isolation_of(self, *, is_java: bool) -> str:
+        """Return what a process is for; `is_java`: a Java connector's, or a Java process."""
+        return self.java_isolation or self.isolation if is_java else self.isolation
+
+    def check_limits(self, *, is_java: bool) -> None:
+        """Raises ConfigException for limits of a task whose process is shared."""
+        isolation = self.isolation_of(is_java=is_java)
+        if self.limits.any and isolation != OWN_PROCESS:
+            raise ConfigException(
+                f"Invalid value {isolation} for configuration"
+                f" {JAVA_ISOLATION if is_java and self.java_isolation else ISOLATION}: the limits"
+                f" of tasks are those of a process of their own; set {OWN_PROCESS}, or no limits"
+            )
 
     @classmethod
     def of_worker(cls, values: Mapping[str, Any]) -> AgentKeys:
@@ -99,6 +119,7 @@ class AgentKeys:
             ),
             sleep=values.get(SLEEP, self.sleep),
             isolation=values.get(ISOLATION, self.isolation),
+            java_isolation=values.get(JAVA_ISOLATION) or self.java_isolation,
         )
 
     def of_connector(self, config: Mapping[str, str | None]) -> AgentKeys:
@@ -134,10 +155,10 @@ def agent_infos(config: Mapping[str, str | None], raw: Mapping[str, str | None])
                 f"Invalid value for configuration {value.name}: references to config providers"
                 " are not resolved here; write the value itself"
             )
-        if value.name == ISOLATION and value.value != OWN_PROCESS:
+        if value.name in (ISOLATION, JAVA_ISOLATION) and value.value not in ("", OWN_PROCESS):
             for limit in {MEMORY, PROCESSOR} & given.keys():
                 value.add_error_message(
-                    f"Invalid value {value.value} for configuration {ISOLATION}: {limit} limits a"
+                    f"Invalid value {value.value} for configuration {value.name}: {limit} limits a"
                     f" task's own process; set {OWN_PROCESS}, or remove the limit"
                 )
     return prefixed_infos(_CONNECTOR_DEF.keys, values, "")

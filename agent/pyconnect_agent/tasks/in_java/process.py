@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyconnect_agent.core.config.agent_keys import (
-    ISOLATION,
     OF_CONNECTOR,
     OF_LOCATION,
     OWN_PROCESS,
@@ -31,7 +30,6 @@ from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_agent.tasks.trace import describe_threads
-from pyconnect_api import ConfigException
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]+")
 _RESERVED = frozenset({"connector", "task"})
@@ -93,7 +91,8 @@ def start_link(
         control.shared_java_pid = process.pid
     link = JavaLink(process, answers)
     control.describe_stacks = lambda: f"{describe_threads()}\n{link.stacks()}"
-    if worker.config.agent_keys.of_connector(config).isolation != OF_LOCATION:
+    keys = worker.config.agent_keys.of_connector(config)
+    if keys.isolation_of(is_java=True) != OF_LOCATION:
         # Those of a process of several connectors belong to none of them.
         control.mbeans = lambda: mbean_metrics(link.mbeans())
     _follow_levels(control, link)
@@ -105,15 +104,12 @@ def _java_process(
 ) -> JavaProcess | SharedJavaProcess:
     keys = worker.config.agent_keys.of_connector(config)
     originals, installation = worker.config.originals, worker.java_installation(config)
-    if keys.isolation == OWN_PROCESS:
+    isolation = keys.isolation_of(is_java=True)
+    if isolation == OWN_PROCESS:
         return JavaProcess(installation, java_options(originals, config, quick=quick))
-    if keys.limits.any:
-        raise ConfigException(
-            f"Invalid value {keys.isolation} for configuration {ISOLATION}: the limits of tasks are"
-            f" those of a process of their own; set {OWN_PROCESS}, or no limits"
-        )
-    group = [keys.isolation]
-    if keys.isolation == OF_CONNECTOR:
+    keys.check_limits(is_java=True)
+    group = [isolation]
+    if isolation == OF_CONNECTOR:
         group.append(config["name"])
     elif found := java_host_class(worker.catalog, config):
         group += found.jars
