@@ -344,7 +344,10 @@ def _require_continuable(spec: Spec) -> None:
     refused = {
         "ranges": "it compares with the last run already",
         "sequence": "numbers that are missing between two nights would not be noticed",
-        "source-topic": "the source holds the rows of all nights, and none says its night",
+        "source-topic": (
+            "rows of a source do not say in which night they were read, and one that was committed"
+            " late is behind the position of the night before"
+        ),
         "offsets": "it needs the whole history",
         "completeness": "records of one time may come in two nights",
     }
