@@ -23,6 +23,7 @@ from pyconnect_reconcile.properties import table_properties
 from pyconnect_reconcile.table_side import (
     KAFKA,
     RowRule,
+    TablePosition,
     TableSide,
     read_row_rule,
     read_table_side,
@@ -203,6 +204,16 @@ def question_of(spec: Spec) -> str:
     return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()[:32]
 
 
+def source_position(spec: Spec) -> tuple[object, ...]:
+    """Return the source's committed position in the left side; empty where none bounds it."""
+    match spec.left:
+        case TableSide(position=TablePosition() as position):
+            return (position.timestamp, position.number)
+        case FileSide(limit_bytes=int() as end):
+            return (end,)
+    return ()
+
+
 def _user_in(path: str) -> str | None:
     with suppress(ReconcileError):
         return table_properties(path).get("user")
@@ -333,7 +344,10 @@ def _require_continuable(spec: Spec) -> None:
     refused = {
         "ranges": "it compares with the last run already",
         "sequence": "numbers that are missing between two nights would not be noticed",
-        "source-topic": "the source holds the rows of all nights, and none says its night",
+        "source-topic": (
+            "rows of a source do not say in which night they were read, and one that was committed"
+            " late is behind the position of the night before"
+        ),
         "offsets": "it needs the whole history",
         "completeness": "records of one time may come in two nights",
     }

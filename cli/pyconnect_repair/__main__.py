@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _do(action: str, job: Job, events: Events) -> None:
     # Each kind of repair needs libraries that the others do without.
-    if job.audit.job == "topic-topic":
+    if job.audit.job != "topic-sink":
         from pyconnect_repair.topics import carry_out, plan
     elif isinstance(job.audit.right, FileSide):
         from pyconnect_repair.lakes import carry_out, plan

@@ -1,10 +1,13 @@
-"""Messages of topics: those at places, and those from offsets to the ends."""
+"""Messages of topics: at places, from offsets to the ends, and as records that are written."""
 
 from __future__ import annotations
 
+import json
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -20,7 +23,41 @@ from pyconnect_repair.plan import Place
 
 RECORD_S = 30.0
 """The longest wait for one record."""
+NO_PARTITION = -1
 _POLL_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairRecord:
+    """A record; bytes are in Base64. Partition NO_PARTITION: its key decides, as in sources."""
+
+    partition: int
+    key: str | None
+    value: str | None
+    headers: Sequence[tuple[str, str | None]] = ()
+    timestamp_ms: int = 0
+
+    @classmethod
+    def of(cls, message: Any) -> RepairRecord:
+        """Return the record of a message of the client."""
+        headers = [(name, text_of(value)) for name, value in message.headers() or ()]
+        return cls(
+            partition=message.partition(),
+            key=text_of(message.key()),
+            value=text_of(message.value()),
+            headers=headers,
+            timestamp_ms=message.timestamp()[1],
+        )
+
+    @property
+    def ended(self) -> RepairRecord:
+        """The tombstone of its key."""
+        return replace(self, value=None, headers=(), timestamp_ms=0)
+
+    @property
+    def identity(self) -> str:
+        """What is compared of it: key, value and headers."""
+        return json.dumps(asdict(replace(self, partition=NO_PARTITION, timestamp_ms=0)))
 
 
 def client_settings(cluster: Cluster) -> dict[str, Any]:
@@ -68,6 +105,14 @@ def messages_from(cluster: Cluster, topic: str, starts: Mapping[int, int]) -> li
             else:
                 raise KafkaException(error)
     return found
+
+
+def text_of(content: bytes | None) -> str | None:
+    return None if content is None else b64encode(content).decode()
+
+
+def bytes_of(text: str | None) -> bytes | None:
+    return None if text is None else b64decode(text)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ Image: TypeAlias = Mapping[str, Any]
 """Texts by column, null as None; SQLite's values are numbers and texts as they are stored."""
 Place: TypeAlias = tuple[str, int, int]
 """Topic, partition, offset."""
-REPAIRED_JOBS = frozenset({"topic-sink", "topic-topic"})
+REPAIRED_JOBS = frozenset({"topic-sink", "topic-topic", "source-topic"})
 _Target = TypeVar("_Target")
 _REPAIRED = frozenset({"missing", "different", "extra", "repeated"})
 
@@ -153,9 +153,9 @@ def require_complete(report: Mapping[str, Any], findings: Sequence[Mapping[str, 
         raise ReconcileError(
             f"a report of {report['job']} {report['target']}".rstrip() + " cannot be repaired:"
             " only rows of tables of SqlSink and LakeSink are, and topics that were compared with"
-            " another",
-            hint="audit the sink by its name, pyconnect reconcile topic-sink CONNECTOR, or two"
-            " topics",
+            " another or with their source",
+            hint="audit a connector by its name, pyconnect reconcile topic-sink or source-topic"
+            " CONNECTOR, or two topics",
         )
     if report["verdict"] != "differ":
         raise ReconcileError(f"the verdict of the report is {report['verdict']}: nothing to repair")
@@ -184,7 +184,7 @@ def _target(finding: Mapping[str, Any]) -> Wanted | str:
         ((copy["topic"], copy["partition"], copy["offset"]) for copy in copies if "offset" in copy),
         None,
     )
-    key = next((_key(copy["key"]) for copy in copies if "table" in copy and "key" in copy), None)
+    key = next((key_of(copy["key"]) for copy in copies if "table" in copy and "key" in copy), None)
     expected, there = finding["count"], 0
     if finding.get("of") == COPIES:
         expected, there = finding["first"], finding["last"]
@@ -202,7 +202,8 @@ def _target(finding: Mapping[str, Any]) -> Wanted | str:
     return f"{finding['message']}: this kind of finding has no repair"
 
 
-def _key(text: str) -> Mapping[str, str] | None:
+def key_of(text: str) -> Mapping[str, str] | None:
+    """Return the columns of a row's key with their texts; None where they are hidden."""
     try:
         found = json.loads(text)
     except ValueError:

@@ -1,8 +1,9 @@
-"""Repairs of a topic by the report of a `topic-topic`: what it lacks is written in one transaction.
+"""Repairs of a topic by the report of its compare with another topic, or with its source.
 
-A topic only grows. So a record that it lacks is written at the end of its partition, and one that
-it has beyond the other topic stays. Where keys have a last version (`upsert`), another version
-replaces one, and a tombstone ends a key; that can be undone.
+What it lacks is written in one transaction: the record of the other topic, or the one that the
+source's connector makes of the row. A topic only grows. So a record that it lacks is written at the
+end of its partition, and one that it has beyond the other side stays. Where keys have a last
+version (`upsert`), another version replaces one, and a tombstone ends a key; that can be undone.
 
 The records from the report's end on are the state of a repair: none is to do, those of the plan are
 done, any other ends it.
@@ -10,70 +11,49 @@ done, any other ends it.
 
 from __future__ import annotations
 
-import json
-from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from confluent_kafka import Producer
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.findings import count_of
-from pyconnect_reconcile.spec import Cluster, TopicSide
+from pyconnect_reconcile.findings import COPIES, count_of
+from pyconnect_reconcile.spec import Cluster, TopicSide, source_position
+from pyconnect_reconcile.table_side import TableSide
 from pyconnect_reconcile.topics.snapshot import TopicSnapshot, read_snapshot
 from pyconnect_repair.job import VERSION, Job
-from pyconnect_repair.messages import client_settings, kafka_errors, messages_at, messages_from
-from pyconnect_repair.plan import Findings, Place, require_complete, targets_of
+from pyconnect_repair.messages import (
+    RepairRecord,
+    bytes_of,
+    client_settings,
+    kafka_errors,
+    messages_at,
+    messages_from,
+)
+from pyconnect_repair.plan import Findings, Place, Refused, require_complete, targets_of
+from pyconnect_repair.sources import Row, source_records
 
 STAYS = "a record of a topic cannot be taken back"
 TRANSACTION_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepairRecord:
-    """A record; bytes are in Base64. `timestamp_ms` is none of its identity."""
-
-    partition: int
-    key: str | None
-    value: str | None
-    headers: Sequence[tuple[str, str | None]] = ()
-    timestamp_ms: int = 0
-
-    @classmethod
-    def of(cls, message: Any) -> RepairRecord:
-        """Return the record of a message of the client."""
-        headers = [(name, _text(value)) for name, value in message.headers() or ()]
-        return cls(
-            partition=message.partition(),
-            key=_text(message.key()),
-            value=_text(message.value()),
-            headers=headers,
-            timestamp_ms=message.timestamp()[1],
-        )
-
-    @property
-    def ended(self) -> RepairRecord:
-        """The tombstone of its key."""
-        return replace(self, value=None, headers=(), timestamp_ms=0)
-
-    @property
-    def identity(self) -> str:
-        """What is compared of it."""
-        return json.dumps(asdict(replace(self, timestamp_ms=0)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicChange:
-    """A record that is written `count` times, and what takes it back, if anything does."""
+    """A record that is written `count` times, and what takes it back, if anything does.
+
+    `row` is where the source has it.
+    """
 
     kind: str
     name: str
     count: int
     after: RepairRecord
     before: RepairRecord | None = None
+    row: Row | None = None
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> TopicChange:
@@ -90,12 +70,27 @@ class TopicChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """A finding: the place of the record that is written, and of the version that it replaces."""
+    """A finding: the place of the record that is written, and of the version that it replaces.
+
+    `row` is where a source has the record.
+    """
 
     kind: str
-    place: Place | None
+    place: Place | None = None
     there: Place | None = None
+    row: Row | None = None
     count: int = 1
+
+    @property
+    def name(self) -> str:
+        if self.row is None:
+            return "the record {}:{}@{}".format(*(self.place or self.there or ()))
+        of_file = f"line {self.row.get('row')} of {self.row.get('file')}"
+        return f"the row {self.row['key']}" if "key" in self.row else of_file
+
+
+_Make: TypeAlias = Callable[[_Wanted, RepairRecord | None], RepairRecord]
+"""Makes the record that is written, beside the one that it replaces; Refused: there is none."""
 
 
 def wanted(report: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> Findings[_Wanted]:
@@ -111,16 +106,26 @@ def wanted(report: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> Fin
     upsert = report["asked"]["mode"] == "upsert"
 
     def target(finding: Mapping[str, Any]) -> _Wanted | str:
-        kind = finding["kind"]
-        places = [(c["topic"], c["partition"], c["offset"]) for c in finding.get("copies", ())]
-        match kind, places:
-            case "missing", [place, *_]:
-                return _Wanted(kind=kind, place=place, count=finding["count"])
-            case "different", [place, there]:
+        kind, count = finding["kind"], finding["count"]
+        copies = finding.get("copies", ())
+        places = [(c["topic"], c["partition"], c["offset"]) for c in copies if "offset" in c]
+        rows = [copy for copy in copies if "offset" not in copy]
+        match kind, places, rows:
+            case "missing", [place, *_], []:
+                return _Wanted(kind=kind, place=place, count=count)
+            case "missing", [], [row, *others]:
+                if "file" not in row and (others or count != 1 or finding.get("of") == COPIES):
+                    return "several rows look the same, and which of them is missing is not known"
+                return _Wanted(kind=kind, row=row, count=count)
+            case "different", [place, there], []:
                 return _Wanted(kind=kind, place=place, there=there)
-            case "extra", [there, *_] if upsert:
-                return _Wanted(kind=kind, place=None, there=there)
-            case (("extra" | "repeated"), _):
+            case "different", [there], [row]:
+                return _Wanted(kind=kind, row=row, there=there)
+            case (("missing" | "different"), _, _):
+                return "the report does not name the row: it has no key of numbers, texts or dates"
+            case "extra", [there, *_], _ if upsert:
+                return _Wanted(kind=kind, there=there)
+            case (("extra" | "repeated"), _, _):
                 return STAYS
         return f"{finding['message']}: this kind of finding has no repair"
 
@@ -136,40 +141,47 @@ class RepairedTopic:
         self._ends = ends
 
     def plan(
-        self, targets: Sequence[_Wanted], origin: Cluster, partitions: int, *, undoable: bool
+        self, targets: Sequence[_Wanted], make: _Make, *, undoable: bool
     ) -> tuple[list[TopicChange], list[str]]:
-        """Return the changes and what is refused; `origin` has the other topic's `partitions`."""
+        """Return the changes and what is refused."""
         if self._written():
             raise self._grown()
-        lost = dict(messages_at(origin, [each.place for each in targets if each.place]))
         there = dict(messages_at(self._cluster, [each.there for each in targets if each.there]))
         changes, refused = [], []
         for each in targets:
-            place = each.place or each.there
-            assert place is not None
-            name = "the record {}:{}@{}".format(*place)
             replaced = RepairRecord.of(there[each.there]) if each.there else None
-            if each.place is None:
-                assert replaced is not None
-                written = replaced.ended
-            else:
-                written = RepairRecord.of(lost[each.place])
+            try:
+                written = make(each, replaced)
+            except Refused as exc:
+                refused.append(f"{each.kind}: {each.name}: {exc}")
+                continue
             if replaced is not None:
                 written = replace(written, partition=replaced.partition)
-            elif partitions != len(self._ends):
-                refused.append(
-                    f"{each.kind}: {name}: {self._topic} has {len(self._ends)} partitions, not"
-                    f" {partitions}: which of them its writer chooses is not known"
+            before = (replaced or written.ended) if undoable else None
+            changes.append(
+                TopicChange(
+                    kind=each.kind,
+                    name=each.name,
+                    count=each.count,
+                    after=written,
+                    before=before,
+                    row=each.row,
                 )
-                continue
-            change = TopicChange(kind=each.kind, name=name, count=each.count, after=written)
-            if undoable:
-                change = replace(change, before=replaced or written.ended)
-            changes.append(change)
+            )
         return changes, refused
 
-    def carry_out(self, changes: Sequence[TopicChange], identity: str, *, undo: bool) -> None:
-        """Write the records of all changes, or what takes them back, unless that was done."""
+    def carry_out(
+        self,
+        changes: Sequence[TopicChange],
+        identity: str,
+        check: Callable[[], None],
+        *,
+        undo: bool,
+    ) -> None:
+        """Write the records of all changes, or what takes them back, unless that was done.
+
+        `check` comes before the first record of a repair.
+        """
         after = [each.after for each in changes for _ in range(each.count)]
         before = [each.before for each in changes if each.before is not None]
         found = Counter(each.identity for each in self._written())
@@ -187,6 +199,7 @@ class RepairedTopic:
         elif found != applied:
             if found:
                 raise self._grown()
+            check()
             self._write(after, identity)
 
     def _grown(self) -> ReconcileError:
@@ -208,6 +221,8 @@ class RepairedTopic:
             # The broker decides how large a record may be.
             "message.max.bytes": 1_000_000_000,
             "linger.ms": 5,
+            # Where the agent's sources put a key.
+            "partitioner": "murmur2_random",
         }
         with kafka_errors(self._topic):
             producer = Producer(settings)
@@ -217,20 +232,12 @@ class RepairedTopic:
                 producer.produce(
                     self._topic,
                     partition=each.partition,
-                    key=_bytes(each.key),
-                    value=_bytes(each.value),
-                    headers=[(name, _bytes(value)) for name, value in each.headers],
+                    key=bytes_of(each.key),
+                    value=bytes_of(each.value),
+                    headers=[(name, bytes_of(value)) for name, value in each.headers],
                     timestamp=each.timestamp_ms,
                 )
             producer.commit_transaction(TRANSACTION_S)
-
-
-def _text(content: bytes | None) -> str | None:
-    return None if content is None else b64encode(content).decode()
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else b64decode(text)
 
 
 def plan(job: Job, events: Events) -> None:
@@ -238,20 +245,21 @@ def plan(job: Job, events: Events) -> None:
     report, lines = job.found()
     found = wanted(report, lines)
     job.require_same(report["question"])
-    origin, copy = _sides(job)
-    snapshots = report["snapshots"]
-    lost, there = (_topic(snapshots[side.cluster], side) for side in (origin, copy))
-    for side, topic in ((origin, lost), (copy, there)):
-        job.require_topic_ids(side, {topic.topic: topic.topic_id})
+    copy = _copy(job)
+    there = _topic(job, report, copy)
     ends = {part.partition: part.high_watermark for part in there.partitions}
     repaired = RepairedTopic(job.audit.clusters[copy.cluster], there.topic, ends)
     events.step(f"reading {count_of(len(found.targets), 'record')}")
-    changes, refused = repaired.plan(
-        found.targets,
-        job.audit.clusters[origin.cluster],
-        len(lost.partitions),
-        undoable=job.audit.mode == "upsert",
-    )
+    is_copy = isinstance(job.audit.left, TopicSide)
+    # Without compaction a tombstone is one more record.
+    undoable = job.audit.mode == "upsert" and (is_copy or there.compacted)
+    if is_copy:
+        make = _records_of_topic(job, report, found.targets, ends)
+        changes, refused = repaired.plan(found.targets, make, undoable=undoable)
+    else:
+        _require_position(job, report["asked"].get("position"))
+        with _records_of_source(job, lines, there) as make:
+            changes, refused = repaired.plan(found.targets, make, undoable=undoable)
     counts: Counter[str] = Counter()
     for change in changes:
         counts[change.kind] += change.count
@@ -261,8 +269,9 @@ def plan(job: Job, events: Events) -> None:
         "topic": there.topic,
         "topic_id": there.topic_id,
         "question": report["question"],
+        "position": source_position(job.audit),
         "ends": list(ends.items()),
-        "undoable": job.audit.mode == "upsert",
+        "undoable": undoable,
         "counts": dict(counts),
         "examples": [change.name for change in changes[:10]],
         "refused": [*found.refused, *refused],
@@ -274,25 +283,110 @@ def carry_out(job: Job, events: Events, *, undo: bool) -> None:
     """Carry the plan out, or undo it."""
     head, lines = job.read()
     changes = list(map(TopicChange.read, lines))
-    _, copy = _sides(job)
+    copy = _copy(job)
     if not undo:
         job.require_same(head["question"])
+        _require_position(job, head.get("position"))
     job.require_topic_ids(copy, {head["topic"]: head["topic_id"]})
     count = sum(1 if undo else change.count for change in changes)
     events.step(f"writing {count_of(count, 'record')}")
     cluster = job.audit.clusters[copy.cluster]
     repaired = RepairedTopic(cluster, head["topic"], dict(head["ends"]))
-    repaired.carry_out(changes, job.rows.stem, undo=undo)
+    repaired.carry_out(changes, job.rows.stem, lambda: _require_rows(job, changes), undo=undo)
     events.progress(len(changes), len(changes))
 
 
-def _sides(job: Job) -> tuple[TopicSide, TopicSide]:
-    left, right = job.audit.left, job.audit.right
-    assert isinstance(left, TopicSide)
-    assert isinstance(right, TopicSide)
-    return left, right
+def _records_of_topic(
+    job: Job, report: Mapping[str, Any], targets: Sequence[_Wanted], ends: Mapping[int, int]
+) -> _Make:
+    origin = job.origin
+    partitions = len(_topic(job, report, origin).partitions)
+    places = [each.place for each in targets if each.place]
+    lost = dict(messages_at(job.audit.clusters[origin.cluster], places))
+
+    def make(target: _Wanted, replaced: RepairRecord | None) -> RepairRecord:
+        if target.place is None:
+            assert replaced is not None
+            return replaced.ended
+        if replaced is None and partitions != len(ends):
+            raise Refused(
+                f"the topic has {len(ends)} partitions, not {partitions}: which of them its writer"
+                " chooses is not known"
+            )
+        return RepairRecord.of(lost[target.place])
+
+    return make
 
 
-def _topic(snapshot: object, side: TopicSide) -> TopicSnapshot:
-    [topic] = read_snapshot(snapshot).of_topics(side.topics).topics
+@contextmanager
+def _records_of_source(
+    job: Job, lines: Iterable[Mapping[str, Any]], there: TopicSnapshot
+) -> Iterator[_Make]:
+    """Yield a function of the records that the connector makes of rows.
+
+    A row that changed after it was read has another record in a source that only appends: what it
+    was is not known, and the source does not write changes.
+    """
+    copy, by_key = _copy(job), job.audit.mode == "upsert"
+    extra = [
+        (place["topic"], place["partition"], place["offset"])
+        for line in lines
+        if line["kind"] == "extra" and not by_key and isinstance(job.audit.left, TableSide)
+        for place in line.get("copies", ())
+    ]
+    found = messages_at(job.audit.clusters[copy.cluster], extra)
+    others = {RepairRecord.of(message).key for _, message in found}
+    with source_records(job) as record_of:
+
+        def make(target: _Wanted, replaced: RepairRecord | None) -> RepairRecord:
+            if target.row is None:
+                assert replaced is not None
+                if not there.compacted:
+                    raise Refused("the topic is not compacted: a tombstone takes no record away")
+                return replaced.ended
+            record = record_of(target.row)
+            if others and (record.key is None or record.key in others):
+                raise Refused(
+                    "the topic may have another version of it: the source writes no changes of"
+                    " rows, and the version that is lost is not known"
+                )
+            return record
+
+        yield make
+
+
+def _require_rows(job: Job, changes: Sequence[TopicChange]) -> None:
+    """Raise ReconcileError if a source's row has another record than in the plan."""
+    rows = [change for change in changes if change.row is not None]
+    if not rows:
+        return
+    with source_records(job) as record_of:
+        for change in rows:
+            assert change.row is not None
+            if record_of(change.row).identity != change.after.identity:
+                raise ReconcileError(
+                    f"{change.name} has changed since the plan: nothing was written",
+                    hint="audit again, and repair by the new report",
+                )
+
+
+def _require_position(job: Job, position: Sequence[object] | None) -> None:
+    """Raise ReconcileError if the source has another committed position than in a report."""
+    if list(position or ()) != list(source_position(job.audit)):
+        raise ReconcileError(
+            "the source has moved on since the report, or the report is of an earlier version",
+            hint="stop the connector, audit again, and repair by the new report",
+        )
+
+
+def _copy(job: Job) -> TopicSide:
+    assert isinstance(job.audit.right, TopicSide)
+    return job.audit.right
+
+
+def _topic(job: Job, report: Mapping[str, Any], side: TopicSide) -> TopicSnapshot:
+    """Return the topic of a side as it was; ReconcileError if it is another one now."""
+    snapshot = read_snapshot(report["snapshots"][side.cluster]).of_topics(side.topics)
+    [topic] = snapshot.topics
+    job.require_topic_ids(side, {topic.topic: topic.topic_id})
     return topic

@@ -263,18 +263,22 @@ def test_lines_of_aivens_s3_sink_differ_where_they_were_changed(
     values: list[bytes | None],
     line_of: Callable[[bytes | None], bytes],
 ) -> None:
-    """Values are in Base64, or each in an object; bare values, cut lines, more members differ."""
+    """Values are in Base64, or each in an object; bare values, cut lines, more members differ.
+
+    A name without an ending is one of a file that gzip has packed, too.
+    """
     broker, topic, bucket = kafka_broker.bootstrap_servers, unique_name("logs"), s3.new_bucket()
     create_topics(broker, [topic])
     produce(broker, topic, *values)
-    file = s3.files / bucket / topic / "0-0.gz"
+    ending = "" if "format.output.type" in settings else ".gz"
+    file = s3.files / bucket / topic / f"0-0{ending}"
     file.parent.mkdir(parents=True)
     config = {
         "connector.class": "io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector",
         "topics": topic,
         "aws.s3.bucket.name": bucket,
         "aws.s3.endpoint": s3.url,
-        "file.name.template": "{{topic}}/{{partition}}-{{start_offset}}.gz",
+        "file.name.template": "{{topic}}/{{partition}}-{{start_offset}}" + ending,
         **settings,
     }
     spec = spec_of(config, topic, keys)

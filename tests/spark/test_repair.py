@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table
+from sqlalchemy import create_engine
+from sqlalchemy.pool import NullPool
 
 from pyconnect_reconcile.findings import Verdict
 from tests.support.agents.agent import Agents
@@ -26,12 +28,13 @@ from tests.support.repairs.damaged_sinks import (
     stopped_sink,
 )
 from tests.support.servers.kafka import SharedBroker
-from tests.support.servers.mariadb import running_mariadb
-from tests.support.servers.postgres import PASSWORD, USER, running_postgres
+from tests.support.servers.mariadb import MariaDbServer, running_mariadb
+from tests.support.servers.postgres import PASSWORD, USER, PostgresServer, running_postgres
 from tests.support.servers.topics import create_topics
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1000)]
 
+BY_TIME = {"mode": "timestamp+incrementing", "timestamp.column.name": "at"}
 PLAIN = {"insert.mode": "insert", "pk.mode": "none"}
 
 
@@ -60,9 +63,109 @@ def repaired(audit: Audit, sink: Sink, totals: dict[str, int], *, audits: bool) 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def stopped_source(
+    shop: Shop, server: PostgresServer | MariaDbServer, mode: dict[str, str]
+) -> tuple[str, str]:
+    """Return name and database of a source that has read rows 1 to 20 without 7, and 50."""
+    database, prefix = server.new_database(), unique_name("shop") + "-"
+    rows = (f"({n}, 'note {n}', '2024-03-0{n % 9 + 1} 10:00:00.5')" for n in (*range(1, 21), 50))
+    changed(
+        server, database, "CREATE TABLE orders (id bigint PRIMARY KEY, note text, at timestamp(6))"
+    )
+    changed(server, database, f"INSERT INTO orders VALUES {', '.join(rows)}")
+    changed(server, database, "DELETE FROM orders WHERE id = 7")
+    policy = {"cleanup.policy": "compact"} if "timestamp.column.name" in mode else {}
+    create_topics(shop.broker, [f"{prefix}orders"], partitions=2, config=policy)
+    name = unique_name("source")
+    shop.agent.create(
+        name,
+        {
+            "connector.class": "SqlSource",
+            **server.settings(database),
+            "incrementing.column.name": "id",
+            "table.whitelist": "orders",
+            "topic.prefix": prefix,
+            "key.converter": JSON_CONVERTER,
+            "value.converter": JSON_CONVERTER,
+            **mode,
+        },
+    )
+
+    def committed() -> bool:
+        entries = shop.agent.get(f"/connectors/{name}/offsets")["offsets"]
+        return bool(entries) and entries[0]["offset"]["incrementing"] == mode_end(mode)
+
+    eventually(committed, WAIT_S)
+    assert shop.run("connectors", "stop", name, "--wait").returncode == 0
+    return name, database
+
+
+def mode_end(mode: dict[str, str]) -> int:
+    """Return the number of the last row by a source's order."""
+    return 17 if "timestamp.column.name" in mode else 50
+
+
+def changed(server: PostgresServer | MariaDbServer, database: str, statement: str) -> None:
+    engine = create_engine(server_url(server, database), poolclass=NullPool)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(statement)
+
+
+def server_url(server: PostgresServer | MariaDbServer, database: str) -> str:
+    return server.url(database).replace("://", f"://{USER}:{PASSWORD.replace(' ', '%20')}@")
+
+
+def source_spec(shop: Shop, source: str) -> dict[str, object]:
+    spec = shop.spec(source, "source-topic")
+    secret = shop.directory / "secret.properties"
+    secret.write_text(f"user={USER}\npassword={PASSWORD}\n")
+    return {**spec, "left": {**spec["left"], "properties": str(secret)}}
+
+
+def late_row_is_written(
+    audit: Audit, shop: Shop, postgres: PostgresServer, mode: dict[str, str]
+) -> None:
+    """A source by number does not see a row that is committed after a later number.
+
+    A repair that is killed behind its transaction writes the record once.
+    """
+    source, database = stopped_source(shop, postgres, mode)
+    changed(postgres, database, "INSERT INTO orders VALUES (7, 'late', '2024-01-01 00:00:00')")
+    report = shop.directory / unique_name("report")
+    answer = audit.run(**source_spec(shop, source), report=report)
+    assert answer.outcome.totals == {"missing": 1, "extra": 0, "repeated": 0}
+    repair = ("reconcile", "repair", str(report), "--yes")
+    shop.killed("RepairChanged before 1", *repair)
+    done = shop.run(*repair)
+    assert done.returncode == 0, done.stderr
+    answer = audit.run(**source_spec(shop, source))
+    assert answer.verdict is Verdict.AGREE, answer.outcome.findings
+    undone = shop.run("reconcile", "undo", "--yes")
+    assert undone.returncode == 9
+    assert "cannot be taken back" in undone.stderr
+
+
+@pytest.mark.long(only=True)
+def test_records_with_schemas_of_a_registry_are_written_again(
+    audit: Audit, shop: Shop, schema_registry_url: str
+) -> None:
+    """The connector's converter asks the registry, as it does for the source."""
+    avro = {
+        f"{role}.converter{name}": value
+        for role in ("key", "value")
+        for name, value in (
+            ("", "io.confluent.connect.avro.AvroConverter"),
+            (".schema.registry.url", schema_registry_url),
+        )
+    }
+    with running_postgres() as postgres:
+        late_row_is_written(audit, shop, postgres, {"mode": "incrementing", **avro})
+
+
 def test_a_repaired_table_agrees_with_its_topic(audit: Audit, shop: Shop) -> None:
     """On PostgreSQL the command's own audit says it, and every row is as it was."""
     with running_postgres() as postgres:
+        late_row_is_written(audit, shop, postgres, {"mode": "incrementing"})
         sink = stopped_sink(shop, postgres, UPSERT)
         whole = sink.rows()
         sink.sql("DELETE FROM orders WHERE id IN (3, 77)")
@@ -132,6 +235,18 @@ def test_an_iceberg_table_is_repaired_by_one_commit(audit: Audit, shop: Shop) ->
 def test_rows_without_a_key_are_repaired_too(audit: Audit, shop: Shop) -> None:
     """On MariaDB surplus copies go and missing ones come back; upserts are as on PostgreSQL."""
     with running_mariadb() as mariadb:
+        source, database = stopped_source(shop, mariadb, BY_TIME)
+        for statement in (
+            "INSERT INTO orders VALUES (7, 'late', '2024-03-01 00:00:00')",
+            "UPDATE orders SET note = 'without a time' WHERE id = 3",
+            "DELETE FROM orders WHERE id = 4",
+        ):
+            changed(mariadb, database, statement)
+        report = shop.directory / unique_name("report")
+        answer = audit.run(**source_spec(shop, source), report=report)
+        assert answer.outcome.totals == {"missing": 1, "extra": 1, "different": 1}
+        done = shop.run("reconcile", "repair", str(report), "--yes", *QUICK, audits=True)
+        assert done.returncode == 0, done.stdout + done.stderr
         sink = stopped_sink(shop, mariadb, PLAIN)
         whole = sink.rows()
         sink.sql("DELETE FROM orders WHERE id IN (3, 77)")

@@ -77,7 +77,10 @@ _ORDERED_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d*)?")
 
 
 class TableReader:
-    """One table, or the view of the query; `partition` names it in source offsets."""
+    """One table, or the view of the query; `partition` names it in source offsets.
+
+    `only` is a further condition on its rows.
+    """
 
     def __init__(
         self,
@@ -87,6 +90,7 @@ class TableReader:
         partition: Mapping[str, object],
         topic: str,
         offset: Offset | None,
+        only: ColumnElement[bool] | None = None,
     ) -> None:
         self.partition = partition
         self.position = offset
@@ -94,6 +98,7 @@ class TableReader:
         self._settings = settings
         self._place = "the query" if settings.query is not None else f"table {table.fullname}"
         self._topic = topic
+        self._only = [] if only is None else [only]
         self._make: _RecordMaker | None = None
         self._columns: Sequence[ReadColumn] = ()
         self._built: tuple[Collection[str], Select[Any], Mapping[str, int]] | None = None
@@ -220,7 +225,7 @@ class TableReader:
         columns: list[ColumnElement[Any]] = [column.selected for column in self._columns]
         order: list[ColumnElement[Any]] = []
         parts: dict[str, int] = {}
-        conditions: list[ColumnElement[bool]] = []
+        conditions: list[ColumnElement[bool]] = [*self._only]
         after: ColumnElement[bool] = true()
         if settings.incrementing is not None and settings.mode.has_total_order:
             identity = self._identity(settings.incrementing, connection.dialect)

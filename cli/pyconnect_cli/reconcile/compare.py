@@ -80,7 +80,7 @@ def register(app: typer.Typer) -> None:
 def source_topic(context: typer.Context, names: ConnectorNames = None, *, key: Key = None) -> None:
     """Compare sources, up to the connectors' committed offsets, with their topics."""
     session = session_of(context)
-    audits = [_source(session, connector, key) for connector in _each(session, names)]
+    audits = [source_audit(session, connector, key) for connector in _each(session, names)]
     reconcile_each(session, "source-topic", audits)
 
 
@@ -105,7 +105,8 @@ def _each(session: Session, names: list[str] | None) -> list[str | None]:
     return found
 
 
-def _source(session: Session, connector: str | None, key: str | None) -> Audit:
+def source_audit(session: Session, connector: str | None, key: str | None) -> Audit:
+    """Resolve the audit of a source, or of the data and the topic that options name."""
     given, value = _common(session.given, key), session.given.get("value")
     left, named = _data(session.given), list(texts(session.given, "topic"))
     right: Document = {"kind": "topic", "topics": named}

@@ -32,12 +32,14 @@ from pyconnect_cli.reconcile.compare import (
     RightBootstrap,
     RightProperties,
     sink_audit,
+    source_audit,
     topics_audit,
 )
 from pyconnect_cli.reconcile.connectors import simple_class
 from pyconnect_cli.reconcile.options import DataVerb
 from pyconnect_cli.reconcile.repair_journal import (
     SINK,
+    SOURCE,
     TOPICS,
     Repair,
     RepairProgress,
@@ -52,7 +54,9 @@ from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
 
 SINKS = {"SqlSink": "sql", "LakeSink": "lake"}
-"""The extras that sinks are in."""
+"""The extras that sinks are in; so are those of SOURCES."""
+SOURCES = {"SqlSource": "sql", "FileStreamSource": ""}
+PROVENANCE = "pyconnect.provenance.headers"
 SILENT_S = 400.0
 """The longest time without a word of the process: one statement may take 300 seconds."""
 
@@ -75,7 +79,10 @@ def repair(
     # Not `report`: that is the directory of the audit that follows (--report).
     found: Annotated[
         Path,
-        typer.Argument(metavar="REPORT", help="report of topic-sink or topic-topic: its directory"),
+        typer.Argument(
+            metavar="REPORT",
+            help="directory of a report of topic-sink, source-topic or topic-topic",
+        ),
     ],
     *,
     right_bootstrap: RightBootstrap = None,
@@ -161,7 +168,7 @@ def undo(
 
 
 class _Work:
-    """A sink's connector and table, or two topics, for the process that changes them."""
+    """A connector with its table or topic, or two topics, for the process that changes them."""
 
     def __init__(self, session: Session, job: str, target: str, access: AuditAccess) -> None:
         self.session = session
@@ -173,11 +180,14 @@ class _Work:
             return
         if not target:
             raise UsageError(
-                "the report names no connector: only tables of a SqlSink and topics are repaired",
-                hint="audit the sink by its name: pyconnect reconcile topic-sink CONNECTOR",
+                "the report names no connector, whose code and settings a repair uses",
+                hint=f"audit the connector by its name: pyconnect reconcile {job} CONNECTOR",
             )
         self._config = session.client.connector(target).config
-        if reason := _refusal(self._config):
+        if job == SOURCE:
+            if reason := _refusal_of_source(self._config):
+                raise UsageError(f"records of {target} are not written again: {reason}")
+        elif reason := _refusal(self._config):
             raise UsageError(
                 f"{target} writes neither a table of SqlSink nor an Iceberg table of LakeSink:"
                 f" {reason}"
@@ -187,10 +197,11 @@ class _Work:
         """Resolve the audit as it is now."""
         if self.job == TOPICS:
             return topics_audit(self.session, self._target, self._access)
-        return sink_audit(self.session, self._target, self._access.key)
+        resolve = source_audit if self.job == SOURCE else sink_audit
+        return resolve(self.session, self._target, self._access.key)
 
     def require_stopped(self) -> None:
-        """Raise PreconditionFailed unless the sink is STOPPED: it would write the same rows.
+        """Raise PreconditionFailed unless the connector is STOPPED: it would write the same.
 
         The process itself refuses a topic that has got other records.
         """
@@ -199,7 +210,7 @@ class _Work:
         status = self.session.client.connector_status(self._target)
         if not has_state(status, "STOPPED"):
             raise PreconditionFailed(
-                f"{self._target} is {describe(status)}: it may change the rows meanwhile",
+                f"{self._target} is {describe(status)}: it may write meanwhile",
                 hint=f"pyconnect connectors stop {self._target} --wait",
             )
 
@@ -242,9 +253,9 @@ class _Work:
         if refusal is None and "ModuleNotFoundError" in ended.log:
             from pyconnect_clients.installation import install_command
 
-            extra = SINKS.get(_class_of(self._config), "sql")
+            extra = {**SINKS, **SOURCES}.get(_class_of(self._config)) or "sql"
             raise PreconditionFailed(
-                f"a repair writes as the agent's sink does, which is not installed: {ended.log}",
+                f"a repair writes as the agent does, which is not installed: {ended.log}",
                 hint=f"install it: {install_command(f'agent,{extra}')}",
             )
         if refusal is None:
@@ -323,7 +334,21 @@ def _refusal(config: Config) -> str | None:
     return None
 
 
-NOUNS = {SINK: "row", TOPICS: "record"}
+def _refusal_of_source(config: Config) -> str | None:
+    """Return why a source's record cannot be made again of its row."""
+    source = _class_of(config)
+    if source == "LakeSource":
+        return "a report does not name rows of files with columns"
+    if source not in SOURCES:
+        return f"it is not known which record {source} makes of a row"
+    if config.get("transforms"):
+        return "its transformations may depend on time and on records before"
+    if (config.get(PROVENANCE) or "").strip().lower() == "true":
+        return f"its records are numbered ({PROVENANCE}), and the lost numbers are not known"
+    return None
+
+
+NOUNS = {SINK: "row", TOPICS: "record", SOURCE: "record"}
 _WRITTEN = {
     "missing": ("missing record", "write {} again, behind the last ones"),
     "different": ("key", "write the expected version of {}"),

@@ -17,7 +17,7 @@ from pyconnect_cli.acting.journal import JournalFile, entries_of
 from pyconnect_cli.directories import expired, new_identity, state_directory
 from pyconnect_cli.errors import Conflict, NotFound
 
-SINK, TOPICS = "topic-sink", "topic-topic"
+SINK, TOPICS, SOURCE = "topic-sink", "topic-topic", "source-topic"
 
 
 class RepairState(Enum):

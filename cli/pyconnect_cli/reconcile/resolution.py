@@ -52,6 +52,8 @@ CONFLUENT_FORMATS = {
     "ByteArrayFormat": "text",
 }
 AIVEN_FORMATS = {"avro": "avro", "parquet": "parquet", "jsonl": "json", "csv": "text"}
+PACKED_OTHERWISE = {"snappy": ".snappy", "zstd": ".zst"}
+"""Endings by which Spark knows how lines are packed; gzip shows at the beginning of a file."""
 EMPTY_LINES = (
     "records without a value, or with an empty one, are empty lines, which are not compared: a file"
     " whose last line is empty does not show it"
@@ -138,9 +140,15 @@ def written_by_aiven_s3(connector: Audited) -> Resolved:
         if written != "json":
             raise _refusal("format.output.envelope", "each value is within a record of its own")
     topic = single_table(list(connector.topics), connector)
-    prefix = config.get("file.name.prefix") or config.get("aws.s3.prefix") or ""
-    template = config.get("file.name.template") or "{{topic}}-{{partition}}-{{start_offset}}"
-    place = (prefix + template).replace("{{topic}}", topic).replace("{{ topic }}", topic)
+    # Names by a template have no prefix.
+    prefix = config.get("aws.s3.prefix") or config.get("aws_s3_prefix") or ""
+    given = config.get("file.name.template")
+    template = given or f"{prefix}{{{{topic}}}}-{{{{partition}}}}-{{{{start_offset}}}}"
+    packed = config.get("file.compression.type") or config.get("output_compression") or "gzip"
+    ending = PACKED_OTHERWISE.get(packed.lower())
+    if written in {"json", "text"} and ending and given and not given.endswith(ending):
+        raise _refusal("file.name.template", f"names of {packed} files do not end with {ending}")
+    place = template.replace("{{topic}}", topic).replace("{{ topic }}", topic)
     path = place.partition("{{")[0].rpartition("/")[0].strip("/")
     only_topic = connector.config.get("topics") == topic
     if not path or (topic not in path.split("/") and not only_topic):

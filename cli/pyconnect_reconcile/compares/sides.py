@@ -345,12 +345,16 @@ def _files(bench: Bench, side: FileSide, columns: Columns, plan: RowPlan | None)
 def _table(bench: Bench, side: TableSide, columns: Columns, plan: RowPlan | None) -> Rows:
     table = bench.tables[side.place]
     frame = _of_this_run(bench, table.frame, plan).withColumn("tail", sql.lit(False))
+    keys = () if plan is None else plan.keys
     if side.position is not None:
         frame = with_tail_of(table.frame, side.position)
+        keys = keys or tuple(filter(None, [side.position.incrementing]))
+    if keys:
+        frame = frame.withColumn(ROW, row_key(frame, keys))
     if plan is None:
         rows = _from_columns(bench, _of_zone(frame, side.zone), columns)
     else:
-        rows = _from_plan(bench, frame.withColumn(ROW, row_key(frame, plan.keys)), plan, side.zone)
+        rows = _from_plan(bench, frame, plan, side.zone)
     return Rows(name=side.table, rows=rows, side=side, files=table.files)
 
 

@@ -19,6 +19,7 @@ from pyconnect_reconcile.file_side import Store
 from pyconnect_reconcile.files import FixedFiles, complete_files, is_data
 from pyconnect_reconcile.properties import store_properties
 
+GZIP = b"\x1f\x8b"
 PIECE_BYTES = 8 * 2**20
 AT_ONCE = 4
 TIMEOUT_S = 10.0
@@ -32,20 +33,27 @@ def downloaded(
     directory: Path,
 ) -> FixedFiles:
     """Copy the files below a URL; `read` are those of them that a source has read to the end."""
-    if not copy_files(url, store, properties, directory):
+    if not copy_files(url, store, properties, directory, rename=read is None):
         raise ReconcileError(f"{url}: there are no files yet")
     places = None if read is None else [str(directory / name.partition("://")[2]) for name in read]
     return complete_files([str(directory / url.partition("://")[2].rstrip("/"))], places)
 
 
-def copy_files(url: str, store: Store, properties: str | None, directory: Path) -> int:
-    """Copy what is below a URL to `directory/bucket/path`; return the number of files."""
+def copy_files(
+    url: str, store: Store, properties: str | None, directory: Path, *, rename: bool = False
+) -> int:
+    """Copy what is below a URL to `directory/bucket/path`; return the number of files.
+
+    With `rename` files that gzip has packed get its ending.
+    """
     root = url.partition("://")[2].rstrip("/")
     with _errors_translated(url):
         system = _file_system(store, properties)
         names = [name for name in _listed(system, root) if is_data(name.removeprefix(root))]
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            for copied in [pool.submit(_copy, system, name, directory) for name in names]:
+            for copied in [
+                pool.submit(_copy, system, name, directory, rename=rename) for name in names
+            ]:
                 copied.result()
     return len(names)
 
@@ -75,12 +83,18 @@ def _listed(system: Any, root: str) -> list[str]:
     return [info.path for info in system.get_file_info(selector) if info.is_file]
 
 
-def _copy(system: Any, name: str, directory: Path) -> None:
+def _copy(system: Any, name: str, directory: Path, *, rename: bool) -> None:
     target = directory / name
     target.parent.mkdir(parents=True, exist_ok=True)
     # Else pyarrow unpacks what ends in .gz, and Spark does so again.
-    with system.open_input_stream(name, compression=None) as source, target.open("wb") as copy:
-        shutil.copyfileobj(source, copy, PIECE_BYTES)
+    with system.open_input_stream(name, compression=None) as source:
+        head = source.read(len(GZIP))
+        if rename and head == GZIP and target.suffix != ".gz":
+            # Spark unpacks by the name; Aiven's sink packs whatever its template says.
+            target = target.with_name(f"{target.name}.gz")
+        with target.open("xb") as copy:
+            copy.write(head)
+            shutil.copyfileobj(source, copy, PIECE_BYTES)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from pyconnect_reconcile.findings import (
     verdict_of,
     with_hidden_keys,
 )
-from pyconnect_reconcile.spec import MAIN, Spec, question_of
+from pyconnect_reconcile.spec import MAIN, Spec, question_of, source_position
 from pyconnect_reconcile.topics.snapshot import TopicsSnapshot
 
 SCHEMA_VERSION = 1
@@ -147,4 +147,5 @@ def _asked(spec: Spec) -> dict[str, object]:
         "stable_only": spec.stable_only,
         "columns": [column.name for column in spec.columns],
         "duplicates_allowed": spec.duplicates_allowed,
+        "position": list(source_position(spec)),
     }

@@ -14,8 +14,9 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -141,6 +142,9 @@ def _local(
 
         def start() -> Future[SparkSession]:
             if not started:
+                # Two threads that import one package at once may see half of it.
+                with suppress(ImportError):
+                    import_module("pyspark.sql")
                 started.append(thread.submit(_session, settings, app_name, work_directory, over))
             return started[0]
 

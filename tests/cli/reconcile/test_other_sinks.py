@@ -175,16 +175,17 @@ def test_doubled_rows_are_expected_where_files_depend_on_the_clock(
     [
         ({"file.name.template": "{{topic}}/{{partition}}-{{start_offset}}"}, "s3://b/orders"),
         (
-            {"file.name.prefix": "raw/", "file.name.template": "{{topic}}/{{start_offset}}"},
-            "s3://b/raw/orders",
+            {"aws.s3.prefix": "raw/", "file.name.template": "{{topic}}/{{start_offset}}"},
+            "s3://b/orders",
         ),
-        ({"file.name.prefix": "raw/"}, "s3://b/raw"),
+        ({"aws.s3.prefix": "raw/"}, "s3://b/raw"),
+        ({"aws_s3_prefix": "{{topic}}/", "file.compression.type": "zstd"}, "s3://b/orders"),
     ],
 )
 def test_files_of_aivens_s3_sink_are_in_a_directory_of_the_topic(
     settings: Config, path: str
 ) -> None:
-    """A prefix is one of the only topic."""
+    """A prefix is one of the only topic, and no part of names by a template."""
     config = {"aws.s3.bucket.name": "b", "format.output.type": "jsonl", **VALUES, **PLAIN_JSON}
     found = resolved(AIVEN_S3, {**config, **settings})
     assert found.side["paths"] == [path]
@@ -205,7 +206,7 @@ def test_lines_of_aivens_s3_sink_are_what_its_config_says(
     settings: Config, lines: str | None, noted: bool
 ) -> None:
     """By default values are in Base64, and those in JSON in an object of their own."""
-    config = {"aws.s3.bucket.name": "b", "file.name.prefix": "raw/", **PLAIN_JSON, **settings}
+    config = {"aws.s3.bucket.name": "b", "aws.s3.prefix": "raw/", **PLAIN_JSON, **settings}
     found = resolved(AIVEN_S3, config)
     assert found.side.get("lines") == lines
     assert bool(found.members.get("notes")) is noted
@@ -229,18 +230,26 @@ def test_a_table_of_apaches_iceberg_sink_is_found_in_its_catalog() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "reason"),
+    ("job", "config", "reason"),
     [
-        ({"connector.class": ICEBERG}, "may wait in its control topic"),
-        ({"connector.class": "LakeSink", "format.class": "csv"}, "files of a lake"),
-        ({"connector.class": AIVEN_S3}, "rows of other sinks"),
+        ("topic-sink", {"connector.class": ICEBERG}, "may wait in its control topic"),
+        ("topic-sink", {"connector.class": "LakeSink", "format.class": "csv"}, "files of a lake"),
+        ("topic-sink", {"connector.class": AIVEN_S3}, "rows of other sinks"),
+        ("source-topic", {"connector.class": "LakeSource"}, "does not name rows of files"),
+        ("source-topic", {"connector.class": "x.Other"}, "which record Other makes"),
+        ("source-topic", {"connector.class": "SqlSource", "transforms": "a"}, "transformations"),
+        (
+            "source-topic",
+            {"connector.class": "SqlSource", "pyconnect.provenance.headers": "true"},
+            "are numbered",
+        ),
     ],
 )
 def test_what_is_not_repaired_is_refused_with_the_reason(
-    run: Run, connect: FakeConnect, tmp_path: Path, config: Config, reason: str
+    run: Run, connect: FakeConnect, tmp_path: Path, job: str, config: Config, reason: str
 ) -> None:
     """Before the report is looked at."""
-    (tmp_path / "report.json").write_text('{"job": "topic-sink", "target": "out"}')
+    (tmp_path / "report.json").write_text(f'{{"job": "{job}", "target": "out"}}')
     connect.connectors["out"] = FakeConnector(type="sink", config={**config, "topics": "orders"})
     outcome = run("reconcile", "repair", str(tmp_path))
     assert outcome.code == 2
@@ -288,6 +297,11 @@ def test_a_catalog_in_a_database_has_its_user_in_settings_of_its_own() -> None:
         (AIVEN_S3, {"format.output.type": "json"}, "format.output.type"),
         (AIVEN_S3, {"format.output.type": "avro"}, "format.output.envelope"),
         (AIVEN_S3, {"format.output.type": "parquet", **VALUES}, "file.name.template"),
+        (
+            AIVEN_S3,
+            {"file.compression.type": "zstd", "file.name.template": "{{topic}}/{{start_offset}}"},
+            "file.name.template",
+        ),
         (AIVEN_S3, {**VALUES, "format.output.fields": "key,value"}, "format.output.fields"),
         (ICEBERG, {"iceberg.tables.route-field": "f"}, "iceberg.tables.route-field"),
         (ICEBERG, {"iceberg.tables.dynamic-enabled": "true"}, "iceberg.tables.dynamic-enabled"),

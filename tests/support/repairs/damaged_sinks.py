@@ -101,9 +101,9 @@ class Shop:
         done = run_python(command, environment, RUN_S)
         assert done.returncode == -9, done.stderr
 
-    def spec(self, sink: str) -> dict[str, Any]:
-        """Resolve the audit of a sink."""
-        asked = ("reconcile", "topic-sink", sink, "--print-spec", "-o", "json")
+    def spec(self, connector: str, job: str = "topic-sink") -> dict[str, Any]:
+        """Resolve the audit of a connector."""
+        asked = ("reconcile", job, connector, "--print-spec", "-o", "json")
         done = self.run(*asked)
         assert done.returncode == 0, done.stderr
         found: dict[str, Any] = json.loads(done.stdout)

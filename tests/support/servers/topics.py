@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import (
@@ -22,10 +22,16 @@ from tests.support.names import unique_name
 ANSWER_S = 60
 
 
-def create_topics(bootstrap_servers: str, topics: Sequence[str], *, partitions: int = 1) -> None:
+def create_topics(
+    bootstrap_servers: str,
+    topics: Sequence[str],
+    *,
+    partitions: int = 1,
+    config: Mapping[str, str] | None = None,
+) -> None:
     """With one partition there is one order to be seen. Return when brokers name them."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    new = [NewTopic(topic, partitions, 1) for topic in topics]
+    new = [NewTopic(topic, partitions, 1, config=dict(config or {})) for topic in topics]
     for future in admin.create_topics(new).values():
         future.result(ANSWER_S)
     eventually(lambda: are_there(admin, topics))
