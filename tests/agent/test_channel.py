@@ -65,6 +65,7 @@ KEY_INFO = {"name": "k", "required": True, "order_in_group": -1, "group": None, 
 METRIC = Metric(group="g", name="n", value="text", tags={"transform": "t"})
 MESSAGES: tuple[Message, ...] = (
     TASK,
+    channel.ShareProcessJob(worker=WORKER),
     channel.RunConnectorJob(
         connector="c", worker=WORKER, config={"a": None}, target_state=TargetState.STOPPED
     ),
