@@ -73,6 +73,12 @@ def java_host_class(catalog: Catalog, config: Mapping[str, str | None]) -> JavaC
     return None
 
 
+def java_host_jars(catalog: Catalog, config: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Return the jars of `java_host_class`; empty without any, and for classes of Kafka's jars."""
+    found = java_host_class(catalog, config)
+    return () if found is None else found.jars
+
+
 def java_class(
     catalog: Catalog,
     name: str,

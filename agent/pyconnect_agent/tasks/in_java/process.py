@@ -25,7 +25,7 @@ from pyconnect_agent.java_processes.link import Answer, JavaLink
 from pyconnect_agent.java_processes.process import JavaProcess
 from pyconnect_agent.java_processes.settings import java_options
 from pyconnect_agent.java_processes.shared import SharedJavaProcess
-from pyconnect_agent.plugins.java_classes import java_connector, java_host_class
+from pyconnect_agent.plugins.java_classes import java_connector, java_host_jars
 from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
@@ -111,8 +111,8 @@ def _java_process(
     group = [isolation]
     if isolation == OF_CONNECTOR:
         group.append(config["name"])
-    elif found := java_host_class(worker.catalog, config):
-        group += found.jars
+    else:
+        group += java_host_jars(worker.catalog, config)
     return SharedJavaProcess(
         installation, java_options(originals, config, shared=True), "\n".join(group)
     )

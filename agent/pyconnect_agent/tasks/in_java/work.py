@@ -24,7 +24,7 @@ from pyconnect_agent.java_processes.link import Answer, JavaLink
 from pyconnect_agent.plugins.java_classes import (
     is_other_side,
     java_class,
-    java_host_class,
+    java_host_jars,
     plugin_locations,
 )
 from pyconnect_agent.process import long_lived
@@ -137,8 +137,7 @@ def plugins_of_python(
     Transformations in Java have a Java process. `alone`: see `conversions`. Raises as
     `TaskPlugins.of`.
     """
-    host = java_host_class(worker.catalog, config)
-    names = _Names(worker, host.jars if host else ())
+    names = _Names(worker, java_host_jars(worker.catalog, config))
     groups = _groups(worker, config, alone=alone)
     in_java = [
         [_stage(names, config, alias) for alias in group] for is_java, group in groups if is_java

@@ -37,6 +37,7 @@ from pyconnect_agent.plugins.java_classes import (
     is_java_connector,
     is_other_side,
     java_host_class,
+    java_host_jars,
     plugin_locations,
 )
 from pyconnect_agent.plugins.java_source import JavaPluginSource
@@ -153,8 +154,7 @@ class WorkerView:
 
         It has the options of the connector's own processes. To be called once.
         """
-        host = java_host_class(self.catalog, config)
-        jars = host.jars if host else ()
+        jars = java_host_jars(self.catalog, config)
         if self._kept is not None and self._kept.questions is not None:
             return JavaPluginSource(self.catalog, self._kept.questions, jars)
         try:
