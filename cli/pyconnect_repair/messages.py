@@ -89,14 +89,10 @@ def messages_from(cluster: Cluster, topic: str, starts: Mapping[int, int]) -> li
     ended: set[int] = set()
     with _consumer(cluster) as consumer:
         consumer.assign([TopicPartition(topic, *each) for each in starts.items()])
-        deadline = time.monotonic() + RECORD_S
         while len(ended) < len(starts):
-            message = consumer.poll(_POLL_S)
+            message = _awaited(consumer)
             if message is None:
-                if time.monotonic() > deadline:
-                    raise ReconcileError(f"the ends of {topic} cannot be read", hint="try again")
-                continue
-            deadline = time.monotonic() + RECORD_S
+                raise ReconcileError(f"the ends of {topic} cannot be read", hint="try again")
             error = message.error()
             if error is None:
                 found.append(message)
@@ -141,18 +137,27 @@ def _consumer(cluster: Cluster) -> Iterator[Any]:
 
 def _message(consumer: Any, place: Place) -> Any:
     """Wait for the record of the assigned place."""
-    deadline = time.monotonic() + RECORD_S
-    while time.monotonic() < deadline:
-        message = consumer.poll(_POLL_S)
-        if message is None:
-            continue
-        if message.error() is not None:
-            break
-        if message.offset() == place[2]:
-            return message
-        break
+    message = _awaited(consumer)
+    if message is not None and message.error() is None and message.offset() == place[2]:
+        return message
     name = f"{place[0]}:{place[1]}@{place[2]}"
+    if message is None:
+        raise ReconcileError(f"the record {name} cannot be read", hint="try again")
     raise ReconcileError(
         f"the record {name} cannot be read any more",
         hint="audit again: records may have been removed since the report",
     )
+
+
+def _awaited(consumer: Any) -> Any:
+    """Return the next record, end of a partition or refusal; None if none came within RECORD_S.
+
+    Errors that may pass, such as a lost connection, are waited out.
+    """
+    deadline = time.monotonic() + RECORD_S
+    while time.monotonic() < deadline:
+        message = consumer.poll(_POLL_S)
+        error = message and message.error()
+        if message is not None and not (error and failure_of(error).kind.retriable):
+            return message
+    return None

@@ -184,6 +184,8 @@ class RepairedTopic:
         """
         after = [each.after for each in changes for _ in range(each.count)]
         before = [each.before for each in changes if each.before is not None]
+        # Before the records are read: another run ends here, with the transaction that it has.
+        producer = self._producer(identity)
         found = Counter(each.identity for each in self._written())
         applied = Counter(each.identity for each in after)
         if undo:
@@ -195,12 +197,12 @@ class RepairedTopic:
                 return
             if found != applied:
                 raise self._grown()
-            self._write(before, identity)
+            self._write(producer, before)
         elif found != applied:
             if found:
                 raise self._grown()
             check()
-            self._write(after, identity)
+            self._write(producer, after)
 
     def _grown(self) -> ReconcileError:
         return ReconcileError(
@@ -213,10 +215,9 @@ class RepairedTopic:
         with kafka_errors(self._topic):
             return list(map(RepairRecord.of, messages_from(self._cluster, self._topic, self._ends)))
 
-    def _write(self, records: Sequence[RepairRecord], identity: str) -> None:
+    def _producer(self, identity: str) -> Producer:
         settings = {
             **client_settings(self._cluster),
-            # Of a run that was killed, the open transaction ends here.
             "transactional.id": f"pyconnect-repair-{identity}",
             # The broker decides how large a record may be.
             "message.max.bytes": 1_000_000_000,
@@ -227,6 +228,10 @@ class RepairedTopic:
         with kafka_errors(self._topic):
             producer = Producer(settings)
             producer.init_transactions(TRANSACTION_S)
+        return producer
+
+    def _write(self, producer: Producer, records: Sequence[RepairRecord]) -> None:
+        with kafka_errors(self._topic):
             producer.begin_transaction()
             for each in records:
                 producer.produce(

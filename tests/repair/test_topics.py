@@ -6,11 +6,13 @@ import io
 import json
 import os
 from collections import Counter
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
@@ -19,6 +21,8 @@ from pyconnect_reconcile.report.contents import Report
 from pyconnect_reconcile.report.files import write_report
 from pyconnect_reconcile.spec import MAIN, read_spec
 from pyconnect_reconcile.topics.cluster_view import ClusterView
+from pyconnect_repair import messages
+from pyconnect_repair import topics as repaired_topics
 from pyconnect_repair.job import Job
 from pyconnect_repair.messages import messages_from
 from pyconnect_repair.topics import STAYS, carry_out, plan
@@ -197,6 +201,60 @@ def test_a_report_of_an_order_or_of_a_part_is_no_basis(topics: Topics) -> None:
     (job.report / "report.json").write_text(json.dumps(report))
     with pytest.raises(ReconcileError, match="deleted and created again"):
         plan(job, QUIET)
+
+
+def test_a_run_that_commits_late_cannot_double_a_record(
+    topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its transaction is open until the next run has read what the topic has."""
+    topics.write(topics.left, ("a", "1"))
+    job = topics.job(fault("missing", topics.place(topics.left, "1")))
+    plan(job, QUIET)
+    late = Producer(
+        {
+            "bootstrap.servers": topics.broker,
+            "transactional.id": f"pyconnect-repair-{job.rows.stem}",
+        }
+    )
+    late.init_transactions(60)
+    late.begin_transaction()
+    late.produce(topics.right, "1", "a")
+    late.flush(60)
+    committed: list[bool] = []
+
+    def read_then_commit(*place: Any) -> list[Any]:
+        found = messages_from(*place)
+        try:
+            late.commit_transaction(60)
+            committed.append(True)
+        except KafkaException:
+            committed.append(False)
+        return found
+
+    monkeypatch.setattr(repaired_topics, "messages_from", read_then_commit)
+    carry_out(job, QUIET, undo=False)
+    assert committed == [False]
+    assert topics.values(topics.right) == Counter({("a", "1"): 1})
+
+
+def test_a_passing_error_of_a_broker_is_waited_out(
+    topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refusal is not."""
+    topics.write(topics.left, ("a", "1"))
+    codes = [KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN]
+
+    class Disturbed(Consumer):
+        def poll(self, timeout: float = -1) -> Any:
+            if codes:
+                return SimpleNamespace(error=partial(KafkaError, codes.pop()))
+            return super().poll(timeout)
+
+    monkeypatch.setattr(messages, "Consumer", Disturbed)
+    assert topics.values(topics.left) == Counter({("a", "1"): 1})
+    codes[:] = [KafkaError.TOPIC_AUTHORIZATION_FAILED]
+    with pytest.raises(KafkaException):
+        topics.read(topics.left)
 
 
 def test_the_command_goes_on_after_a_kill_and_undoes_no_record(topics: Topics) -> None:
