@@ -221,13 +221,14 @@ def _decoded(decode: _Decode, value: Any) -> Any:
     return value if value is None or decode is None else decode(value)
 
 
-_PLAIN = frozenset({type(None), str, bool, float, bytes})
+PLAIN = frozenset({type(None), str, bool, float, bytes, int})
 """Almost all values are; the classes of a match are looked at one by one."""
+_ALWAYS_CROSSES = PLAIN - {int}
 
 
 def _to_plain(schema: Schema | None, value: Any) -> Any:
     """Return a value of MessagePack. Raises DataException for one that it does not have."""
-    if type(value) in _PLAIN:
+    if type(value) in _ALWAYS_CROSSES:
         return value
     match value:
         case None | str() | bool() | float() | bytes():
