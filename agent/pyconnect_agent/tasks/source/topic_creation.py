@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
+from pyconnect_agent.core.clients.configs import connector_admin
 from pyconnect_agent.core.config.connector_config import SourceTaskSettings
 from pyconnect_agent.core.config.topic_creation import TopicCreationGroup
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.kafka.admin import Admin, TopicCreated, TopicSpec
-from pyconnect_agent.tasks.setup import client_settings
+from pyconnect_agent.tasks.setup.client_settings import API_TIMEOUT_MS, built
 from pyconnect_api import ConnectException, RetriableException
 
 LOG = logging.getLogger(__name__)
@@ -92,11 +93,11 @@ def topic_creation_of(
     groups = SourceTaskSettings.parse(connector_config).topic_creation
     if not groups:
         return None
-    config = client_settings.admin(worker, connector_config, task_id)
+    config = built(connector_admin(worker, connector_config, f"connector-adminclient-{task_id}"))
     return TopicCreation(
         groups,
         Admin(config.properties),
-        timeout_ms=config.default_api_timeout_ms or client_settings.API_TIMEOUT_MS,
+        timeout_ms=config.default_api_timeout_ms or API_TIMEOUT_MS,
     )
 
 

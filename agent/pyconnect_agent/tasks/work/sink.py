@@ -11,6 +11,11 @@ import time
 from collections.abc import Mapping, Sequence
 
 from pyconnect_agent.channel import StatsReported, TopicUsed
+from pyconnect_agent.core.clients.configs import (
+    connector_admin,
+    connector_producer,
+    sink_consumer,
+)
 from pyconnect_agent.core.config.connector_config import ConnectorSettings, SinkTaskSettings
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.task_consumer import TaskConsumer
@@ -22,7 +27,7 @@ from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.tolerance import ErrorCounts, tolerance_of
 from pyconnect_agent.tasks.retries import ShownRetries
-from pyconnect_agent.tasks.setup import client_settings
+from pyconnect_agent.tasks.setup.client_settings import API_TIMEOUT_MS, built
 from pyconnect_agent.tasks.setup.plugins import Converters, TaskPlugins
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
@@ -80,13 +85,13 @@ class SinkErrors:
         if topic is None:
             return None
         worker, config, task_id = setup.worker.config, setup.connector_config, setup.task_id
-        producer = client_settings.producer(worker, config, task_id, "dlq-producer")
-        admin = client_settings.admin(worker, config, task_id, "dlq-adminclient")
+        producer = built(connector_producer(worker, config, f"connector-dlq-producer-{task_id}"))
+        admin = built(connector_admin(worker, config, f"connector-dlq-adminclient-{task_id}"))
         prepare_topic(
             Admin(admin.properties),
             topic,
             replication_factor=settings.dlq_replication_factor,
-            timeout_ms=admin.default_api_timeout_ms or client_settings.API_TIMEOUT_MS,
+            timeout_ms=admin.default_api_timeout_ms or API_TIMEOUT_MS,
         )
         return DeadLetterQueue(
             topic=topic,
@@ -189,7 +194,15 @@ class SinkWork:
         errors = self._errors = SinkErrors(setup, converters, stop_requested=control.stop_requested)
         metrics = self._metrics = SinkMetrics(self._life_cycle.metrics)
         metrics.task.errors = errors.counts
-        config = client_settings.sink_consumer(worker, setup.connector_config, setup.task_id)
+        task_id = setup.task_id
+        config = built(
+            sink_consumer(
+                worker,
+                task_id.connector,
+                setup.connector_config,
+                f"connector-consumer-{task_id}",
+            )
+        )
         consumer = self._consumer = TaskConsumer(config.properties, self)
         context = WorkerSinkTaskContext(
             configs=setup.latest_task_config,

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Protocol
 
 from pyconnect_agent.channel import StatsReported
+from pyconnect_agent.core.clients.configs import connector_producer, producers_admin
 from pyconnect_agent.core.errors import AgentError, KafkaError
 from pyconnect_agent.core.offsets.source import OffsetWriter, offset_value
 from pyconnect_agent.core.offsets.submitted import CommittableOffsets
@@ -27,7 +28,7 @@ from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.tolerance import Tolerance
-from pyconnect_agent.tasks.setup import client_settings
+from pyconnect_agent.tasks.setup.client_settings import built
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
 from pyconnect_agent.tasks.source.loop import SourceLoop
@@ -213,17 +214,14 @@ class AtLeastOnceDelivery:
         topics: ActiveTopics,
         offsets: OffsetStores,
     ) -> None:
-        worker = setup.worker.config
-        config = client_settings.producer(worker, setup.connector_config, setup.task_id)
+        worker, overrides = setup.worker.config, setup.connector_config
+        producer_id = f"connector-producer-{setup.task_id}"
+        admin_id = f"connector-leaders-{setup.task_id}"
         self._control = control
         self._offsets = offsets
         self._producer = TaskProducer(
-            config.properties,
-            lambda: Admin(
-                client_settings.producers_admin(
-                    worker, setup.connector_config, setup.task_id
-                ).properties
-            ),
+            built(connector_producer(worker, overrides, producer_id)).properties,
+            lambda: Admin(built(producers_admin(worker, overrides, admin_id)).properties),
         )
         self.sender = AtLeastOnceSender(
             task=task,
