@@ -81,17 +81,22 @@ class BatchingSinkTask(SinkTask):
         return len(value.encode()) if isinstance(value, str) else len(str(value))
 
     def report(self, record: SinkRecord, error: Exception) -> None:
-        """Report an undeliverable record; raises ``error`` where there is no reporter."""
+        """Report an undeliverable record; raises ``error`` where there is no reporter.
+
+        It is not in the batch any more if that is repeated.
+        """
         reporter = self.context.errant_record_reporter()
         if reporter is None:
             raise error
         reporter.report(record, error)
+        self._reported.add(_place_of(record))
 
     def initialize(self, context: SinkTaskContext) -> None:
         super().initialize(context)
         self.back_off = BackOff()
         self._held: list[SinkRecord] = []
         self._given_again: set[tuple[TopicPartition, int]] = set()
+        self._reported: set[tuple[TopicPartition, int]] = set()
         self._since = 0.0
 
     def put(self, records: Sequence[SinkRecord]) -> None:
@@ -156,9 +161,13 @@ class BatchingSinkTask(SinkTask):
         return len(self._held), False
 
     def _write(self, batch: Sequence[SinkRecord]) -> None:
+        self._reported.clear()
         try:
             self.write(batch)
         except RetriableException as error:
+            self._held = [each for each in self._held if _place_of(each) not in self._reported]
+            # What is left of the batch is due, also if no limit ends it.
+            self._since = time.monotonic() - self.batch_ms / 1000
             wait_ms = self.back_off.next_ms()
             failures = self.back_off.failures
             if self.max_retries is not None and failures > self.max_retries:

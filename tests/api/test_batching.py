@@ -134,6 +134,26 @@ def test_a_refused_record_is_reported_or_fails_the_task() -> None:
         send(without, "a", "bad")
 
 
+def test_a_record_is_reported_once_however_often_its_batch_is_repeated() -> None:
+    """The others come again without it; all of them are committed together."""
+
+    class AwayAfterwards(Batches):
+        def write(self, records: Sequence[SinkRecord]) -> None:
+            super().write(records)
+            if len(self.written) < 3:
+                raise RetriableException("the endpoint is away")
+
+    reporter = RecordingReporter()
+    sink, task = started(AwayAfterwards, reporter)
+    send(sink, "a", "bad")
+    assert sink.commit() == {PARTITION: 0}
+    sink.deliver()
+    sink.deliver()
+    assert task.written == [["a", "bad"], ["a"], ["a"]]
+    assert [record.value for record, _ in reporter.reports] == ["bad"]
+    assert sink.commit() == {PARTITION: 2}
+
+
 def test_a_lost_partition_is_dropped_and_read_again() -> None:
     """Another task may own it meanwhile."""
     sink, task = started()
