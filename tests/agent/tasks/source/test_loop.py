@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError as ClientError
@@ -33,6 +34,22 @@ def test_a_retriable_poll_counts_as_empty_and_another_error_ends(source: Source)
     source.loop.step()
     assert len(source.producer.sent) == 1
     with pytest.raises(ValueError, match="broken"):
+        source.loop.step()
+
+
+@pytest.mark.parametrize(
+    ("polled", "named"),
+    [
+        ([{"a": 1}], "a list with a value of the class dict"),
+        ("line", "a value of the class str"),
+        (record(1), "a value of the class SourceRecord"),
+        ((each for each in [record(1)]), "a value of the class generator"),
+    ],
+)
+def test_a_poll_that_returns_no_records_is_named(source: Source, polled: Any, named: str) -> None:
+    """The task fails with what its author wrote."""
+    source.task.polls = [polled]
+    with pytest.raises(ConnectException, match=f"ScriptedTask.poll returned {named}; it returns"):
         source.loop.step()
 
 
