@@ -111,6 +111,15 @@ async def test_a_class_that_is_not_a_task_is_named_in_its_trace(class_name: str,
 
 
 @asynchronous
+async def test_a_task_has_the_class_that_its_started_connector_named() -> None:
+    """Another instance, which is not started, would not know it."""
+    async with children_world() as w:
+        chosen = "tests.support.plugins.bad_plugins.ChoosingSource"
+        task_id = await w.run_task(bad_source(connector_class=chosen, chosen="plain"))
+        await w.task_is(task_id, State.RUNNING)
+
+
+@asynchronous
 async def test_a_paused_task_is_not_started_until_it_is_resumed() -> None:
     """A failing start shows only then."""
     async with children_world() as w:

@@ -59,7 +59,7 @@ from pyconnect_agent.tasks.connector.checks import (
     check_connector_config,
     check_task_count,
     generate_task_configs,
-    task_class_of,
+    task_class_in,
 )
 from pyconnect_agent.tasks.connector.host import ConfigExpiry, ConnectorHost, OwnWork
 from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Control
@@ -291,9 +291,8 @@ def _task_work(setup: TaskSetup, control: Control, life_cycle: TaskLifeCycle) ->
         if isinstance(java_work, SourceTask):
             return SourceWork(java_work, setup, control, life_cycle, plugins)
         return SinkWork(java_work, setup, control, life_cycle, plugins)
-    # The connector names its task's class; `task.class` may be a Java worker's writing.
     connector = setup.worker.connector(setup.connector_config)
-    task = setup.worker.instance(task_class_of(connector))
+    task = setup.worker.instance(task_class_in(setup.task_config, connector))
     assert isinstance(task, SourceTask | SinkTask)
     run_coroutines(task)
     plugins, in_java = plugins_of_python(

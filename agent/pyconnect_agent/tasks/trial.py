@@ -28,7 +28,7 @@ from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.kafka.task_consumer import message_of
 from pyconnect_agent.plugins.java_classes import plugin_locations
 from pyconnect_agent.plugins.loading import instantiate
-from pyconnect_agent.tasks.connector.checks import task_class_of
+from pyconnect_agent.tasks.connector.checks import task_class_in
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.in_java.process import java_class_of, start_link
 from pyconnect_agent.tasks.in_java.work import conversions, plugins_of_python, python_segments
@@ -144,7 +144,7 @@ class _InPython:
         self._task: SourceTask | None = None
         self._is_started = False
         if job.given is None:
-            task = instantiate(task_class_of(worker.connector(config)))
+            task = instantiate(task_class_in(task_config, worker.connector(config)))
             assert isinstance(task, SourceTask)
             run_coroutines(task)
             context = WorkerSourceTaskContext(

@@ -168,6 +168,13 @@ class AbstractTaskSource(BadSource):
         return AbstractTask
 
 
+class ChoosingSource(BadSource):
+    """Names the class of its tasks by its config, which it has once it is started."""
+
+    def task_class(self) -> type[SourceTask]:
+        return super().task_class() if self.props["chosen"] == "plain" else AbstractTask
+
+
 class NumberedSource(BadSource):
     """Has a version that is not a text."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import json
 import logging
+import pkgutil
 from collections.abc import Mapping
 
 from pyconnect_agent.channel import GenerateTaskConfigsRequest, TaskConfigs
@@ -68,6 +69,23 @@ def task_class_of(connector: Connector) -> type[SourceTask | SinkTask]:
         "Tasks must be a subclass of either SourceTask or SinkTask, but "
         f"{type(connector).__qualname__}.task_class() returned {found!r}"
     )
+
+
+def task_class_in(
+    task_config: Mapping[str, str], connector: Connector
+) -> type[SourceTask | SinkTask]:
+    """Return the class that the started connector has named for a task; `connector` is not started.
+
+    It may depend on the connector's config. The connector is asked if the name is that of no class
+    here: a Java worker has written it, or the class is within a function.
+    """
+    try:
+        found = pkgutil.resolve_name(task_config.get(TASK_CLASS, ""))
+    except (ImportError, AttributeError, ValueError):
+        return task_class_of(connector)
+    if isinstance(found, type) and issubclass(found, SourceTask | SinkTask):
+        return found
+    return task_class_of(connector)
 
 
 LOG = logging.getLogger(__name__)

@@ -15,6 +15,7 @@ from pyconnect_agent.core.ids import State
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped
 from pyconnect_agent.tasks.retries import ShownRetries
+from pyconnect_agent.tasks.setup.plugins import type_name
 from pyconnect_agent.tasks.source.columns import OutgoingRun
 from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.pipeline import Pipeline
@@ -142,7 +143,7 @@ class SourceLoop:
         if not isinstance(polled, Sequence) or isinstance(polled, str):
             raise self._no_records(polled)
         if isinstance(polled, (list, tuple)) and polled and not isinstance(polled[0], SourceRecord):
-            raise self._no_records(polled[0], "a list with ")
+            raise self._no_records(polled[0], "a list of ")
         if polled:
             self._metrics.poll_took((time.monotonic() - began_s) * 1000)
         return polled
@@ -151,8 +152,8 @@ class SourceLoop:
         """Say what the author wrote; its first use would say what it lacks."""
         name = type(self._task).__qualname__
         return ConnectException(
-            f"{name}.poll returned {within}a value of the class {type(found).__qualname__}; it"
-            " returns a list of SourceRecord, or None"
+            f"{name}.poll returned {within}{type_name(found)}; it returns a list of"
+            " SourceRecord, or None"
         )
 
     def _take(self, polled: Sequence[SourceRecord]) -> None:

@@ -40,10 +40,10 @@ def test_a_retriable_poll_counts_as_empty_and_another_error_ends(source: Source)
 @pytest.mark.parametrize(
     ("polled", "named"),
     [
-        ([{"a": 1}], "a list with a value of the class dict"),
-        ("line", "a value of the class str"),
-        (record(1), "a value of the class SourceRecord"),
-        ((each for each in [record(1)]), "a value of the class generator"),
+        ([{"a": 1}], "a list of dict"),
+        ("line", "str"),
+        (record(1), "pyconnect_api.record.SourceRecord"),
+        ((each for each in [record(1)]), "generator"),
     ],
 )
 def test_a_poll_that_returns_no_records_is_named(source: Source, polled: Any, named: str) -> None:
