@@ -8,10 +8,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
+from typing import Any, SupportsIndex
 
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.offsets.sink import SinkOffsets, validate
 from pyconnect_agent.kafka.task_consumer import TaskConsumer
+from pyconnect_agent.tasks.setup.plugins import type_name
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.sink.metrics import SinkMetrics
@@ -118,12 +120,20 @@ class SinkCommits:
         if error is not None:
             self._pre_commit_failed(error, base, closing)
             return None
-        if provided is None:
-            raise ConnectException(
-                "The task's pre_commit returned None (in Java: preCommit, null); it must return "
-                "the offsets to commit, or an empty mapping"
-            )
+        self._check(provided)
         return provided
+
+    def _check(self, provided: Any) -> None:
+        """Raise ConnectException for what no Java task can return, and for Java's null."""
+        place = f"{type(self._task).__qualname__}.pre_commit() (in Java: preCommit)"
+        if not isinstance(provided, Mapping):
+            raise ConnectException(
+                f"{place} returned {type_name(provided)}; it must return the offsets to commit, or"
+                " an empty mapping"
+            )
+        for partition, offset in provided.items():
+            if not isinstance(offset, SupportsIndex) or offset.__index__() < 0:
+                raise ConnectException(f"{place} returned the offset {offset!r} for {partition}")
 
     def _pre_commit_failed(
         self, error: Exception, base: dict[TopicPartition, int], closing: bool

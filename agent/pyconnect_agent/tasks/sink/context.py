@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pyconnect_agent.kafka.task_consumer import TaskConsumer
 from pyconnect_api import (
+    ConnectException,
     ErrantRecordReporter,
     IllegalWorkerStateException,
     SinkTaskContext,
@@ -53,10 +54,12 @@ class WorkerSinkTaskContext(SinkTaskContext):
         offset: int | None = None,
         /,
     ) -> None:
-        if isinstance(target, Mapping):
-            self._offsets.update(target)
-        else:
-            self._offsets[TopicPartition(*target)] = offset
+        wanted = target if isinstance(target, Mapping) else {TopicPartition(*target): offset}
+        for partition, at in wanted.items():
+            if at is not None and at < 0:
+                # librdkafka reads negative ones as the end, the beginning and the last commit.
+                raise ConnectException(f"An offset must not be negative: {at} for {partition}")
+        self._offsets.update(wanted)
 
     def timeout(self, timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import pytest
 
@@ -214,12 +215,32 @@ def test_an_empty_mapping_skips_the_commit(sink: Sink) -> None:
     assert sink.committed("completion-total") == 1
 
 
-def test_none_from_pre_commit_is_an_error_of_the_task(sink: Sink) -> None:
-    """It is not taken for an empty mapping."""
+@pytest.mark.parametrize(
+    ("provided", "text"),
+    [
+        (None, "returned NoneType; it must return the offsets"),
+        ([1], "returned list; it must return the offsets"),
+        ({P0: "7"}, "returned the offset '7' for"),
+        ({P0: 1.0}, "returned the offset 1.0 for"),
+        ({P0: -1}, "returned the offset -1 for"),
+    ],
+)
+def test_what_no_java_task_can_return_from_pre_commit_fails_the_task(
+    sink: Sink, provided: Any, text: str
+) -> None:
+    """None is not taken for an empty mapping, and -1 not for librdkafka's end of the partition."""
     sink.deliver(message(0))
-    sink.task.provide = lambda _: None
-    with pytest.raises(ConnectException, match="pre_commit returned None"):
+    sink.task.provide = lambda _: provided
+    with pytest.raises(ConnectException, match=rf"pre_commit\(\) \(in Java: preCommit\) {text}"):
         sink.next_commit()
+
+
+def test_a_negative_offset_is_refused_where_it_is_asked_for(sink: Sink) -> None:
+    """For librdkafka -1 is the end: records would be left out."""
+    for target in ((P0, -1), ({P0: 3, P1: -2},)):
+        with pytest.raises(ConnectException, match="must not be negative: -"):
+            sink.context.offset(*target)  # type: ignore[call-overload]
+    assert sink.context.take_offsets() == {}
 
 
 def test_a_pause_pauses_everything_and_asks_for_a_commit(sink: Sink) -> None:
