@@ -208,9 +208,10 @@ def _add_parts(value: object, found: list[object]) -> None:
     found.append(len(values))
     # All at once: a call for each of the many plain values would take most of the crossing's time.
     found += values
-    for each in values:
-        if type(each) not in PLAIN:
-            _add_parts(each, found)
+    if not PLAIN.issuperset(map(type, values)):
+        for each in values:
+            if type(each) not in PLAIN:
+                _add_parts(each, found)
 
 
 def _same(parts: list[object], now: list[object]) -> bool:
