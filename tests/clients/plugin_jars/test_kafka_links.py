@@ -156,7 +156,7 @@ def api() -> KafkaApi:
 
 
 def test_members_are_inherited_in_the_table(api: KafkaApi) -> None:
-    """From Kafka's classes, from Java's Object, and from unknown classes all members."""
+    """From Kafka's classes, from known ones of Java, and from unknown classes all members."""
     every = (1 << len(api.releases)) - 1
     source = "org.apache.kafka.connect.source.SourceConnector"
     inherited = ClassMember(
@@ -167,5 +167,16 @@ def test_members_are_inherited_in_the_table(api: KafkaApi) -> None:
     assert api.releases_with_member(ClassMember(source, "nothing()V")) == 0
     failure = "org.apache.kafka.connect.errors.ConnectException"
     assert api.releases_with_member(ClassMember(failure, "getMessage()Ljava/lang/String;")) == every
+    consumer = "org.apache.kafka.clients.consumer.KafkaConsumer"
+    old_poll = "poll(J)Lorg/apache/kafka/clients/consumer/ConsumerRecords;"
+    assert api.releases_with_member(ClassMember(consumer, "close()V")) == every
+    assert api.releases_with_member(ClassMember(consumer, old_poll)) == api.bit("3.9")
+
+
+def test_constructors_are_not_inherited(api: KafkaApi) -> None:
+    """Not from unknown classes either."""
+    for name in ("common.metrics.JmxReporter", "connect.errors.ConnectException"):
+        constructor = ClassMember(f"org.apache.kafka.{name}", "<init>(J)V")
+        assert api.releases_with_member(constructor) == 0
     with pytest.raises(KeyError):
         api.bit("3.0")
