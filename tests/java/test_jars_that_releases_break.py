@@ -29,11 +29,13 @@ from tests.support.plugins.maven_plugins import (
     IGNITE,
     MIRROR,
     MIRUS,
+    MYSQL,
     NEW_ICEBERG_SINK,
     RABBITMQ,
     file_connectors,
     location_of,
 )
+from tests.support.servers import mariadb
 from tests.support.servers.kafka import Servers, SharedBroker
 from tests.support.servers.postgres import PASSWORD, USER, PostgresServer, running_postgres
 from tests.support.servers.topics import create_topics
@@ -43,7 +45,7 @@ pytestmark = [pytest.mark.java, pytest.mark.long(only=True), pytest.mark.timeout
 WAIT_S = 150
 BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 UTILS = "org.apache.kafka.common.utils"
-PLUGINS = (DEBEZIUM, IGNITE, MIRROR, MIRUS, NEW_ICEBERG_SINK, RABBITMQ)
+PLUGINS = (DEBEZIUM, IGNITE, MIRROR, MIRUS, MYSQL, NEW_ICEBERG_SINK, RABBITMQ)
 FILE = "file"
 
 
@@ -63,6 +65,8 @@ class Case:
     refused: bool = False
     """The worker cannot validate a config; else connector or task fails."""
     runs: bool = True
+    later: bool = False
+    """The first start succeeds, and fails only the next one."""
 
     def full(self, name: str, world: World) -> dict[str, str]:
         settings = {**world.settings, "slot": name.replace("-", "_")}
@@ -160,6 +164,25 @@ CASES = (
         },
     ),
     Case(
+        MYSQL.name,
+        KAFKA_VERSION,
+        "org.apache.kafka.clients.consumer.KafkaConsumer.poll()",
+        "org.apache.kafka.clients.consumer.KafkaConsumer.poll(long)'",
+        {
+            "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+            "database.hostname": "127.0.0.1",
+            "database.port": "{maria_port}",
+            "database.user": mariadb.USER,
+            "database.password": mariadb.PASSWORD,
+            "database.server.id": "77",
+            "database.include.list": "{maria_database}",
+            "topic.prefix": "{slot}",
+            "schema.history.internal.kafka.bootstrap.servers": "{broker}",
+            "schema.history.internal.kafka.topic": "{slot}.history",
+        },
+        later=True,
+    ),
+    Case(
         MIRUS.name,
         KAFKA_VERSION,
         "org.apache.kafka.common.metrics.JmxReporter.<init>()",
@@ -202,10 +225,20 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="module")
+def maria() -> Iterator[mariadb.MariaDbServer]:
+    """With the log that Debezium reads."""
+    with mariadb.running_mariadb(
+        {"log-bin": "log", "binlog-format": "ROW", "server-id": "1"}
+    ) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
 def world(
     kafka_broker: SharedBroker,
     kafka_runtime: KafkaRuntime,
     postgres: PostgresServer,
+    maria: mariadb.MariaDbServer,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[World]:
     """Two Java workers and an agent whose usual release is 4.4, with the same plugins."""
@@ -215,7 +248,11 @@ def world(
         shutil.copytree(location_of(plugin), path / plugin.name)
     (path / FILE).mkdir()
     file_connectors(kafka_runtime, path / FILE)
-    properties = {"plugin.path": str(path), "plugin.discovery": "hybrid_warn"}
+    properties = {
+        "plugin.path": str(path),
+        "plugin.discovery": "hybrid_warn",
+        "offset.flush.interval.ms": "1000",
+    }
     bootstrap = kafka_broker.bootstrap_servers
     settings = {
         "broker": bootstrap,
@@ -224,7 +261,11 @@ def world(
         "control": unique_name("control"),
         "port": str(postgres.port),
         "database": postgres.new_database(),
+        "maria_port": str(maria.port),
+        "maria_database": maria.new_database(),
     }
+    maria.execute(settings["maria_database"], "CREATE TABLE numbers (id int PRIMARY KEY)")
+    maria.execute(settings["maria_database"], "INSERT INTO numbers VALUES (1)")
     create_topics(bootstrap, [settings["topic"], settings["control"]])
     runtimes = {KAFKA_VERSION: kafka_runtime, RELEASE_4_4: find_runtime(version=RELEASE_4_4)}
     servers = {}
@@ -258,6 +299,15 @@ def traces(worker: WorkerRest[Any], name: str) -> str:
     return "".join(part.get("trace") or "" for part in parts)
 
 
+def start_again(worker: WorkerRest[Any], name: str) -> None:
+    """Stop a connector after its first commit, and resume it."""
+    worker.wait_for_states(name, "RUNNING", "RUNNING")
+    eventually(lambda: worker.get(f"/connectors/{name}/offsets")["offsets"], WAIT_S)
+    worker.do("PUT", f"/connectors/{name}/stop")
+    worker.wait_for_states(name, "STOPPED")
+    worker.do("PUT", f"/connectors/{name}/resume")
+
+
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_a_java_worker_fails_by_what_the_check_names(case: Case, world: World) -> None:
     """An upgrade's reader knows it before; without the release's fault the check names nothing."""
@@ -270,6 +320,8 @@ def test_a_java_worker_fails_by_what_the_check_names(case: Case, world: World) -
     else:
         assert validated(worker, config) == (200, "0")
         worker.create(name, config)
+        if case.later:
+            start_again(worker, name)
         text = eventually(
             partial(traces, worker, name), WAIT_S, lambda: worker.get(f"/connectors/{name}/status")
         )
@@ -287,6 +339,8 @@ def test_an_agent_of_4_4_validates_and_runs_it(case: Case, world: World) -> None
     config = case.full(name, world)
     assert validated(world.agent, config) == (200, "0")
     world.agent.create(name, config)
+    if case.later:
+        start_again(world.agent, name)
     if case.runs:
         world.agent.wait_for_states(name, "RUNNING", "RUNNING")
     else:
