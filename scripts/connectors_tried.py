@@ -115,8 +115,9 @@ class Tried:
 
 def kafka_releases(directory: Path) -> str:
     """Return the releases of Kafka that have all that a location links against."""
-    runs = read_links(class_path_of(directory)).releases(kafka_api())
-    if not runs:
+    links = read_links(class_path_of(directory))
+    runs = links.releases(kafka_api())
+    if links.absent(kafka_api()) or not runs:
         return "none"
     return runs[0] if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
 

@@ -69,6 +69,12 @@ def _findings(
             ("failed", f"Kafka {wanted} lacks {_described(missing)}, which {missing.user} uses")
             for missing in links.missing(kafka_api(), wanted)
         ]
+    absent = links.absent(kafka_api())
+    known = _range(kafka_api().releases)
+    found += [
+        ("failed", f"no Kafka from {known} has a public {_name(each)}, which {each.user} uses")
+        for each in absent
+    ]
     if not found:
         found.append(("ok", f"{len(links.classes)} classes of Kafka are used"))
     if links.bundled:
@@ -77,7 +83,7 @@ def _findings(
     for name, user in links.internals.items():
         found.append(("warning", f"{user} reaches into the worker: {name}"))
     found += [("warning", problem) for problem in links.problems]
-    kafka = _range(releases)
+    kafka = _range(() if absent else releases)
     return [
         LinkFinding(location=location, kafka=kafka, status=status, detail=detail)
         for status, detail in found
@@ -85,10 +91,14 @@ def _findings(
 
 
 def _described(missing: Missing) -> str:
-    name, parenthesis, _ = missing.needed.partition("(")
     had = f"the last release with it is {missing.last}" if missing.last else ""
     has = f"{missing.first} has it" if missing.first else ""
-    return f"{name}{'()' if parenthesis else ''} ({'; '.join(filter(None, (had, has)))})"
+    return f"{_name(missing)} ({'; '.join(filter(None, (had, has)))})"
+
+
+def _name(missing: Missing) -> str:
+    name, parenthesis, _ = missing.needed.partition("(")
+    return f"{name}{'()' if parenthesis else ''}"
 
 
 def _range(releases: Sequence[str]) -> str:

@@ -69,6 +69,22 @@ def test_a_directory_of_jars_is_one_location(run: Run, tmp_path: Path) -> None:
     assert "Kafka 4.4 lacks" in out
 
 
+def test_a_plugin_that_needs_an_older_kafka_than_all_is_named(run: Run, tmp_path: Path) -> None:
+    """It fails with each release, whatever is asked for."""
+    used = ("org.apache.kafka.common.utils.SystemTime", "<init>", "()V")
+    make_jar(tmp_path / "old.jar", {"a.A": class_file("a.A", SOURCE_CONNECTOR, uses=[used])})
+    for arguments in ((), ("--kafka", "4.4")):
+        code, out, _ = run(
+            "plugins", "check", *arguments, str(tmp_path), "-o", "json", address=None
+        )
+        assert code == 1
+        (found,) = json.loads(out)
+        assert (found["status"], found["kafka"]) == ("failed", "none")
+        assert found["detail"] == (
+            f"no Kafka from 3.9 to 4.4 has a public {used[0]}, which a.A uses"
+        )
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [

@@ -32,7 +32,7 @@ from pyconnect_api.errors import ConnectException
 from pyconnect_clients.plugin_jars.kafka_api import kafka_versions, minor_release
 from pyconnect_clients.plugin_jars.locations import class_path_of, location_url
 
-CACHE_FORMAT = "4"
+CACHE_FORMAT = "5"
 """Part of every key of the cache; change it with the form of the entries."""
 
 Answer: TypeAlias = Mapping[str, object]

@@ -32,6 +32,17 @@ _OF_OBJECT = frozenset(
         "wait(JI)V",
     }
 )
+_CLOSE = frozenset({"close()V"})
+_OF_JAVA: Mapping[str, frozenset[str]] = {
+    _OBJECT: frozenset(),
+    "java.io.Closeable": _CLOSE,
+    "java.io.Serializable": frozenset(),
+    "java.lang.AutoCloseable": _CLOSE,
+    "java.lang.Comparable": frozenset({"compareTo(Ljava/lang/Object;)I"}),
+    "java.lang.Record": frozenset(),
+    "java.lang.Runnable": frozenset({"run()V"}),
+}
+"""Members of the types of Java that many classes of Kafka have above them, without `_OF_OBJECT`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +67,19 @@ class KafkaApi:
     def releases_with_member(self, member: ClassMember) -> int:
         """Return the releases in which a class has a member or inherits it, as a bit mask.
 
-        A class that inherits from one that is not Kafka's has all members, but for Java's Object.
+        A class that inherits from an unknown one has all members, but for constructors.
         """
         if member.name in _OF_OBJECT:
             return self.releases_with(member.owner)
         declared = self.classes.get(member.owner, {}).get(member.name, 0)
+        if member.name.startswith("<init>"):
+            return declared
         found = 0
         for parent, mask in self._parents(member.owner):
             for name in parent.split():
                 if name in self.classes:
                     found |= mask & self.releases_with_member(ClassMember(name, member.name))
-                elif name != _OBJECT:
+                elif member.name in _OF_JAVA.get(name, {member.name}):
                     found |= mask
         return declared | found
 

@@ -93,6 +93,24 @@ class KafkaLinks:
             for needed, (user, having) in lacking.items()
         )
 
+    def absent(self, api: KafkaApi) -> list[Missing]:
+        """Return what no release has, of packages and classes of the table.
+
+        Kafka before the oldest release had it, or had it public. Code that uses it fails with all.
+        """
+        packages = {name.rpartition(".")[0] for name in api.classes}
+        lacking = {
+            name: user
+            for name, user in self.classes.items()
+            if name.rpartition(".")[0] in packages and not api.releases_with(name)
+        }
+        lacking |= {
+            f"{member.owner}.{member.name}": user
+            for member, user in self.members.items()
+            if api.releases_with(member.owner) and not api.releases_with_member(member)
+        }
+        return sorted(Missing(needed, user) for needed, user in lacking.items())
+
     def releases(self, api: KafkaApi) -> tuple[str, ...]:
         """Return the releases that have all that the location needs, oldest first."""
         return tuple(release for release in api.releases if not self.missing(api, release))
@@ -181,8 +199,12 @@ class _Location(OpenClassPath):
                 classes.setdefault(name, user.head.name)
         for member in user.linked_members():
             for owner in self._kafka_owners(member):
-                if owner not in self._bundled or not _OWN_FIRST.match(owner):
-                    members.setdefault(ClassMember(owner, member.name), user.head.name)
+                found = ClassMember(owner, member.name)
+                if owner in self._bundled and _OWN_FIRST.match(owner):
+                    continue
+                # A class of the location may inherit it from others than Kafka's, too.
+                if owner == member.owner or kafka_api().releases_with_member(found):
+                    members.setdefault(found, user.head.name)
         if user.head.name.startswith(KAFKA):
             return  # its own connectors know the worker, and run in a program without one
         for text in user.raw_texts():

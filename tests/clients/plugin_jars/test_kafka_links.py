@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_clients.plugin_jars.class_file import ClassMember
-from pyconnect_clients.plugin_jars.kafka_api import KafkaApi, kafka_api, parse_table
+from pyconnect_clients.plugin_jars.kafka_api import KafkaApi, kafka_api
 from pyconnect_clients.plugin_jars.kafka_links import KafkaLinks, Missing, read_links
 from tests.support.plugins.java_jars import SOURCE_CONNECTOR, class_file, make_jar
 
@@ -97,16 +97,36 @@ def test_an_own_copy_stands_in_for_a_class_that_kafka_lacks(tmp_path: Path) -> N
 
 def test_an_inherited_member_is_looked_up_in_kafka(tmp_path: Path) -> None:
     """A compiler names the class of the location as the owner."""
-    api = parse_table("1.0 2.0\n" + "org.apache.kafka.X\n3 :java.lang.Object\n1 old()V\n3 kept()V")
-    child = "a.Child"
-    uses = [(child, "old", "()V"), (child, "kept", "()V"), (child, "own", "()V")]
+    child, result = "a.Child", "org.apache.kafka.clients.admin.DescribeTopicsResult"
+    old, kept = "values", "topicNameValues"
+    uses = [(child, name, "()Ljava/util/Map;") for name in (old, kept, "own")]
     found = links(
         tmp_path,
-        Used=class_file("a.Used", names=(child,), uses=uses),
-        Child=class_file(child, "org.apache.kafka.X", methods=[("own", "()V")]),
+        Used=class_file("a.Used", names=(child,), uses=[*uses, (child, "size", "()I")]),
+        Child=class_file(child, result, ["java.util.List"], methods=[("own", "()Ljava/util/Map;")]),
     )
-    assert found.missing(api, "1.0") == []
-    assert found.missing(api, "2.0") == [Missing("org.apache.kafka.X.old()V", "a.Used", "1.0")]
+    assert found.missing(kafka_api(), "3.9") == []
+    assert found.missing(kafka_api(), "4.0") == [
+        Missing(f"{result}.values()Ljava/util/Map;", "a.Used", "3.9")
+    ]
+    assert found.absent(kafka_api()) == []
+
+
+def test_what_kafka_lost_or_hid_long_ago_is_in_no_release(tmp_path: Path) -> None:
+    """SystemTime is not public any more: code that makes one ends with IllegalAccessError."""
+    time, old = "org.apache.kafka.common.utils.SystemTime", ("removed", "()V")
+    used = class_file(
+        "a.Used",
+        names=("org.apache.kafka.streams.KafkaStreams",),
+        uses=[(time, "<init>", "()V"), (UTILS, *old), (UTILS, "notifyAll", "()V")],
+    )
+    found = links(tmp_path, Used=used)
+    assert found.absent(kafka_api()) == [
+        Missing(time, "a.Used"),
+        Missing(f"{UTILS}.{''.join(old)}", "a.Used"),
+    ]
+    # Which release a location runs with depends on the rest.
+    assert found.releases(kafka_api()) == kafka_api().releases
 
 
 def test_classes_of_the_worker_are_reported_as_internals(tmp_path: Path) -> None:
@@ -136,7 +156,7 @@ def api() -> KafkaApi:
 
 
 def test_members_are_inherited_in_the_table(api: KafkaApi) -> None:
-    """From Kafka's classes, from Java's Object, and from unknown classes all members."""
+    """From Kafka's classes, from known ones of Java, and from unknown classes all members."""
     every = (1 << len(api.releases)) - 1
     source = "org.apache.kafka.connect.source.SourceConnector"
     inherited = ClassMember(
@@ -147,5 +167,16 @@ def test_members_are_inherited_in_the_table(api: KafkaApi) -> None:
     assert api.releases_with_member(ClassMember(source, "nothing()V")) == 0
     failure = "org.apache.kafka.connect.errors.ConnectException"
     assert api.releases_with_member(ClassMember(failure, "getMessage()Ljava/lang/String;")) == every
+    consumer = "org.apache.kafka.clients.consumer.KafkaConsumer"
+    old_poll = "poll(J)Lorg/apache/kafka/clients/consumer/ConsumerRecords;"
+    assert api.releases_with_member(ClassMember(consumer, "close()V")) == every
+    assert api.releases_with_member(ClassMember(consumer, old_poll)) == api.bit("3.9")
+
+
+def test_constructors_are_not_inherited(api: KafkaApi) -> None:
+    """Not from unknown classes either."""
+    for name in ("common.metrics.JmxReporter", "connect.errors.ConnectException"):
+        constructor = ClassMember(f"org.apache.kafka.{name}", "<init>(J)V")
+        assert api.releases_with_member(constructor) == 0
     with pytest.raises(KeyError):
         api.bit("3.0")

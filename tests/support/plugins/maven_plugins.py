@@ -41,6 +41,12 @@ RELOAD4J = JavaPlugin("reload4j", "1.2.26")
 """No plugin, but the library of Log4j 1 that old ones bring."""
 ICEBERG_SINK = JavaPlugin("iceberg-sink", "1.9.2")
 """With Hadoop's clients, for files and Parquet."""
+NEW_ICEBERG_SINK = JavaPlugin("iceberg-1.12", "1.12.0")
+"""Without libraries of files: it starts, and fails at the first record."""
+MYSQL = JavaPlugin("debezium-mysql-2.7", "2.7.4.Final")
+IGNITE = JavaPlugin("ignite", "2.9.0")
+MIRUS = JavaPlugin("mirus", "0.6.9")
+RABBITMQ = JavaPlugin("rabbitmq", "0.0.2.16")
 SNOWFLAKE = JavaPlugin("snowflake", "2.5.0")
 """All dependencies are in the jar, such as Confluent's AvroConverter."""
 JDBC_SINK = JavaPlugin("debezium-jdbc", "3.3.1.Final")

@@ -35,10 +35,11 @@ class MariaDbServer(Server):
 
     name = "mariadb"
 
-    def __init__(self, *, directory: Path, hold_file: Path) -> None:
+    def __init__(self, *, directory: Path, hold_file: Path, options: Mapping[str, str]) -> None:
         super().__init__(
             directory=directory, start_timeout_s=150, stop_timeout_s=5.0, hold_file=hold_file
         )
+        self._options = options
         self._server, self._install = _program("mariadbd"), _program("mariadb-install-db")
         self.port = free_port()
 
@@ -118,6 +119,7 @@ class MariaDbServer(Server):
             "innodb-flush-log-at-trx-commit": 0,
             "innodb-log-file-size": "16M",
             "performance-schema": "OFF",
+            **self._options,
         }
         return [
             *self._as_owner(),
@@ -149,13 +151,15 @@ def _program(name: str) -> str:
 
 
 @contextmanager
-def running_mariadb() -> Iterator[MariaDbServer]:
-    """Yield a server, and leave nothing of it."""
+def running_mariadb(options: Mapping[str, str] | None = None) -> Iterator[MariaDbServer]:
+    """Yield a server with further options, and leave nothing of it."""
     # Not below pytest's directory: the server's user may not enter it.
     directory = Path(tempfile.mkdtemp(prefix="pyconnect-mariadb-"))
     hold_directory = Path(tempfile.mkdtemp(prefix="pyconnect-mariadb-hold-"))
     try:
-        server = MariaDbServer(directory=directory, hold_file=hold_directory / "hold").start()
+        hold_file = hold_directory / "hold"
+        server = MariaDbServer(directory=directory, hold_file=hold_file, options=options or {})
+        server.start()
         try:
             yield server
         finally:
