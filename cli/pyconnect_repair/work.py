@@ -110,6 +110,9 @@ class SinkTable:
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
                 case "postgresql":
                     connection.exec_driver_sql(f"SET LOCAL statement_timeout = '{STATEMENT_S}s'")
+                    # Rows that are not there yet cannot be locked.
+                    lock = "SELECT pg_advisory_xact_lock(hashtext(%s))"
+                    connection.exec_driver_sql(lock, (self.name,))
                 case _ if getattr(connection.dialect, "is_mariadb", False):
                     connection.exec_driver_sql(f"SET max_statement_time = {STATEMENT_S}")
             yield transaction
@@ -152,7 +155,8 @@ class SinkTable:
             raise Refused(self._reason(record, exc)) from None
         names = [f"p{index}" for index in range(len(row))]
         statement = shape.statement(self._table, settings.insert_mode, connection.dialect.name)
-        compiled = statement.compile(dialect=connection.dialect)
+        # As for many rows: for one, SQLAlchemy would add a RETURNING of its own.
+        compiled = statement.compile(dialect=connection.dialect, for_executemany=True)
         order = compiled.positiontup if compiled.positional else None
         named = dict(zip(names, row, strict=True))
         values: Any = tuple(named[name] for name in order or ()) if order is not None else named

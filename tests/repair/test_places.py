@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.spec import Cluster, Spec, read_spec
 from pyconnect_repair import tables
-from pyconnect_repair.job import Job
+from pyconnect_repair.job import VERSION, Job
 from pyconnect_repair.records import ReadRecords
 
 QUIET = Events(machine=True, stream=io.StringIO())
@@ -41,8 +40,8 @@ def test_a_repair_is_undone_in_its_own_table_only(
 ) -> None:
     """Without its rows another table looks as if the undo were done, and would get them."""
     rows = tmp_path / "plan.rows"
-    head = {"table": "orders", "place": tables._place(audit())}
-    rows.write_text(json.dumps(head) + "\n")
+    head = {"version": VERSION, "table": "orders", "place": tables._place(audit())}
+    Job(audit=audit(), config={}, rows=rows, report=tmp_path).write([head])
 
     class ReachedTheTable(Exception):
         pass
