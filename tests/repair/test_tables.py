@@ -404,10 +404,10 @@ def test_two_operators_write_a_row_without_a_key_once(postgres: PostgresServer) 
     waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'advisory'"
     with ThreadPoolExecutor(1) as pool, sink_table(shop.config, "orders") as table:
         with table.transaction():
-            second = pool.submit(shop.carry_out, changes)
-            eventually(lambda: second.done() or shop.sql(waiting), 30)
             for change in changes:
                 table._images.move(change)
+            second = pool.submit(shop.carry_out, changes)
+            eventually(lambda: second.done() or shop.sql(waiting), 30)
         second.result(30)
     assert len(shop.rows()) == 4
 

@@ -403,6 +403,6 @@ def _document(file: Path) -> Mapping[str, Any]:
         raise UsageError(
             f"{file}: is not a report: {exc}", hint="give the directory of a report"
         ) from exc
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or "job" not in found:
         raise UsageError(f"{file}: is not a report")
     return found
