@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
+from pyconnect_cli.errors import OutputLost
+from pyconnect_cli.reconcile.run import write_private
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.spec import Cluster, Spec, read_spec
@@ -64,3 +68,20 @@ def test_keys_are_not_read_with_a_guessed_converter() -> None:
     config = {"value.converter": "JsonConverter", "pk.mode": "record_key"}
     with pytest.raises(ReconcileError, match=r"names no key\.converter"):
         ReadRecords(config, Cluster(bootstrap="b:9092"))
+
+
+def test_a_full_disk_is_not_output_that_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was done: neither the plan nor the spec of its process could be written."""
+    job = Job(audit=audit(), config={}, rows=tmp_path / "plan.rows", report=tmp_path)
+
+    def full(descriptor: int, mode: str, encoding: str) -> TextIO:
+        os.close(descriptor)
+        return Path("/dev/full").open(mode, encoding=encoding)  # type: ignore[return-value]
+
+    monkeypatch.setattr(os, "fdopen", full)
+    with pytest.raises(ReconcileError, match="plan of the repair cannot be written: No space"):
+        job.write([{"version": VERSION}])
+    with pytest.raises(OutputLost, match="spec: cannot be written: No space"):
+        write_private(tmp_path / "spec", "{}")
