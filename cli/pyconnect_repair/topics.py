@@ -332,17 +332,20 @@ def _records_of_source(
     """Yield a function of the records that the connector makes of rows.
 
     A row that changed after it was read has another record in a source that only appends: what it
-    was is not known, and the source does not write changes.
+    was is not known, and the source does not write changes. A record that the audit calls extra may
+    be that of a row all the same: of a line that is not UTF-8, the source writes another text.
     """
     copy, by_key = _copy(job), job.audit.mode == "upsert"
     extra = [
         (place["topic"], place["partition"], place["offset"])
         for line in lines
-        if line["kind"] == "extra" and not by_key and isinstance(job.audit.left, TableSide)
+        if line["kind"] == "extra" and not by_key
         for place in line.get("copies", ())
     ]
-    found = messages_at(job.audit.clusters[copy.cluster], extra)
-    others = {RepairRecord.of(message).key for _, message in found}
+    messages = messages_at(job.audit.clusters[copy.cluster], extra)
+    found = [RepairRecord.of(message) for _, message in messages]
+    held = {each.identity for each in found}
+    others = {each.key for each in found if isinstance(job.audit.left, TableSide)}
     with source_records(job, report.get("digests", {}).get("left", "")) as record_of:
 
         def make(target: _Wanted, replaced: RepairRecord | None) -> RepairRecord:
@@ -352,6 +355,8 @@ def _records_of_source(
                     raise Refused("the topic is not compacted: a tombstone takes no record away")
                 return replaced.ended
             record = record_of(target.row)
+            if record.identity in held:
+                raise Refused("the topic has its record, which the audit took for another")
             if others and (record.key is None or record.key in others):
                 raise Refused(
                     "the topic may have another version of it: the source writes no changes of"

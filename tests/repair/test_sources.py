@@ -297,10 +297,13 @@ def test_last_versions_of_a_source_are_written_and_taken_back(
 
 
 def test_lines_of_a_file_are_written_again(kafka_broker: SharedBroker, tmp_path: Path) -> None:
-    """They are those that the source had read, in a file that has only grown since."""
+    """They are those that the source had read, in a file that has only grown since.
+
+    The source writes a line that is not UTF-8 as another text: it is not missing.
+    """
     file, topic = tmp_path / "lines.txt", unique_name("lines")
     create_topics(kafka_broker.bootstrap_servers, [topic], partitions=PARTITIONS)
-    file.write_text("one\ntwo\ntwo\nthree\n")
+    file.write_bytes(b"one\ntwo\ntwo\n\xfe\nthree\n")
     shop = Shop(kafka_broker.bootstrap_servers, tmp_path)
     shop.topic = topic
     text = "org.apache.kafka.connect.storage.StringConverter"
@@ -311,24 +314,31 @@ def test_lines_of_a_file_are_written_again(kafka_broker: SharedBroker, tmp_path:
         "key.converter": text,
         "value.converter": text,
     }
-    left = {"kind": "files", "paths": [str(file)], "format": "text", "limit_bytes": 12}
+    left = {"kind": "files", "paths": [str(file)], "format": "text", "limit_bytes": 14}
     right = {"kind": "topic", "topics": [topic], "value": "bytes"}
+    producer = Producer({"bootstrap.servers": shop.broker})
+    producer.produce(topic, "\ufffd", partition=0)
+    assert producer.flush(60) == 0
     lost = [Place(file=str(file), row=number) for number in (2, 3)]
     job = shop.job(
         fault("missing", *lost, count=2),
         fault("missing", Place(file=str(file), row=4)),
+        fault("extra", Place(topic=topic, partition=0, offset=0)),
+        fault("missing", Place(file=str(file), row=5)),
         spec=shop.spec(left=left, right=right),
     )
     with file.open("a") as stream:
         stream.write("four\n")
-    grown = file.read_text()
-    file.write_text("one\nTWO\ntwo\nthree\n")
+    grown = file.read_bytes()
+    file.write_bytes(grown.replace(b"e\ntwo", b"e\nTWO"))
     with pytest.raises(ReconcileError, match="are others than at the report"):
         plan(job, QUIET)
-    file.write_text(grown)
+    file.write_bytes(grown)
     plan(job, QUIET)
     head, _ = job.read()
     assert head["counts"] == {"missing": 2}
-    assert "does not name the line" in head["refused"][0]
+    assert [reason for reason in head["refused"] if "topic has its record" in reason]
+    assert [reason for reason in head["refused"] if "does not name the line" in reason]
     carry_out(job, QUIET, undo=False)
-    assert [(each.key(), each.value()) for each in shop.read()] == [(None, b"two")] * 2
+    values = [each.value() for each in shop.read() if each.key() is None]
+    assert sorted(values) == [b"two", b"two", "\ufffd".encode()]
