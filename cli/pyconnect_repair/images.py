@@ -181,13 +181,16 @@ class TableImages:
             given = _driver_value(value)
             match self._family:
                 case "sqlite":
-                    parts.append(f"({column.name} IS ? OR CAST({column.name} AS TEXT) IS ?)")
+                    binary = "IS ? COLLATE BINARY"
+                    parts.append(
+                        f"({column.name} {binary} OR CAST({column.name} AS TEXT) {binary})"
+                    )
                     values += [given, given]
                     continue
                 case "mysql":
                     parts.append(f"CAST({column.text} AS BINARY) = CAST(%s AS BINARY)")
                 case _:
-                    parts.append(f"{column.text} = %s")
+                    parts.append(f'{column.text} COLLATE "C" = %s')
             values.append(given)
             if column.indexed:
                 parts.append(f"{column.name} = {column.value.format(self._mark)}")

@@ -426,3 +426,54 @@ def test_a_table_without_rowid_is_refused(tmp_path: Path) -> None:
     changes, _ = shop.plan(targets, [item(1)])
     shop.carry_out(changes)
     assert shop.rows() == [("k1", "c", None)]
+
+
+def test_rows_that_stand_in_each_others_place_are_planned_in_order(
+    settings: dict[str, str],
+) -> None:
+    """A deleted row makes room for one of an equal key; of two records of one row, one is left."""
+    family, ci = (
+        World(settings, 0).family,
+        "(provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+    )
+    if family == "postgresql":
+        World(settings, 0).sql(f"CREATE COLLATION nocase {ci}")
+    text = "varchar(9) COLLATE utf8mb4_general_ci" if family == "mariadb" else "text COLLATE nocase"
+    mode = {**BY_VALUE, "pk.folding.keys": "allow"}
+    shop = items(settings, mode, f"CREATE TABLE orders (a {text} PRIMARY KEY, c {text})")
+    whole = shop.rows()
+    shop.sql("UPDATE orders SET a = 'K1' WHERE a = 'k1'")
+    shop.sql("DELETE FROM orders WHERE a = 'k2'")
+    damaged = shop.rows()
+    capital = Struct(ITEM).put("a", "K2").put("c", "other")
+    again = SinkRecord(
+        "orders", 0, None, None, ITEM, capital, 9, 1, TimestampType.CREATE_TIME
+    )  # fmt: skip
+    targets = [
+        Wanted(kind="extra", key={"a": "K1"}, expected=0, there=1),
+        *(Wanted(kind="missing", place=place(n), expected=1, there=0) for n in (1, 2, 9)),
+    ]
+    changes, refused = shop.plan(targets, [item(1), item(2), again])
+    assert shop.rows() == damaged
+    assert len(changes) == 3
+    assert [reason.partition("orders:0@9: ")[2] for reason in refused] == [
+        "the table takes its key for that of the row of orders:0@2"
+    ]
+    for _ in range(2):
+        shop.carry_out(changes)
+        assert shop.rows() == whole
+    shop.carry_out([change.undone for change in reversed(changes)])
+    assert shop.rows() == damaged
+
+
+def test_sqlite_numbers_each_missing_row(tmp_path: Path) -> None:
+    """Two rows that the plan writes have two numbers of an INTEGER PRIMARY KEY."""
+    settings = {"connection.url": f"sqlite:///{tmp_path / 'shop.db'}"}
+    shop = items(settings, PLAIN, "CREATE TABLE orders (id INTEGER PRIMARY KEY, a TEXT, c TEXT)")
+    whole = shop.rows()
+    shop.sql("DELETE FROM orders WHERE id > 2")
+    targets = [Wanted(kind="missing", place=place(n), expected=1, there=0) for n in (2, 3)]
+    changes, refused = shop.plan(targets, map(item, (2, 3)))
+    assert refused == ()
+    shop.carry_out(changes)
+    assert shop.rows() == whole
