@@ -65,9 +65,17 @@ class Capture:
     @property
     def iceberg(self) -> dict[str, Mapping[str, object]]:
         """The snapshots of Iceberg tables by the name of their side in the spec."""
+        return {name: each.snapshot for name, each in self._of_sides() if each.snapshot}
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The digests of a source's lines by the name of their side in the spec."""
+        return {name: each.digest for name, each in self._of_sides() if each.digest}
+
+    def _of_sides(self) -> list[tuple[str, FixedFiles]]:
         sides = (("left", self.spec.left), ("right", self.spec.right))
-        files = {n: self.files.get(s.place) for n, s in sides if isinstance(s, FileSide)}
-        return {name: each.snapshot for name, each in files.items() if each and each.snapshot}
+        files = [(n, self.files.get(s.place)) for n, s in sides if isinstance(s, FileSide)]
+        return [(name, each) for name, each in files if each]
 
 
 def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capture:

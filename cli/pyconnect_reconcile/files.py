@@ -9,6 +9,7 @@ from __future__ import annotations
 import bz2
 import glob
 import gzip
+import hashlib
 import os
 import shutil
 from codecs import BOM_UTF8
@@ -35,6 +36,7 @@ class FixedFiles:
     in place of a directory; `beyond` are those of them that a source has not read to the end.
     `table` is the name of an Iceberg table in Spark, one snapshot, which has no files here;
     `snapshot` says which one: `table_uuid`, and `snapshot_id`, None for a table without any.
+    `digest` is the SHA-256 of a committed part.
     `marked` are files that begin with a byte order mark, and copies with two: Hadoop's reader of
     lines takes one away, which would be a change that nobody sees.
     """
@@ -47,6 +49,7 @@ class FixedFiles:
     beyond: tuple[str, ...] = ()
     table: str | None = None
     snapshot: Mapping[str, object] | None = None
+    digest: str | None = None
     marked: Mapping[str, str] = field(default_factory=dict)
 
     def as_read(self, paths: Sequence[str]) -> tuple[str, ...]:
@@ -247,8 +250,11 @@ def bounded_copies(path: str, limit_bytes: int, directory: Path) -> FixedFiles:
     with file.open("rb") as source:
         _copy(source, head, limit_bytes)
         _copy(source, tail, None)
+    with head.open("rb") as copy:
+        digest = hashlib.file_digest(copy, "sha256").hexdigest()
     return FixedFiles(
         before=before,
+        digest=digest,
         copies={head: path},
         uncommitted=tail if tail.stat().st_size else None,
     )

@@ -159,6 +159,7 @@ def _report(
         spec=captured.spec,
         snapshots=captured.snapshots,
         iceberg=captured.iceberg,
+        digests=captured.digests,
         base=captured.base,
         outcome=arranged(outcome, hide_keys=captured.spec.hide_keys),
         started_ms=int(started * 1000),

@@ -43,9 +43,9 @@ class _Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """A row that is there; `handle` finds it again in the transaction, None in MariaDB."""
+    """A row that is there; `handle` finds it again in the transaction, empty in MariaDB."""
 
-    handle: Any
+    handle: Sequence[Any]
     image: Image
 
 
@@ -62,11 +62,19 @@ class TableImages:
         self._table = dialect.identifier_preparer.format_table(table)
         self._columns = self._described(table)
         self._written_names = [column.name for column in table.columns if column.computed is None]
-        self._written = [self._columns[name] for name in self._written_names]
         self._selected = ", ".join(column.text for column in self._columns.values())
-        handles = {"postgresql": "CAST(ctid AS text)", "sqlite": "rowid"}
-        self._handle = handles.get(self._family, "NULL")
-        by_handle = {"postgresql": "ctid = CAST(%s AS tid)", "sqlite": "rowid = ?"}
+        if table.dialect_options["sqlite"]["with_rowid"] is False:
+            raise ReconcileError(
+                f"{self._table} is a table WITHOUT ROWID, whose rows a repair cannot tell apart",
+                hint="write the rows by hand, or into a table with a rowid",
+            )
+        # Partitions of a table have rows of the same ctid.
+        handles = {"postgresql": ("tableoid", "CAST(ctid AS text)"), "sqlite": ("_rowid_",)}
+        self._handle: Sequence[str] = handles.get(self._family, ())
+        by_handle = {
+            "postgresql": "tableoid = %s AND ctid = CAST(%s AS tid)",
+            "sqlite": "_rowid_ = ?",
+        }
         self._by_handle = by_handle.get(self._family, "")
 
     def written(self, statement: str, values: Any) -> list[Image]:
@@ -74,11 +82,11 @@ class TableImages:
         if self._family == "mysql":
             query = f"{statement} RETURNING {self._selected}"
             return [self._image(row) for row in self._connection.exec_driver_sql(query, values)]
-        query = f"{statement} RETURNING {self._handle}"
-        handles = [row[0] for row in self._connection.exec_driver_sql(query, values)]
+        query = f"{statement} RETURNING {', '.join(self._handle)}"
+        handles = list(map(tuple, self._connection.exec_driver_sql(query, values)))
         # RETURNING of SQLite shows numbers in another form than SELECT does.
         query = f"SELECT {self._selected} FROM {self._table} WHERE {self._by_handle}"  # noqa: S608
-        rows = [self._connection.exec_driver_sql(query, (handle,)).one() for handle in handles]
+        rows = [self._connection.exec_driver_sql(query, handle).one() for handle in handles]
         return [self._image(row) for row in rows]
 
     def rows(self, identity: Image) -> list[Image]:
@@ -87,6 +95,14 @@ class TableImages:
 
     def move(self, change: RowChange) -> bool:
         """Carry a change out, unless that was done; ReconcileError when the rows are others."""
+        images = (*change.before, *change.after)
+        if any(image.keys() != self._columns.keys() for image in images):
+            raise ReconcileError(
+                f"{self._table} has other columns than when the repair was planned: nothing of"
+                " this batch was changed",
+                hint="give the table its columns of that time, or audit again and repair by the"
+                " new report",
+            )
         found = self._found(change.identity)
         match change.state_of(each.image for each in found):
             case RowState.DONE:
@@ -121,28 +137,37 @@ class TableImages:
     def _found(self, identity: Image) -> list[_Found]:
         where, values = self._where(identity)
         lock = "" if self._family == "sqlite" else " FOR UPDATE"
-        query = f"SELECT {self._handle}, {self._selected} FROM {self._table} WHERE {where}{lock}"  # noqa: S608
+        selected = ", ".join((*self._handle, self._selected))
+        query = f"SELECT {selected} FROM {self._table} WHERE {where}{lock}"  # noqa: S608
         rows = self._connection.exec_driver_sql(query, tuple(values)).all()
-        return [_Found(handle=row[0], image=self._image(row[1:])) for row in rows]
+        count = len(self._handle)
+        return [_Found(handle=row[:count], image=self._image(row[count:])) for row in rows]
 
     def _replace(self, found: list[_Found], old: Image, new: Image) -> None:
-        set_to = ", ".join(f"{c.name} = {c.value.format(self._mark)}" for c in self._written)
+        # MariaDB gives columns with ON UPDATE a new time, unless a statement sets them.
+        is_set = self._family == "mysql"
+        names = [name for name in self._written_names if is_set or old[name] != new[name]]
+        columns = [self._columns[name] for name in names]
+        set_to = ", ".join(f"{c.name} = {c.value.format(self._mark)}" for c in columns)
         row, values = self._row_of(found, old)
-        values = [*(_driver_value(new[name]) for name in self._written_names), *values]
+        values = [*(_driver_value(new[name]) for name in names), *values]
         self._execute(f"UPDATE {self._table} SET {set_to} WHERE {row}", values)  # noqa: S608
 
     def _insert(self, image: Image) -> None:
-        names = ", ".join(column.name for column in self._written)
-        given = ", ".join(column.value.format(self._mark) for column in self._written)
+        columns = [self._columns[name] for name in self._written_names]
+        names = ", ".join(column.name for column in columns)
+        given = ", ".join(column.value.format(self._mark) for column in columns)
         values = [_driver_value(image[name]) for name in self._written_names]
-        self._execute(f"INSERT INTO {self._table} ({names}) VALUES ({given})", values)  # noqa: S608
+        # Or columns that are GENERATED ALWAYS AS IDENTITY would refuse their values.
+        own = "OVERRIDING SYSTEM VALUE " if self._family == "postgresql" else ""
+        self._execute(f"INSERT INTO {self._table} ({names}) {own}VALUES ({given})", values)
 
     def _row_of(self, found: list[_Found], image: Image) -> _Sql:
         """Return the condition of one of the rows that have an image; it is taken from `found`."""
         at = next(index for index, each in enumerate(found) if each.image == image)
         handle = found.pop(at).handle
         if self._by_handle:
-            return self._by_handle, [handle]
+            return self._by_handle, list(handle)
         row, values = self._where(image)
         return f"{row} LIMIT 1", values
 
@@ -156,13 +181,16 @@ class TableImages:
             given = _driver_value(value)
             match self._family:
                 case "sqlite":
-                    parts.append(f"({column.name} IS ? OR CAST({column.name} AS TEXT) IS ?)")
+                    binary = "IS ? COLLATE BINARY"
+                    parts.append(
+                        f"({column.name} {binary} OR CAST({column.name} AS TEXT) {binary})"
+                    )
                     values += [given, given]
                     continue
                 case "mysql":
                     parts.append(f"CAST({column.text} AS BINARY) = CAST(%s AS BINARY)")
                 case _:
-                    parts.append(f"{column.text} = %s")
+                    parts.append(f'{column.text} COLLATE "C" = %s')
             values.append(given)
             if column.indexed:
                 parts.append(f"{column.name} = {column.value.format(self._mark)}")
@@ -188,7 +216,11 @@ class TableImages:
             name = quote(column.name)
             text, value = name, "{}"
             if self._family == "postgresql":
-                text, value = f"CAST({name} AS text)", f"CAST({{}} AS {kinds[column.name]})"
+                kind = kinds[column.name]
+                text, value = f"CAST({name} AS text)", f"CAST({{}} AS {kind})"
+                if kind.startswith("character("):
+                    # With its blanks, as an audit shows it; a cast takes them away.
+                    text = f"textin(bpcharout({name}))"
             elif self._family == "mysql":
                 text = f"CAST({name} AS CHAR)"
                 if isinstance(column.type, _HEX):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,10 +23,11 @@ Row: TypeAlias = Mapping[str, Any]
 
 
 @contextmanager
-def source_records(job: Job) -> Iterator[Callable[[Row], RepairRecord]]:
+def source_records(job: Job, digest: str | None = None) -> Iterator[Callable[[Row], RepairRecord]]:
     """Yield a function that makes the record of a row of the left side.
 
-    It raises Refused for a row without one, ReconcileError for one that has changed.
+    It raises Refused for a row without one, ReconcileError for one that has changed. `digest` is
+    that of a file's lines in the report, where its row numbers are from.
     """
     side, copy = job.audit.left, job.audit.right
     assert isinstance(copy, TopicSide)
@@ -39,7 +41,7 @@ def source_records(job: Job) -> Iterator[Callable[[Row], RepairRecord]]:
                 with source_table(records.config, topic, position) as table:
                     yield lambda row: records.written(table.record(_key(row)))
             case FileSide(limit_bytes=int() as end):
-                line_of = _lines(side.paths[0], topic, end)
+                line_of = _lines(side.paths[0], topic, end, digest)
                 yield lambda row: records.written(line_of(row))
             case _:
                 raise ReconcileError(
@@ -55,7 +57,7 @@ def _key(row: Row) -> Mapping[str, str]:
     return key
 
 
-def _lines(file: str, topic: str, end: int) -> Callable[[Row], SourceRecord]:
+def _lines(file: str, topic: str, end: int, digest: str | None) -> Callable[[Row], SourceRecord]:
     """Return a function of the lines that the source had read, which end with LF alone."""
     try:
         with Path(file).open("rb") as stream:
@@ -64,6 +66,12 @@ def _lines(file: str, topic: str, end: int) -> Callable[[Row], SourceRecord]:
         raise ReconcileError(f"{file} cannot be read: {exc.strerror}") from exc
     if len(content) < end:
         raise ReconcileError(f"{file} is shorter than it was at the report", hint="audit again")
+    if digest is not None and sha256(content).hexdigest() != digest:
+        raise ReconcileError(
+            f"the lines of {file} that the source has read are others than at the report, or the"
+            " report is of an earlier version",
+            hint="put the file back if it was replaced; then audit again",
+        )
     lines = content.split(b"\n")
 
     def line_of(row: Row) -> SourceRecord:

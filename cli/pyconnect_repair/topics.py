@@ -173,7 +173,6 @@ class RepairedTopic:
     def carry_out(
         self,
         changes: Sequence[TopicChange],
-        identity: str,
         check: Callable[[], None],
         *,
         undo: bool,
@@ -184,8 +183,8 @@ class RepairedTopic:
         """
         after = [each.after for each in changes for _ in range(each.count)]
         before = [each.before for each in changes if each.before is not None]
-        # Before the records are read: another run ends here, with the transaction that it has.
-        producer = self._producer(identity)
+        # Before the records are read: other runs of any user end here, with their transactions.
+        producer = self._producer()
         found = Counter(each.identity for each in self._written())
         applied = Counter(each.identity for each in after)
         if undo:
@@ -215,10 +214,10 @@ class RepairedTopic:
         with kafka_errors(self._topic):
             return list(map(RepairRecord.of, messages_from(self._cluster, self._topic, self._ends)))
 
-    def _producer(self, identity: str) -> Producer:
+    def _producer(self) -> Producer:
         settings = {
             **client_settings(self._cluster),
-            "transactional.id": f"pyconnect-repair-{identity}",
+            "transactional.id": f"pyconnect-repair-{self._topic}",
             # The broker decides how large a record may be.
             "message.max.bytes": 1_000_000_000,
             "linger.ms": 5,
@@ -263,7 +262,7 @@ def plan(job: Job, events: Events) -> None:
         changes, refused = repaired.plan(found.targets, make, undoable=undoable)
     else:
         _require_position(job, report["asked"].get("position"))
-        with _records_of_source(job, lines, there) as make:
+        with _records_of_source(job, report, lines, there) as make:
             changes, refused = repaired.plan(found.targets, make, undoable=undoable)
     counts: Counter[str] = Counter()
     for change in changes:
@@ -297,7 +296,7 @@ def carry_out(job: Job, events: Events, *, undo: bool) -> None:
     events.step(f"writing {count_of(count, 'record')}")
     cluster = job.audit.clusters[copy.cluster]
     repaired = RepairedTopic(cluster, head["topic"], dict(head["ends"]))
-    repaired.carry_out(changes, job.rows.stem, lambda: _require_rows(job, changes), undo=undo)
+    repaired.carry_out(changes, lambda: _require_rows(job, changes), undo=undo)
     events.progress(len(changes), len(changes))
 
 
@@ -325,23 +324,29 @@ def _records_of_topic(
 
 @contextmanager
 def _records_of_source(
-    job: Job, lines: Iterable[Mapping[str, Any]], there: TopicSnapshot
+    job: Job,
+    report: Mapping[str, Any],
+    lines: Iterable[Mapping[str, Any]],
+    there: TopicSnapshot,
 ) -> Iterator[_Make]:
     """Yield a function of the records that the connector makes of rows.
 
     A row that changed after it was read has another record in a source that only appends: what it
-    was is not known, and the source does not write changes.
+    was is not known, and the source does not write changes. A record that the audit calls extra may
+    be that of a row all the same: of a line that is not UTF-8, the source writes another text.
     """
     copy, by_key = _copy(job), job.audit.mode == "upsert"
     extra = [
         (place["topic"], place["partition"], place["offset"])
         for line in lines
-        if line["kind"] == "extra" and not by_key and isinstance(job.audit.left, TableSide)
+        if line["kind"] == "extra" and not by_key
         for place in line.get("copies", ())
     ]
-    found = messages_at(job.audit.clusters[copy.cluster], extra)
-    others = {RepairRecord.of(message).key for _, message in found}
-    with source_records(job) as record_of:
+    messages = messages_at(job.audit.clusters[copy.cluster], extra)
+    found = [RepairRecord.of(message) for _, message in messages]
+    held = {each.identity for each in found}
+    others = {each.key for each in found if isinstance(job.audit.left, TableSide)}
+    with source_records(job, report.get("digests", {}).get("left", "")) as record_of:
 
         def make(target: _Wanted, replaced: RepairRecord | None) -> RepairRecord:
             if target.row is None:
@@ -350,6 +355,8 @@ def _records_of_source(
                     raise Refused("the topic is not compacted: a tombstone takes no record away")
                 return replaced.ended
             record = record_of(target.row)
+            if record.identity in held:
+                raise Refused("the topic has its record, which the audit took for another")
             if others and (record.key is None or record.key in others):
                 raise Refused(
                     "the topic may have another version of it: the source writes no changes of"

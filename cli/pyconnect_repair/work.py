@@ -64,15 +64,21 @@ class SinkTable:
         self, targets: Sequence[Wanted], records: Mapping[Place, SinkRecord | None]
     ) -> PlannedChanges:
         """Return the changes of the targets. What is written to find them is rolled back."""
-        changes, refused = [], []
+        changes: dict[str, RowChange] = {}
+        refused = []
         with self.transaction() as transaction:
             for target in targets:
                 try:
-                    changes.append(self._change(target, records))
+                    change = self._change(target, records, changes)
+                    # The next ones find the table as they will when all are carried out.
+                    with self._in_its_place() as savepoint:
+                        self._images.move(change)
+                        savepoint.commit()
+                    changes[repr(change.identity)] = change
                 except Refused as exc:
                     refused.append(f"{target.kind}: {target.name}: {exc}")
             transaction.rollback()
-        return PlannedChanges(changes=tuple(changes), refused=tuple(refused))
+        return PlannedChanges(changes=tuple(changes.values()), refused=tuple(refused))
 
     def carry_out(
         self, changes: Sequence[RowChange], expected: Mapping[TopicPartition, int], events: Events
@@ -110,11 +116,19 @@ class SinkTable:
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
                 case "postgresql":
                     connection.exec_driver_sql(f"SET LOCAL statement_timeout = '{STATEMENT_S}s'")
+                    # Rows that are not there yet cannot be locked.
+                    lock = "SELECT pg_advisory_xact_lock(hashtext(%s))"
+                    connection.exec_driver_sql(lock, (self.name,))
                 case _ if getattr(connection.dialect, "is_mariadb", False):
                     connection.exec_driver_sql(f"SET max_statement_time = {STATEMENT_S}")
             yield transaction
 
-    def _change(self, target: Wanted, records: Mapping[Place, SinkRecord | None]) -> RowChange:
+    def _change(
+        self,
+        target: Wanted,
+        records: Mapping[Place, SinkRecord | None],
+        others: Mapping[str, RowChange],
+    ) -> RowChange:
         image: Image | None = None
         if target.key is not None:
             identity: Image = target.key
@@ -127,6 +141,8 @@ class SinkTable:
                 raise Refused("the connector makes no row of the record")
             image, names = self._written(record)
             identity = {name: image[name] for name in names}
+        if other := others.get(repr(identity)):
+            raise Refused(f"the table takes its key for that of {other.name}")
         before = self._images.rows(identity)
         after = decided(target, before, image)
         if after is None:
@@ -152,16 +168,15 @@ class SinkTable:
             raise Refused(self._reason(record, exc)) from None
         names = [f"p{index}" for index in range(len(row))]
         statement = shape.statement(self._table, settings.insert_mode, connection.dialect.name)
-        compiled = statement.compile(dialect=connection.dialect)
+        # As for many rows: for one, SQLAlchemy would add a RETURNING of its own.
+        compiled = statement.compile(dialect=connection.dialect, for_executemany=True)
         order = compiled.positiontup if compiled.positional else None
         named = dict(zip(names, row, strict=True))
         values: Any = tuple(named[name] for name in order or ()) if order is not None else named
         try:
-            with connection.begin_nested() as savepoint:
+            with self._in_its_place() as savepoint:
                 found = self._images.written(str(compiled), values)
                 savepoint.rollback()
-        except IntegrityError as exc:
-            raise Refused(f"another row is in its place ({reason(exc)})") from None
         except UNFIT:
             raise Refused("the driver cannot send one of its values") from None
         except DBAPIError as exc:
@@ -171,6 +186,15 @@ class SinkTable:
         if len(found) != 1:
             raise Refused(f"the database wrote {count_of(len(found), 'row')} of its record")
         return found[0], shape.keys or tuple(shape.columns)
+
+    @contextmanager
+    def _in_its_place(self) -> Iterator[Any]:
+        """Run in a savepoint; Refused when a row has the key of one that is written."""
+        try:
+            with self._connection.begin_nested() as savepoint:
+                yield savepoint
+        except IntegrityError as exc:
+            raise Refused(f"another row is in its place ({reason(exc)})") from None
 
     def _reason(self, record: SinkRecord, error: Exception) -> str:
         if isinstance(error, DataException):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,9 @@ def test_a_file_is_cut_at_the_committed_offset(tmp_path: Path) -> None:
         stream.write(b"four\n")
     assert [copy.read_bytes() for copy in whole.copies] == [b"one\ntwo\nthree\n"]
     assert whole.uncommitted is None
+    assert (fixed.digest, whole.digest) == tuple(
+        sha256(part).hexdigest() for part in (b"one\ntwo\n", b"one\ntwo\nthree\n")
+    )
     file.write_bytes(b"one\ntwo\nthree\n")
     with pytest.raises(ReconcileError, match="14 bytes, but the committed offset is 15"):
         bounded_copies(str(file), 15, tmp_path)

@@ -6,8 +6,10 @@ import io
 import json
 import sqlite3
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -15,11 +17,14 @@ from confluent_kafka import Producer
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.file_side import FileSide
+from pyconnect_reconcile.files import bounded_copies
 from pyconnect_reconcile.findings import COPIES, CheckOutcome, Finding, Place, Severity
 from pyconnect_reconcile.report.contents import Report
 from pyconnect_reconcile.report.files import write_report
 from pyconnect_reconcile.spec import MAIN, read_spec
 from pyconnect_reconcile.topics.cluster_view import ClusterView
+from pyconnect_repair import topics
 from pyconnect_repair.job import Job
 from pyconnect_repair.messages import messages_from
 from pyconnect_repair.topics import STAYS, carry_out, plan
@@ -121,6 +126,7 @@ class Shop:
         whole = Report(
             spec=spec,
             snapshots={MAIN: ClusterView(spec.clusters[MAIN]).snapshot([self.topic])},
+            digests=digests_of(spec.left),
             outcome=CheckOutcome(findings=findings, totals=totals, counts={}),
             started_ms=0,
             duration_ms=0,
@@ -129,6 +135,16 @@ class Shop:
         write_report(whole, report, parquet=False)
         rows = self.directory / f"{report.name}.rows"
         return Job(audit=spec, config=self.config, rows=rows, report=report)
+
+
+def digests_of(side: object) -> dict[str, str]:
+    """Return what an audit says of the lines that a source has read."""
+    if not isinstance(side, FileSide) or side.limit_bytes is None:
+        return {}
+    with TemporaryDirectory() as copies:
+        fixed = bounded_copies(side.paths[0], side.limit_bytes, Path(copies))
+    assert fixed.digest is not None
+    return {"left": fixed.digest}
 
 
 def row(number: int) -> Place:
@@ -174,6 +190,62 @@ def test_missing_rows_are_written_as_the_source_writes_them(
     shop.write(2)
     expected = {each.key(): (each.partition(), each.value()) for each in shop.read()}
     assert found == expected
+
+
+def test_two_operators_write_a_record_once(
+    kafka_broker: SharedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one begins behind all checks of the first one, whose transaction it ends."""
+    shop = Shop(kafka_broker.bootstrap_servers, tmp_path)
+    first, second = (shop.job(fault("missing", row(2))) for _ in range(2))
+    for job in (first, second):
+        plan(job, QUIET)
+    checked = topics._require_rows
+
+    def overtaken(job: Job, changes: Sequence[topics.TopicChange]) -> None:
+        checked(job, changes)
+        if job is first:
+            carry_out(second, QUIET, undo=False)
+
+    monkeypatch.setattr(topics, "_require_rows", overtaken)
+    with pytest.raises(ReconcileError, match="fenced"):
+        carry_out(first, QUIET, undo=False)
+    assert len(shop.read()) == 1
+    carry_out(first, QUIET, undo=False)
+    assert len(shop.read()) == 1
+
+
+def test_a_report_or_a_plan_that_was_cut_is_no_basis(
+    kafka_broker: SharedBroker, tmp_path: Path
+) -> None:
+    """Of a part of the changes, a repair or an undo would say that it has done all of them."""
+    shop = Shop(kafka_broker.bootstrap_servers, tmp_path, by_time=True)
+    shop.write(1)
+    job = shop.job(fault("missing", row(2)), fault("different", row(1), shop.there(1)))
+    findings, document = job.report / "findings" / "findings.ndjson", job.report / "report.json"
+    report, found = document.read_text(), findings.read_text()
+    for file, text, refusal in (
+        (findings, found[: found.index("\n") + 1], "has 1 of its 2 findings"),
+        (findings, found[:-9], "the report cannot be read"),
+        (document, report.replace('"schema_version": 1', '"schema_version": 2'), "version 2"),
+    ):
+        file.write_text(text)
+        with pytest.raises(ReconcileError, match=refusal):
+            plan(job, QUIET)
+        document.write_text(report)
+        findings.write_text(found)
+    plan(job, QUIET)
+    carry_out(job, QUIET, undo=False)
+    whole = job.rows.read_text()
+    head, *lines, digest = whole.split("\n")
+    edited = head.replace('"undoable": true', '"undoable": false')
+    for text in ("\n".join([head, lines[0], digest]), "\n".join([edited, *lines, digest]), head):
+        job.rows.write_text(text)
+        with pytest.raises(ReconcileError, match="not as it was written"):
+            carry_out(job, QUIET, undo=True)
+    job.rows.write_text(whole)
+    carry_out(job, QUIET, undo=True)
+    assert shop.last() == {1: "note 1", 2: None}
 
 
 def test_what_a_row_was_is_not_guessed(kafka_broker: SharedBroker, tmp_path: Path) -> None:
@@ -225,10 +297,13 @@ def test_last_versions_of_a_source_are_written_and_taken_back(
 
 
 def test_lines_of_a_file_are_written_again(kafka_broker: SharedBroker, tmp_path: Path) -> None:
-    """They are those that the source had read."""
+    """They are those that the source had read, in a file that has only grown since.
+
+    The source writes a line that is not UTF-8 as another text: it is not missing.
+    """
     file, topic = tmp_path / "lines.txt", unique_name("lines")
     create_topics(kafka_broker.bootstrap_servers, [topic], partitions=PARTITIONS)
-    file.write_text("one\ntwo\ntwo\nthree\n")
+    file.write_bytes(b"one\ntwo\ntwo\n\xfe\nthree\n")
     shop = Shop(kafka_broker.bootstrap_servers, tmp_path)
     shop.topic = topic
     text = "org.apache.kafka.connect.storage.StringConverter"
@@ -239,17 +314,31 @@ def test_lines_of_a_file_are_written_again(kafka_broker: SharedBroker, tmp_path:
         "key.converter": text,
         "value.converter": text,
     }
-    left = {"kind": "files", "paths": [str(file)], "format": "text", "limit_bytes": 12}
+    left = {"kind": "files", "paths": [str(file)], "format": "text", "limit_bytes": 14}
     right = {"kind": "topic", "topics": [topic], "value": "bytes"}
+    producer = Producer({"bootstrap.servers": shop.broker})
+    producer.produce(topic, "\ufffd", partition=0)
+    assert producer.flush(60) == 0
     lost = [Place(file=str(file), row=number) for number in (2, 3)]
     job = shop.job(
         fault("missing", *lost, count=2),
         fault("missing", Place(file=str(file), row=4)),
+        fault("extra", Place(topic=topic, partition=0, offset=0)),
+        fault("missing", Place(file=str(file), row=5)),
         spec=shop.spec(left=left, right=right),
     )
+    with file.open("a") as stream:
+        stream.write("four\n")
+    grown = file.read_bytes()
+    file.write_bytes(grown.replace(b"e\ntwo", b"e\nTWO"))
+    with pytest.raises(ReconcileError, match="are others than at the report"):
+        plan(job, QUIET)
+    file.write_bytes(grown)
     plan(job, QUIET)
     head, _ = job.read()
     assert head["counts"] == {"missing": 2}
-    assert "does not name the line" in head["refused"][0]
+    assert [reason for reason in head["refused"] if "topic has its record" in reason]
+    assert [reason for reason in head["refused"] if "does not name the line" in reason]
     carry_out(job, QUIET, undo=False)
-    assert [(each.key(), each.value()) for each in shop.read()] == [(None, b"two")] * 2
+    values = [each.value() for each in shop.read() if each.key() is None]
+    assert sorted(values) == [b"two", b"two", "\ufffd".encode()]

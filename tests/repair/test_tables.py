@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -32,6 +33,7 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_repair.plan import Place, RowChange, Wanted
 from pyconnect_repair.work import BATCH, sink_table
+from tests.support.eventually import eventually
 from tests.support.servers.mariadb import MariaDbServer
 from tests.support.servers.postgres import PostgresServer
 
@@ -290,3 +292,188 @@ def test_batches_are_transactions(settings: dict[str, str]) -> None:
     shop.sql("DELETE FROM orders WHERE price = 1000")
     shop.carry_out(changes)
     assert without_defaults(shop.rows()) == whole
+
+
+ITEM = (
+    SchemaBuilder.struct()
+    .field("a", SchemaBuilder.string())
+    .field("c", OPTIONAL_STRING_SCHEMA)
+    .build()
+)
+BY_VALUE = {"insert.mode": "upsert", "pk.mode": "record_value", "pk.fields": "a"}
+SERIAL = "CREATE TABLE orders (id bigserial PRIMARY KEY, a text, c text)"
+IDENTITY = "CREATE TABLE orders (id bigint GENERATED ALWAYS AS IDENTITY, a text, c text)"
+PARTITIONS = (
+    "CREATE TABLE orders (a text PRIMARY KEY, c text) PARTITION BY HASH (a)",
+    *(
+        f"CREATE TABLE orders_{n} PARTITION OF orders FOR VALUES WITH (MODULUS 2, REMAINDER {n})"
+        for n in (0, 1)
+    ),
+)
+BLANKS = (
+    "CREATE TABLE orders (a char(5) PRIMARY KEY, c text, n bigint GENERATED ALWAYS AS IDENTITY)"
+)
+
+
+def item(number: int) -> SinkRecord:
+    return SinkRecord(
+        "orders", 0, None, None, ITEM, Struct(ITEM).put("a", f"k{number}").put("c", "c"), number, 1,
+        TimestampType.CREATE_TIME,
+    )  # fmt: skip
+
+
+def items(settings: dict[str, str], mode: dict[str, str], *statements: str) -> World:
+    """Make a table by hand; the sink writes four items into it."""
+    made = World({"name": "out", **settings, **mode, "topics": "orders"}, 4)
+    for statement in statements:
+        made.sql(statement)
+    harness = SinkHarness(SqlSinkTask, made.config, partitions=[TopicPartition("orders", 0)])
+    harness.start()
+    for number in range(4):
+        found = item(number)
+        partition = TopicPartition("orders", 0)
+        harness.send(found.value, value_schema=ITEM, partition=partition)
+    harness.deliver()
+    harness.stop()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("mode", "statements"),
+    [
+        (PLAIN, (SERIAL,)),
+        (PLAIN, (IDENTITY,)),
+        (BY_VALUE, PARTITIONS),
+        (BY_VALUE, (BLANKS,)),
+    ],
+    ids=["serial", "identity", "partitions", "blanks"],
+)
+def test_rows_of_all_tables_of_postgresql_come_back(
+    postgres: PostgresServer, mode: dict[str, str], statements: tuple[str, ...]
+) -> None:
+    """The database numbers rows itself, has them in partitions, or pads their keys."""
+    shop = items(postgres.settings(postgres.new_database()), mode, *statements)
+    names = "a, c"
+    whole = sorted(shop.sql(f"SELECT {names} FROM orders"))
+    shop.sql("DELETE FROM orders WHERE a IN ('k0', 'k1')")
+    targets = [Wanted(kind="missing", place=place(n), expected=1, there=0) for n in (0, 1)]
+    if mode is BY_VALUE:
+        shop.sql("UPDATE orders SET c = 'wrong' WHERE a = 'k2'")
+        shop.sql("INSERT INTO orders (a) VALUES ('z')")
+        [[key]] = shop.sql("SELECT a FROM orders WHERE a = 'z'")
+        targets += [
+            Wanted(kind="different", place=place(2), expected=1, there=0),
+            Wanted(kind="extra", key={"a": key}, expected=0, there=1),
+        ]
+    damaged = shop.rows()
+    changes, refused = shop.plan(targets, map(item, range(3)))
+    assert (len(changes), refused) == (len(targets), ())
+    for _ in range(2):
+        shop.carry_out(changes)
+        assert sorted(shop.sql(f"SELECT {names} FROM orders")) == whole
+    shop.carry_out([change.undone for change in reversed(changes)])
+    assert shop.rows() == damaged
+
+
+def test_a_table_that_has_other_columns_is_left(settings: dict[str, str]) -> None:
+    """An image has no value for a new column, and would lose that of an old one."""
+    text = "varchar(9)" if "mariadb" in settings["connection.url"] else "text"
+    shop = items(settings, PLAIN, f"CREATE TABLE orders (a {text}, c {text}, old {text})")
+    shop.sql("DELETE FROM orders WHERE a = 'k1'")
+    changes, _ = shop.plan([Wanted(kind="missing", place=place(1), expected=1, there=0)], [item(1)])
+    undone = [change.undone for change in changes]
+    for statement in ("ADD COLUMN more bigint", "DROP COLUMN old", "RENAME COLUMN more TO old"):
+        shop.sql(f"ALTER TABLE orders {statement}")
+        if "RENAME" not in statement:
+            for each in (changes, undone):
+                with pytest.raises(ReconcileError, match="orders has other columns than when"):
+                    shop.carry_out(each)
+    shop.carry_out(changes)
+    assert len(shop.rows()) == 4
+
+
+def test_two_operators_write_a_row_without_a_key_once(postgres: PostgresServer) -> None:
+    """The second one waits for the transaction of the first one, although no row is locked."""
+    shop = items(
+        postgres.settings(postgres.new_database()), PLAIN, SERIAL.replace("PRIMARY KEY", "")
+    )
+    shop.sql("DELETE FROM orders WHERE a = 'k1'")
+    shop.sql("DROP TABLE pyconnect_offsets")
+    shop = World({**shop.config, "delivery.guarantee": "at-least-once"}, 4)
+    changes, _ = shop.plan([Wanted(kind="missing", place=place(1), expected=1, there=0)], [item(1)])
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'advisory'"
+    with ThreadPoolExecutor(1) as pool, sink_table(shop.config, "orders") as table:
+        with table.transaction():
+            for change in changes:
+                table._images.move(change)
+            second = pool.submit(shop.carry_out, changes)
+            eventually(lambda: second.done() or shop.sql(waiting), 30)
+        second.result(30)
+    assert len(shop.rows()) == 4
+
+
+def test_a_table_without_rowid_is_refused(tmp_path: Path) -> None:
+    """A rowid is how two rows of SQLite are told apart; a column may have its name."""
+    settings = {"connection.url": f"sqlite:///{tmp_path / 'shop.db'}"}
+    shop = items(
+        settings, BY_VALUE, "CREATE TABLE orders (a TEXT PRIMARY KEY, c TEXT) WITHOUT ROWID"
+    )
+    targets = [Wanted(kind="missing", place=place(1), expected=1, there=0)]
+    with pytest.raises(ReconcileError, match="WITHOUT ROWID"):
+        shop.plan(targets, [item(1)])
+    shop.sql("DROP TABLE orders")
+    shop.sql("CREATE TABLE orders (a TEXT PRIMARY KEY, c TEXT, rowid TEXT)")
+    changes, _ = shop.plan(targets, [item(1)])
+    shop.carry_out(changes)
+    assert shop.rows() == [("k1", "c", None)]
+
+
+def test_rows_that_stand_in_each_others_place_are_planned_in_order(
+    settings: dict[str, str],
+) -> None:
+    """A deleted row makes room for one of an equal key; of two records of one row, one is left."""
+    family, ci = (
+        World(settings, 0).family,
+        "(provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+    )
+    if family == "postgresql":
+        World(settings, 0).sql(f"CREATE COLLATION nocase {ci}")
+    text = "varchar(9) COLLATE utf8mb4_general_ci" if family == "mariadb" else "text COLLATE nocase"
+    mode = {**BY_VALUE, "pk.folding.keys": "allow"}
+    shop = items(settings, mode, f"CREATE TABLE orders (a {text} PRIMARY KEY, c {text})")
+    whole = shop.rows()
+    shop.sql("UPDATE orders SET a = 'K1' WHERE a = 'k1'")
+    shop.sql("DELETE FROM orders WHERE a = 'k2'")
+    damaged = shop.rows()
+    capital = Struct(ITEM).put("a", "K2").put("c", "other")
+    again = SinkRecord(
+        "orders", 0, None, None, ITEM, capital, 9, 1, TimestampType.CREATE_TIME
+    )  # fmt: skip
+    targets = [
+        Wanted(kind="extra", key={"a": "K1"}, expected=0, there=1),
+        *(Wanted(kind="missing", place=place(n), expected=1, there=0) for n in (1, 2, 9)),
+    ]
+    changes, refused = shop.plan(targets, [item(1), item(2), again])
+    assert shop.rows() == damaged
+    assert len(changes) == 3
+    assert [reason.partition("orders:0@9: ")[2] for reason in refused] == [
+        "the table takes its key for that of the row of orders:0@2"
+    ]
+    for _ in range(2):
+        shop.carry_out(changes)
+        assert shop.rows() == whole
+    shop.carry_out([change.undone for change in reversed(changes)])
+    assert shop.rows() == damaged
+
+
+def test_sqlite_numbers_each_missing_row(tmp_path: Path) -> None:
+    """Two rows that the plan writes have two numbers of an INTEGER PRIMARY KEY."""
+    settings = {"connection.url": f"sqlite:///{tmp_path / 'shop.db'}"}
+    shop = items(settings, PLAIN, "CREATE TABLE orders (id INTEGER PRIMARY KEY, a TEXT, c TEXT)")
+    whole = shop.rows()
+    shop.sql("DELETE FROM orders WHERE id > 2")
+    targets = [Wanted(kind="missing", place=place(n), expected=1, there=0) for n in (2, 3)]
+    changes, refused = shop.plan(targets, map(item, (2, 3)))
+    assert refused == ()
+    shop.carry_out(changes)
+    assert shop.rows() == whole

@@ -213,7 +213,7 @@ def test_a_run_that_commits_late_cannot_double_a_record(
     late = Producer(
         {
             "bootstrap.servers": topics.broker,
-            "transactional.id": f"pyconnect-repair-{job.rows.stem}",
+            "transactional.id": f"pyconnect-repair-{topics.right}",
         }
     )
     late.init_transactions(60)

@@ -384,9 +384,15 @@ def _show(session: Session, head: Mapping[str, Any]) -> None:
 
 
 def _head(rows: Path) -> dict[str, Any]:
-    """Return the head of a plan's file."""
-    with rows.open(encoding="utf-8") as stream:
-        found: dict[str, Any] = json.loads(stream.readline())
+    """Return the head of a plan's file; PreconditionFailed if there is none any more."""
+    try:
+        with rows.open(encoding="utf-8") as stream:
+            found: dict[str, Any] = json.loads(stream.readline())
+    except (OSError, ValueError) as exc:
+        raise PreconditionFailed(
+            f"{rows}: the plan of the repair cannot be read: {exc}",
+            hint="restore the file, or audit again and repair by the new report",
+        ) from exc
     return found
 
 
@@ -397,6 +403,6 @@ def _document(file: Path) -> Mapping[str, Any]:
         raise UsageError(
             f"{file}: is not a report: {exc}", hint="give the directory of a report"
         ) from exc
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or "job" not in found:
         raise UsageError(f"{file}: is not a report")
     return found

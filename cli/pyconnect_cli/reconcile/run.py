@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyconnect_cli.acting.unattended import held_lock
-from pyconnect_cli.errors import ExitCode, PyconnectError, Undecided
+from pyconnect_cli.errors import ExitCode, OutputLost, PyconnectError, Undecided
 from pyconnect_cli.reconcile.audited import Document
 from pyconnect_cli.reconcile.spec import complete, report_directories
 from pyconnect_cli.render.outcomes import BatchRecord, ObjectResult, Outcome
@@ -260,10 +260,13 @@ def name_secrets(document: Document, secrets: Secrets, work: Path) -> None:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a new file that only its owner may read."""
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        stream.write(text)
+    """Write a new file that only its owner may read; OutputLost when it cannot be written."""
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as exc:
+        raise OutputLost(f"{file}: cannot be written: {exc.strerror}") from exc
 
 
 def _prepare_spark(

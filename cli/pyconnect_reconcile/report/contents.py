@@ -39,7 +39,8 @@ GAP_NOTE = (
 class Report:
     """The result of a run; times in ms since the epoch.
 
-    `iceberg` are the snapshots of Iceberg tables by side: `table_uuid` and `snapshot_id`.
+    `iceberg` are the snapshots of Iceberg tables by side: `table_uuid` and `snapshot_id`. `digests`
+    are those of the lines that a source had read, by side.
     """
 
     spec: Spec
@@ -50,6 +51,7 @@ class Report:
     spark_version: str
     base: Base | None = None
     iceberg: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    digests: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:
@@ -83,6 +85,7 @@ class Report:
             "not_compared": list(outcome.not_compared),
             **self._chain(),
             **({"iceberg": self.iceberg} if self.iceberg else {}),
+            **({"digests": self.digests} if self.digests else {}),
             "notes": [GAP_NOTE, *spec.notes],
             # What `--ranges` of another run takes.
             "snapshot": main.to_json() if (main := self.snapshots.get(MAIN)) else None,

@@ -82,6 +82,7 @@ class Audit:
                     snapshots=snapshots,
                     base=captured.base,
                     iceberg=captured.iceberg,
+                    digests=captured.digests,
                     outcome=answer.outcome,
                     started_ms=int(time.time() * 1000),
                     duration_ms=0,
