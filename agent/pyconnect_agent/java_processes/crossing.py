@@ -222,8 +222,9 @@ def _decoded(decode: _Decode, value: Any) -> Any:
 
 
 PLAIN = frozenset({type(None), str, bool, float, bytes, int})
-"""Almost all values are; the classes of a match are looked at one by one."""
+"""Classes of values that cannot be changed in place; almost all values have them."""
 _ALWAYS_CROSSES = PLAIN - {int}
+"""Looked at first: the classes of a match are looked at one by one."""
 
 
 def _to_plain(schema: Schema | None, value: Any) -> Any:

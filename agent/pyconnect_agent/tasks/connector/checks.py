@@ -11,6 +11,7 @@ import json
 import logging
 import pkgutil
 from collections.abc import Mapping
+from contextlib import suppress
 
 from pyconnect_agent.channel import GenerateTaskConfigsRequest, TaskConfigs
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
@@ -79,12 +80,10 @@ def task_class_in(
     It may depend on the connector's config. The connector is asked if the name is that of no class
     here: a Java worker has written it, or the class is within a function.
     """
-    try:
+    with suppress(ImportError, AttributeError, ValueError):
         found = pkgutil.resolve_name(task_config.get(TASK_CLASS, ""))
-    except (ImportError, AttributeError, ValueError):
-        return task_class_of(connector)
-    if isinstance(found, type) and issubclass(found, SourceTask | SinkTask):
-        return found
+        if isinstance(found, type) and issubclass(found, SourceTask | SinkTask):
+            return found
     return task_class_of(connector)
 
 

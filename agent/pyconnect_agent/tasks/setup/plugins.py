@@ -3,7 +3,7 @@
 Layer: tasks. Kafka: what `Worker.startTask` makes for tasks of either kind. A converter is the
 connector's own, else the worker's. Java's type system keeps a connector from returning anything but
 texts; Python's does not. An error of a check names the place and the type but never a value: it may
-be a secret.
+be a secret. Offsets of sinks are shown.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex
 
 from pyconnect_agent.core.config.prefixes import aliases, below
 from pyconnect_agent.core.metrics.catalog import PREDICATE, TASK, TRANSFORMATION
@@ -28,7 +28,9 @@ from pyconnect_api import (
     Predicate,
     SinkTask,
     SourceConnector,
+    SourceRecord,
     SourceTask,
+    TopicPartition,
     Transformation,
 )
 
@@ -205,6 +207,34 @@ def plain_task_configs(found: object, owner: str) -> tuple[dict[str, str | None]
     if not isinstance(found, Collection) or isinstance(found, str | bytes | Mapping):
         raise ConnectException(f"{place} returned {type_name(found)}, expected a list of mappings")
     return tuple(_config(config, f"{place}[{number}]") for number, config in enumerate(found))
+
+
+def plain_records(found: Any, owner: str) -> Sequence[SourceRecord]:
+    """Check what `poll` of the class `owner` returned; the first of a list stands for all."""
+    wrong = None
+    if not isinstance(found, Sequence) or isinstance(found, str):
+        wrong = type_name(found)
+    elif isinstance(found, list | tuple) and found and not isinstance(found[0], SourceRecord):
+        wrong = f"a list of {type_name(found[0])}"
+    if wrong is not None:
+        raise ConnectException(
+            f"{owner}.poll returned {wrong}; it returns a list of SourceRecord, or None"
+        )
+    return found  # type: ignore[no-any-return]
+
+
+def plain_offsets(found: object, owner: str) -> Mapping[TopicPartition, int]:
+    """Check what `pre_commit` of the class `owner` returned: no Java task can return the rest."""
+    place = f"{owner}.pre_commit() (in Java: preCommit)"
+    if not isinstance(found, Mapping):
+        raise ConnectException(
+            f"{place} returned {type_name(found)}; it must return the offsets to commit, or an"
+            " empty mapping"
+        )
+    for partition, offset in found.items():
+        if not isinstance(offset, SupportsIndex) or offset.__index__() < 0:
+            raise ConnectException(f"{place} returned the offset {offset!r} for {partition}")
+    return found
 
 
 def plain_version(found: object, owner: str) -> str | None:

@@ -8,16 +8,15 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, SupportsIndex
 
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.offsets.sink import SinkOffsets, validate
 from pyconnect_agent.kafka.task_consumer import TaskConsumer
-from pyconnect_agent.tasks.setup.plugins import type_name
+from pyconnect_agent.tasks.setup.plugins import plain_offsets
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.sink.metrics import SinkMetrics
-from pyconnect_api import ConnectException, SinkTask, TopicPartition
+from pyconnect_api import SinkTask, TopicPartition
 
 LOG = logging.getLogger(__name__)
 
@@ -120,20 +119,7 @@ class SinkCommits:
         if error is not None:
             self._pre_commit_failed(error, base, closing)
             return None
-        self._check(provided)
-        return provided
-
-    def _check(self, provided: Any) -> None:
-        """Raise ConnectException for what no Java task can return, and for Java's null."""
-        place = f"{type(self._task).__qualname__}.pre_commit() (in Java: preCommit)"
-        if not isinstance(provided, Mapping):
-            raise ConnectException(
-                f"{place} returned {type_name(provided)}; it must return the offsets to commit, or"
-                " an empty mapping"
-            )
-        for partition, offset in provided.items():
-            if not isinstance(offset, SupportsIndex) or offset.__index__() < 0:
-                raise ConnectException(f"{place} returned the offset {offset!r} for {partition}")
+        return plain_offsets(provided, type(self._task).__qualname__)
 
     def _pre_commit_failed(
         self, error: Exception, base: dict[TopicPartition, int], closing: bool

@@ -9,18 +9,18 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped
 from pyconnect_agent.tasks.retries import ShownRetries
-from pyconnect_agent.tasks.setup.plugins import type_name
+from pyconnect_agent.tasks.setup.plugins import plain_records
 from pyconnect_agent.tasks.source.columns import OutgoingRun
 from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.pipeline import Pipeline
 from pyconnect_agent.tasks.source.sender import Sender
-from pyconnect_api import ConnectException, RetriableException, SourceRecord, SourceTask
+from pyconnect_api import RetriableException, SourceRecord, SourceTask
 
 LOG = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ class SourceLoop:
         if self._sender.tracing is not None:
             self._sender.tracing.began_ns = time.time_ns()
         try:
-            polled: Any = self._task.poll() or ()
+            polled = self._task.poll() or ()
         except RetriableException as exc:
             LOG.warning("poll failed and is repeated", exc_info=True)
             self._retries.failed(exc)
@@ -140,21 +140,10 @@ class SourceLoop:
         finally:
             self.polling_since_s = None
         self._retries.succeeded()
-        if not isinstance(polled, Sequence) or isinstance(polled, str):
-            raise self._no_records(polled)
-        if isinstance(polled, (list, tuple)) and polled and not isinstance(polled[0], SourceRecord):
-            raise self._no_records(polled[0], "a list of ")
-        if polled:
+        records = plain_records(polled, type(self._task).__qualname__)
+        if records:
             self._metrics.poll_took((time.monotonic() - began_s) * 1000)
-        return polled
-
-    def _no_records(self, found: object, within: str = "") -> ConnectException:
-        """Say what the author wrote; its first use would say what it lacks."""
-        name = type(self._task).__qualname__
-        return ConnectException(
-            f"{name}.poll returned {within}{type_name(found)}; it returns a list of"
-            " SourceRecord, or None"
-        )
+        return records
 
     def _take(self, polled: Sequence[SourceRecord]) -> None:
         self._unsent = polled
