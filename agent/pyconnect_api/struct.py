@@ -4,7 +4,7 @@ Corresponds to `org.apache.kafka.connect.data.Struct`. Mutable, so it belongs to
 """
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from pyconnect_api.errors import DataException
 from pyconnect_api.java_text import base64_text, to_string
@@ -31,7 +31,7 @@ class Struct(StructValue):
         self._values: list[object] = [None] * len(schema.fields)
 
     @classmethod
-    def of_checked(cls, schema: Schema, values: list[object]) -> "Struct":
+    def of_checked(cls, schema: Schema, values: list[object]) -> Self:
         """Make a struct of one value per field, in order, without checking any of them.
 
         For converters, which have just made the values according to the schema.

@@ -19,6 +19,7 @@ schema has in Java the type that JsonConverter would give to it: a whole number 
 from __future__ import annotations
 
 import base64
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, time
 from decimal import Decimal
@@ -58,12 +59,24 @@ class Crossing:
     def __init__(self) -> None:
         self._schemas: dict[str, tuple[Schema, _Decode]] = {}
         self._texts: dict[Schema, str] = {}
+        self._changed: list[Struct] = []
 
     def decode(self, payload: bytes) -> tuple[int, list[ConnectRecord]]:
         """Return the number of the transformations and the records."""
         segment, texts, rows = msgspec.msgpack.decode(payload, strict=False)
         known = [self._schema(text) for text in texts]
         return segment, [self._record(row, known) for row in rows]
+
+    def watch(self, record: ConnectRecord) -> Callable[[], bool]:
+        """Return what tells whether a record that was decoded has stayed as it is."""
+        changed, before = self._changed, _contents(record)
+        changed.clear()
+
+        def is_unchanged() -> bool:
+            now = _contents(record)
+            return not changed and len(before) == len(now) and all(map(operator.is_, before, now))
+
+        return is_unchanged
 
     def _schema(self, text: str) -> tuple[Schema, _Decode]:
         found = self._schemas.get(text)
@@ -72,7 +85,7 @@ class Crossing:
                 self._schemas.clear()
                 self._texts.clear()
             schema = _built(msgspec.json.decode(text))
-            found = self._schemas[text] = (schema, _decoder(schema))
+            found = self._schemas[text] = (schema, _decoder(schema, self._changed))
             self._texts.setdefault(schema, text)
         return found
 
@@ -186,16 +199,39 @@ _Decode: TypeAlias = Callable[[Any], Any] | None
 _Known: TypeAlias = tuple[Schema | None, _Decode]
 
 
-def _decoder(schema: Schema | None) -> _Decode:
-    """Return the decoding of a schema's values, which looks only at members that need it."""
+class _Watched(Struct):
+    """A struct without lists and maps, which notes that it is changed."""
+
+    __slots__ = ("_changed",)
+    _changed: list[Struct]
+
+    def put(self, field: str | Field, value: object) -> Struct:
+        self._changed.append(self)
+        return super().put(field, value)
+
+
+def _is_flat(schema: Schema) -> bool:
+    if schema.type is Type.STRUCT:
+        return all(_is_flat(field.schema) for field in schema.fields)
+    return schema.type not in {Type.ARRAY, Type.MAP}
+
+
+def _decoder(schema: Schema | None, changed: list[Struct]) -> _Decode:
+    """Return the decoding of a schema's values, which looks only at members that need it.
+
+    `changed` gets the structs that somebody changes.
+    """
     if schema is None:
         return None
     if schema.name is not None and is_logical(schema):
         return partial(to_logical, schema)
     match schema.type:
         case Type.STRUCT:
-            decoders = ((at, _decoder(field.schema)) for at, field in enumerate(schema.fields))
+            decoders = (
+                (at, _decoder(field.schema, changed)) for at, field in enumerate(schema.fields)
+            )
             parts = [(at, decode) for at, decode in decoders if decode is not None]
+            is_flat = _is_flat(schema)
 
             def struct(values: list[Any]) -> Struct:
                 if not isinstance(values, list):
@@ -203,13 +239,18 @@ def _decoder(schema: Schema | None) -> _Decode:
                 for at, decode in parts:
                     if values[at] is not None:
                         values[at] = decode(values[at])
-                return Struct.of_checked(schema, values)
+                if not is_flat:
+                    return Struct.of_checked(schema, values)
+                watched = _Watched.of_checked(schema, values)
+                watched._changed = changed  # noqa: SLF001  of this module
+                return watched
 
             return struct
-        case Type.ARRAY if (item := _decoder(schema.value_schema)) is not None:
+        case Type.ARRAY if (item := _decoder(schema.value_schema, changed)) is not None:
             return lambda items: [_decoded(item, each) for each in items]
         case Type.MAP:
-            keys, values = _decoder(schema.key_schema), _decoder(schema.value_schema)
+            keys = _decoder(schema.key_schema, changed)
+            values = _decoder(schema.value_schema, changed)
             if keys is not None or values is not None:
                 return lambda found: {
                     _decoded(keys, key): _decoded(values, each) for key, each in found.items()
@@ -221,9 +262,8 @@ def _decoded(decode: _Decode, value: Any) -> Any:
     return value if value is None or decode is None else decode(value)
 
 
-PLAIN = frozenset({type(None), str, bool, float, bytes, int})
-"""Classes of values that cannot be changed in place; almost all values have them."""
-_ALWAYS_CROSSES = PLAIN - {int}
+_PLAIN = frozenset({type(None), str, bool, float, bytes, int})
+_ALWAYS_CROSSES = _PLAIN - {int}
 """Looked at first: the classes of a match are looked at one by one."""
 
 
@@ -258,6 +298,35 @@ def _to_plain(schema: Schema | None, value: Any) -> Any:
     )
 
 
+_LEAVES = _PLAIN | {Schema, _Watched}
+"""Classes of what is compared as a whole: it cannot be changed, or notes that it was."""
+
+
+def _contents(record: ConnectRecord) -> list[object]:
+    """Return all that a transformation can change in a record that it got."""
+    found: list[object] = [record.topic, record.kafka_partition, record.timestamp]
+    found += record.key_schema, record.value_schema, record.key, record.value
+    if record.has_headers:
+        for header in record.headers:
+            found += header.key, header.schema, header.value
+    return _with_members(found)
+
+
+def _with_members(values: Sequence[object]) -> list[object]:
+    found = [len(values), *values]
+    # All at once: to look at each of the many plain values would take most of the crossing's time.
+    if not _LEAVES.issuperset(map(type, values)):
+        for each in values:
+            if isinstance(each, dict):
+                found += each
+                found += _with_members(list(each.values()))
+            elif isinstance(each, list):
+                found += _with_members(each)
+            elif isinstance(each, Struct) and type(each) is not _Watched:
+                found += _with_members(each.stored_values())
+    return found
+
+
 def _built(described: Mapping[str, Any]) -> Schema:
     bare = Schema(
         Type(described["type"]),
@@ -276,7 +345,7 @@ def _built(described: Mapping[str, Any]) -> Schema:
     if described.get("default") is None:
         return bare
     default = msgspec.msgpack.decode(base64.b64decode(described["default"]), strict=False)
-    value = _decoded(_decoder(bare), default)
+    value = _decoded(_decoder(bare, []), default)
     return renamed_schema(bare, name=bare.name, version=bare.version, default=value)
 
 

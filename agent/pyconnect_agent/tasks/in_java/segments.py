@@ -8,7 +8,6 @@ records cross at once. A failed record is a map like those of a Java process: `s
 from __future__ import annotations
 
 import logging
-import operator
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from typing import Any, Protocol, TypeAlias
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.metrics.values import Metric, Sampling
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.java_processes.crossing import PLAIN, Crossing
+from pyconnect_agent.java_processes.crossing import Crossing
 from pyconnect_agent.java_processes.errors import java_error
 from pyconnect_agent.java_processes.frames import FrameKind
 from pyconnect_agent.java_processes.link import JavaLink
@@ -35,7 +34,7 @@ from pyconnect_agent.tasks.records.transformations import (
     TransformationStage,
     timed,
 )
-from pyconnect_api import ConnectException, ConnectRecord, Struct
+from pyconnect_api import ConnectException, ConnectRecord
 
 LOG = logging.getLogger(__name__)
 
@@ -69,6 +68,10 @@ class PythonSegment:
     ) -> None:
         self.stages = stages
         self.counts = [StageCounts(stage.alias, sampling) for stage in stages]
+        self._steps: list[tuple[Callable[[Any], Any], TransformationStage, StageCounts]] = [
+            (stage.transformation.apply if stage.predicate is None else stage.apply, stage, counts)
+            for stage, counts in zip(stages, self.counts, strict=True)
+        ]
         self._policy = RetryPolicy(
             timeout_ms=settings.errors_retry_timeout_ms,
             delay_max_ms=settings.errors_retry_delay_max_ms,
@@ -76,18 +79,15 @@ class PythonSegment:
         self._stop_requested = stop_requested
 
     def begin(self, records: Sequence[ConnectRecord]) -> Callable[[], Sequence[Outcome]]:
-        outcomes = list(map(self._outcome, records))
+        outcomes = list(map(self.outcome, records))
         return lambda: outcomes
 
-    def _outcome(self, record: ConnectRecord | None) -> Outcome:
-        for stage, counts in zip(self.stages, self.counts, strict=True):
-            assert record is not None
-            apply: Callable[[ConnectRecord], ConnectRecord | None] = stage.apply
-            if counts.came % TIMED_EVERY == 0:
-                apply = partial(timed, counts.us, apply)
+    def outcome(self, record: Any) -> Outcome:
+        for apply, stage, counts in self._steps:
+            is_timed = counts.came % TIMED_EVERY == 0
             counts.came += 1
             try:
-                record = apply(record)
+                record = timed(counts.us, apply, record) if is_timed else apply(record)
             except Exception as exc:  # noqa: BLE001  plugin code
                 errors = ErrorCounts()
                 try:
@@ -100,7 +100,8 @@ class PythonSegment:
             if record is None:
                 counts.dropped += 1
                 return None
-        return record
+        outcome: ConnectRecord = record
+        return outcome
 
 
 def failure_of(operator: object, error: Exception, retries: int = 0) -> dict[str, Any]:
@@ -132,14 +133,14 @@ class PythonSegments:
         """Answer a question of the Java process."""
         number, records = self._crossing.decode(payload)
         segment = self._segments[number]
-        before = list(map(_parts, records))
         outcomes: list[object] = []
-        for record, parts, outcome in zip(records, before, segment.begin(records)(), strict=True):
+        for record in records:
+            is_unchanged = self._crossing.watch(record)
+            outcome = segment.outcome(record)
             if isinstance(outcome, dict):
                 outcomes.append(self._numbered(outcome))
             else:
-                unchanged = outcome is record and _same(parts, _parts(record))
-                outcomes.append(True if unchanged else outcome)
+                outcomes.append(True if outcome is record and is_unchanged() else outcome)
         last = segment.stages[-1].transformation
         return self._crossing.encode(
             None, outcomes, lambda _, exc: self._numbered(failure_of(last, exc))
@@ -179,43 +180,6 @@ class PythonSegments:
             "python": number,
             "text": text,
         }
-
-
-def _parts(record: ConnectRecord) -> list[object]:
-    """Return all that a transformation can change in a record that it got."""
-    found: list[object] = [record.topic, record.kafka_partition, record.timestamp]
-    found += record.key_schema, record.value_schema
-    _add_parts(record.key, found)
-    _add_parts(record.value, found)
-    if record.has_headers:
-        for header in record.headers:
-            found += header.key, header.schema
-            _add_parts(header.value, found)
-    return found
-
-
-def _add_parts(value: object, found: list[object]) -> None:
-    if isinstance(value, Struct):
-        values = value.stored_values()
-    elif isinstance(value, dict):
-        found += value
-        values = list(value.values())
-    elif isinstance(value, list):
-        values = value
-    else:
-        found.append(value)
-        return
-    found.append(len(values))
-    # All at once: a call for each of the many plain values would take most of the crossing's time.
-    found += values
-    if not PLAIN.issuperset(map(type, values)):
-        for each in values:
-            if type(each) not in PLAIN:
-                _add_parts(each, found)
-
-
-def _same(parts: list[object], now: list[object]) -> bool:
-    return len(parts) == len(now) and all(map(operator.is_, parts, now))
 
 
 class JavaSegment:
