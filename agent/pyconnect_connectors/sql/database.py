@@ -147,6 +147,9 @@ def open_engine(settings: Connection, *, writes: bool) -> Engine:
                     cursor.execute(statement)
             dbapi_connection.commit()
 
+    if writes and url.get_driver_name() == "pymysql":
+        event.listen(engine, "connect", _refuse_large_statements)
+
     if engine.dialect.name == "sqlite":
 
         @event.listens_for(engine, "connect")
@@ -156,6 +159,24 @@ def open_engine(settings: Connection, *, writes: bool) -> Engine:
             dbapi_connection.text_factory = methodcaller("decode", "utf-8", "surrogateescape")
 
     return engine
+
+
+def _refuse_large_statements(dbapi_connection: Any, _record: object) -> None:
+    """Raise the server's error 1153 here: it ends the connection, which explains nothing."""
+    with closing(dbapi_connection.cursor()) as cursor:
+        cursor.execute("SELECT @@max_allowed_packet")
+        (most_bytes,) = cursor.fetchone()
+    send, too_large = dbapi_connection.query, dbapi_connection.DataError
+
+    def query(sql: str | bytes, unbuffered: bool = False) -> object:
+        # A character has four bytes at most.
+        if 4 * len(sql) >= most_bytes:
+            sql = sql if isinstance(sql, bytes) else sql.encode("utf-8", "surrogateescape")
+            if len(sql) >= most_bytes:
+                raise too_large(1153, f"{len(sql)} bytes; max_allowed_packet is {most_bytes}")
+        return send(sql, unbuffered)
+
+    dbapi_connection.query = query
 
 
 def _session_statements(dialect: str, *, writes: bool) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from pyconnect_api import (
     decimal_builder,
     timestamp_builder,
 )
-from pyconnect_api.testing import SinkHarness, SourceHarness
+from pyconnect_api.testing import RecordingReporter, SinkHarness, SourceHarness
 from pyconnect_connectors.sql.sink import SqlSinkConnector
 from pyconnect_connectors.sql.sink_task import SqlSinkTask
 from pyconnect_connectors.sql.source_task import SqlSourceTask
@@ -59,7 +59,13 @@ def source(mariadb: MariaDbServer, database: str, **settings: str) -> SourceHarn
     return harness
 
 
-def sink(mariadb: MariaDbServer, database: str, **settings: str) -> SinkHarness:
+def sink(
+    mariadb: MariaDbServer,
+    database: str,
+    *,
+    reporter: RecordingReporter | None = None,
+    **settings: str,
+) -> SinkHarness:
     config = {
         "name": "to-mariadb",
         **mariadb.settings(database),
@@ -67,7 +73,7 @@ def sink(mariadb: MariaDbServer, database: str, **settings: str) -> SinkHarness:
         "retry.backoff.ms": "0",
         **{name.replace("_", "."): value for name, value in settings.items()},
     }
-    return SinkHarness(SqlSinkTask, config)
+    return SinkHarness(SqlSinkTask, config, reporter=reporter)
 
 
 def order(number: int, item: str | None) -> Struct:
@@ -340,6 +346,26 @@ def test_a_lost_connection_is_made_again(mariadb: MariaDbServer, database: str) 
     assert seen == list(range(1, 101))
     assert mariadb.execute(database, "SELECT id FROM topic") == [(1,)]
     reading.stop()
+    writing.stop()
+
+
+def test_a_row_above_the_packets_of_the_server_is_reported(
+    mariadb: MariaDbServer, database: str
+) -> None:
+    """The server would end the connection, again with each attempt."""
+    (most_bytes,) = mariadb.execute(database, "SELECT @@global.max_allowed_packet")[0]
+    mariadb.execute(database, "CREATE TABLE topic (id int PRIMARY KEY, item longtext)")
+    reporter = RecordingReporter()
+    writing = sink(mariadb, database, reporter=reporter)
+    writing.start()
+    writing.assign(TopicPartition("topic", 1))
+    for number, item in ((1, "a"), (2, "x" * most_bytes), (3, "b")):
+        writing.send(order(number, item), value_schema=ORDER)
+    writing.deliver()
+    [(record, error)] = reporter.reports
+    assert record.kafka_offset == 1
+    assert "max_allowed_packet" in str(error)
+    assert mariadb.execute(database, "SELECT id FROM topic ORDER BY id") == [(1,), (3,)]
     writing.stop()
 
 
