@@ -108,6 +108,8 @@ class Crossing:
         self, payload: bytes, originals: Sequence[ConnectRecord], failed: Failed
     ) -> tuple[Sequence[Sequence[float]], list[Any]]:
         """Return the counts and outcomes of an answer: records, None, and maps of failures."""
+        # Nobody asks what has changed in records that came back.
+        self._changed.clear()
         counts, texts, outcomes = msgspec.msgpack.decode(payload, strict=False)
         known = [self._schema(text) for text in texts]
         for at, outcome in enumerate(outcomes):

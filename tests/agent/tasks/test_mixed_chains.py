@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -162,3 +163,19 @@ def test_what_python_changes_in_place_reaches_java(case: str) -> None:
         expected = SourceRecord({}, {}, "t", value_schema=schema, value=value)
         change(expected)
         assert found == expected
+
+
+def test_changes_of_records_that_came_back_are_not_kept() -> None:
+    """Else each struct that a later transformation changes would stay in memory."""
+    crossing, sent = Crossing(), SourceRecord({}, {}, "t")
+    changed = sent.new_record("o", 0, None, None, ROW, Struct(ROW), 0)
+    answer = Crossing().encode([], [changed], failure_of)
+
+    def structs() -> int:
+        return sum(isinstance(each, Struct) for each in gc.get_objects())
+
+    before = structs()
+    for _ in range(100):
+        _, [found] = crossing.decode_outcomes(answer, [sent], failure_of)
+        found.value.put("a", 1)
+    assert structs() < before + 50
