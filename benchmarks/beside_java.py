@@ -1,6 +1,7 @@
 """Connectors on a warm pyconnect worker beside the same on a warm Java worker, on one broker.
 
     scripts/benchmark beside_java [--lines N] [--runs N] [--case TEXT] [--busy] [--jars]
+                                  [--location]
 
 Both workers stay up. Each case is run once by each without being measured, then `--runs` times by
 both, the other one first every second time. A run has a connector and a topic or file of its own.
@@ -8,7 +9,8 @@ A rate is counted from the first records that arrive, committed or not, until th
 committed. The ratio is that of two runs that follow each other: the median, and the lowest and the
 highest. With `--busy` another process uses a processor all the time. Java has the options of
 Kafka's own start script. With `--jars` the pyconnect worker runs Apache's connectors, from the jar
-that the Java worker has, instead of its own.
+that the Java worker has, instead of its own. With `--location` the tasks of the pyconnect worker
+share a process.
 """
 
 from __future__ import annotations
@@ -44,10 +46,14 @@ JSON_VALUES = {"value.converter": JSON, "value.converter.schemas.enable": "true"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """`exactly_once`: of the workers' source connectors; a sink does not depend on it."""
+    """`exactly_once`: of the workers' source connectors; a sink does not depend on it.
+
+    `sources` read the lines at once, into a topic each.
+    """
 
     title: str
     is_source: bool = True
+    sources: int = 1
     exactly_once: bool = True
     settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -63,6 +69,7 @@ CASES = (
         },
     ),
     Case(title="source, JSON with schemas", settings=JSON_VALUES),
+    Case(title="four sources at once", sources=4),
     Case(title="sink", is_source=False),
     Case(title="sink, JSON with schemas", is_source=False, settings=JSON_VALUES),
     Case(title="source, at-least-once", exactly_once=False),
@@ -114,8 +121,7 @@ def wait_for(count: Callable[[], int], target: int, deadline_s: float) -> int:
     return seen
 
 
-def source_rate(bench: Bench, worker: Runner, case: Case, topic: str) -> float:
-    place = TopicPartition(topic, 0)
+def source_rate(bench: Bench, worker: Runner, case: Case, *topics: str) -> float:
     uncommitted, committed = (
         Consumer(
             {
@@ -128,14 +134,16 @@ def source_rate(bench: Bench, worker: Runner, case: Case, topic: str) -> float:
     )
 
     def end(consumer: Consumer) -> int:
-        return int(consumer.get_watermark_offsets(place, timeout=30)[1])
+        places = [TopicPartition(topic, 0) for topic in topics]
+        return sum(consumer.get_watermark_offsets(place, timeout=30)[1] for place in places)
 
-    with (
-        contextlib.closing(uncommitted),
-        contextlib.closing(committed),
-        worker.running({**bench.source(topic), **case.settings}),
-    ):
-        return counted_rate(partial(end, uncommitted), partial(end, committed), bench.lines)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.closing(uncommitted))
+        stack.enter_context(contextlib.closing(committed))
+        for topic in topics:
+            stack.enter_context(worker.running({**bench.source(topic), **case.settings}))
+        target = bench.lines * len(topics)
+        return counted_rate(partial(end, uncommitted), partial(end, committed), target)
 
 
 def sink_rate(bench: Bench, worker: Runner, case: Case, topic: str) -> float:
@@ -155,14 +163,18 @@ def sink_rate(bench: Bench, worker: Runner, case: Case, topic: str) -> float:
 def measure(bench: Bench, workers: Mapping[str, Runner], case: Case, runs: int) -> None:
     """Print a row of the table; `workers` has `ours` and the `peer`."""
     if case.is_source:
-        rate = source_rate
-        topics: Iterator[str] = iter(bench.new_topic, None)
+
+        def rate(name: str) -> float:
+            topics = [bench.new_topic() for _ in range(case.sources)]
+            return source_rate(bench, workers[name], case, *topics)
     else:
         filled = bench.new_topic()
         source_rate(bench, workers["ours"], case, filled)
-        rate = sink_rate
-        topics = iter(lambda: filled, None)
-    columns = compared(lambda name: rate(bench, workers[name], case, next(topics)), runs)
+
+        def rate(name: str) -> float:
+            return sink_rate(bench, workers[name], case, filled)
+
+    columns = compared(rate, runs)
     print(f"| {case.title} | {columns} |", flush=True)
 
 
@@ -253,22 +265,21 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--case", default="", help="only the cases whose title holds this text")
     parser.add_argument("--jars", action="store_true", help="Apache's connectors in ours too")
+    parser.add_argument("--location", action="store_true", help="one process for ours")
     options = parser.parse_args()
     cases = [case for case in CASES if options.case in case.title]
     with bench_of(options) as (bench, servers):
         print_head(options, "Java")
-        plugins: dict[str, str] = {}
+        ours: dict[str, str] = {"agent.isolation": "location"} if options.location else {}
         if options.jars:
             plugin_path = bench.directory / "plugins"
             plugin_path.mkdir()
             file_connectors(servers.runtime, plugin_path)
-            plugins = {"plugin.path": str(plugin_path)}
+            ours["plugin.path"] = str(plugin_path)
         for exactly_once in (True, False):
             chosen = [case for case in cases if case.exactly_once is exactly_once]
             if chosen:
-                _measure_all(
-                    bench, servers, chosen, options.runs, plugins, exactly_once=exactly_once
-                )
+                _measure_all(bench, servers, chosen, options.runs, ours, exactly_once=exactly_once)
 
 
 def _measure_all(
@@ -276,7 +287,7 @@ def _measure_all(
     servers: Servers,
     cases: list[Case],
     runs: int,
-    plugins: Mapping[str, str],
+    ours: Mapping[str, str],
     *,
     exactly_once: bool,
 ) -> None:
@@ -286,7 +297,7 @@ def _measure_all(
     }
     address = bench.bootstrap_servers
     java = servers.java_worker(address, unique_name("java"), properties=properties, as_shipped=True)
-    agent = servers.agent(address, unique_name("ours"), properties={**properties, **plugins})
+    agent = servers.agent(address, unique_name("ours"), properties={**properties, **ours})
     workers = {"peer": Worker(java.url), "ours": Worker(agent.url)}
     for case in cases:
         measure(bench, workers, case, runs)
