@@ -13,6 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyiceberg.io.pyarrow
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -28,6 +30,7 @@ from pyiceberg.exceptions import (
     TooManyRequestsError,
 )
 from pyiceberg.io.pyarrow import (
+    ArrowProjectionVisitor,
     UnsupportedPyArrowTypeException,
     _check_pyarrow_schema_compatible,
     _dataframe_to_data_files,
@@ -231,6 +234,25 @@ def has_commit(table: Table, commit_id: str) -> bool:
 
 def is_commit(snapshot: Snapshot, commit_id: str) -> bool:
     return snapshot.summary is not None and snapshot.summary.get(COMMIT_KEY) == commit_id
+
+
+class _Projection(ArrowProjectionVisitor):
+    """pyiceberg's own makes a list or map that is null empty if its elements are structs."""
+
+    def list(self, list_type: Any, list_array: Any, value_array: Any) -> Any:
+        return _null_as(list_array, super().list(list_type, list_array, value_array))
+
+    def map(self, map_type: Any, map_array: Any, key_result: Any, value_result: Any) -> Any:
+        return _null_as(map_array, super().map(map_type, map_array, key_result, value_result))
+
+
+def _null_as(found: Any, made: Any) -> Any:
+    if made is None or made.null_count == found.null_count:
+        return made
+    return pc.if_else(found.is_valid(), made, pa.scalar(None, made.type))
+
+
+pyiceberg.io.pyarrow.ArrowProjectionVisitor = _Projection  # type: ignore[misc]
 
 
 def data_files(table: Table, rows: Any) -> list[DataFile]:

@@ -18,6 +18,7 @@ from pyconnect_api import (
     FLOAT64_SCHEMA,
     INT32_SCHEMA,
     INT64_SCHEMA,
+    OPTIONAL_INT32_SCHEMA,
     OPTIONAL_STRING_SCHEMA,
     STRING_SCHEMA,
     ConnectException,
@@ -268,6 +269,38 @@ def test_null_stays_null_where_the_schema_allows_it(
         }
     else:
         assert row == {"id": 1, "n": expected, "in": {"n": expected}}
+
+
+@pytest.mark.parametrize("written", ["parquet", "iceberg"])
+def test_a_list_or_map_of_structs_that_is_null_is_not_empty(tmp_path: Path, written: str) -> None:
+    """Read from the files: pyiceberg makes it empty when it writes, and again when it reads."""
+    item = SchemaBuilder.struct().field("p", OPTIONAL_INT32_SCHEMA).optional().build()
+    items = SchemaBuilder.array(item).optional().build()
+    by_name = SchemaBuilder.map(STRING_SCHEMA, item).optional().build()
+    within = SchemaBuilder.struct().field("l", items).optional().build()
+    schema = SchemaBuilder.struct().field("l", items).field("m", by_name).field("s", within).build()
+    one = Struct(item).put("p", 1)
+    sink = started(tmp_path, written)
+    for value in (
+        [None, None, Struct(within)],
+        [[], {}, None],
+        [[None, one], {"a": None, "b": one}, Struct(within).put("l", [one])],
+        [None, {}, Struct(within).put("l", [])],
+    ):
+        sink.send(Struct.of_checked(schema, value), value_schema=schema)
+    sink.deliver()
+    sink.stop()
+    (file,) = tmp_path.rglob("*.parquet")
+    assert pq.ParquetFile(file).read().to_pylist() == [
+        {"l": None, "m": None, "s": {"l": None}},
+        {"l": [], "m": [], "s": None},
+        {
+            "l": [None, {"p": 1}],
+            "m": [("a", None), ("b", {"p": 1})],
+            "s": {"l": [{"p": 1}]},
+        },
+        {"l": None, "m": [], "s": {"l": []}},
+    ]
 
 
 def test_null_without_a_default_does_not_get_into_a_required_column(tmp_path: Path) -> None:
