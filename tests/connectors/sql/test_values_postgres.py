@@ -11,6 +11,7 @@ import pytest
 
 from pyconnect_api import (
     OPTIONAL_STRING_SCHEMA,
+    ConnectException,
     DataException,
     Schema,
     SchemaBuilder,
@@ -371,6 +372,26 @@ def test_a_position_of_fractions_neither_repeats_nor_loses_a_row(
     harness.commit()
     harness.restart()
     assert harness.poll() == []
+    harness.stop()
+
+
+@pytest.mark.parametrize("last", ["NaN", "Infinity"])
+def test_a_position_without_an_end_is_refused(
+    postgres: PostgresServer, database: str, last: str
+) -> None:
+    """NaN is greater than all numbers: rows that follow would be left out in silence."""
+    execute(
+        postgres,
+        database,
+        "CREATE TABLE odd (id numeric PRIMARY KEY)",
+        f"INSERT INTO odd VALUES (1.5), ('{last}')",
+    )
+    harness = source(postgres, database)
+    assert field(harness.run(2), "id") == ["1.5", last]
+    harness.commit()
+    harness.restart()
+    with pytest.raises(ConnectException, match="Column id of table odd has NaN or infinity"):
+        harness.poll()
     harness.stop()
 
 
