@@ -13,7 +13,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyiceberg.io.pyarrow
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import (
@@ -249,7 +248,11 @@ class _Projection(ArrowProjectionVisitor):
 def _null_as(found: Any, made: Any) -> Any:
     if made is None or made.null_count == found.null_count:
         return made
-    return pc.if_else(found.is_valid(), made, pa.scalar(None, made.type))
+    parts = (made.keys, made.items) if isinstance(made, pa.MapArray) else (made.values,)
+    # Not by a function of Arrow's, which would leave out the ids of fields; a mask is not taken
+    # beside offsets that are a slice.
+    offsets = pa.array(made.offsets.to_numpy())
+    return type(made).from_arrays(offsets, *parts, type=made.type, mask=found.is_null())
 
 
 pyiceberg.io.pyarrow.ArrowProjectionVisitor = _Projection  # type: ignore[misc]

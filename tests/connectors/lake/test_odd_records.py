@@ -301,6 +301,9 @@ def test_a_list_or_map_of_structs_that_is_null_is_not_empty(tmp_path: Path, writ
         },
         {"l": None, "m": [], "s": {"l": []}},
     ]
+    if written == "iceberg":
+        # Readers find columns by the ids within the file.
+        assert test_tables.table(tmp_path).scan().to_arrow().num_rows == 4
 
 
 def test_null_without_a_default_does_not_get_into_a_required_column(tmp_path: Path) -> None:
