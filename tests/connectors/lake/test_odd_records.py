@@ -416,12 +416,12 @@ def test_the_scale_of_a_decimal_never_changes(
     assert "decimal(38, 2)" in str(test_tables.table(tmp_path).schema())
 
 
-def test_bytes_and_nan_that_a_table_cannot_hold_are_reported(tmp_path: Path) -> None:
-    """The library takes bytes for text, and makes partitions without the row of NaN."""
+def test_bytes_and_floats_that_a_table_cannot_hold_are_reported(tmp_path: Path) -> None:
+    """The library takes bytes for text, and puts NaN into no partition, and -0.0 into two."""
     settings = {"iceberg.tables.default-partition-by": "size"}
     sink = started(tmp_path, "iceberg", settings)
     kinds = {"size": FLOAT64_SCHEMA, "text": STRING_SCHEMA}
-    for text, size in (("a", 1.5), ("b", float("nan")), (b"\xff", 1.5), (b"c", 1.5)):
+    for text, size in (("a", 1.5), ("b", float("nan")), (b"\xff", 1.5), (b"c", 1.5), ("d", -0.0)):
         kinds["text"] = BYTES_SCHEMA if isinstance(text, bytes) else STRING_SCHEMA
         builder = SchemaBuilder.struct()
         for name, kind in kinds.items():
@@ -434,7 +434,8 @@ def test_bytes_and_nan_that_a_table_cannot_hold_are_reported(tmp_path: Path) -> 
     sink.stop()
     assert rows(tmp_path, "iceberg") == [{"size": 1.5, "text": "a"}]
     texts = [(record.kafka_offset, str(error)) for record, error in reports(sink)]
-    assert [offset for offset, _ in texts] == [1, 2, 3]
+    assert [offset for offset, _ in texts] == [1, 2, 3, 4]
+    assert "Field size of topic-0@4 is -0.0, which is no partition" in texts[3][1]
     assert "Field size of topic-0@1 is NaN" in texts[0][1]
     assert "column text is string, and the rows have binary" in texts[1][1]
 
