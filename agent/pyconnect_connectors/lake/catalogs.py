@@ -259,8 +259,17 @@ pyiceberg.io.pyarrow.ArrowProjectionVisitor = _Projection  # type: ignore[misc]
 
 
 def data_files(table: Table, rows: Any) -> list[DataFile]:
-    """Write an Arrow table to files for a table, whose snapshots do not have them yet."""
-    return list(_dataframe_to_data_files(table.metadata, rows, table.io))
+    """Write an Arrow table to files for a table, whose snapshots do not have them yet.
+
+    ConnectException if they do not have each row once, as with a partition by -0.0 or NaN.
+    """
+    files = list(_dataframe_to_data_files(table.metadata, rows, table.io))
+    if (count := sum(file.record_count for file in files)) != rows.num_rows:
+        raise ConnectException(
+            f"{rows.num_rows} rows became {count} in the files of {'.'.join(table.name())}: does a "
+            "field that it is partitioned by have NaN or -0.0?"
+        )
+    return files
 
 
 def append_once(

@@ -440,6 +440,25 @@ def test_bytes_and_floats_that_a_table_cannot_hold_are_reported(tmp_path: Path) 
     assert "column text is string, and the rows have binary" in texts[1][1]
 
 
+def test_files_that_have_a_row_twice_are_not_committed(tmp_path: Path) -> None:
+    """Partitions by fields of structs are of tables that others made."""
+    size = SchemaBuilder.struct().field("size", FLOAT64_SCHEMA).build()
+    schema = SchemaBuilder.struct().field("in", size).build()
+    sink = started(tmp_path, "iceberg")
+    for number in (1.5, 0.0, -0.0):
+        row = Struct.of_checked(schema, [Struct.of_checked(size, [number])])
+        sink.send(row, value_schema=schema)
+    sink.deliver(1)
+    sink.restart()
+    table = test_tables.table(tmp_path)
+    with table.update_spec() as update:
+        update.add_identity("in.size")
+    sink.deliver()
+    with pytest.raises(ConnectException, match=r"2 rows became 4 in the files of lake\.topic"):
+        sink.task._target.finish([TOPIC])  # type: ignore[attr-defined]
+    assert rows(tmp_path, "iceberg") == [{"in": {"size": 1.5}}]
+
+
 @pytest.mark.parametrize("written", ["parquet", "csv", "iceberg"])
 def test_a_value_that_has_no_columns_is_reported(tmp_path: Path, written: str) -> None:
     """Its row would be lost; Parquet has no empty structs, and no null among the keys of a map."""
