@@ -343,6 +343,15 @@ def test_names_that_lead_elsewhere_are_never_sent(name: str) -> None:
     assert network.sent == []
 
 
+@pytest.mark.parametrize("name", [" a", "a ", "a\n"])
+def test_a_name_that_a_worker_would_cut_is_refused(name: str) -> None:
+    """It creates a connector of another name, and the given one is not there afterwards."""
+    network = Network(lambda _: httpx.Response(201))
+    with pytest.raises(UsageError, match="white space at the ends"):
+        network.client.create_connector(name, {})
+    assert network.sent == []
+
+
 def test_the_verbose_trace_masks_secrets() -> None:
     """Neither passwords of configurations nor credentials of addresses are printed."""
     network = Network(

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
+import pyiceberg.io.pyarrow
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -28,6 +29,7 @@ from pyiceberg.exceptions import (
     TooManyRequestsError,
 )
 from pyiceberg.io.pyarrow import (
+    ArrowProjectionVisitor,
     UnsupportedPyArrowTypeException,
     _check_pyarrow_schema_compatible,
     _dataframe_to_data_files,
@@ -233,9 +235,41 @@ def is_commit(snapshot: Snapshot, commit_id: str) -> bool:
     return snapshot.summary is not None and snapshot.summary.get(COMMIT_KEY) == commit_id
 
 
+class _Projection(ArrowProjectionVisitor):
+    """pyiceberg's own makes a list or map that is null empty if its elements are structs."""
+
+    def list(self, list_type: Any, list_array: Any, value_array: Any) -> Any:
+        return _null_as(list_array, super().list(list_type, list_array, value_array))
+
+    def map(self, map_type: Any, map_array: Any, key_result: Any, value_result: Any) -> Any:
+        return _null_as(map_array, super().map(map_type, map_array, key_result, value_result))
+
+
+def _null_as(found: Any, made: Any) -> Any:
+    if made is None or made.null_count == found.null_count:
+        return made
+    parts = (made.keys, made.items) if isinstance(made, pa.MapArray) else (made.values,)
+    # Not by a function of Arrow's, which would leave out the ids of fields; a mask is not taken
+    # beside offsets that are a slice.
+    offsets = pa.array(made.offsets.to_numpy())
+    return type(made).from_arrays(offsets, *parts, type=made.type, mask=found.is_null())
+
+
+pyiceberg.io.pyarrow.ArrowProjectionVisitor = _Projection  # type: ignore[misc]
+
+
 def data_files(table: Table, rows: Any) -> list[DataFile]:
-    """Write an Arrow table to files for a table, whose snapshots do not have them yet."""
-    return list(_dataframe_to_data_files(table.metadata, rows, table.io))
+    """Write an Arrow table to files for a table, whose snapshots do not have them yet.
+
+    ConnectException if they do not have each row once, as with a partition by -0.0 or NaN.
+    """
+    files = list(_dataframe_to_data_files(table.metadata, rows, table.io))
+    if (count := sum(file.record_count for file in files)) != rows.num_rows:
+        raise ConnectException(
+            f"{rows.num_rows} rows became {count} in the files of {'.'.join(table.name())}: does a "
+            "field that it is partitioned by have NaN or -0.0?"
+        )
+    return files
 
 
 def append_once(

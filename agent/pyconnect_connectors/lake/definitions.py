@@ -78,7 +78,7 @@ timestamp.extractor  STRING  MEDIUM  Record
     would get another directory.
 timestamp.field  STRING  MEDIUM  timestamp
     Field for timestamp.extractor=RecordField: a timestamp, milliseconds since 1970, or ISO 8601
-    text.
+    text, which is in UTC if it has no zone.
 iceberg.tables  STRING  MEDIUM  default.${topic}
     Table of a topic: a namespace, a point and a name. The topic's name replaces ${topic}, with _ in
     place of its points.

@@ -115,10 +115,11 @@ class _Fit:
         for name in self.named:
             for record in records:
                 text = field_of(record, name)
-                if text != text:  # noqa: PLR0124  which is NaN
-                    # pyiceberg would make a partition without the row.
+                if isinstance(text, float) and str(text) in ("nan", "-0.0"):
+                    # pyiceberg would make partitions without the row, or two with it.
                     raise DataException(
-                        f"Field {name} of {place_of(record)} is NaN, which is no partition"
+                        f"Field {name} of {place_of(record)} is {'NaN' if text else text}, which "
+                        "is no partition"
                     )
                 size = len(f"{quote_plus(name)}={quote_plus(str(text or ''))}")
                 if size > LONGEST_NAME_BYTES:

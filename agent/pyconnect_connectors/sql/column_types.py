@@ -83,7 +83,8 @@ def reflected(connection: Connection, name: str, schema: str | None) -> Table:
         known.ischema_names = {**_FURTHER_MYSQL_TYPES, **known.ischema_names}
     if connection.dialect.name == "postgresql":
         known = connection.dialect
-        known.ischema_names = {**known.ischema_names, "name": Name, '"char"': Char}
+        further = {"name": Name, '"char"': Char, "bpchar": types.CHAR}
+        known.ischema_names = {**known.ischema_names, **further}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Did not recognize type", SAWarning)
         # SQLAlchemy leaves quotes within names of MariaDB doubled.

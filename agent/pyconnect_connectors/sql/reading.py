@@ -210,6 +210,11 @@ class TableReader:
             after = position[INCREMENTING_FIELD]
             identity = self._column(self._settings.incrementing or "")
             is_text = isinstance(after, str) and is_decimal(identity.type)
+            if is_text and after in ("NaN", "Infinity"):
+                raise ConnectException(
+                    f"Column {identity.name} of {self._place} has NaN or infinity, behind which no "
+                    "row is found"
+                )
             limits[_AFTER_ID] = Decimal(str(after)) if is_text else after
         if mode.has_timestamp:
             limits[_BEFORE] = self._newest(connection)

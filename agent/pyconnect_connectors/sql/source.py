@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import starmap
 
 from pyconnect_api import (
     ConnectException,
@@ -34,6 +36,7 @@ from pyconnect_connectors.sql.source_tables import found_tables
 from pyconnect_connectors.sql.source_task import SqlSourceTask
 
 LOG = logging.getLogger(__name__)
+_TIME = re.compile(r"-?infinity$|\d{4,}-\d\d-\d\d")
 
 
 def _problems_of_query(settings: SourceSettings, query: str) -> Iterable[tuple[str, str]]:
@@ -152,4 +155,16 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
                     f"With mode={settings.mode} an offset must have these keys: "
                     + ", ".join(sorted(wanted))
                 )
+            if not all(starmap(_is_position, offset.items())):
+                # Behind null, or another text, a database finds no row, or all of them again.
+                raise ConnectException(
+                    f"'{INCREMENTING_FIELD}' must be a number or a text, and '{TIMESTAMP_FIELD}' a "
+                    "text such as 2024-06-01 10:00:00"
+                )
         return True
+
+
+def _is_position(name: str, value: object) -> bool:
+    if name == TIMESTAMP_FIELD:
+        return isinstance(value, str) and _TIME.match(value) is not None
+    return isinstance(value, int | float | str) and not isinstance(value, bool)

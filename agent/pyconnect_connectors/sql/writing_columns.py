@@ -53,6 +53,7 @@ _POSTGRES_TIMES = {
 }
 """Forms of times that PostgreSQL has and Python has not."""
 _ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)?")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _EXACT_FLOAT = 2**53
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)?(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 """Texts that are numbers and nothing else: 007 or +49 may be a code, whose digits count."""
@@ -148,7 +149,8 @@ def _conversion(  # noqa: C901  one case a type
         case mysql.BIT():
             return int, _bits
         case mysql.ENUM() | mysql.SET():
-            members = frozenset(found.enums if isinstance(found, mysql.ENUM) else found.values)
+            texts = found.enums if isinstance(found, mysql.ENUM) else found.values
+            members = frozenset(_ESCAPED.sub(_unescaped, text) for text in texts)
             return None, lambda v: _members(v, members, many=isinstance(found, mysql.SET))
         case types.String() if name != "sqlite" and found.length is not None:
             length, pads = found.length, isinstance(found, types.CHAR)
@@ -399,6 +401,11 @@ def _bits(value: Any) -> int:
     if isinstance(value, bytes):
         return int.from_bytes(value, "big")
     return _integer(value, 2**64 - 1)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    """SQLAlchemy leaves a member's text as the definition of the table has it."""
+    return {"n": "\n", "r": "\r", "0": "\0"}.get(found[1], found[1])
 
 
 def _members(value: Any, members: frozenset[str], *, many: bool) -> str:

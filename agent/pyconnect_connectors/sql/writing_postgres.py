@@ -20,6 +20,7 @@ _INTERVALS = (
     r"(-?\d+:\d\d:00)?",
 )
 _UNITS = ("year", "month", "day", "hour", "minute", "second")
+_PART_OF_YEAR = re.compile(r"[.]\d*[1-9]\d* *(y|dec|c|mil(?!lis))", re.IGNORECASE)
 _DECIMALS = re.compile(r"[.](\d+)")
 _ELEMENTS = re.compile(r'("(?:[^"\\]|\\.)*")|([^{},"\s][^{},"]*)', re.DOTALL)
 """Those of PostgreSQL's own form of an array."""
@@ -40,7 +41,7 @@ def money(value: Any) -> str:
 
 
 def interval_conversion(precision: int | None, fields: str | None) -> Convert:
-    """PostgreSQL rounds fractions, and leaves out what is shorter than the column's fields."""
+    """PostgreSQL rounds fractions, those of years to months, and leaves out shorter parts."""
     least = (fields or "second").split()[-1]
     kept = " ?".join(_INTERVALS[: list(_UNITS).index(least) + 1])
     form = re.compile(".*" if least == "second" else rf"{kept} ?(00:00:00)?", re.DOTALL)
@@ -49,6 +50,8 @@ def interval_conversion(precision: int | None, fields: str | None) -> Convert:
         text = text_of(value)
         if any(len(d) > (6 if precision is None else precision) for d in _DECIMALS.findall(text)):
             raise Unfit("a fraction of a second with more digits than the column")
+        if _PART_OF_YEAR.search(text):
+            raise Unfit("a fraction of a year")
         if not form.fullmatch(text):
             raise Unfit(f"an interval with parts shorter than a {least}, or of another form,")
         return text
@@ -58,7 +61,9 @@ def interval_conversion(precision: int | None, fields: str | None) -> Convert:
 
 def array_conversion(convert: Convert, item: Any) -> Convert:
     """Elements are checked as values of a column are; of a type that is not known they are kept."""
-    if isinstance(item, (*BINARIES, types.NullType)):
+    if isinstance(item, BINARIES):
+        convert = _bytes
+    elif isinstance(item, types.NullType):
         convert = _same
 
     def each(value: Any, change: Convert) -> Any:
@@ -86,6 +91,13 @@ def array_conversion(convert: Convert, item: Any) -> Convert:
         return array_literal(each(element, change) for element in value)
 
     return convert_array
+
+
+def _bytes(value: Any) -> Any:
+    """PostgreSQL would take another text, such as Base64, for the bytes of its letters."""
+    if isinstance(value, bytes) or re.fullmatch(r"\\x([\da-fA-F]{2})*", text_of(value)):
+        return value
+    raise Unfit("a value that is not bytes")
 
 
 def _same(value: Any) -> Any:

@@ -169,6 +169,8 @@ class ConnectClient:
         """
         if PLAIN_NAME.fullmatch(name):
             return
+        if name != name.strip():
+            raise UsageError(f"workers cut the white space at the ends of the name `{name}`")
         try:
             self._get("connectors", name)
         except NotFound:

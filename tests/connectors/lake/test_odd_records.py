@@ -18,6 +18,7 @@ from pyconnect_api import (
     FLOAT64_SCHEMA,
     INT32_SCHEMA,
     INT64_SCHEMA,
+    OPTIONAL_INT32_SCHEMA,
     OPTIONAL_STRING_SCHEMA,
     STRING_SCHEMA,
     ConnectException,
@@ -270,6 +271,41 @@ def test_null_stays_null_where_the_schema_allows_it(
         assert row == {"id": 1, "n": expected, "in": {"n": expected}}
 
 
+@pytest.mark.parametrize("written", ["parquet", "iceberg"])
+def test_a_list_or_map_of_structs_that_is_null_is_not_empty(tmp_path: Path, written: str) -> None:
+    """Read from the files: pyiceberg makes it empty when it writes, and again when it reads."""
+    item = SchemaBuilder.struct().field("p", OPTIONAL_INT32_SCHEMA).optional().build()
+    items = SchemaBuilder.array(item).optional().build()
+    by_name = SchemaBuilder.map(STRING_SCHEMA, item).optional().build()
+    within = SchemaBuilder.struct().field("l", items).optional().build()
+    schema = SchemaBuilder.struct().field("l", items).field("m", by_name).field("s", within).build()
+    one = Struct(item).put("p", 1)
+    sink = started(tmp_path, written)
+    for value in (
+        [None, None, Struct(within)],
+        [[], {}, None],
+        [[None, one], {"a": None, "b": one}, Struct(within).put("l", [one])],
+        [None, {}, Struct(within).put("l", [])],
+    ):
+        sink.send(Struct.of_checked(schema, value), value_schema=schema)
+    sink.deliver()
+    sink.stop()
+    (file,) = tmp_path.rglob("*.parquet")
+    assert pq.ParquetFile(file).read().to_pylist() == [
+        {"l": None, "m": None, "s": {"l": None}},
+        {"l": [], "m": [], "s": None},
+        {
+            "l": [None, {"p": 1}],
+            "m": [("a", None), ("b", {"p": 1})],
+            "s": {"l": [{"p": 1}]},
+        },
+        {"l": None, "m": [], "s": {"l": []}},
+    ]
+    if written == "iceberg":
+        # Readers find columns by the ids within the file.
+        assert test_tables.table(tmp_path).scan().to_arrow().num_rows == 4
+
+
 def test_null_without_a_default_does_not_get_into_a_required_column(tmp_path: Path) -> None:
     """A file would be refused as a whole when it is finished."""
     schema = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("n", INT32_SCHEMA).build()
@@ -380,12 +416,12 @@ def test_the_scale_of_a_decimal_never_changes(
     assert "decimal(38, 2)" in str(test_tables.table(tmp_path).schema())
 
 
-def test_bytes_and_nan_that_a_table_cannot_hold_are_reported(tmp_path: Path) -> None:
-    """The library takes bytes for text, and makes partitions without the row of NaN."""
+def test_bytes_and_floats_that_a_table_cannot_hold_are_reported(tmp_path: Path) -> None:
+    """The library takes bytes for text, and puts NaN into no partition, and -0.0 into two."""
     settings = {"iceberg.tables.default-partition-by": "size"}
     sink = started(tmp_path, "iceberg", settings)
     kinds = {"size": FLOAT64_SCHEMA, "text": STRING_SCHEMA}
-    for text, size in (("a", 1.5), ("b", float("nan")), (b"\xff", 1.5), (b"c", 1.5)):
+    for text, size in (("a", 1.5), ("b", float("nan")), (b"\xff", 1.5), (b"c", 1.5), ("d", -0.0)):
         kinds["text"] = BYTES_SCHEMA if isinstance(text, bytes) else STRING_SCHEMA
         builder = SchemaBuilder.struct()
         for name, kind in kinds.items():
@@ -398,9 +434,29 @@ def test_bytes_and_nan_that_a_table_cannot_hold_are_reported(tmp_path: Path) -> 
     sink.stop()
     assert rows(tmp_path, "iceberg") == [{"size": 1.5, "text": "a"}]
     texts = [(record.kafka_offset, str(error)) for record, error in reports(sink)]
-    assert [offset for offset, _ in texts] == [1, 2, 3]
+    assert [offset for offset, _ in texts] == [1, 2, 3, 4]
+    assert "Field size of topic-0@4 is -0.0, which is no partition" in texts[3][1]
     assert "Field size of topic-0@1 is NaN" in texts[0][1]
     assert "column text is string, and the rows have binary" in texts[1][1]
+
+
+def test_files_that_have_a_row_twice_are_not_committed(tmp_path: Path) -> None:
+    """Partitions by fields of structs are of tables that others made."""
+    size = SchemaBuilder.struct().field("size", FLOAT64_SCHEMA).build()
+    schema = SchemaBuilder.struct().field("in", size).build()
+    sink = started(tmp_path, "iceberg")
+    for number in (1.5, 0.0, -0.0):
+        row = Struct.of_checked(schema, [Struct.of_checked(size, [number])])
+        sink.send(row, value_schema=schema)
+    sink.deliver(1)
+    sink.restart()
+    table = test_tables.table(tmp_path)
+    with table.update_spec() as update:
+        update.add_identity("in.size")
+    sink.deliver()
+    with pytest.raises(ConnectException, match=r"2 rows became 4 in the files of lake\.topic"):
+        sink.task._target.finish([TOPIC])  # type: ignore[attr-defined]
+    assert rows(tmp_path, "iceberg") == [{"in": {"size": 1.5}}]
 
 
 @pytest.mark.parametrize("written", ["parquet", "csv", "iceberg"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -331,6 +332,33 @@ def test_offsets_are_changed_to_those_of_the_mode_only(file: Path) -> None:
         connector.alter_offsets(config, [({"table": "orders"}, {"timestamp": "2024"})])
     with pytest.raises(ConnectException, match="the key 'table'"):
         connector.alter_offsets(config, [({"query": "query"}, {"incrementing": 5})])
+
+
+@pytest.mark.parametrize(
+    ("offset", "is_taken"),
+    [
+        ({"incrementing": "a", "timestamp": "2024-06-01T10:00:00Z"}, True),
+        ({"incrementing": 1.5, "timestamp": "infinity"}, True),
+        ({"incrementing": 1, "timestamp": "0044-03-15 00:00:00 BC"}, True),
+        ({"incrementing": None, "timestamp": "2024-06-01"}, False),
+        ({"incrementing": True, "timestamp": "2024-06-01"}, False),
+        ({"incrementing": 1, "timestamp": None}, False),
+        ({"incrementing": 1, "timestamp": "yesterday"}, False),
+        ({"incrementing": 1, "timestamp": 1717236000000}, False),
+    ],
+)
+def test_offsets_are_changed_to_positions_only(
+    file: Path, offset: dict[str, object], *, is_taken: bool
+) -> None:
+    """Behind a null no database finds a row: the task would run and read nothing more."""
+    config = props(
+        file,
+        mode="timestamp+incrementing",
+        incrementing_column_name="id",
+        timestamp_column_name="at",
+    )
+    with nullcontext() if is_taken else pytest.raises(ConnectException, match="must be a number"):
+        SqlSourceConnector().alter_offsets(config, [({"table": "orders"}, offset)])
 
 
 @pytest.mark.parametrize(

@@ -413,6 +413,8 @@ ROW = SchemaBuilder.struct().field("id", SchemaBuilder.int32()).field("v", OPTIO
         ("enum('a', '1')", "a", "A", "not one of"),
         ("enum('a', 'b')", "a", "2", "not one of"),
         ("set('a', 'b')", "a,b", "3", "not one of"),
+        (r"enum('a\\b', 'it''s')", r"a\b", r"a\\b", "not one of"),
+        (r"set('a\nb', 'c')", "a\nb,c", r"a\nb", "not one of"),
         ("year", "2024", "69", "four digits"),
         ("char(3)", "a", "b ", "spaces at the end"),
         ("decimal(3, 1)", "1.5", "1.25", "more digits"),

@@ -11,6 +11,7 @@ import pytest
 
 from pyconnect_api import (
     OPTIONAL_STRING_SCHEMA,
+    ConnectException,
     DataException,
     Schema,
     SchemaBuilder,
@@ -227,12 +228,12 @@ def test_types_without_a_schema_are_texts_that_the_database_writes(
         " numbers numeric[], raw bytea[], words text[], span interval, doc json, docb jsonb,"
         " span_range int4range, bits bit(3), address inet, cash money, moods mood[], two pair,"
         " clock timetz, place point, at timestamptz[], deep int[][], names name, padded char(3),"
-        " host inet)",
+        " host inet, blanks bpchar)",
         "INSERT INTO odd VALUES (1, '{1,null}', '{2024-01-01,infinity}', '{1 mon}',"
         ' \'{12345678901234567890.123456789,NaN}\', \'{"\\\\x00ff"}\', \'{"a\\"b",NULL,"NULL"}\','
         " '1 mon 2 days', '{\"a\": 1.10, \"a\":  2}', '{\"a\": 12345678901234567890.123456789}',"
         " '[1,5)', '101', '10.0.0.1/8', 1234.5, '{sad}', '(1,x)', '12:30+02', '(1,2)',"
-        " '{2024-01-01 10:00Z}', '{{1,2},{3,4}}', 'n', 'a', '::1')",
+        " '{2024-01-01 10:00Z}', '{{1,2},{3,4}}', 'n', 'a', '::1', 'a ')",
     )
     harness = source(postgres, database)
     (record,) = harness.run(1)
@@ -261,6 +262,7 @@ def test_types_without_a_schema_are_texts_that_the_database_writes(
         "n",
         "a  ",
         "::1",
+        "a ",
     ]
     record.value.validate()
     harness.stop()
@@ -371,6 +373,26 @@ def test_a_position_of_fractions_neither_repeats_nor_loses_a_row(
     harness.commit()
     harness.restart()
     assert harness.poll() == []
+    harness.stop()
+
+
+@pytest.mark.parametrize("last", ["NaN", "Infinity"])
+def test_a_position_without_an_end_is_refused(
+    postgres: PostgresServer, database: str, last: str
+) -> None:
+    """NaN is greater than all numbers: rows that follow would be left out in silence."""
+    execute(
+        postgres,
+        database,
+        "CREATE TABLE odd (id numeric PRIMARY KEY)",
+        f"INSERT INTO odd VALUES (1.5), ('{last}')",
+    )
+    harness = source(postgres, database)
+    assert field(harness.run(2), "id") == ["1.5", last]
+    harness.commit()
+    harness.restart()
+    with pytest.raises(ConnectException, match="Column id of table odd has NaN or infinity"):
+        harness.poll()
     harness.stop()
 
 

@@ -160,6 +160,9 @@ def test_a_json_array_becomes_an_array_of_postgresql(
         (postgresql.INTERVAL(fields="year to month"), "-1 years 2 mons", "1 year 5 days"),
         (postgresql.INTERVAL(fields="hour"), "1 day 02:00:00", "02:03:00"),
         (postgresql.INTERVAL(precision=3, fields="day to second"), "00:00:00.123", "0.1234 sec"),
+        (postgresql.INTERVAL(), "1.5 mon 1.25 milliseconds", "1.55 years"),
+        (postgresql.INTERVAL(), "P1Y2M1.5D", "P1.55Y"),
+        (postgresql.ARRAY(postgresql.INTERVAL()), ["2 years"], ["0.123 decades"]),
         (postgresql.TSRANGE(), "[2024-01-01 00:00:00.123456,)", "[,2024-01-01 00:00:00.1234567)"),
         (postgresql.MONEY(), "$1,234.50", "1.005"),
         (postgresql.OID(), 2**32 - 1, -1),
@@ -172,6 +175,8 @@ def test_a_json_array_becomes_an_array_of_postgresql(
         (postgresql.ARRAY(types.REAL()), "[0.1]", "[0.123456789]"),
         (postgresql.ARRAY(postgresql.TIME(precision=0)), '["10:00:00"]', '["10:00:00.6"]'),
         (postgresql.ARRAY(types.VARCHAR(3)), ["abc"], ["abc "]),
+        (postgresql.ARRAY(postgresql.BYTEA()), '["\\\\x00fF",null]', '["AP8="]'),
+        (postgresql.ARRAY(postgresql.BYTEA()), '{"\\\\x00ff"}', "{AP8=}"),
     ],
 )
 def test_what_postgresql_would_round_or_cut_is_refused(
