@@ -150,8 +150,8 @@ def task_count(group: MixedGroup, kafka_broker: SharedBroker, name: str) -> int:
     return count
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("group", chosen(("java",), long=("agent",)), indirect=True)
+@pytest.mark.long(only=True)
+@pytest.mark.parametrize("group", ["java", "agent"], indirect=True)
 def test_the_leader_fences_for_tasks_of_either_kind(
     group: MixedGroup, sources: Sources, kafka_broker: SharedBroker
 ) -> None:

@@ -150,6 +150,7 @@ def test_a_login_behind_tls_serves_every_client(clusters: TlsClusters, tmp_path:
     assert refused(clusters.scram, properties_file(tmp_path / "p", properties)) == []
 
 
+@pytest.mark.long(only=True)
 def test_unsecured_tokens_serve_every_client(servers: Servers, tmp_path: Path) -> None:
     """The clients write them by themselves."""
     module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"

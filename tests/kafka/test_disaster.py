@@ -19,22 +19,20 @@ from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.bad_plugins import BAD_SOURCE
+from tests.support.seeds import LONG
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.topics import create_topics, delete_topics, produce
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
-EXACTLY_ONCE = 8
-SINKS = 4
-PAUSED = 8
-STOPPED = 9
+EXACTLY_ONCE, SINKS, PAUSED, STOPPED = (8, 4, 8, 9) if LONG else (3, 2, 2, 2)
 FAILED = "failed-and-paused"
 CONNECTORS = EXACTLY_ONCE + SINKS + PAUSED + STOPPED + 1
 
 
 class Fleet:
-    """Thirty connectors of an agent: sources of numbers, sinks, and some that do not run."""
+    """Connectors of an agent: sources of numbers, sinks, and some that do not run."""
 
     def __init__(self, agent: Agent, broker: SharedBroker, directory: Path) -> None:
         self.agent = agent
@@ -106,6 +104,7 @@ def delete_group(servers: str, group: str) -> None:
         admin.delete_consumer_groups([group])[group].result(60)
 
 
+@pytest.mark.long
 def test_a_cluster_without_its_internal_topics_comes_back(
     agents: Agents, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:

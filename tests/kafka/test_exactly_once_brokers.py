@@ -17,6 +17,7 @@ from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agents.agent import Agent, Agents, closing
 from tests.support.audits.sequences import WAIT_S, Sequences
 from tests.support.eventually import eventually
+from tests.support.seeds import LONG
 from tests.support.servers.acls import sasl
 from tests.support.servers.cluster import Cluster, cluster_of, worker_of
 from tests.support.servers.kafka import Servers
@@ -74,6 +75,7 @@ def broker(servers: Servers) -> KafkaBroker:
     return servers.broker()
 
 
+@pytest.mark.long
 def test_broker_restart_during_commit(broker: KafkaBroker, tmp_path: Path) -> None:
     """It is killed while a commit of every poll is under way; no record is seen twice.
 
@@ -84,7 +86,7 @@ def test_broker_restart_during_commit(broker: KafkaBroker, tmp_path: Path) -> No
     for agent in make_agent(broker.bootstrap_servers, tmp_path):
         agent.create("numbers", sequences.config(2) | EACH)
         sequences.allow(1_000_000)
-        for _ in range(2):
+        for _ in range(5 if LONG else 1):
             go_on(sequences)
             broker.kill()
             broker.start()

@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -26,11 +25,22 @@ NO_WRITE = (
 )
 
 
-@pytest.fixture
-def cluster(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Cluster]:
-    """Two workers at `enabled`."""
-    with cluster_of(2, kafka_broker.bootstrap_servers, tmp_path, ENABLED) as cluster:
+@pytest.fixture(scope="module")
+def shared_cluster(
+    kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    """Two workers at `enabled`, which every test leaves alive."""
+    directory = tmp_path_factory.mktemp("leaders")
+    with cluster_of(2, kafka_broker.bootstrap_servers, directory, ENABLED) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def cluster(shared_cluster: Cluster) -> Iterator[Cluster]:
+    yield shared_cluster
+    shared_cluster.delete_all()
+    for agent in shared_cluster.agents:
+        eventually(lambda agent=agent: agent.children() == [], WAIT_S)
 
 
 def leads(agent: Agent) -> bool:
@@ -50,18 +60,18 @@ def test_zombie_leader(cluster: Cluster, sequences: Sequences) -> None:
     """
     zombie = cluster.leader()
     [other] = cluster.followers()
-    zombie.create("numbers", sequences.config(2))
-    cluster.wait_until_running({"numbers": 2})
+    zombie.create(sequences.name, sequences.config(2))
+    cluster.wait_until_running({sequences.name: 2})
     sequences.allow(30)
     sequences.check(30, 2)
     zombie.process.suspend()
     try:
         with ThreadPoolExecutor(1) as pool:
             late = pool.submit(
-                zombie.call, "PUT", "/connectors/numbers/config", sequences.config(1)
+                zombie.call, "PUT", f"/connectors/{sequences.name}/config", sequences.config(1)
             )
             eventually(lambda: leads(other), WAIT_S)
-            answer = other.call("PUT", "/connectors/numbers/config", sequences.config(3))
+            answer = other.call("PUT", f"/connectors/{sequences.name}/config", sequences.config(3))
             assert answer.status == 200, answer.text
             sequences.allow(60)
             sequences.wait_for(60, 3)
@@ -71,9 +81,12 @@ def test_zombie_leader(cluster: Cluster, sequences: Sequences) -> None:
         zombie.process.resume()
     tasks = 1 if status == 200 else 3
     assert status in (200, 409, 500)
-    cluster.wait_until_running({"numbers": tasks}, WAIT_S)
+    cluster.wait_until_running({sequences.name: tasks}, WAIT_S)
     for agent in cluster.agents:
-        eventually(lambda agent=agent: len(agent.get("/connectors/numbers/tasks")) == tasks, WAIT_S)
+        eventually(
+            lambda agent=agent: len(agent.get(f"/connectors/{sequences.name}/tasks")) == tasks,
+            WAIT_S,
+        )
     assert not leads(zombie)
     sequences.allow(90)
     sequences.check(90, tasks)
@@ -88,12 +101,12 @@ def test_two_leaders(cluster: Cluster, sequences: Sequences) -> None:
     sequences.producer(f"connect-cluster-{cluster.group_id}")
     config = sequences.config(2)
     [follower] = cluster.followers()
-    failed = follower.call("PUT", "/connectors/numbers/config", config)
+    failed = follower.call("PUT", f"/connectors/{sequences.name}/config", config)
     assert (failed.status, failed.message) == (500, NO_WRITE)
     assert leader.get("/connectors") == []
-    written = follower.call("PUT", "/connectors/numbers/config", config)
+    written = follower.call("PUT", f"/connectors/{sequences.name}/config", config)
     assert written.status == 201, written.text
-    cluster.wait_until_running({"numbers": 2})
+    cluster.wait_until_running({sequences.name: 2})
     sequences.allow(30)
     sequences.check(30, 2)
 
@@ -110,7 +123,7 @@ def test_fencing_while_a_task_initialises(cluster: Cluster, sequences: Sequences
         "value.converter": BLOCKING_CONVERTER,
         "value.converter.directory": str(sequences.directory),
     }
-    cluster.agents[0].create("numbers", config)
+    cluster.agents[0].create(sequences.name, config)
     eventually((sequences.directory / HELD).exists, WAIT_S)
     owner = next(agent for agent in cluster.agents if task_pid(agent) is not None)
     [other] = [agent for agent in cluster.agents if agent is not owner]
@@ -119,7 +132,7 @@ def test_fencing_while_a_task_initialises(cluster: Cluster, sequences: Sequences
     owner.process.suspend()
     try:
         eventually(lambda: leads(other), WAIT_S)
-        changed = other.call("PUT", "/connectors/numbers/config", sequences.config(2))
+        changed = other.call("PUT", f"/connectors/{sequences.name}/config", sequences.config(2))
         assert changed.status == 200, changed.text
         sequences.allow(30)
         sequences.wait_for(30, 2)
@@ -130,10 +143,12 @@ def test_fencing_while_a_task_initialises(cluster: Cluster, sequences: Sequences
         owner.process.resume()
 
     def settled() -> bool:
-        other.call("POST", "/connectors/numbers/restart?includeTasks=true&onlyFailed=true")
-        return other.states("numbers") == ("RUNNING",) * 3
+        other.call(
+            "POST", f"/connectors/{sequences.name}/restart?includeTasks=true&onlyFailed=true"
+        )
+        return other.states(sequences.name) == ("RUNNING",) * 3
 
-    eventually(settled, WAIT_S, lambda: other.states("numbers"))
-    cluster.wait_until_running({"numbers": 2}, WAIT_S)
+    eventually(settled, WAIT_S, lambda: other.states(sequences.name))
+    cluster.wait_until_running({sequences.name: 2}, WAIT_S)
     sequences.allow(60)
     sequences.check(60, 2)

@@ -7,7 +7,6 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -24,41 +23,14 @@ WAIT_S = 150
 ROUNDS = 8
 
 
-@pytest.fixture
-def cluster(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Cluster]:
-    with cluster_of(2, kafka_broker.bootstrap_servers, tmp_path) as cluster:
+@pytest.fixture(scope="module")
+def cluster(
+    kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    """The last test kills the leader."""
+    directory = tmp_path_factory.mktemp("operators")
+    with cluster_of(2, kafka_broker.bootstrap_servers, directory) as cluster:
         yield cluster
-
-
-def test_a_leader_that_dies_with_a_forwarded_request_is_answered_for(
-    cluster: Cluster, journal: Journal
-) -> None:
-    """The client hears of it at once; the next leader carries out the repeated request."""
-    leader, (follower,) = cluster.leader(), cluster.followers()
-    os.kill(leader.process.pid, signal.SIGSTOP)
-    answers: list[Answer] = []
-    asking = threading.Thread(
-        target=lambda: answers.append(
-            follower.call("PUT", "/connectors/w/config", journal.config(2))
-        )
-    )
-    asking.start()
-    asking.join(1)
-    assert answers == [], "the leader cannot answer"
-    killed_s = time.monotonic()
-    cluster.kill(leader)
-    asking.join(WAIT_S)
-    assert answers[0].status == 500
-    assert "IO Error trying to forward REST request" in (answers[0].message or "")
-    assert time.monotonic() - killed_s < 5
-    eventually(
-        lambda: (
-            follower.call("PUT", "/connectors/w/config", journal.config(2)).status in (200, 201)
-        ),
-        WAIT_S,
-    )
-    cluster.wait_until_running({"w": 2})
-    assert journal.entries("overlap") == []
 
 
 def test_two_operators_leave_one_configuration_that_runs(
@@ -100,4 +72,36 @@ def test_two_operators_leave_one_configuration_that_runs(
         return status_faults(cluster.agents, written)
 
     eventually(lambda: faults() == [], WAIT_S, faults)
+    assert journal.entries("overlap") == []
+    cluster.delete_all()
+
+
+def test_a_leader_that_dies_with_a_forwarded_request_is_answered_for(
+    cluster: Cluster, journal: Journal
+) -> None:
+    """The client hears of it at once; the next leader carries out the repeated request."""
+    leader, (follower,) = cluster.leader(), cluster.followers()
+    os.kill(leader.process.pid, signal.SIGSTOP)
+    answers: list[Answer] = []
+    asking = threading.Thread(
+        target=lambda: answers.append(
+            follower.call("PUT", "/connectors/w/config", journal.config(2))
+        )
+    )
+    asking.start()
+    asking.join(1)
+    assert answers == [], "the leader cannot answer"
+    killed_s = time.monotonic()
+    cluster.kill(leader)
+    asking.join(WAIT_S)
+    assert answers[0].status == 500
+    assert "IO Error trying to forward REST request" in (answers[0].message or "")
+    assert time.monotonic() - killed_s < 5
+    eventually(
+        lambda: (
+            follower.call("PUT", "/connectors/w/config", journal.config(2)).status in (200, 201)
+        ),
+        WAIT_S,
+    )
+    cluster.wait_until_running({"w": 2})
     assert journal.entries("overlap") == []

@@ -18,7 +18,7 @@ from pyconnect_agent.kafka.task_producer import TaskProducer
 from pyconnect_sandbox.connect_worker import worker_properties
 from tests.agent.tasks.source.source_loop import Source, record
 from tests.support.names import unique_name
-from tests.support.seeds import LONG
+from tests.support.seeds import LONG, chosen
 from tests.support.servers.kafka import Servers
 from tests.support.servers.topics import create_topics, delete_topics, read_topic
 
@@ -47,7 +47,7 @@ def producer(bootstrap: str) -> Iterator[TaskProducer]:
 
 
 @pytest.mark.parametrize("takes_runs", [True, False])
-@pytest.mark.parametrize("partitions", [1, 12])
+@pytest.mark.parametrize("partitions", chosen([12], long=[1]))
 @pytest.mark.parametrize("task", range(TOPICS // TOPICS_OF_A_TASK))
 def test_records_are_in_order_in_a_topic_just_created(
     bootstrap: str,

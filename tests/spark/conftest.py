@@ -38,8 +38,9 @@ CONF = {
     ),
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.shuffle.partitions": "3",
+    "spark.sql.shuffle.partitions": "2",
     "spark.sql.ui.explainMode": "simple",
+    "spark.sql.debug.maxToStringFields": "1",
 }
 
 

@@ -31,7 +31,7 @@ from tests.support.chaos.random_histories import (
     partition_count,
     random_records,
 )
-from tests.support.seeds import LONG
+from tests.support.seeds import LONG, chosen
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(800)]
 
@@ -451,7 +451,7 @@ def by_turns(randomness: random.Random, sources: Sequence[Sequence[Record]]) -> 
     return [next(rest[number]) for number in turns]
 
 
-@pytest.mark.parametrize("opened", [False, True], ids=["", "with an open transaction"])
+@pytest.mark.parametrize("opened", chosen([True], long=[False]), ids=str)
 def test_known_faults_are_found_as_the_reference_finds_them(audit: Audit, opened: bool) -> None:
     """Each seed is a source of one topic, so that one audit answers for all of them.
 

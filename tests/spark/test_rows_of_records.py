@@ -91,15 +91,14 @@ VALUES = (
 NULLS = (None,) * len(VALUES)
 
 
-@pytest.mark.parametrize("digits", ["0.00", "1.27", "1.28", "-1.28", "-1.29", "327.67", "-327.68"])
-def test_decimals_in_base64_have_their_sign(spark: SparkSession, digits: str) -> None:
+def test_decimals_in_base64_have_their_sign(spark: SparkSession) -> None:
     """Two's complement, of as many bytes as are needed."""
+    texts = ("0.00", "1.27", "1.28", "-1.28", "-1.29", "327.67", "-327.68")
     schema = SchemaBuilder.struct().field("price", decimal_builder(2)).build()
-    table = spark.createDataFrame([(Decimal(digits),)], "price decimal(12,2)")
-    left, right, _ = compared(
-        topic(spark, (None, written(schema, Decimal(digits)))), table, RowRule()
-    )
-    assert left == right == [(number(digits),)]
+    table = spark.createDataFrame([(Decimal(text),) for text in texts], "price decimal(12,2)")
+    records = topic(spark, *((None, written(schema, Decimal(text))) for text in texts))
+    left, right, _ = compared(records, table, RowRule())
+    assert left == right == [(number(text),) for text in texts]
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])

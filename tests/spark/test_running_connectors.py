@@ -132,6 +132,7 @@ def test_a_running_source_agrees(audit: Audit, running: Running) -> None:
     explained(audit.run(**spec))
 
 
+@pytest.mark.long(only=True)
 def test_a_line_that_a_running_sink_loses_is_missing(audit: Audit, running: Running) -> None:
     """A committed line has to be there, whatever other work is under way."""
     spec = running.spec_of("topic-sink", running.sink)

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyconnect_reconcile.capture import capture
+from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics.reading import COMMITTED, read_topics
 from pyconnect_sandbox import ports
@@ -203,7 +204,10 @@ def test_secrets_are_seen_nowhere_while_two_clusters_are_compared(
 def test_refused_credentials_are_reported_at_once(
     clusters: TlsClusters, tmp_path: Path, wrong: str
 ) -> None:
-    """Exit 11 with the reason, also in the report, and without what was tried."""
+    """Exit 11 with the reason, also in the report, and without what was tried.
+
+    One reason is asked of a whole run.
+    """
     stores = clusters.stores
     properties = {**clusters.scram_properties(), **trusting_store(stores, "JKS")}
     reason = {
@@ -220,7 +224,15 @@ def test_refused_credentials_are_reported_at_once(
         case _:
             properties["ssl.truststore.password"] = "hunter2-is-wrong"
     file = properties_file(tmp_path / "p", properties)
-    reconcile = Reconcile(tmp_path, PYCONNECT_KAFKA_BOOTSTRAP=clusters.scram.sasl_bootstrap_servers)
+    bootstrap = clusters.scram.sasl_bootstrap_servers
+    if wrong != "password":
+        main = {"bootstrap": bootstrap, "properties": str(file)}
+        spec = read_spec({"job": "ranges", "topics": [TOPIC], "clusters": {"main": main}})
+        with pytest.raises(ReconcileError, match=reason) as refused:
+            capture(spec, tmp_path, no_table)
+        assert "hunter2" not in str(refused.value)
+        return
+    reconcile = Reconcile(tmp_path, PYCONNECT_KAFKA_BOOTSTRAP=bootstrap)
     ended = reconcile("sequence", TOPIC, "--sequence", "text", "--kafka-properties", str(file))
     assert ended.code == 11, ended.err
     assert ended.report is not None

@@ -162,9 +162,10 @@ Pairs = list[tuple[Cell, Row, Row]]
 
 
 def pairs_of(systems: Systems, source: str, target: str = "") -> Pairs:
-    """Return the first value of each type that the source reads, and its neighbour, as rows.
+    """Return the first value of a type of each kind, and its neighbour, as rows.
 
-    With --long each value. The target is a format that refuses some of them.
+    With --long each value of each type that the source reads. The target is a format that refuses
+    some of them.
     """
     cells = [
         cell
@@ -174,8 +175,8 @@ def pairs_of(systems: Systems, source: str, target: str = "") -> Pairs:
     if target == "Iceberg":
         # Its library reads no times of day in Spark.
         cells = [cell for cell in cells if cell.column.kind is not Kind.TIME]
-    if source == "PostgreSQL" and not LONG:
-        # Spark takes minutes to plan a hundred columns: one type of each kind.
+    if not LONG:
+        # Spark takes minutes to plan fifty columns.
         of_kinds = {cell.column.kind: cell.column for cell in reversed(cells)}
         cells = [cell for cell in cells if cell.column in of_kinds.values()]
     records = systems.sources[source].read(cells)
