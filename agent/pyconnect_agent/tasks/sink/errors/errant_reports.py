@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from pyconnect_agent.tasks.records.tolerance import Failure, RecordStage, Tolerance
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord, serialized
+from pyconnect_agent.tasks.sink.errors.dead_letter_queue import DeadLetterQueue
 from pyconnect_api import (
     ConnectException,
     ErrantRecordReporter,
@@ -28,12 +29,18 @@ class ErrantRecords(ErrantRecordReporter):
     """The task's reporter, which the loop asks too.
 
     The converters serialize records that the task made itself; None: the task is a Java task, which
-    does that in its process.
+    does that in its process. `queue` gets records that were not converted, too.
     """
 
-    def __init__(self, tolerance: Tolerance, converters: Converters | None) -> None:
+    def __init__(
+        self,
+        tolerance: Tolerance,
+        converters: Converters | None,
+        queue: DeadLetterQueue | None = None,
+    ) -> None:
         self._tolerance = tolerance
         self._converters = converters
+        self._queue = queue
         self._task_class = _JAVA_SINK_TASK if converters is None else _SINK_TASK
         self._lock = threading.Lock()
         self._unfinished: dict[TopicPartition, set[Future[None]]] = {}
@@ -72,8 +79,12 @@ class ErrantRecords(ErrantRecordReporter):
     def await_reports(self, partitions: Collection[TopicPartition]) -> None:
         """Wait until the reports of these partitions are durable, however long that takes.
 
-        Raises ConnectException for one that failed.
+        Raises ConnectException for one that failed. Records that were not converted are waited for,
+        too, or a kill behind the commit would lose them; as in Kafka one that does not reach the
+        queue is only logged and counted.
         """
+        if self._queue is not None:
+            self._queue.await_sent()
         for partition, future in self._take(partitions):
             error = future.exception()
             if error is not None:

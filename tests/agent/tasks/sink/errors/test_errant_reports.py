@@ -13,7 +13,7 @@ from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_api import ConnectException, SinkRecord, TopicPartition
-from tests.agent.tasks.sink.dead_letters import POISON, Queue, consumed, tolerance
+from tests.agent.tasks.sink.dead_letters import POISON, Queue, consumed, convert, tolerance
 from tests.support.eventually import eventually
 from tests.support.fakes.fake_clients import FakeMessage
 
@@ -39,6 +39,28 @@ def test_a_commit_waits_for_the_reports_of_its_partitions(queue: Queue) -> None:
     thread.join()
     queue.producer.deliver()
     queue.reports.await_reports([elsewhere])
+
+
+def test_a_commit_waits_for_dead_letters_of_conversions(queue: Queue) -> None:
+    """A kill after the commit would lose them. One that cannot be delivered is given up."""
+    reports = ErrantRecords(queue.tolerance, None, queue.queue)
+    for deliver in (
+        lambda: queue.producer.deliver(0),
+        lambda: queue.producer.fail(0, ClientError.TOPIC_AUTHORIZATION_FAILED),
+    ):
+        assert convert(POISON, queue.tolerance) == []
+        committed = threading.Event()
+
+        def commit(done: threading.Event = committed) -> None:
+            reports.await_reports([TopicPartition("t", 3)])
+            done.set()
+
+        thread = threading.Thread(target=commit, daemon=True)
+        thread.start()
+        assert not committed.wait(0.05)
+        deliver()
+        eventually(committed.is_set)
+        thread.join()
 
 
 def test_no_commit_passes_a_report_that_failed(queue: Queue) -> None:
