@@ -105,8 +105,9 @@ query  STRING  MEDIUM  ~
 schema.pattern  STRING  MEDIUM  ~
     Schema of the tables; by default that of the connection.
 table.whitelist  LIST  MEDIUM  ""
-    Names of the tables to read; by default all. A view is read when it is named here, and
-    schema.table is a table of another schema. A name that the database does not have is an error.
+    Names of the tables to read; by default all but pyconnect_offsets, which is a SqlSink's. A view
+    is read when it is named here, and schema.table is a table of another schema. A name that the
+    database does not have is an error.
 table.blacklist  LIST  MEDIUM  ""
     Names of tables not to read.
 table.include.list  LIST  MEDIUM  ""

@@ -14,6 +14,8 @@ from pyconnect_connectors.sql.database import connected, database_errors, open_e
 from pyconnect_connectors.sql.definitions import SCHEMA, WHITELIST
 from pyconnect_connectors.sql.settings import SourceSettings
 
+OFFSETS_TABLE = "pyconnect_offsets"
+"""A sink's own table, which is read only if it is named."""
 _Place: TypeAlias = tuple[str | None, str]  # schema and table
 _PARENTS = text(
     "SELECT cn.nspname, c.relname, pn.nspname, p.relname FROM pg_inherits i"
@@ -71,7 +73,7 @@ def found_tables(settings: SourceSettings) -> FoundTables:
 
 def _is_chosen(name: str, settings: SourceSettings) -> bool:
     return (
-        (not settings.whitelist or name in settings.whitelist)
+        (name in settings.whitelist if settings.whitelist else name != OFFSETS_TABLE)
         and name not in settings.blacklist
         and (not settings.include or any(re.fullmatch(p, name) for p in settings.include))
         and not any(re.fullmatch(pattern, name) for pattern in settings.exclude)

@@ -51,18 +51,20 @@ def postgres_config(postgres: PostgresServer) -> dict[str, str]:
             "CREATE TABLE part_2 PARTITION OF parent FOR VALUES IN (2) PARTITION BY LIST (id)",
             "CREATE TABLE part_2_1 PARTITION OF part_2 FOR VALUES IN (1)",
             "CREATE TABLE child (more int) INHERITS (a)",
+            "CREATE TABLE pyconnect_offsets (connector text)",
         ):
             connection.execute(statement.encode())
     return postgres.settings(database)
 
 
 def test_parts_of_a_table_that_is_read_are_not_read_again(postgres_config: dict[str, str]) -> None:
-    """Partitions at any depth, and children; views are read when they are named."""
+    """Partitions at any depth, and children; views and a sink's offsets are when they are named."""
     assert tables(connector(postgres_config)) == ["a", "parent", "with.point"]
     named = connector(postgres_config, table_whitelist="part_1,part_2_1,child")
     assert tables(named) == ["child", "part_1", "part_2_1"]
     both = connector(postgres_config, table_whitelist="parent,part_2_1")
     assert tables(both) == ["parent"]
+    assert tables(connector(postgres_config, table_whitelist="pyconnect_offsets"))
     without = connector(postgres_config, table_blacklist="parent,part_2")
     assert tables(without) == ["a", "part_1", "part_2_1", "with.point"]
 
