@@ -102,8 +102,8 @@ def repair(
         if begun is not None and begun.state is RepairState.UNDOING:
             raise PreconditionFailed(
                 f"the undo of repair {begun.id} has not ended",
-                hint=f"end it: pyconnect reconcile undo {begun.id}; where it is refused, audit again"
-                " and repair by the new report",
+                hint=f"end it: pyconnect reconcile undo {begun.id}; where it is refused, audit"
+                " again and repair by the new report",
             )
         job, target = (str(report.get(name) or "") for name in ("job", "target"))
         work = _Work(session, job, target, access)
