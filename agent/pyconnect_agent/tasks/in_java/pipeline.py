@@ -63,7 +63,7 @@ def record_failed(failure: Mapping[str, Any], record: object, tolerance: Toleran
     counts = tolerance.counts
     counts.record_failures += failure["retries"]
     counts.retries += failure["retries"]
-    tolerance.failed(
+    raise tolerance.skipped(
         Failure(
             stage=RecordStage(failure["stage"]),
             class_name=failure["class"],
@@ -71,9 +71,6 @@ def record_failed(failure: Mapping[str, Any], record: object, tolerance: Toleran
             record=record,
         )
     )
-    counts.record_errors += 1
-    counts.records_skipped += 1
-    raise RecordSkipped
 
 
 def _run_of(polled: Sequence[SourceRecord], records: Sequence[SourceRecord]) -> OutgoingRun:

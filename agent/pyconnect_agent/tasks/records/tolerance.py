@@ -127,6 +127,8 @@ class Tolerance:
         self._reporters = tuple(reporters)
         self._stop_requested = stop_requested
         self._place_of = place_of
+        self.on_skipped: Callable[[object, Future[None]], object] = lambda *_: None
+        """Gets a record that was left out, and the future of its report if that takes time."""
 
     def recover(
         self,
@@ -147,7 +149,7 @@ class Tolerance:
             )
         except Exception as exc:  # noqa: BLE001  every failure of plugin code is this method's subject
             error = exc
-        self.failed(
+        raise self.skipped(
             Failure(
                 stage=stage,
                 class_name=f"{operator.__module__}.{operator.__qualname__}",
@@ -155,14 +157,20 @@ class Tolerance:
                 record=record,
             )
         )
+
+    def skipped(self, failure: Failure) -> RecordSkipped:
+        """Report a failure and leave its record out; raises ConnectException unless tolerated."""
+        pending = self.failed(failure)
         self.counts.record_errors += 1
         self.counts.records_skipped += 1
-        raise RecordSkipped
+        if pending is not None:
+            self.on_skipped(failure.record, pending)
+        return RecordSkipped()
 
     def failed(self, failure: Failure) -> Future[None] | None:
         """Report a failure that is not retried; raises ConnectException unless tolerated.
 
-        As in Kafka a tolerated one counts neither as error nor as skipped: `recover` counts
+        As in Kafka a tolerated one counts neither as error nor as skipped: `skipped` counts
         those, for records it leaves out.
 
         Returns a future that is done when the reports are durable, None when they are.

@@ -73,7 +73,7 @@ class SinkErrors:
         )
         self.reports: ErrantRecords | None = None
         if settings.has_errant_record_reporter:
-            self.reports = ErrantRecords(self.tolerance, converters, self._queue)
+            self.reports = ErrantRecords(self.tolerance, converters)
 
     def close(self) -> None:
         """Wait for the records that are being sent to the dead letter queue."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
-from pyconnect_api import Converter, HeaderConverter, SinkRecord, TimestampType
+from pyconnect_api import Converter, HeaderConverter, SinkRecord, TimestampType, TopicPartition
 
 _TIMESTAMP_TYPES = {TimestampType.CREATE_TIME: 1, TimestampType.LOG_APPEND_TIME: 2}
 
@@ -99,13 +99,19 @@ def consumed_of(record: object) -> ConsumedMessage:
     return message
 
 
+def origin_of(record: object) -> tuple[TopicPartition, int]:
+    """Return the partition that a failure's record was consumed from, and its offset there."""
+    if isinstance(record, SinkRecord):
+        partition = TopicPartition(record.original_topic, record.original_kafka_partition)
+        return partition, record.original_kafka_offset
+    message = consumed_of(record)
+    return TopicPartition(message.topic(), message.partition()), message.offset()
+
+
 def place_of(record: object) -> str:
     """Return topic, partition and offset of a failure's record, nothing of its content."""
-    if isinstance(record, SinkRecord):
-        topic, partition = record.original_topic, record.original_kafka_partition
-        return f"topic '{topic}', partition {partition}, offset {record.original_kafka_offset}"
-    message = consumed_of(record)
-    return f"topic '{message.topic()}', partition {message.partition()}, offset {message.offset()}"
+    (topic, partition), offset = origin_of(record)
+    return f"topic '{topic}', partition {partition}, offset {offset}"
 
 
 def describe_consumed(record: object) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from typing import Any
 
 from pyconnect_agent.core.errors import KafkaError
@@ -71,7 +71,6 @@ class DeadLetterQueue:
         self._context_headers = context_headers
         self._counts = counts
         self._mask = mask
-        self._unsent: set[Future[None]] = set()
         self._closing = threading.Event()
         self._server = long_lived.Thread("dead-letter-queue", self._serve)
         self._server.start()
@@ -82,8 +81,6 @@ class DeadLetterQueue:
         done: Future[None] = Future()
         # A sent record cannot be taken back, so `cancel` has no effect.
         done.set_running_or_notify_cancel()
-        self._unsent.add(done)
-        done.add_done_callback(self._unsent.discard)
         message = consumed_of(failure.record)
         headers = list(message.headers() or ())
         if self._context_headers:
@@ -110,10 +107,6 @@ class DeadLetterQueue:
         except CLIENT_ERRORS as exc:
             self._lost(self._explain(exc, message), done, place_of(failure.record))
         return done
-
-    def await_sent(self) -> None:
-        """Wait until each record that was reported is in the topic, or cannot be delivered."""
-        wait(tuple(self._unsent))
 
     def close(self, timeout_s: float) -> None:
         """Wait for records that are being sent, then give up the rest."""

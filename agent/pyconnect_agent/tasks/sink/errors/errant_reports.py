@@ -11,8 +11,11 @@ from concurrent.futures import Future
 
 from pyconnect_agent.tasks.records.tolerance import Failure, RecordStage, Tolerance
 from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord, serialized
-from pyconnect_agent.tasks.sink.errors.dead_letter_queue import DeadLetterQueue
+from pyconnect_agent.tasks.sink.errors.consumed_record import (
+    ConsumedRecord,
+    origin_of,
+    serialized,
+)
 from pyconnect_api import (
     ConnectException,
     ErrantRecordReporter,
@@ -29,18 +32,14 @@ class ErrantRecords(ErrantRecordReporter):
     """The task's reporter, which the loop asks too.
 
     The converters serialize records that the task made itself; None: the task is a Java task, which
-    does that in its process. `queue` gets records that were not converted, too.
+    does that in its process. Commits also wait for dead letters of the worker's own failures: a
+    kill after the commit would lose them.
     """
 
-    def __init__(
-        self,
-        tolerance: Tolerance,
-        converters: Converters | None,
-        queue: DeadLetterQueue | None = None,
-    ) -> None:
+    def __init__(self, tolerance: Tolerance, converters: Converters | None) -> None:
         self._tolerance = tolerance
+        tolerance.on_skipped = self._skipped
         self._converters = converters
-        self._queue = queue
         self._task_class = _JAVA_SINK_TASK if converters is None else _SINK_TASK
         self._lock = threading.Lock()
         self._unfinished: dict[TopicPartition, set[Future[None]]] = {}
@@ -64,10 +63,7 @@ class ErrantRecords(ErrantRecordReporter):
             pending = Future()
             pending.set_result(None)
         else:
-            partition = TopicPartition(record.original_topic, record.original_kafka_partition)
-            with self._lock:
-                self._unfinished.setdefault(partition, set()).add(pending)
-            pending.add_done_callback(lambda done: self._done(partition, done))
+            self._keep(origin_of(record)[0], pending)
         return pending
 
     def raise_failure(self) -> None:
@@ -79,12 +75,8 @@ class ErrantRecords(ErrantRecordReporter):
     def await_reports(self, partitions: Collection[TopicPartition]) -> None:
         """Wait until the reports of these partitions are durable, however long that takes.
 
-        Raises ConnectException for one that failed. Records that were not converted are waited for,
-        too, or a kill behind the commit would lose them; as in Kafka one that does not reach the
-        queue is only logged and counted.
+        Raises ConnectException for one that failed.
         """
-        if self._queue is not None:
-            self._queue.await_sent()
         for partition, future in self._take(partitions):
             error = future.exception()
             if error is not None:
@@ -108,6 +100,20 @@ class ErrantRecords(ErrantRecordReporter):
         converters = self._converters
         assert converters is not None
         return serialized(record, converters.key, converters.value, converters.header)
+
+    def _skipped(self, record: object, pending: Future[None]) -> None:
+        """Keep the report of a record that the worker left out.
+
+        As in Kafka one that does not reach the queue is only logged and counted.
+        """
+        ended: Future[None] = Future()
+        self._keep(origin_of(record)[0], ended)
+        pending.add_done_callback(lambda _: ended.set_result(None))
+
+    def _keep(self, partition: TopicPartition, pending: Future[None]) -> None:
+        with self._lock:
+            self._unfinished.setdefault(partition, set()).add(pending)
+        pending.add_done_callback(lambda done: self._done(partition, done))
 
     def _done(self, partition: TopicPartition, future: Future[None]) -> None:
         """Forget a successful report; the next commit must meet a failed one."""

@@ -43,7 +43,6 @@ def test_a_commit_waits_for_the_reports_of_its_partitions(queue: Queue) -> None:
 
 def test_a_commit_waits_for_dead_letters_of_conversions(queue: Queue) -> None:
     """A kill after the commit would lose them. One that cannot be delivered is given up."""
-    reports = ErrantRecords(queue.tolerance, None, queue.queue)
     for deliver in (
         lambda: queue.producer.deliver(0),
         lambda: queue.producer.fail(0, ClientError.TOPIC_AUTHORIZATION_FAILED),
@@ -52,7 +51,7 @@ def test_a_commit_waits_for_dead_letters_of_conversions(queue: Queue) -> None:
         committed = threading.Event()
 
         def commit(done: threading.Event = committed) -> None:
-            reports.await_reports([TopicPartition("t", 3)])
+            queue.reports.await_reports([TopicPartition("t", 3)])
             done.set()
 
         thread = threading.Thread(target=commit, daemon=True)
