@@ -11,11 +11,14 @@ from typing import TypeAlias
 from sqlalchemy import Connection, Inspector, inspect, text
 
 from pyconnect_connectors.sql.database import connected, database_errors, open_engine
-from pyconnect_connectors.sql.definitions import SCHEMA, WHITELIST
+from pyconnect_connectors.sql.definitions import (
+    OFFSETS_TABLE,
+    SCHEMA,
+    WHITELIST,
+    sink_config_def,
+)
 from pyconnect_connectors.sql.settings import SourceSettings
 
-OFFSETS_TABLE = "pyconnect_offsets"
-"""A sink's own table, which is read only if it is named."""
 _Place: TypeAlias = tuple[str | None, str]  # schema and table
 _PARENTS = text(
     "SELECT cn.nspname, c.relname, pn.nspname, p.relname FROM pg_inherits i"
@@ -51,12 +54,15 @@ class FoundTables:
 def found_tables(settings: SourceSettings) -> FoundTables:
     """Return the tables to read: all that the lists allow, and views that the whitelist names.
 
+    The table of a sink's offsets is read only if the whitelist names it.
     A partition or child of PostgreSQL is left out when its parent is read, which has its rows.
     """
     engine = open_engine(settings.connection, writes=False)
     with database_errors("Cannot list the tables"), connected(engine) as connection:
         inspector = inspect(connection)
         names = set(inspector.get_table_names(schema=settings.schema))
+        if not settings.whitelist:
+            names.discard(str(sink_config_def().keys[OFFSETS_TABLE].default))
         further = settings.whitelist - names
         found = {name for name in further if is_there(inspector, name, settings.schema)}
         chosen = {name for name in names | found if _is_chosen(name, settings)}
@@ -73,7 +79,7 @@ def found_tables(settings: SourceSettings) -> FoundTables:
 
 def _is_chosen(name: str, settings: SourceSettings) -> bool:
     return (
-        (name in settings.whitelist if settings.whitelist else name != OFFSETS_TABLE)
+        (not settings.whitelist or name in settings.whitelist)
         and name not in settings.blacklist
         and (not settings.include or any(re.fullmatch(p, name) for p in settings.include))
         and not any(re.fullmatch(pattern, name) for pattern in settings.exclude)
