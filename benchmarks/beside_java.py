@@ -133,8 +133,9 @@ def source_rate(bench: Bench, worker: Runner, case: Case, *topics: str) -> float
         for level in ("read_uncommitted", "read_committed")
     )
 
+    places = [TopicPartition(topic, 0) for topic in topics]
+
     def end(consumer: Consumer) -> int:
-        places = [TopicPartition(topic, 0) for topic in topics]
         return sum(consumer.get_watermark_offsets(place, timeout=30)[1] for place in places)
 
     with contextlib.ExitStack() as stack:
