@@ -26,7 +26,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyconnect_agent.channel import WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launcher
-from pyconnect_agent.children.settings import ChildSettings
+from pyconnect_agent.children.ports import ChildSettings
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_sandbox.connect_worker import JavaConnectWorker, WorkerLaunch
 from pyconnect_sandbox.jars import find_runtime

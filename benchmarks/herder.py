@@ -12,6 +12,7 @@ import resource
 import time
 from dataclasses import replace
 
+from pyconnect_agent.core.group_protocol import Work
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.decide import decide
@@ -22,9 +23,8 @@ from pyconnect_agent.core.herder.state import HerderSettings, HerderState
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog, ConnectorConfigUpdated
-from pyconnect_agent.core.protocol.messages import Work
 from pyconnect_agent.core.reporting import Reported
-from pyconnect_agent.herder.local_group import local_assignment
+from pyconnect_agent.herder.connect_group import local_assignment
 
 MEMBER = "member"
 

@@ -24,8 +24,7 @@ import psutil
 from benchmarks.herder import config_log, report
 from pyconnect_agent.core.assign.incremental import AssignorState
 from pyconnect_agent.core.assign.leader import Election, perform_assignment
-from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
-from pyconnect_agent.core.protocol.messages import (
+from pyconnect_agent.core.group_protocol import (
     NO_WORK,
     Assignment,
     ProtocolVersion,
@@ -35,6 +34,7 @@ from pyconnect_agent.core.protocol.messages import (
     encode_assignment,
     encode_subscription,
 )
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_sandbox.connect_worker import AgentProcess, WorkerLaunch, worker_properties
 from pyconnect_sandbox.jars import find_runtime

@@ -16,10 +16,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from pyconnect_agent.core.plugins.catalog import Catalog, PluginKind
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.plugins.builtin_table import builtin_plugins
-from pyconnect_agent.plugins.loading import load
+from pyconnect_agent.plugins.loading import builtin_plugins, load
 from pyconnect_agent.tasks.records.tolerance import Tolerance
 from pyconnect_agent.tasks.records.transformations import Chain, TransformationStage
 from pyconnect_api import (

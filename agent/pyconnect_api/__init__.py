@@ -70,7 +70,6 @@ from pyconnect_api.logical import (
     to_logical,
 )
 from pyconnect_api.metrics import Counter, Gauge, PluginMetrics
-from pyconnect_api.predicate import Predicate
 from pyconnect_api.projector import project
 from pyconnect_api.record import ConnectRecord, SinkRecord, SourceRecord, TimestampType
 from pyconnect_api.records import SinkRecords, SourceRecords
@@ -121,7 +120,7 @@ from pyconnect_api.task import (
     TransactionContext,
     Versioned,
 )
-from pyconnect_api.transform import Transformation
+from pyconnect_api.transform import Predicate, Transformation
 from pyconnect_api.typed_config import config_def, parse_config, setting
 from pyconnect_api.validation import validate_value
 

@@ -1,8 +1,8 @@
 """Batches with retries for sinks, and the wait between attempts for sources.
 
-Layer: api. Kafka has no counterpart. The worker's rules stay as they are: a batch that is held is
-not committed, a RetriableException repeats `put`, and waits are the worker's (`context.timeout`) or
-end with the task (`stop_requested`).
+Kafka has no counterpart. The worker's rules stay as they are: a batch that is held is not
+committed, a RetriableException repeats `put`, and waits are the worker's (`context.timeout`) or end
+with the task (`stop_requested`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One configuration key, and what validation says about it.
 
-Layer: api. Corresponds to Kafka's ``ConfigKey``, ``ConfigValue`` and ``Config``.
+Corresponds to Kafka's ``ConfigKey``, ``ConfigValue`` and ``Config``.
 """
 
 from __future__ import annotations

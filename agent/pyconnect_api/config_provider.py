@@ -1,7 +1,7 @@
 """Sources of configuration values that are referenced as ``${provider:[path:]key}``.
 
-Layer: api. Corresponds to Kafka's ``ConfigProvider`` and ``ConfigData`` (KIP-297, KIP-421).
-A provider may be used from several threads at once.
+Corresponds to Kafka's ``ConfigProvider`` and ``ConfigData`` (KIP-297, KIP-421). A provider may be
+used from several threads at once.
 """
 
 from __future__ import annotations

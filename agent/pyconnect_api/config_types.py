@@ -1,8 +1,8 @@
 """Types of configuration values and their text forms.
 
-Layer: api. Corresponds to ``ConfigDef.Type``, ``parseType``, ``convertToString`` and
-``Password`` of Kafka; error texts are Kafka's. Class names are never imported here: what a CLASS
-value means is up to the resolver that is passed in.
+Corresponds to ``ConfigDef.Type``, ``parseType``, ``convertToString`` and ``Password`` of Kafka;
+error texts are Kafka's. Class names are never imported here: what a CLASS value means is up to the
+resolver that is passed in.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Checks of single configuration values.
 
-Layer: api. Corresponds to ``ConfigDef.Validator`` and its implementations in Kafka (``ValidList``
-as of KIP-1161); error texts are Kafka's. The text form (``str``) of a validator describes the valid
+Corresponds to ``ConfigDef.Validator`` and its implementations in Kafka (``ValidList`` as of
+KIP-1161); error texts are Kafka's. The text form (``str``) of a validator describes the valid
 values in generated documentation.
 """
 

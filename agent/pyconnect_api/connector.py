@@ -1,9 +1,9 @@
 """Connectors: they check a configuration and split the work into tasks.
 
-Layer: api. Corresponds to Kafka Connect's ``Connector``, ``SourceConnector`` (KIP-618, KIP-875),
-``SinkConnector`` and their contexts. One process per connector; all life-cycle calls of an
-instance are made one after the other. ``validate``, ``alter_offsets``, ``exactly_once_support``
-and ``can_define_transaction_boundaries`` may be called on an instance that was never initialized.
+Corresponds to Kafka Connect's ``Connector``, ``SourceConnector`` (KIP-618, KIP-875),
+``SinkConnector`` and their contexts. One process per connector; all life-cycle calls of an instance
+are made one after the other. ``validate``, ``alter_offsets``, ``exactly_once_support`` and
+``can_define_transaction_boundaries`` may be called on an instance that was never initialized.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Metrics of a task's own, in the worker's exposition beside the worker's.
 
-Layer: api. Kafka: ``PluginMetrics`` (KIP-877), with numbers in place of sensors. Reached as
-``context.metrics``. A counter or gauge is changed by one thread at a time; the worker reads it
-from another.
+Kafka: ``PluginMetrics`` (KIP-877), with numbers in place of sensors. Reached as
+``context.metrics``. A counter or gauge is changed by one thread at a time; the worker reads it from
+another.
 """
 
 from __future__ import annotations

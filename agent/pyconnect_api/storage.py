@@ -1,6 +1,6 @@
 """Read access to the stored offsets of a source connector.
 
-Layer: api. Corresponds to Kafka Connect's ``OffsetStorageReader``.
+Corresponds to Kafka Connect's ``OffsetStorageReader``.
 """
 
 from __future__ import annotations

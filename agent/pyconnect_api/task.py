@@ -1,7 +1,7 @@
 """Tasks: they move the records.
 
-Layer: api. Corresponds to Kafka Connect's ``Task``, ``SourceTask`` (KIP-618), ``SinkTask``
-(KIP-610) and their contexts; ``SinkTaskContext.is_closing`` is KIP-275, which Kafka does not have.
+Corresponds to Kafka Connect's ``Task``, ``SourceTask`` (KIP-618), ``SinkTask`` (KIP-610) and their
+contexts; ``SinkTaskContext.is_closing`` is KIP-275, which Kafka does not have.
 
 Threads: each task has a process of its own, and the worker calls it from that process's main
 thread only, except ``SourceTask.commit`` and ``SourceTask.commit_record``, which an at-least-once

@@ -1,7 +1,7 @@
-"""Single message transformations.
+"""Single message transformations, and predicates on which they depend.
 
-Layer: api. Corresponds to Kafka Connect's ``Transformation`` (KIP-66).
-Each task has its own instances, used by that task's thread only.
+Corresponds to Kafka Connect's ``Transformation`` (KIP-66). Each task has its own instances, used by
+that task's thread only. Predicates are Kafka's ``Predicate`` (KIP-585).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     from pyconnect_api.configdef import ConfigDef
     from pyconnect_api.record import ConnectRecord
+
 
 R = TypeVar("R", bound="ConnectRecord")
 
@@ -33,6 +34,28 @@ class Transformation(ABC, Generic[R]):
 
         Must not modify ``record``: build another one with ``record.new_record(...)``.
         """
+
+    @abstractmethod
+    def config(self) -> ConfigDef:
+        """Return the definition of the settings `configure` takes."""
+
+    def version(self) -> str | None:
+        """Return the version shown by the REST API, or None when undefined."""
+        return None
+
+    def close(self) -> None:
+        """Release what was acquired; no further calls follow."""
+
+
+class Predicate(ABC, Generic[R]):
+    """Tests records; used through ``transforms.<alias>.predicate``."""
+
+    def configure(self, configs: Mapping[str, object]) -> None:
+        """Take the settings below ``predicates.<alias>.``, prefix removed."""
+
+    @abstractmethod
+    def test(self, record: R) -> bool:
+        """Return whether ``record`` satisfies the predicate; must not modify it."""
 
     @abstractmethod
     def config(self) -> ConfigDef:

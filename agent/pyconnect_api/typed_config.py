@@ -1,7 +1,7 @@
 """Settings as a dataclass: its annotations make the ConfigDef, its instances hold the values.
 
-Layer: api. Kafka has no counterpart; the result is an ordinary `ConfigDef`, so validation and the
-REST API do not know the difference.
+Kafka has no counterpart; the result is an ordinary `ConfigDef`, so validation and the REST API do
+not know the difference.
 
     @dataclass(frozen=True, kw_only=True)
     class SinkConfig:

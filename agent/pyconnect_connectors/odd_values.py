@@ -31,7 +31,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from pyconnect_api import ConfigDef, DataException, Schema, SinkRecord, ValidString
-from pyconnect_api.key_table import define_table
+from pyconnect_api.configdef import define_table
 
 OUT_OF_RANGE = "values.out.of.range"
 TOLERANCE = "errors.tolerance"

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pyconnect_api import ConfigDef, ConfigException, LambdaValidator, Password, Range
-from pyconnect_api.key_table import define_table
+from pyconnect_api.configdef import define_table
 
 RETRIES = "max.retries"
 BACKOFF_MS = "retry.backoff.ms"

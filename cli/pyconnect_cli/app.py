@@ -184,7 +184,7 @@ def report(session: Session, error: PyconnectError) -> int:
 
 def _sandbox_hint(session: Session) -> str | None:
     """Return the command that starts the context's sandbox; None for other addresses."""
-    from pyconnect_sandbox.contexts import start_hint
+    from pyconnect_sandbox.state import start_hint
 
     try:
         context, origins = session.settings.context, session.settings.origins

@@ -2,7 +2,8 @@
 
 One directory per sandbox below the user's state directory, with `state.json`, the servers' own
 directories and `sandbox.lock`, an exclusive `flock` that `up` and `down` take. A record is no
-proof that a process lives: its identity is checked each time (see `processes`).
+proof that a process lives: its identity is checked each time (see `processes`). A context that
+`pyconnect sandbox` makes is named after its sandbox.
 """
 
 from __future__ import annotations
@@ -140,3 +141,26 @@ def sandbox_names(root: Path | None = None) -> tuple[str, ...]:
     """Return the names of all recorded sandboxes, sorted."""
     root = sandboxes_root() if root is None else root
     return tuple(sorted(path.parent.name for path in root.glob(f"*/{STATE_FILE}")))
+
+
+_PREFIX = "sandbox"
+_DEFAULT = "default"
+
+
+def context_name(sandbox: str) -> str:
+    return _PREFIX if sandbox == _DEFAULT else f"{_PREFIX}-{sandbox}"
+
+
+def start_hint(context: str, root: Path | None = None) -> str | None:
+    """Return how to start the sandbox of a context; None for a context of another kind."""
+    prefix, dash, rest = context.partition("-")
+    if prefix != _PREFIX or bool(dash) != bool(rest):
+        return None
+    sandbox = rest or _DEFAULT
+    state = SandboxDirectory(sandbox, root).load()
+    if state is None and rest:
+        return None
+    ports = {} if state is None else state.ports
+    worker = "--java-worker" if "java-worker" in ports and "agent" not in ports else "--agent"
+    name = f" --name {rest}" if rest else ""
+    return f"start the sandbox: pyconnect sandbox up{name} {worker} --use"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_api import ConfigDef, ConfigException, ConfigType, Range, Width
-from pyconnect_api.key_table import define_table
+from pyconnect_api.configdef import define_table
 
 _TABLE = """
 topic  STRING  HIGH  !

@@ -159,7 +159,7 @@ def test_without_a_workers_file_the_gap_is_named() -> None:
 
 def test_the_commands_python_plugins_are_those_of_the_agent() -> None:
     """The command knows the names for itself."""
-    from pyconnect_agent.plugins.builtin_table import builtin_plugins
+    from pyconnect_agent.plugins.loading import builtin_plugins
 
     java_names = [p for p in builtin_plugins() if p.class_name.startswith(("org.", "io."))]
     assert {p.class_name for p in java_names if p.kind.is_connector} == PYTHON_CONNECTORS

@@ -18,10 +18,7 @@ from pyconnect_agent.core.config.connector_keys import (
     source_config_def,
 )
 from pyconnect_agent.core.config.worker_config import DistributedConfig
-from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.internal_topics import config_records
-from pyconnect_agent.core.offsets.source import partition_key
-from pyconnect_agent.core.protocol.messages import (
+from pyconnect_agent.core.group_protocol import (
     Assignment,
     ProtocolVersion,
     Subscription,
@@ -29,6 +26,9 @@ from pyconnect_agent.core.protocol.messages import (
     encode_assignment,
     encode_subscription,
 )
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.offsets.source import partition_key
 from pyconnect_agent.worker import acls
 from pyconnect_api import ConfigType
 from pyconnect_cli.kafka import reader

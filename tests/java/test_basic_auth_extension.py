@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.core.rest_extension import EXTENSION_NAMES
+from pyconnect_agent.core.rest_access import EXTENSION_NAMES
 from pyconnect_sandbox.connect_worker import (
     AgentProcess,
     ConnectWorker,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.java_processes.errors import JavaFailure
 from pyconnect_agent.java_processes.installation import find_installation
 from pyconnect_agent.java_processes.launch import JavaClass, JavaInstallation, JavaOptions
+from pyconnect_agent.java_processes.link import JavaFailure
 from pyconnect_agent.java_processes.questions import JavaQuestions
 from pyconnect_agent.worker.plugins import find_plugins
 from pyconnect_api import ConnectException

@@ -18,11 +18,10 @@ import pytest
 
 from pyconnect_agent.java_processes.build import LOWEST_JAVA
 from pyconnect_agent.java_processes.class_archive import make_archive
-from pyconnect_agent.java_processes.errors import JavaConnectError, JavaPluginError
 from pyconnect_agent.java_processes.frames import FrameKind, decode_source
 from pyconnect_agent.java_processes.installation import JAVA_HOME_KEY, find_installation
 from pyconnect_agent.java_processes.launch import JavaOptions
-from pyconnect_agent.java_processes.link import Answer, JavaLink
+from pyconnect_agent.java_processes.link import Answer, JavaConnectError, JavaLink, JavaPluginError
 from pyconnect_agent.java_processes.process import JavaProcess
 from pyconnect_agent.java_processes.source_records import JavaSourceRecords
 from pyconnect_api import ConnectException

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.java_processes.errors import JavaRetriableError
 from pyconnect_agent.java_processes.installation import find_installation
 from pyconnect_agent.java_processes.launch import JavaOptions
-from pyconnect_agent.java_processes.link import JavaLink
+from pyconnect_agent.java_processes.link import JavaLink, JavaRetriableError
 from pyconnect_agent.java_processes.process import JavaProcess
 from pyconnect_agent.tasks.in_java.sink_task import JavaSinkTask, compose_unconverted
 from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance

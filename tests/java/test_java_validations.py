@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from pyconnect_agent.children import jobs
-from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
+from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled, connector
 from tests.support.event_loop import asynchronous

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from pyconnect_agent.core.metrics.catalog import (
+from pyconnect_agent.core.metric_values import (
     DESCRIPTIONS,
     RESTARTS,
     SINK_TASK,

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
 )
 
-from pyconnect_agent.core.clients.kafka_python import kafka_python_config
+from pyconnect_agent.core.clients.configs import kafka_python_config
 from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_cli.acls.plan.check import Authorizer
 from pyconnect_cli.kafka.cluster import KafkaAccess

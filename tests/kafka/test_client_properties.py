@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from kafka.admin import KafkaAdminClient
 
-from pyconnect_agent.core.clients.kafka_python import kafka_python_config
+from pyconnect_agent.core.clients.configs import kafka_python_config
 from pyconnect_agent.core.clients.librdkafka import translate
 from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_agent.kafka.admin import Admin

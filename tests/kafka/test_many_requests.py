@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kafka.protocol.metadata import MetadataRequest
 
-from pyconnect_agent.core.clients.kafka_python import kafka_python_config
+from pyconnect_agent.core.clients.configs import kafka_python_config
 from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.kafka.protocol import connected

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.core.clients.kafka_python import kafka_python_config
+from pyconnect_agent.core.clients.configs import kafka_python_config
 from pyconnect_agent.kafka.clients import client_arguments
 from pyconnect_clients.token_login import TOKEN_KEYS
 from pyconnect_sandbox.broker import BrokerSecurity, KafkaBroker

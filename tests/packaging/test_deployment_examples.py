@@ -13,7 +13,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from pyconnect_agent.core.metrics.catalog import DESCRIPTIONS
+from pyconnect_agent.core.metric_values import DESCRIPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "deployment"

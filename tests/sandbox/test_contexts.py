@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_sandbox.contexts import context_name, start_hint
-from pyconnect_sandbox.state import SandboxDirectory, SandboxState
+from pyconnect_sandbox.state import SandboxDirectory, SandboxState, context_name, start_hint
 
 
 def record(name: str, ports: dict[str, int], root: Path) -> None:

@@ -10,7 +10,7 @@ from pyconnect_agent.core.herder.requests import FenceZombies
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
-from pyconnect_agent.herder.local_group import local_assignment
+from pyconnect_agent.herder.connect_group import local_assignment
 from tests.simulation.herder_surroundings import Answer, FakeConnector, FakeTask, Surroundings
 
 MEMBER = "connect-1"

@@ -19,9 +19,9 @@ from hypothesis.stateful import (
     rule,
 )
 
+from pyconnect_agent.core.group_protocol import ProtocolVersion
 from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.events import RejoinNeeded
-from pyconnect_agent.core.protocol.messages import ProtocolVersion
 from tests.simulation.cluster_worker import Worker
 from tests.simulation.cluster_world import Cluster
 from tests.simulation.herder_world import TASKS

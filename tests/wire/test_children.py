@@ -14,7 +14,7 @@ import pytest
 from pyconnect_agent.channel import WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launched, Launcher
-from pyconnect_agent.children.settings import ChildSettings
+from pyconnect_agent.children.ports import ChildSettings
 from pyconnect_agent.core.errors import (
     AgentError,
     BadRequestError,

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.wire
 PROGRAM = """
 import threading
 from pyconnect_agent.process import long_lived
-from pyconnect_agent.observability.logging import configure_logging
+from pyconnect_agent.process.logging import configure_logging
 
 configure_logging()
 long_lived.BEFORE_END_S = 0.1

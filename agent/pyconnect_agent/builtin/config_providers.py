@@ -1,8 +1,8 @@
 """Kafka's config providers: directories of secrets, properties files, environment variables.
 
-Layer: builtin. Corresponds to ``DirectoryConfigProvider`` (KIP-421), ``FileConfigProvider``
-(KIP-297), ``EnvVarConfigProvider`` (KIP-887) and ``AllowedPaths`` of Kafka, except that symbolic
-links are resolved before the check: a link out of an allowed directory does not get around it.
+Corresponds to ``DirectoryConfigProvider`` (KIP-421), ``FileConfigProvider`` (KIP-297),
+``EnvVarConfigProvider`` (KIP-887) and ``AllowedPaths`` of Kafka, except that symbolic links are
+resolved before the check: a link out of an allowed directory does not get around it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from pyconnect_agent.core.java_text.regex import compile_java_regex
-from pyconnect_agent.files.config_file import load_properties
+from pyconnect_agent.process.config_file import load_properties
 from pyconnect_api.config_provider import ConfigData, ConfigProvider
 from pyconnect_api.errors import ConfigException
 

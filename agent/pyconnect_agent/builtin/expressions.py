@@ -1,8 +1,8 @@
 """A transformation and a predicate that take expressions in CEL, instead of a class of one's own.
 
-Layer: builtin. No Kafka counterpart. Needs the extra `expressions`: the `cel` module evaluates. An
-expression sees `topic`, `partition`, `timestamp`, `key`, `value` and `headers` (the last one of
-each name). CEL has no type for some values of Connect:
+No Kafka counterpart. Needs the extra `expressions`: the `cel` module evaluates. An expression sees
+`topic`, `partition`, `timestamp`, `key`, `value` and `headers` (the last one of each name). CEL has
+no type for some values of Connect:
 
 | value          | in an expression                                              |
 |----------------|---------------------------------------------------------------|
@@ -44,7 +44,7 @@ from pyconnect_api import (
     Struct,
     validate_value,
 )
-from pyconnect_api.key_table import define_table
+from pyconnect_api.configdef import define_table
 from pyconnect_api.logical import from_logical, timestamp_builder, timestamp_from_milliseconds
 from pyconnect_api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME
 from pyconnect_clients.installation import version

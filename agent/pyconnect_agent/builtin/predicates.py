@@ -1,4 +1,4 @@
-"""Kafka's predicates: HasHeaderKey, RecordIsTombstone and TopicNameMatches. Layer: builtin."""
+"""Kafka's predicates: HasHeaderKey, RecordIsTombstone and TopicNameMatches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyconnect_api import (
     NonEmptyString,
     Predicate,
 )
-from pyconnect_api.key_table import define_table
+from pyconnect_api.configdef import define_table
 
 
 class ShippedPredicate(Shipped, Predicate[ConnectRecord]):

@@ -13,15 +13,6 @@ from __future__ import annotations
 import signal
 import struct
 
-from pyconnect_agent.channel.frames import (
-    FRAME_HEADER,
-    MAX_FRAME_BYTES,
-    VERSION,
-    ChannelError,
-    Message,
-    decode,
-    encode,
-)
 from pyconnect_agent.channel.jobs import (
     ChangeOffsetsJob,
     DescribePluginJob,
@@ -37,7 +28,16 @@ from pyconnect_agent.channel.jobs import (
     ValidateConfigJob,
     WorkerSettings,
 )
-from pyconnect_agent.channel.pipe import Channel
+from pyconnect_agent.channel.pipe import (
+    FRAME_HEADER,
+    MAX_FRAME_BYTES,
+    VERSION,
+    Channel,
+    ChannelError,
+    Message,
+    decode,
+    encode,
+)
 from pyconnect_agent.channel.reports import (
     ConfigTtlExpired,
     ConfigValidated,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.plugins.catalog import PluginDesc
+from pyconnect_agent.core.plugin_catalog import PluginDesc
 
 StringMap = Mapping[str, str | None]
 

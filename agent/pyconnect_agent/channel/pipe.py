@@ -1,32 +1,145 @@
-"""The child's end of the pipe.
+"""The child's end of the pipe, and messages as bytes.
 
 Layer: tasks' side of the channel. `Channel.send` may be called from any thread; `Channel.receive`
 from one.
+
+
+
+| bytes | frame |
+|---|---|
+| 4 | length of the rest, unsigned, big-endian |
+| 1 | `VERSION` |
+| rest | MessagePack: an array of the message's name (str) and its fields (map, by field name) |
+
+| field's type | MessagePack |
+|---|---|
+| str, bytes, bool, int, float, None | str (UTF-8), bin, bool, int of 64 bits, float 64, nil |
+| enum | the value of the member |
+| tuple, named tuple | array, a named tuple's in the order of its fields |
+| mapping | map |
+| dataclass | map by field name: fields with a default may be missing, unknown ones are ignored |
+
+Name and type of every field are those of the classes in `jobs`, `requests` and `reports`. A reader
+constructs these classes and what their fields are declared to be, and nothing else.
 """
 
 from __future__ import annotations
 
 import contextlib
 import socket
+import struct
 import threading
+from collections.abc import Mapping
+from typing import Any, get_args
 
-from pyconnect_agent.channel.frames import (
-    FRAME_HEADER,
-    MAX_FRAME_BYTES,
-    ChannelError,
-    Message,
-    decode,
-    encode,
-)
+import msgspec
+
+from pyconnect_agent.channel.jobs import Job
 from pyconnect_agent.channel.reports import (
     ConfigValidated,
     PluginDescribed,
+    Report,
     RequestFailed,
     StateReported,
     StatsReported,
     TaskConfigs,
     TopicUsed,
 )
+from pyconnect_agent.channel.requests import ChildRequest
+
+VERSION = 2
+FRAME_HEADER = struct.Struct(">I")
+MAX_FRAME_BYTES = 1 << 28
+"""Of a frame from a child, without its header: the worker process has to hold the frames of all."""
+_BODY = FRAME_HEADER.size + 1
+
+Message = Job | ChildRequest | Report
+
+
+class ChannelError(Exception):
+    """A message cannot be sent, or a frame is not a message of this version."""
+
+
+def encode(message: Message) -> bytearray:
+    """Return the whole frame. Raises ChannelError for a value that no message can carry.
+
+    Subclasses of plain types become plain, every mapping a map. A lone surrogate, which UTF-8
+    does not have, is written as its escape: a trace that quotes one must arrive too.
+    """
+    # Written in place, so that a very large message is not copied.
+    frame = bytearray(_BODY)
+    name = type(message).__name__
+    try:
+        try:
+            _ENCODER.encode_into((name, message), frame, _BODY)
+        except UnicodeEncodeError:
+            fields = msgspec.to_builtins(message, builtin_types=(bytes,), enc_hook=_plain)
+            _ENCODER.encode_into((name, _encodable(fields)), frame, _BODY)
+    except (TypeError, ValueError, OverflowError, RecursionError) as exc:
+        raise ChannelError(f"{name} cannot be sent: {exc}") from exc
+    FRAME_HEADER.pack_into(frame, 0, len(frame) - FRAME_HEADER.size)
+    frame[FRAME_HEADER.size] = VERSION
+    return frame
+
+
+def decode(frame: bytes | memoryview) -> Message:
+    """Read a frame without its length. Raises ChannelError."""
+    version = bytes(frame[:1])
+    if version != bytes((VERSION,)):
+        raise ChannelError(
+            f"The message has version {version.hex() or 'none'}, expected {VERSION:02x}"
+        )
+    try:
+        name, fields = _NAMED.decode(memoryview(frame)[1:])
+    except _UNREADABLE as exc:
+        raise ChannelError(f"The message is damaged: {exc}") from exc
+    decoder = _DECODERS.get(name)
+    if decoder is None:
+        raise ChannelError(f"There is no message {name!r}")
+    try:
+        return decoder.decode(fields)
+    except _UNREADABLE as exc:
+        raise ChannelError(f"{name} is not valid: {exc}") from exc
+
+
+def _plain(value: object) -> object:
+    """Return the plain value of an instance of a subclass, without its own conversions."""
+    match value:
+        case str():
+            return str.__str__(value)
+        case int():
+            return int.__int__(value)
+        case float():
+            return float.__float__(value)
+        case bytes():
+            return bytes(memoryview(value))
+        case Mapping():
+            return dict(value)
+    kind = type(value)
+    raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not a type of any field")
+
+
+def _encodable(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode(errors="backslashreplace").decode()
+        case dict():
+            return {_encodable(key): _encodable(member) for key, member in value.items()}
+        case list() | tuple():
+            return [_encodable(member) for member in value]
+        case _:
+            return value
+
+
+# Invalid UTF-8 is a ValueError; lengths and numbers may have any value.
+_UNREADABLE = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError, MemoryError)
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_plain)
+_NAMED = msgspec.msgpack.Decoder(tuple[str, msgspec.Raw])
+# Made before a fork, so that the processes share them.
+_DECODERS: Mapping[str, msgspec.msgpack.Decoder[Message]] = {
+    kind.__name__: msgspec.msgpack.Decoder(kind) for kind in get_args(Message)
+}
+
 
 PLUGIN_MADE = (
     StateReported

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pyconnect_agent.channel.jobs import StringMap
 from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.ids import State
-from pyconnect_agent.core.metrics.values import GroupValues, Metric
+from pyconnect_agent.core.metric_values import GroupValues, Metric
 from pyconnect_agent.core.offsets.changes import ChangeStage
 from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.core.reporting import Reported

@@ -1,8 +1,11 @@
 """All child processes of a worker: of its connectors and tasks, and those of short jobs.
 
-Layer: children. Composes the modules beside it; makes no decisions. All methods are called on the
-event loop and do not block it. A start is only a request: the listener gets its result. Configs are
-raw; the child resolves `${provider:…}` references, so the worker process never holds a secret.
+Composes the modules beside it; makes no decisions. All methods are called on the event loop and do
+not block it. A start is only a request: the listener gets its result. Configs are raw; the child
+resolves `${provider:…}` references, so the worker process never holds a secret.
+
+Metrics are put together from the reports of the children (Kafka: Worker's metric groups). A FAILED
+task keeps its last metrics until it is started again or removed from this worker.
 """
 
 from __future__ import annotations
@@ -11,7 +14,8 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -27,32 +31,113 @@ from pyconnect_agent.channel import (
     SetLoggerLevel,
     StatsReported,
 )
-from pyconnect_agent.children.child import Child, kill_children
-from pyconnect_agent.children.child_end import ChildEnd
+from pyconnect_agent.children.child import Child, ChildEnd, kill_children
 from pyconnect_agent.children.connectors import ConnectorChild, ConnectorChildren
-from pyconnect_agent.children.inquiries import Inquiries
 from pyconnect_agent.children.jobs import Jobs
 from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.children.limits import TaskCgroups, TaskLimitWatch, resident_memory
 from pyconnect_agent.children.logs import ChildLogs
-from pyconnect_agent.children.metrics import connector_metrics, task_metrics, worker_values
 from pyconnect_agent.children.offsets import OffsetChanges, OffsetService
 from pyconnect_agent.children.ports import (
     ChildDetails,
     ChildListener,
+    ChildSettings,
     SourceOffsets,
 )
-from pyconnect_agent.children.settings import ChildSettings
 from pyconnect_agent.children.shared import SharedProcesses
-from pyconnect_agent.children.tasks import TaskChild, TaskChildren
+from pyconnect_agent.children.tasks import Inquiries, TaskChild, TaskChildren
 from pyconnect_agent.core.errors import AgentError
-from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.log_lines import Item, LogQuestion
-from pyconnect_agent.core.metrics.values import Metric
-from pyconnect_agent.core.plugins.catalog import Catalog
+from pyconnect_agent.core.metric_values import CONNECTOR, TASK, WORKER, Metric, MetricValue, tagged
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginNotFoundError
 from pyconnect_agent.core.reporting import STACKS_FOLLOW
 from pyconnect_agent.core.restart_policy import NoRestart
 from pyconnect_agent.process import long_lived
+
+COUNTED_STATES = (
+    State.RUNNING,
+    State.PAUSED,
+    State.FAILED,
+    State.UNASSIGNED,
+    State.DESTROYED,
+    State.RESTARTING,
+)
+
+
+async def task_metrics(
+    tasks: Mapping[ConnectorTaskId, TaskChild],
+    ended: Mapping[ConnectorTaskId, StatsReported],
+    inquiries: Inquiries,
+) -> list[Metric]:
+    """Ask all live tasks at once; for a task without an answer use its last one."""
+    answers = await asyncio.gather(
+        *(inquiries.statistics(task.child, mbeans=True) for task in tasks.values())
+    )
+    found: dict[ConnectorTaskId, tuple[State, StatsReported]] = {
+        task_id: (State.FAILED, figures) for task_id, figures in ended.items()
+    }
+    for (task_id, task), answer in zip(tasks.items(), answers, strict=True):
+        found[task_id] = (task.state, task.figures if answer is None else answer)
+    metrics: list[Metric] = []
+    for task_id, (state, figures) in sorted(found.items(), key=_by_id):
+        tags = {"connector": task_id.connector, "task": str(task_id.task)}
+        metrics.append(Metric(group=TASK, name="status", value=state.value.lower(), tags=tags))
+        metrics.extend(tagged(figures.metrics, tags))
+        own = (*figures.plugins, *figures.mbeans)
+        metrics.extend(replace(metric, tags={**tags, **metric.tags}) for metric in own)
+    metrics.extend(_task_counts({task_id: state for task_id, (state, _) in found.items()}))
+    return metrics
+
+
+def connector_metrics(connectors: Mapping[str, ConnectorChild], catalog: Catalog) -> list[Metric]:
+    metrics: list[Metric] = []
+    for name, entry in sorted(connectors.items()):
+        state = State.UNASSIGNED if entry.state is None else entry.state
+        values: dict[str, MetricValue] = {
+            "status": state.value.lower(),
+            **_plugin(entry, catalog),
+            "connector-version": entry.version or "unknown",
+        }
+        metrics.extend(tagged({CONNECTOR: values}, {"connector": name}))
+    return metrics
+
+
+def worker_values(
+    connectors: int, tasks: int, startups: Iterable[Mapping[str, MetricValue]]
+) -> list[Metric]:
+    values: dict[str, MetricValue] = {"connector-count": connectors, "task-count": tasks}
+    for counts in startups:
+        values.update(counts)
+    return list(tagged({WORKER: values}, {}))
+
+
+def _plugin(entry: ConnectorChild, catalog: Catalog) -> dict[str, MetricValue]:
+    name = entry.config.get("connector.class") or "unknown"
+    try:
+        plugin = catalog.connector(name, version_range=entry.config.get("connector.plugin.version"))
+    except PluginNotFoundError:
+        return {"connector-type": "unknown", "connector-class": name}
+    return {"connector-type": plugin.kind.value, "connector-class": plugin.class_name}
+
+
+def _by_id(item: tuple[ConnectorTaskId, object]) -> ConnectorTaskId:
+    return item[0]
+
+
+def _task_counts(tasks: Mapping[ConnectorTaskId, State]) -> list[Metric]:
+    by_connector: dict[str, Counter[State]] = {}
+    for task_id, state in sorted(tasks.items(), key=_by_id):
+        by_connector.setdefault(task_id.connector, Counter())[state] += 1
+    metrics: list[Metric] = []
+    for connector, states in by_connector.items():
+        values: dict[str, MetricValue] = {
+            f"connector-{state.value.lower()}-task-count": states[state] for state in COUNTED_STATES
+        }
+        values["connector-total-task-count"] = states.total()
+        metrics.extend(tagged({WORKER: values}, {"connector": connector}))
+    return metrics
+
 
 LOG = logging.getLogger(__name__)
 

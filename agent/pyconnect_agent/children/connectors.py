@@ -1,9 +1,9 @@
 """The connector children: life cycle, task configs, and the handling of their end.
 
-Layer: children. Kafka: the connector half of `Worker`. A connector keeps its entry from `start` to
-`stop`, with or without a process: one that is STOPPED from the start has none, one that is RUNNING
-or PAUSED without one is asleep until its next call, and one whose process died is FAILED until it
-is stopped or started again.
+Kafka: the connector half of `Worker`. A connector keeps its entry from `start` to `stop`, with or
+without a process: one that is STOPPED from the start has none, one that is RUNNING or PAUSED
+without one is asleep until its next call, and one whose process died is FAILED until it is stopped
+or started again.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from pyconnect_agent.channel import (
     TaskConfigs,
     TaskReconfigurationRequested,
 )
-from pyconnect_agent.children.child import Child, stop_children
-from pyconnect_agent.children.child_end import ChildEnd
+from pyconnect_agent.children.child import Child, ChildEnd, stop_children
 from pyconnect_agent.children.offsets import OffsetService
-from pyconnect_agent.children.ports import ChildListener, TaskConfigsGenerated
-from pyconnect_agent.children.settings import (
+from pyconnect_agent.children.ports import (
     CONNECTOR_GRACEFUL_MS,
     REQUEST_TIMEOUT_MS,
     ChildFactory,
+    ChildListener,
     ChildSettings,
+    TaskConfigsGenerated,
 )
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.metrics.values import Startups
-from pyconnect_agent.core.plugins.catalog import Catalog
+from pyconnect_agent.core.metric_values import Startups
+from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.core.reporting import Reported
 
 LOG = logging.getLogger(__name__)

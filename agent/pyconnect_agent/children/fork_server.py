@@ -1,9 +1,9 @@
 """The process that all children are forked from, and its few messages.
 
-Layer: children. It has imported the task host and the Kafka client once, so a child starts in
-milliseconds and shares that memory. Kafka: none, a Java worker runs its plugins in threads. Unlike
-the fork server of `multiprocessing`, this one may be a fork of the worker process and share its
-memory, and it needs no process that tracks resources.
+It has imported the task host and the Kafka client once, so a child starts in milliseconds and
+shares that memory. Kafka: none, a Java worker runs its plugins in threads. Unlike the fork server
+of `multiprocessing`, this one may be a fork of the worker process and share its memory, and it
+needs no process that tracks resources.
 
 | sender → receiver | message |
 |---|---|

@@ -1,6 +1,6 @@
 """Short-lived children: validation of a connector config, description of a plugin, fencing.
 
-Layer: children. Plugin code may hang, exit or crash there without harm to the worker.
+Plugin code may hang, exit or crash there without harm to the worker.
 
 A Java process takes seconds to start and to load a plugin's classes; a Java worker has them loaded.
 So processes that have validated a config wait for another one of the same Java plugins.
@@ -29,14 +29,13 @@ from pyconnect_agent.channel import (
     TryConnectorJob,
     ValidateConfigJob,
 )
-from pyconnect_agent.children.child import Child, kill_children
-from pyconnect_agent.children.child_end import ChildEnd
-from pyconnect_agent.children.settings import REQUEST_TIMEOUT_MS, ChildFactory, ChildSettings
+from pyconnect_agent.children.child import Child, ChildEnd, kill_children
+from pyconnect_agent.children.ports import REQUEST_TIMEOUT_MS, ChildFactory, ChildSettings
 from pyconnect_agent.core import errors
 from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
-from pyconnect_agent.core.plugins.catalog import Catalog, PluginNotFoundError
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginNotFoundError
 from pyconnect_api.config_key import KeyInfo
 
 IDLE_S = 60.0

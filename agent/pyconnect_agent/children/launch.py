@@ -1,6 +1,6 @@
 """Start child processes through a fork server (`fork_server.py`).
 
-Layer: children. The host is named by a string, since `children` does not import `tasks`.
+The host is named by a string, since `children` does not import `tasks`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ DEFAULT_HOST = "pyconnect_agent.tasks.host:run"
 DEFAULT_PRELOAD = ("pyconnect_agent.tasks.preload",)
 SHARED = (
     "pyconnect_agent.core.clients.configs",
-    "pyconnect_agent.core.offsets.placement",
+    "pyconnect_agent.core.offsets.source",
     "pyconnect_agent.kafka.offset_image",
-    "pyconnect_agent.plugins.discovery",
+    "pyconnect_agent.plugins.scan",
     "pyconnect_agent.plugins.loading",
     "pyconnect_agent.channel",
 )

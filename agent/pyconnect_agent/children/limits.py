@@ -1,8 +1,8 @@
 """The limits of tasks: the kernel enforces them in a cgroup, otherwise this module watches them.
 
-Layer: children. Lives on the event loop. A task over a limit is ended at once, as the kernel would
-end it, and becomes FAILED with the amount that it used. Without a cgroup the processor can only be
-watched: a priority sets no limit, and RLIMIT_CPU limits the total time and not the rate.
+Lives on the event loop. A task over a limit is ended at once, as the kernel would end it, and
+becomes FAILED with the amount that it used. Without a cgroup the processor can only be watched: a
+priority sets no limit, and RLIMIT_CPU limits the total time and not the rate.
 
 A task with limits has a cgroup (version 2) below the one that the host gives to the worker. systemd
 delegates one with `Delegate=yes`; a user other than root can write only in delegated cgroups.

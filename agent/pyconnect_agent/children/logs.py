@@ -1,8 +1,7 @@
 """The logs of connectors and tasks in the worker process: kept in memory, and written to files.
 
-Layer: children. Lines come from the children over their pipes, and from this process if it logs
-about a connector or task, such as the death of a process. Thread-safe; a separate thread writes the
-files.
+Lines come from the children over their pipes, and from this process if it logs about a connector or
+task, such as the death of a process. Thread-safe; a separate thread writes the files.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from urllib.parse import quote
 from pyconnect_agent.channel import LineLogged
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.log_lines import Item, LineRings, LogLine, LogQuestion
-from pyconnect_agent.observability.logging import EventFormatter, level_name
 from pyconnect_agent.process import long_lived
+from pyconnect_agent.process.logging import EventFormatter, level_name
 
 LOG = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """The children's reads and writes of source offsets, and changes of connectors' offsets.
 
-Layer: children. Children at-least-once do not read the offsets topic themselves: one reader and
-one producer serve the whole worker (Kafka: the worker-wide `OffsetBackingStore`).
+Children at-least-once do not read the offsets topic themselves: one reader and one producer serve
+the whole worker (Kafka: the worker-wide `OffsetBackingStore`).
 
 A change (KIP-875) has one process and one time budget: the child asks the connector, waits, then
 writes. When the time is over the process is killed, and the answer names its step. A connector has
@@ -31,11 +31,9 @@ from pyconnect_agent.channel import (
     RequestFailed,
     WriteOffsetsRequest,
 )
-from pyconnect_agent.children.child import Child, kill_children
-from pyconnect_agent.children.child_end import ChildEnd
+from pyconnect_agent.children.child import Child, ChildEnd, kill_children
 from pyconnect_agent.children.jobs import error_of
-from pyconnect_agent.children.ports import SourceOffsets
-from pyconnect_agent.children.settings import ChildFactory, ChildSettings
+from pyconnect_agent.children.ports import ChildFactory, ChildSettings, SourceOffsets
 from pyconnect_agent.core.errors import AgentError, InternalError
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.offsets.changes import ChangeStage, failed_text, timed_out_text

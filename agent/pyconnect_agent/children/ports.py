@@ -1,13 +1,21 @@
-"""The ports of the herder and the offset store for children, and values about children."""
+"""The ports of the herder and the offset store for children, and values about children.
+
+`ChildSettings` is what every child gets from the worker.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from pyconnect_agent.channel import Job, Message, WorkerSettings
+from pyconnect_agent.children.child import Child, ChildEnd
+from pyconnect_agent.children.logs import LogSettings
+from pyconnect_agent.core.config.agent_keys import NO_AGENT_KEYS, AgentKeys
 from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.metric_values import DEFAULT_SAMPLING, Sampling
 from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.core.task_limits import NO_LIMITS, TaskLimits
 
@@ -109,3 +117,32 @@ class ChildDetails:
     def order(self) -> tuple[str, int]:
         """Sorts a connector before its tasks."""
         return self.connector, -1 if self.task is None else self.task
+
+
+CONNECTOR_GRACEFUL_MS = 5_000
+"""Kafka's constant: all connectors being stopped share it."""
+
+REQUEST_TIMEOUT_MS = 90_000
+"""The longest wait for a plugin's answer: Connect's limit of a REST request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildSettings:
+    """`worker`: given to every child.
+
+    `task_shutdown_graceful_timeout_ms`: for all tasks being stopped together, 0 or more.
+    `lease_ms`: time without a lease after which a child ends itself; None switches leases off.
+    `sampling`: of the worker's metrics. `logs`: of the children's log lines.
+    `agent_keys`: of the worker, which connectors override.
+    """
+
+    worker: WorkerSettings
+    task_shutdown_graceful_timeout_ms: int = 5_000
+    lease_ms: int | None = None
+    sampling: Sampling = DEFAULT_SAMPLING
+    logs: LogSettings = LogSettings()  # noqa: RUF009  a value
+    agent_keys: AgentKeys = NO_AGENT_KEYS
+
+
+ChildFactory = Callable[[str, Job, Callable[[Message], None], Callable[[ChildEnd], None]], Child]
+"""Makes a child of name and job, with its `on_message` and `on_exit`."""

@@ -1,9 +1,9 @@
 """Processes that several tasks share, each in a thread (agent.isolation).
 
-Layer: children. Kafka: a Java worker, where all tasks are threads of one process. For the rest of
-the worker process a task of such a process is a child like any other: it has a pipe and a fate of
-its own. A thread cannot be killed, so a signal to one task is for the whole process, and the end of
-the process is the end of all.
+Kafka: a Java worker, where all tasks are threads of one process. For the rest of the worker process
+a task of such a process is a child like any other: it has a pipe and a fate of its own. A thread
+cannot be killed, so a signal to one task is for the whole process, and the end of the process is
+the end of all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from signal import Signals
 from pyconnect_agent.channel import TASK_FOLLOWS, Job, RunTaskJob, ShareProcessJob, encode
 from pyconnect_agent.children.launch import LATER_ANSWER_S, Launched, Launcher
 from pyconnect_agent.core.config.agent_keys import OF_CONNECTOR, OWN_PROCESS, AgentKeys
-from pyconnect_agent.core.plugins.catalog import (
+from pyconnect_agent.core.plugin_catalog import (
     Catalog,
     PluginNotFoundError,
     PluginVersionNotFoundError,

@@ -1,8 +1,8 @@
 """The releases of Apache Kafka Connect whose behaviour a worker can follow.
 
-Layer: core. `agent.connect.release` of the worker names one. `GET /` reports it, because clients of
-Connect turn their features on and off by the version. Every plugin that stands in for a class of
-Apache's reports it too, because it does what that class does in this release.
+`agent.connect.release` of the worker names one. `GET /` reports it, because clients of Connect turn
+their features on and off by the version. Every plugin that stands in for a class of Apache's
+reports it too, because it does what that class does in this release.
 
 | 4.4.0, beyond 4.3.1 | where |
 |---|---|

@@ -1,7 +1,7 @@
 """The journal of changes: which user has changed what, and the answer.
 
-Layer: core. No Kafka counterpart. A record is a JSON object without secrets; its key in the topic
-is the connector. Numbers of records grow within a topic or file.
+No Kafka counterpart. A record is a JSON object without secrets; its key in the topic is the
+connector. Numbers of records grow within a topic or file.
 
 | member | meaning |
 |---|---|

@@ -1,8 +1,8 @@
 """The last lines of each connector's and task's log in bounded memory; levels of loggers.
 
-Layer: core. No Kafka counterpart. A value per line; `LineRings` is the one mutable owner, and its
-caller holds the lock. Lines stay when a process ends, when its successor starts, and when another
-worker gets the work, until newer ones need the room.
+No Kafka counterpart. A value per line; `LineRings` is the one mutable owner, and its caller holds
+the lock. Lines stay when a process ends, when its successor starts, and when another worker gets
+the work, until newer ones need the room.
 
 Levels change at run time (KIP-495, KIP-976; Kafka's ``Loggers`` and the rules of
 ``LoggingResource``). A logger is known when the log configuration names it or a level was set for

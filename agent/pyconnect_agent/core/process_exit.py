@@ -1,7 +1,4 @@
-"""The exit of a process in words.
-
-Layer: core.
-"""
+"""The exit of a process in words."""
 
 from __future__ import annotations
 

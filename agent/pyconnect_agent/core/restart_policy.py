@@ -1,8 +1,8 @@
 """When failed work is restarted without an operator.
 
-Layer: core. No Kafka counterpart: Apache's worker leaves a FAILED task FAILED. A policy and a
-history are values; `after_failure` says whether and when the worker tries again. A failure that a
-restart does not cure (a configuration error, a missing authorization) leads to no restart.
+No Kafka counterpart: Apache's worker leaves a FAILED task FAILED. A policy and a history are
+values; `after_failure` says whether and when the worker tries again. A failure that a restart does
+not cure (a configuration error, a missing authorization) leads to no restart.
 """
 
 from __future__ import annotations

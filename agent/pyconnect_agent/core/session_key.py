@@ -1,8 +1,8 @@
 """Signatures of requests between workers (KIP-507).
 
-Layer: core. Corresponds to ``InternalRequestSignature``, the checks of ``DistributedHerder`` and
-the key rotation of its leader. The new key's bytes and the time are arguments; where a session key
-comes from and whether the group's protocol asks for signatures is the herder's business.
+Corresponds to ``InternalRequestSignature``, the checks of ``DistributedHerder`` and the key
+rotation of its leader. The new key's bytes and the time are arguments; where a session key comes
+from and whether the group's protocol asks for signatures is the herder's business.
 
 A signature is the MAC of the raw request body (of zero bytes for an empty one) under the session
 key. Method, path and time are not covered.

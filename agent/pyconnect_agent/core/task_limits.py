@@ -1,6 +1,6 @@
 """The share of its host that a task may use, and the share that it used.
 
-Layer: core. No Kafka counterpart: a JVM cannot account for one of its threads.
+No Kafka counterpart: a JVM cannot account for one of its threads.
 """
 
 from __future__ import annotations

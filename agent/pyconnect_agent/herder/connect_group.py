@@ -1,25 +1,44 @@
-"""Membership in the real `connect` group, for the herder's shell.
+"""Membership in the `connect` group, for the herder's shell.
 
-Layer: herder. A request of the herder to join becomes a join with its claims, and a completed join
-becomes a `Joined` event. As leader it assigns work from the newest config snapshot.
-Kafka: WorkerCoordinator.
+A request of the herder to join becomes a join with its claims, and a completed join becomes a
+`Joined` event. As leader it assigns work from the newest config snapshot. Kafka: WorkerCoordinator.
 
 Threading: `request_rejoin`, `leave` on the event loop; listener methods on the group thread; hooks
 on Kafka's network thread. Each attribute of the next subscription has one writer: the group thread
 sets the last assignment, the event loop the owned work. The network thread owns the assignor's
 state.
+
+`LocalGroup`, of standalone workers, has one member: every join succeeds at once.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from pyconnect_agent.core.assign.incremental import AssignorState
-from pyconnect_agent.core.assign.leader import Election, Owners, perform_assignment
-from pyconnect_agent.core.assign.leader_ids import KEY, LeaderIds
+from pyconnect_agent.core.assign.leader import (
+    LEADER_ID_KEY,
+    Election,
+    LeaderIds,
+    Owners,
+    perform_assignment,
+)
+from pyconnect_agent.core.group_protocol import (
+    NO_WORK,
+    Assignment,
+    ProtocolDecodeError,
+    ProtocolVersion,
+    Subscription,
+    Work,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
 from pyconnect_agent.core.herder.effects import RequestRejoin
 from pyconnect_agent.core.herder.events import (
     AssignmentUnreadable,
@@ -29,17 +48,6 @@ from pyconnect_agent.core.herder.events import (
     RejoinNeeded,
 )
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
-from pyconnect_agent.core.protocol.messages import (
-    NO_WORK,
-    Assignment,
-    ProtocolDecodeError,
-    ProtocolVersion,
-    Subscription,
-    decode_assignment,
-    decode_subscription,
-    encode_assignment,
-    encode_subscription,
-)
 from pyconnect_agent.kafka.group import (
     GroupListener,
     GroupThread,
@@ -231,7 +239,7 @@ class ConnectGroup:
             LOG.error(
                 "members would lead under another transactional id; as leader this worker writes"
                 " nothing until all agree",
-                extra={"key": KEY, "own_id": ids.own, "other_ids": dict(others)},
+                extra={"key": LEADER_ID_KEY, "own_id": ids.own, "other_ids": dict(others)},
             )
 
     def _subscription(self, protocol: ProtocolVersion, config_offset: int) -> bytes:
@@ -262,3 +270,51 @@ def _subscription_of(member: str, data: bytes) -> Subscription:
         # It must not stop the leader. It gets work that it may not understand, and joins again.
         LOG.error("member cannot be understood", extra={"member": member, "reason": str(exc)})
         return Subscription(version=0, url="", config_offset=-1)
+
+
+def local_assignment(
+    member_id: str, worker_url: str, snapshot: ConfigSnapshot, owned: Work
+) -> Assignment:
+    """Assign everything that is configured, and revoke the rest."""
+    names = snapshot.connectors()
+    configured = Work(names, tuple(task_id for name in names for task_id in snapshot.tasks(name)))
+    return Assignment(
+        version=ProtocolVersion.COMPATIBLE,
+        leader=member_id,
+        leader_url=worker_url,
+        config_offset=snapshot.offset,
+        assigned=configured - owned,
+        revoked=owned - configured,
+    )
+
+
+class LocalGroup:
+    """Implements `performer.Group`. Lives on the event loop."""
+
+    def __init__(self, worker_url: str, post: Callable[[Event], None]) -> None:
+        self._worker_url = worker_url
+        self._post = post
+        self._generation = 0
+
+    def start(self) -> None:
+        """Do nothing: there is no coordinator to find."""
+
+    def stop(self, timeout_ms: int) -> None:
+        """Do nothing: there is no other member to inform."""
+
+    def confirmed_s(self) -> float | None:
+        return time.monotonic()
+
+    def begin_after(self, generation: int) -> None:
+        """Continue the generations of the worker's earlier processes."""
+        self._generation = generation
+
+    def request_rejoin(self, effect: RequestRejoin) -> None:
+        self._generation += 1
+        member_id = self._worker_url
+        assignment = local_assignment(member_id, self._worker_url, effect.snapshot, effect.owned)
+        joined = Joined(member_id=member_id, generation=self._generation, assignment=assignment)
+        self._post(joined)
+
+    def leave(self, reason: str) -> None:
+        """Do nothing: there is no other member to notice."""

@@ -1,8 +1,8 @@
 """The offsets of connectors, read from their stores (KIP-875).
 
-Layer: herder. Kafka: `Worker.connectorOffsets`. A source's offsets are in its own topic, if it has
-one, and in the worker's offset store; a sink's offsets are those of its consumer group. Any worker
-can report them, not only the leader.
+Kafka: `Worker.connectorOffsets`. A source's offsets are in its own topic, if it has one, and in the
+worker's offset store; a sink's offsets are those of its consumer group. Any worker can report them,
+not only the leader.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pyconnect_agent.core.offsets.connector_offsets import (
     each_source_offset,
     sink_offsets,
 )
-from pyconnect_agent.core.plugins.catalog import Catalog, PluginKind, PluginNotFoundError
-from pyconnect_agent.stores.ports import OffsetStore
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind, PluginNotFoundError
+from pyconnect_agent.stores.offset import OffsetStore
 
 LOG = logging.getLogger(__name__)
 

@@ -1,9 +1,9 @@
 """The one consumer of the herder's inbox: decide, perform, next.
 
-Layer: herder. Kafka: DistributedHerder's thread, without its waits. Everything happens on the event
-loop; other threads post with `post_threadsafe`. A decision never waits. An effect that waits runs
-elsewhere, and its answer is posted. Any failure here ends the worker: after a lost event the state
-of the herder may be wrong.
+Kafka: DistributedHerder's thread, without its waits. Everything happens on the event loop; other
+threads post with `post_threadsafe`. A decision never waits. An effect that waits runs elsewhere,
+and its answer is posted. Any failure here ends the worker: after a lost event the state of the
+herder may be wrong.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pyconnect_agent.core.herder.requests import Request
 from pyconnect_agent.core.herder.requests.operations import SHUTTING_DOWN
 from pyconnect_agent.core.herder.state import HerderState, MembershipPhase
 from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State
-from pyconnect_agent.core.metrics.values import DEFAULT_SAMPLING, Rebalances, Sampling
+from pyconnect_agent.core.metric_values import DEFAULT_SAMPLING, Rebalances, Sampling
 from pyconnect_agent.core.reporting import STACKS_FOLLOW, Reported
-from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.herder.port import WorkerClock
 from pyconnect_agent.stores.status import StatusStore
 
 

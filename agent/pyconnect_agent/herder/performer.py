@@ -1,9 +1,11 @@
 """Perform the herder's effects: one table, and no entry waits on the event loop.
 
-Layer: herder. Threads: `leader-writes` writes to the config topic, in order; `config-reads` reads
-it to its end, so that a read never queues behind a slow write; `herder-io` runs other calls that
-may wait (target states, logger levels, flushing statuses, topics). Each awaited effect has exactly
-one answer, `EffectDone` or `EffectFailed`.
+Threads: `leader-writes` writes to the config topic, in order; `config-reads` reads it to its end,
+so that a read never queues behind a slow write; `herder-io` runs other calls that may wait (target
+states, logger levels, flushing statuses, topics). Each awaited effect has exactly one answer,
+`EffectDone` or `EffectFailed`.
+
+`StatusView`: reads do not block; the docstring of a method that blocks says so.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Any, Protocol, TypeVar
 
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.core.errors import AgentError, BadRequestError
+from pyconnect_agent.core.group_protocol import Work
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.ids import Instance, State
@@ -28,10 +31,68 @@ from pyconnect_agent.core.internal_topics.config_snapshot import (
     SessionKey,
 )
 from pyconnect_agent.core.reporting import ConnectorStateInfo, Reported
-from pyconnect_agent.herder.clock import WorkerClock
-from pyconnect_agent.herder.statuses import StatusView
+from pyconnect_agent.core.restart_plan import statuses_to_delete
+from pyconnect_agent.herder.port import WorkerClock
 from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.status import StatusStore
+
+ConnectorType = Callable[[ConnectorConfig | None], str]
+
+
+class StatusView:
+    """Reads and cleans the status store."""
+
+    def __init__(self, store: StatusStore, connector_type: ConnectorType) -> None:
+        self._store = store
+        self._connector_type = connector_type
+
+    def state_info(self, connector: str, snapshot: ConfigSnapshot) -> ConnectorStateInfo | None:
+        """Return the connector's and its tasks' statuses, None when it has none."""
+        status = self._store.connector(connector)
+        if status is None:
+            return None
+        return ConnectorStateInfo(
+            name=connector,
+            connector=status,
+            tasks=tuple(sorted(self._store.tasks(connector).items())),
+            type=self._connector_type(snapshot.connector_config(connector)),
+        )
+
+    def latest_generation(self) -> int:
+        """Return the latest generation of any status: new statuses must not look older."""
+        store = self._store
+        generations = [0]
+        for name in store.connectors():
+            status = store.connector(name)
+            if status is not None:
+                generations.append(status.generation)
+            generations.extend(task.generation for task in store.tasks(name).values())
+        return max(generations)
+
+    def clean(self, snapshot: ConfigSnapshot, revoked: Work) -> None:
+        """Tombstone statuses of what is not configured; tasks before their connector.
+
+        `revoked`: checked too, because its last statuses may not have been read yet.
+        """
+        connectors = self._store.connectors() | frozenset(revoked.connectors)
+        tasks = {name: frozenset(self._store.tasks(name)) for name in connectors}
+        for task_id in revoked.tasks:
+            known = tasks.get(task_id.connector, frozenset())
+            tasks[task_id.connector] = known | {task_id.task}
+        gone_connectors, gone_tasks = statuses_to_delete(
+            connectors=connectors,
+            tasks=tasks,
+            configured={name: len(snapshot.tasks(name)) for name in snapshot.connector_configs},
+        )
+        gone: list[Instance] = [*gone_tasks, *gone_connectors]
+        for item in gone:
+            self._store.delete(item)
+
+    def forget_topics(self, connector: str) -> None:
+        """Tombstone all active topics of a connector."""
+        for topic in self._store.topics(connector):
+            self._store.delete_topic(connector, topic)
+
 
 LOG = logging.getLogger(__name__)
 

@@ -1,10 +1,11 @@
-"""The interfaces of the herder and of the admin interface for the REST layer.
+"""The interfaces of the herder and of the admin interface for the REST layer, and their clock.
 
 Called on the event loop only; nothing here blocks it.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
@@ -14,7 +15,7 @@ from pyconnect_agent.core.herder.requests import Request
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.log_lines import LogQuestion
-from pyconnect_agent.core.metrics.values import Metric
+from pyconnect_agent.core.metric_values import Metric
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.reporting import (
     ConnectorStateInfo,
@@ -179,3 +180,13 @@ class Herder(Protocol):
     def verify_signature(self, content: bytes, headers: Mapping[str, str]) -> None:
         """Raise a RequestError unless `content` is signed with the session key."""
         ...
+
+
+class WorkerClock:
+    """Thread-safe."""
+
+    def __init__(self) -> None:
+        self._offset_s = time.time() - time.monotonic()
+
+    def now_ms(self) -> int:
+        return int((time.monotonic() + self._offset_s) * 1000)

@@ -1,8 +1,11 @@
 """The herder as a part of the worker: state, loop, effects, and the interface for its clients.
 
-Layer: herder. Kafka: DistributedHerder and StandaloneHerder as `Herder`s. Life: `start` (stores,
-first join), `run` (until it fails or is cancelled), `drain` (answer all requests, stop the
-children, flush the statuses), `close`. All methods run on the event loop and do not block it.
+Kafka: DistributedHerder and StandaloneHerder as `Herder`s. Life: `start` (stores, first join),
+`run` (until it fails or is cancelled), `drain` (answer all requests, stop the children, flush the
+statuses), `close`. All methods run on the event loop and do not block it.
+
+Requests to the leader are signed if the group's protocol says so (KIP-507; Kafka: the follower's
+half of DistributedHerder.publishConnectorTaskConfigs).
 """
 
 from __future__ import annotations
@@ -12,12 +15,14 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
+from urllib.parse import quote
 
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.ports import ChildListener
 from pyconnect_agent.core.config.validation import ConfigInfos
-from pyconnect_agent.core.errors import AgentError, RequestTimedOutError
+from pyconnect_agent.core.errors import AgentError, RequestTimedOutError, ServiceUnavailableError
+from pyconnect_agent.core.group_protocol import ProtocolVersion
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.requests import (
     FenceZombies,
@@ -30,12 +35,16 @@ from pyconnect_agent.core.herder.requests.fencing import FENCING_TIMEOUT_MS
 from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
 from pyconnect_agent.core.ids import TargetState
-from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
+from pyconnect_agent.core.internal_topics.config_snapshot import (
+    ConfigSnapshot,
+    ConnectorConfig,
+    SessionKey,
+)
 from pyconnect_agent.core.internal_topics.configlog import ConfigChange
-from pyconnect_agent.core.metrics.values import DEFAULT_SAMPLING, Rebalances, Sampling
+from pyconnect_agent.core.java_text import json_text
+from pyconnect_agent.core.metric_values import DEFAULT_SAMPLING, Rebalances, Sampling
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
-from pyconnect_agent.core.plugins.catalog import Catalog
-from pyconnect_agent.core.protocol.messages import ProtocolVersion
+from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.core.reporting import (
     ConnectorStateInfo,
     LoggerLevel,
@@ -44,25 +53,82 @@ from pyconnect_agent.core.reporting import (
     Stage,
     Status,
 )
-from pyconnect_agent.core.session_key import verify_request
-from pyconnect_agent.herder.clock import WorkerClock
-from pyconnect_agent.herder.connect_group import GroupPorts
+from pyconnect_agent.core.session_key import signature_headers, verify_request
+from pyconnect_agent.herder.connect_group import GroupPorts, LocalGroup
 from pyconnect_agent.herder.connector_offsets import ConnectorOffsetReader
-from pyconnect_agent.herder.internal_requests import InternalRequests, RequestSender
-from pyconnect_agent.herder.local_group import LocalGroup
 from pyconnect_agent.herder.loop import ChildEvents, HerderLoop, UnansweredRequests
 from pyconnect_agent.herder.performer import (
     FLUSH_TIMEOUT_MS,
     Collaborators,
     EffectPerformer,
     Group,
+    StatusView,
 )
-from pyconnect_agent.herder.statuses import StatusView
-from pyconnect_agent.observability.logging import RuntimeLevels
+from pyconnect_agent.herder.port import WorkerClock
+from pyconnect_agent.process.logging import RuntimeLevels
 from pyconnect_agent.stores.config import ConfigStore
-from pyconnect_agent.stores.ports import OffsetStore
+from pyconnect_agent.stores.offset import OffsetStore
 from pyconnect_agent.stores.status import StatusStore
 from pyconnect_api.config_key import KeyInfo
+
+
+class RequestSender(Protocol):
+    """Sends a request; raises a RequestError unless it succeeds."""
+
+    async def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any: ...
+
+
+class InternalRequests:
+    """`session_key`: the newest one that was read; `signed`: whether the group's protocol signs."""
+
+    def __init__(
+        self,
+        client: RequestSender,
+        *,
+        algorithm: str,
+        session_key: Callable[[], SessionKey | None],
+        signed: Callable[[], bool],
+    ) -> None:
+        self._client = client
+        self._algorithm = algorithm
+        self._session_key = session_key
+        self._signed = signed
+
+    async def send_task_configs(
+        self, leader_url: str, connector: str, configs: tuple[ConnectorConfig, ...]
+    ) -> None:
+        """`POST /connectors/{connector}/tasks` at the leader; the caller retries."""
+        url = f"{leader_url.rstrip('/')}/connectors/{quote(connector, safe='')}/tasks?forward=false"
+        body = json_text.dumps([dict(config) for config in configs])
+        await self._client.send("POST", url, body=body, headers=self._signature(body))
+
+    async def fence_zombies(self, leader_url: str, connector: str) -> None:
+        """`PUT /connectors/{connector}/fence` at the leader."""
+        url = f"{leader_url.rstrip('/')}/connectors/{quote(connector, safe='')}/fence?forward=false"
+        await self._client.send("PUT", url, headers=self._signature(b""))
+
+    def sign(self, content: bytes) -> dict[str, str]:
+        """Return headers that sign `content`; none without a session key."""
+        session_key = self._session_key()
+        if session_key is None or not self._signed():
+            return {}
+        return signature_headers(content, session_key=session_key, algorithm=self._algorithm)
+
+    def _signature(self, body: bytes) -> dict[str, str]:
+        if self._signed() and self._session_key() is None:
+            raise ServiceUnavailableError(
+                "No session key has been read from the config topic yet; the leader writes one"
+                " soon after it was elected"
+            )
+        return self.sign(body)
+
 
 LOG = logging.getLogger(__name__)
 

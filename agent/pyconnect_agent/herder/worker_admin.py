@@ -1,6 +1,6 @@
 """The admin interface over the herder's state and the child processes.
 
-Layer: herder. Implements `admin_port.WorkerAdmin`; owns nothing.
+Implements `admin_port.WorkerAdmin`; owns nothing.
 """
 
 from __future__ import annotations
@@ -28,16 +28,22 @@ from pyconnect_agent.core.errors import (
     NotAssignedError,
     NotFoundError,
 )
+from pyconnect_agent.core.group_protocol import ProtocolVersion
 from pyconnect_agent.core.herder.state import HerderState, MembershipPhase
 from pyconnect_agent.core.herder.work.failures import policy_of
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.log_lines import LogQuestion
-from pyconnect_agent.core.metrics.catalog import REBALANCE, RESTARTS
-from pyconnect_agent.core.metrics.values import Metric, MetricValue, Rebalances, tagged
-from pyconnect_agent.core.protocol.messages import ProtocolVersion
+from pyconnect_agent.core.metric_values import (
+    REBALANCE,
+    RESTARTS,
+    Metric,
+    MetricValue,
+    Rebalances,
+    tagged,
+)
 from pyconnect_agent.core.restart_policy import NO_RESTARTS, NoRestart, restarts_json, settled
-from pyconnect_agent.files.phase_file import PhaseFile
 from pyconnect_agent.herder.service import HerderService
+from pyconnect_agent.process.config_file import PhaseFile
 from pyconnect_clients.acls.facts import ConnectorFacts
 
 PHASES = ("disabled", "preparing", "enabled")

@@ -1,8 +1,8 @@
 """An archive of Kafka's classes and the host's, which Java processes map into memory.
 
-Layer: java_processes. Made once for each combination of Java, jars and host, by the worker that
-first looks for Java plugins. Two workers may make it at the same time: the last one counts. A Java
-that cannot make or map it loads the classes from the jars.
+Made once for each combination of Java, jars and host, by the worker that first looks for Java
+plugins. Two workers may make it at the same time: the last one counts. A Java that cannot make or
+map it loads the classes from the jars.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from pyconnect_agent.java_processes.errors import JavaFailure
 from pyconnect_agent.java_processes.launch import JavaInstallation, JavaOptions
-from pyconnect_agent.java_processes.link import JavaLink
+from pyconnect_agent.java_processes.link import JavaFailure, JavaLink
 from pyconnect_agent.java_processes.process import PROVEN_OPTIONS, JavaProcess
 from pyconnect_api import ConnectException
 

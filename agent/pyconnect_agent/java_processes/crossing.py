@@ -1,7 +1,7 @@
 """Records between this process and a Java process for transformations there, in MessagePack.
 
-Layer: java_processes. `Crossing.java` is the other side, and each side may ask. A question is
-`[segment, schemas, rows]`: the number of the transformations, the text of each schema, and rows of
+`Crossing.java` is the other side, and each side may ask. A question is `[segment, schemas, rows]`:
+the number of the transformations, the text of each schema, and rows of
 
 | place | what                                                                             |
 |-------|----------------------------------------------------------------------------------|

@@ -1,9 +1,9 @@
 """Java plugins by their jars: from service files and class files, with versions as Java reports.
 
-Layer: java_processes. Corresponds to ``Plugins.initLoaders`` of Kafka Connect and its modes of
-``plugin.discovery``. Another process reads the archives; a Java process constructs the classes that
-were found to learn their versions, and its answers are kept by the digests of the jars. A location
-that cannot be used is left out and does not affect others.
+Corresponds to ``Plugins.initLoaders`` of Kafka Connect and its modes of ``plugin.discovery``.
+Another process reads the archives; a Java process constructs the classes that were found to learn
+their versions, and its answers are kept by the digests of the jars. A location that cannot be used
+is left out and does not affect others.
 """
 
 from __future__ import annotations
@@ -19,12 +19,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pyconnect_agent.core.config.java_keys import kafka_of_location
-from pyconnect_agent.core.plugins.catalog import (
-    LISTED_KINDS,
-    UNDEFINED,
-    PluginDesc,
-    PluginKind,
-)
+from pyconnect_agent.core.plugin_catalog import LISTED_KINDS, UNDEFINED, PluginDesc, PluginKind
 from pyconnect_agent.java_processes.installation import RELEASE_FILE, kafka_release
 from pyconnect_agent.java_processes.jar_scan import API_CLASSES, ClassPath, Found, JarScan, Scan
 from pyconnect_agent.java_processes.launch import JavaClass, JavaInstallation

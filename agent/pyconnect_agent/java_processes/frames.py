@@ -1,6 +1,6 @@
 """The bytes between this process and a Java process.
 
-Layer: java_processes. Pure. A frame is
+Pure. A frame is
 
 | bytes | what it is                                    |
 |-------|-----------------------------------------------|

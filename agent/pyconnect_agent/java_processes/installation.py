@@ -1,7 +1,7 @@
 """The Java and the jars of Kafka with which plugins run.
 
-Layer: java_processes. The Java of `agent.java.home`, of JAVA_HOME or on the path; Kafka's jars of
-`agent.java.kafka.home`, of KAFKA_HOME or, fetched once, those of the release that the agent speaks.
+The Java of `agent.java.home`, of JAVA_HOME or on the path; Kafka's jars of `agent.java.kafka.home`,
+of KAFKA_HOME or, fetched once, those of the release that the agent speaks.
 """
 
 from __future__ import annotations

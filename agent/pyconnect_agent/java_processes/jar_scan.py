@@ -1,7 +1,6 @@
 """Reads the jars of locations in a process of its own.
 
-Layer: java_processes. Kafka's jars alone have 14,000 entries; a worker that had read them would
-keep 12 MB.
+Kafka's jars alone have 14,000 entries; a worker that had read them would keep 12 MB.
 
 Service files are read as ``java.util.ServiceLoader`` does (``ServiceLoaderScanner`` of Kafka
 Connect), classes by what they extend and implement (``ReflectionScanner``). Classes that exist only
@@ -18,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TextIO, TypeAlias
 
-from pyconnect_agent.core.plugins.catalog import LISTED_KINDS, PluginKind
+from pyconnect_agent.core.plugin_catalog import LISTED_KINDS, PluginKind
 from pyconnect_clients.plugin_jars.class_file import ClassHead, read_class_head
 from pyconnect_clients.plugin_jars.kafka_api import kafka_api
 from pyconnect_clients.plugin_jars.kafka_links import read_links

@@ -1,17 +1,37 @@
-"""The Java, jars and options of a Java process.
+"""The Java, jars and options of a Java process, and its directory for temporary files.
 
-Layer: java_processes. Values only.
+Neither `deleteOnExit` nor shutdown hooks run at the ends of these processes, so each has a
+directory of its own, which is removed with it. Both the Java process and the one that started it
+hold a lock on it. When both were killed, the worker or the next process finds the directory without
+a lock and removes it.
+
+Memory and options: the worker's file sets the usual values and the largest heap that a connector
+may have.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
-from pyconnect_agent.core.config.java_keys import DEFAULT_HEAP
+from pyconnect_agent.core.config.java_keys import (
+    DEFAULT_HEAP,
+    ENVIRONMENT,
+    HEAP,
+    HEAP_LIMIT,
+    OPTIONS,
+    heap_bytes,
+    option_words,
+    variables,
+)
+from pyconnect_api import ConfigException
 
 INITIAL_HEAP = "18m"
 """Java's own choice depends on the machine, and Java uses all of it before it collects garbage."""
@@ -128,3 +148,107 @@ class JavaOptions:
 def is_property(option: str) -> bool:
     """Return whether an option sets a property, whose value may be secret."""
     return option.startswith("-D")
+
+
+TEMPORARY_PREFIX = "pyconnect-java-"
+
+
+class TemporaryDirectory:
+    """A new directory that only this user can read; `descriptor` carries the lock."""
+
+    def __init__(self, base: Path) -> None:
+        """Make it in `base`. Raises OSError."""
+        while True:
+            # Another process may take it for a leftover until it is locked.
+            self.path = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX, dir=base))
+            try:
+                self.descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+            except FileNotFoundError:
+                continue
+            if _lock(self.descriptor) and self.path.exists():
+                return
+            os.close(self.descriptor)
+
+    def remove(self) -> None:
+        """Remove it with all that is in it; later calls have no effect."""
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(descriptor)
+
+
+def remove_leftovers(base: Path) -> None:
+    """Remove the directories of processes that are gone."""
+    try:
+        directories = list(base.glob(f"{TEMPORARY_PREFIX}*"))
+    except OSError:
+        return
+    for found in directories:
+        with contextlib.suppress(OSError):
+            descriptor = os.open(found, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                if os.fstat(descriptor).st_uid == os.geteuid() and _lock(descriptor):
+                    shutil.rmtree(found, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+SHARED_OPTIONS = "-XX:+UseSerialGC -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
+_OF_JMX = "-Dcom.sun.management."
+_DEFAULTS = {HEAP: DEFAULT_HEAP, HEAP_LIMIT: "1g", OPTIONS: " ".join(SERIAL)}
+
+
+def java_options(
+    worker: Mapping[str, str | None],
+    connector: Mapping[str, str],
+    *,
+    quick: bool = False,
+    shared: bool = False,
+) -> JavaOptions:
+    """Return the options of a connector's task; with `quick` those of the connector itself.
+
+    `shared`: of a process for several, which has the largest heap unless a key sets one.
+
+    A connector's own options are properties (-Dname=value): others could run programs, and those of
+    JMX open a port by which code can be loaded. Raises ConfigException.
+    """
+    usual = {key: worker.get(key) or default for key, default in _DEFAULTS.items()}
+    initial_heap = INITIAL_HEAP
+    if shared:
+        usual |= {
+            HEAP: worker.get(HEAP) or usual[HEAP_LIMIT],
+            OPTIONS: worker.get(OPTIONS) or SHARED_OPTIONS,
+        }
+    if quick and not worker.get(OPTIONS):
+        usual[OPTIONS] = " ".join(CONNECTOR_SERIAL)
+        initial_heap = CONNECTOR_INITIAL_HEAP
+    heap = connector.get(HEAP, usual[HEAP])
+    if heap_bytes(HEAP, heap) > heap_bytes(HEAP_LIMIT, usual[HEAP_LIMIT]) and HEAP in connector:
+        raise ConfigException(
+            f"Invalid value {heap} for configuration {HEAP}: the worker allows connectors "
+            f"{usual[HEAP_LIMIT]} at most ({HEAP_LIMIT})"
+        )
+    own = option_words(connector.get(OPTIONS, ""))
+    for option in own:
+        if not option.startswith("-D") or option.startswith(_OF_JMX):
+            raise ConfigException(
+                f"Invalid value {option} for configuration {OPTIONS}: a connector may set "
+                "properties (-Dname=value) only, and not those of JMX; the worker's file may set "
+                "other options"
+            )
+    return JavaOptions(
+        heap=heap,
+        heap_key=HEAP,
+        initial_heap=min(heap, initial_heap, key=partial(heap_bytes, HEAP)),
+        options=(*option_words(usual[OPTIONS]), *own),
+        environment=variables(worker.get(ENVIRONMENT) or ""),
+        quick=quick,
+    )

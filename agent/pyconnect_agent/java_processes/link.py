@@ -1,7 +1,16 @@
 """Calls, questions and batches between this process and a Java process.
 
-Layer: java_processes. One thread reads frames; another answers questions of the Java process one
-after the other, because an answer may take time. Calls may be made from any thread.
+One thread reads frames; another answers questions of the Java process one after the other, because
+an answer may take time. Calls may be made from any thread.
+
+Exceptions of Java code become exceptions of the Python API with the same meaning:
+
+
+    JavaFailure            base of all: the Java class and Java's trace
+      JavaConnectError       ConnectException and its subclasses
+        JavaRetriableError, JavaConfigError, JavaNotFoundError, JavaAlreadyExistsError
+      JavaUnsupportedError   UnsupportedOperationException
+      JavaPluginError        any other
 """
 
 from __future__ import annotations
@@ -19,12 +28,73 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from pyconnect_agent.java_processes.errors import JavaFailure, java_error
 from pyconnect_agent.java_processes.frames import HEAD, FrameKind, frame, from_json, json_bytes
 from pyconnect_agent.java_processes.process import JavaProcess
 from pyconnect_agent.java_processes.shared import SharedJavaProcess
 from pyconnect_agent.process import long_lived
-from pyconnect_api import ConnectException
+from pyconnect_api import (
+    AlreadyExistsException,
+    ConfigException,
+    ConnectException,
+    NotFoundException,
+    RetriableException,
+)
+
+
+class JavaFailure(Exception):
+    """`java_trace`: the exception as Java prints it; `java_class`: its class."""
+
+    java_class = "java.lang.Exception"
+    java_trace = ""
+
+
+class JavaConnectError(JavaFailure, ConnectException):
+    """A ConnectException."""
+
+
+class JavaRetriableError(JavaFailure, RetriableException):
+    """The call may be repeated."""
+
+
+class JavaConfigError(JavaFailure, ConfigException):
+    """A ConfigException."""
+
+
+class JavaNotFoundError(JavaFailure, NotFoundException):
+    """A NotFoundException."""
+
+
+class JavaAlreadyExistsError(JavaFailure, AlreadyExistsException):
+    """An AlreadyExistsException."""
+
+
+class JavaUnsupportedError(JavaFailure, NotImplementedError):
+    """An UnsupportedOperationException."""
+
+
+class JavaPluginError(JavaFailure):
+    """An exception that Kafka Connect does not know."""
+
+
+_KINDS: Mapping[str, type[JavaFailure]] = {
+    "retriable": JavaRetriableError,
+    "config": JavaConfigError,
+    "notFound": JavaNotFoundError,
+    "alreadyExists": JavaAlreadyExistsError,
+    "unsupported": JavaUnsupportedError,
+    "connect": JavaConnectError,
+}
+
+
+def java_error(described: Mapping[str, Any]) -> JavaFailure:
+    """Return the exception that a frame describes; the message may be None."""
+    error = _KINDS.get(described["kind"], JavaPluginError)(described["message"] or "")
+    error.java_class = described["class"]
+    error.java_trace = described["trace"]
+    # A logger of the error prints it.
+    error.add_note(described["trace"])
+    return error
+
 
 LOG = logging.getLogger(__name__)
 

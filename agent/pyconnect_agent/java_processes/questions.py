@@ -1,7 +1,7 @@
 """A Java process that answers questions about classes of plugins and starts none of them.
 
-Layer: java_processes. The process is started with the first question, and compiles little because
-it ends after its answers.
+The process is started with the first question, and compiles little because it ends after its
+answers.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-from pyconnect_agent.java_processes.errors import JavaFailure
 from pyconnect_agent.java_processes.frames import FrameKind, json_bytes
 from pyconnect_agent.java_processes.jar_scan import API_CLASSES
 from pyconnect_agent.java_processes.launch import JavaClass, JavaInstallation, JavaOptions
-from pyconnect_agent.java_processes.link import JavaLink
+from pyconnect_agent.java_processes.link import JavaFailure, JavaLink
 from pyconnect_agent.java_processes.process import JavaProcess
 from pyconnect_api.errors import ConnectException
 

@@ -1,8 +1,8 @@
 """A Java process that connectors and tasks of several Python processes share.
 
-Layer: java_processes. Who needs it first starts it. Each has a connection of its own, by TCP with a
-token (`Shared.java`), and the process ends some time after the last one. It has no parent that it
-would end with: its sessions end with the worker's other processes.
+Who needs it first starts it. Each has a connection of its own, by TCP with a token (`Shared.java`),
+and the process ends some time after the last one. It has no parent that it would end with: its
+sessions end with the worker's other processes.
 """
 
 from __future__ import annotations
@@ -19,10 +19,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyconnect_agent.java_processes.end import EXIT_OUT_OF_MEMORY, EXIT_STUCK, reason_of
-from pyconnect_agent.java_processes.launch import JavaInstallation, JavaOptions
-from pyconnect_agent.java_processes.process import LAST_LINES, preparation, spawn, without_jmx
-from pyconnect_agent.java_processes.temporary import PREFIX
+from pyconnect_agent.java_processes.launch import TEMPORARY_PREFIX, JavaInstallation, JavaOptions
+from pyconnect_agent.java_processes.process import (
+    EXIT_OUT_OF_MEMORY,
+    EXIT_STUCK,
+    LAST_LINES,
+    preparation,
+    reason_of,
+    spawn,
+    without_jmx,
+)
 from pyconnect_agent.process import long_lived
 from pyconnect_api import ConnectException
 
@@ -158,7 +164,7 @@ def _registry(base: Path) -> tuple[Path, int]:
 
     The worker's processes have one parent, by which they find it. Without a lock it is a leftover.
     """
-    path = base / f"{PREFIX}shared-{os.geteuid()}-{os.getppid()}"
+    path = base / f"{TEMPORARY_PREFIX}shared-{os.geteuid()}-{os.getppid()}"
     while True:
         path.mkdir(mode=0o700, exist_ok=True)
         try:

@@ -1,6 +1,6 @@
 """Source records from a Java process: already converted, and decoded only when needed.
 
-Layer: java_processes. For most records only the columns are used.
+For most records only the columns are used.
 """
 
 from __future__ import annotations

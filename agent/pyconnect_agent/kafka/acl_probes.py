@@ -1,11 +1,11 @@
 """Ask a broker for a client's permissions without a change.
 
-Layer: kafka. No Kafka counterpart. Uses kafka-python because librdkafka offers no raw requests.
-Topics and groups: the operations that a broker lists as authorized. Transactional ids: an
-InitProducerId whose producer id and epoch contradict each other; brokers look at the right to write
-first (TRANSACTIONAL_ID_AUTHORIZATION_FAILED) and refuse the arguments then (INVALID_REQUEST),
-before anything changes. It must be of version 3 or later: earlier ones lack both fields, and the
-request would fence the producer that uses the id. Threading: one thread; calls block.
+No Kafka counterpart. Uses kafka-python because librdkafka offers no raw requests. Topics and
+groups: the operations that a broker lists as authorized. Transactional ids: an InitProducerId whose
+producer id and epoch contradict each other; brokers look at the right to write first
+(TRANSACTIONAL_ID_AUTHORIZATION_FAILED) and refuse the arguments then (INVALID_REQUEST), before
+anything changes. It must be of version 3 or later: earlier ones lack both fields, and the request
+would fence the producer that uses the id. Threading: one thread; calls block.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.metadata import CoordinatorType, MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest
 
-from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig
+from pyconnect_agent.core.clients.configs import KafkaPythonConfig
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka.clients import client_arguments
 from pyconnect_clients.acls.model import (

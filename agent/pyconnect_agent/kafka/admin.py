@@ -1,7 +1,7 @@
 """Administrative requests as blocking functions with deadlines.
 
-Layer: kafka. Kafka: TopicAdmin (its texts, and what it treats as success). Every method returns
-our values and raises `core.errors`. Threading: any thread; each call blocks its own.
+Kafka: TopicAdmin (its texts, and what it treats as success). Every method returns our values and
+raises `core.errors`. Threading: any thread; each call blocks its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init_
 
 from pyconnect_agent.core.errors import AuthorizationError, KafkaError, RetriableKafkaError
 from pyconnect_agent.kafka import clients, errors
-from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.errors import Deadline
 from pyconnect_clients.brokers import failures
 from pyconnect_clients.brokers.requests import EARLIEST, LATEST, AdminRequests, answer_of
 

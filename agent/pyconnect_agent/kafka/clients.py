@@ -1,10 +1,10 @@
 """Construction of confluent-kafka's clients from librdkafka's configuration.
 
-Layer: kafka. Java client properties were translated before (`core/clients/`); here key
-stores are read, the first token of a login is waited for, and log and error callbacks are added:
-librdkafka's lines go to the Python logger of the client's kind, connection errors are warnings,
-since librdkafka reconnects by itself. It does so twenty times a second, so a repeated error of a
-client is logged only at intervals. Both callbacks run on the thread that polls the client.
+Java client properties were translated before (`core/clients/`); here key stores are read, the first
+token of a login is waited for, and log and error callbacks are added: librdkafka's lines go to the
+Python logger of the client's kind, connection errors are warnings, since librdkafka reconnects by
+itself. It does so twenty times a second, so a repeated error of a client is logged only at
+intervals. Both callbacks run on the thread that polls the client.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from pyconnect_agent.core.clients.configs import MAX_REQUEST_BYTES
-from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig
+from pyconnect_agent.core.clients.configs import MAX_REQUEST_BYTES, KafkaPythonConfig
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_clients.brokers.failures import CLIENT_ERRORS, error_of
 from pyconnect_clients.connections import secured_arguments, with_token_callback

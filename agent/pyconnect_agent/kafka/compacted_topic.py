@@ -1,7 +1,7 @@
 """An internal topic: create it, or check that it can be read as a log.
 
-Layer: kafka. Kafka: KafkaTopicBasedBackingStore, TopicAdmin.verifyTopicCleanupPolicyOnlyCompact,
-the look-up of partitions in KafkaBasedLog.start.
+Kafka: KafkaTopicBasedBackingStore, TopicAdmin.verifyTopicCleanupPolicyOnlyCompact, the look-up of
+partitions in KafkaBasedLog.start.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError, WorkerConfigError
 from pyconnect_agent.kafka.admin import Admin, TopicSpec
-from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.errors import Deadline
 
 _log = logging.getLogger(__name__)
 

@@ -1,11 +1,16 @@
 """The translation of client errors into the agent's.
 
-Layer: kafka. `pyconnect_clients.brokers.failures` says what a failure is, for other packages too.
-Above this layer there are only `core.errors`, and callers check `retriable`, never the text.
+`pyconnect_clients.brokers.failures` says what a failure is, for other packages too. Above this
+layer there are only `core.errors`, and callers check `retriable`, never the text.
+
+One time budget for an operation of several steps.
+
+Each step gets the `remaining` time; the clock is the monotonic one.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -52,3 +57,23 @@ def translated(
         yield
     except REQUEST_ERRORS as exc:
         raise translation(exc, action) from exc
+
+
+class Deadline:
+    """The moment `timeout_ms` after its construction."""
+
+    __slots__ = ("_end_s",)
+
+    def __init__(self, timeout_ms: float) -> None:
+        self._end_s = time.monotonic() + timeout_ms / 1000
+
+    def remaining_s(self) -> float:
+        """Seconds left, never negative."""
+        return max(0.0, self._end_s - time.monotonic())
+
+    def remaining_ms(self) -> int:
+        """Milliseconds left, never negative."""
+        return int(self.remaining_s() * 1000)
+
+    def expired(self) -> bool:
+        return self.remaining_s() <= 0

@@ -1,7 +1,7 @@
 """Fence producers by initialising their transactional ids (Kafka: `Admin.fenceProducers`, KIP-618).
 
-Layer: kafka. librdkafka has no such admin call: a transactional producer per id does the same, and
-aborts the transaction that the id may have open. Nothing is ever written with these producers.
+librdkafka has no such admin call: a transactional producer per id does the same, and aborts the
+transaction that the id may have open. Nothing is ever written with these producers.
 
 Each call makes librdkafka look for the coordinator at once. If no broker is connected yet, as is
 usual for a new client, librdkafka looks again only half a second later, so `initialise` repeats
@@ -17,7 +17,7 @@ from typing import Any
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka import errors
 from pyconnect_agent.kafka.clients import create_producer
-from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.errors import Deadline
 from pyconnect_clients.brokers import failures
 
 FIRST_CALL_S = 0.05

@@ -1,9 +1,9 @@
 """The committed offsets of a consumer group, read and changed by a client that is not a member.
 
-Layer: kafka. Kafka: the part of Java's Admin client that `Worker` uses for the offsets of sink
-connectors. librdkafka's Python client cannot delete single offsets (OffsetDelete), so that one
-request goes through kafka-python, whose import would slow down each process that only reads.
-Threading: any thread; each call blocks its own.
+Kafka: the part of Java's Admin client that `Worker` uses for the offsets of sink connectors.
+librdkafka's Python client cannot delete single offsets (OffsetDelete), so that one request goes
+through kafka-python, whose import would slow down each process that only reads. Threading: any
+thread; each call blocks its own.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pyconnect_agent.core.clients.configs import ClientConfig
-from pyconnect_agent.core.clients.kafka_python import kafka_python_config
+from pyconnect_agent.core.clients.configs import ClientConfig, kafka_python_config
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.kafka import clients, errors
-from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.errors import Deadline
 from pyconnect_api import TopicPartition
 from pyconnect_clients.brokers.failures import IN_USE, REQUEST_ERRORS, code_of
 from pyconnect_clients.brokers.requests import AdminRequests, answer_of

@@ -1,7 +1,7 @@
 """The journal's topic: created without compaction, written with idempotence, read when asked.
 
-Layer: kafka. One partition, so that the offsets number the records. Each call blocks; `write` and
-`read` may be called from any thread.
+One partition, so that the offsets number the records. Each call blocks; `write` and `read` may be
+called from any thread.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyconnect_agent.core.errors import RetriableKafkaError, WorkerConfigError
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.kafka import clients, errors, log_consumer
 from pyconnect_agent.kafka.admin import Admin, TopicSpec
-from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.errors import Deadline
 from pyconnect_agent.kafka.log import LogClients
 from pyconnect_agent.kafka.producer import LogProducer
 from pyconnect_clients.brokers import failures

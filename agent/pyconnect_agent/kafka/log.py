@@ -1,8 +1,8 @@
 """A compacted topic as a log: create or check it, read it all, tail it, write to it.
 
-Layer: kafka. Kafka: KafkaBasedLog. Differs from Kafka: if the reader raises, only that record is
-lost; the thread that reads to the end requests the end offsets, so the tailing thread never waits
-for an admin request.
+Kafka: KafkaBasedLog. Differs from Kafka: if the reader raises, only that record is lost; the thread
+that reads to the end requests the end offsets, so the tailing thread never waits for an admin
+request.
 
 The end is reached when the tail has read the record before the target, or when a PARTITION_EOF
 event's own offset is at or past it: transaction markers are never delivered, so records alone
@@ -38,7 +38,7 @@ from pyconnect_agent.core.internal_topics.log_record import LogRecord, Notice, N
 from pyconnect_agent.kafka import clients, errors, log_consumer
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.compacted_topic import METADATA_TIMEOUT_MS, CompactedTopic, ensure_topic
-from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.errors import Deadline
 from pyconnect_agent.kafka.producer import LogProducer, OnDelivery
 from pyconnect_agent.process import long_lived
 from pyconnect_clients.brokers import failures

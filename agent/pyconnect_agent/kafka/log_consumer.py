@@ -1,7 +1,4 @@
-"""librdkafka's settings for a consumer that reads a log.
-
-Layer: kafka.
-"""
+"""librdkafka's settings for a consumer that reads a log."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The content of an offset topic, kept up to date by the log that reads it.
 
-Layer: kafka. Kafka: the data map of KafkaOffsetBackingStore. Serves the worker's own offset store
-and, in their processes, connectors and tasks with an offsets topic of their own.
-Threading: the log's thread applies, any thread asks.
+Kafka: the data map of KafkaOffsetBackingStore. Serves the worker's own offset store and, in their
+processes, connectors and tasks with an offsets topic of their own. Threading: the log's thread
+applies, any thread asks.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Writes to an internal topic: a producer with a thread that serves its callbacks.
 
-Layer: kafka. Kafka: the send side of KafkaBasedLog, and the fencable producer of
-KafkaConfigBackingStore behind `LeaderWriter`.
-Threading: `send`, `write` and `flush` may be called from any thread; the callback of `send` runs on
-the producer's thread and must not block.
+Kafka: the send side of KafkaBasedLog, and the fencable producer of KafkaConfigBackingStore behind
+`LeaderWriter`. Threading: `send`, `write` and `flush` may be called from any thread; the callback
+of `send` runs on the producer's thread and must not block.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from pyconnect_agent.core.errors import (
 )
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.kafka import clients, errors
-from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.errors import Deadline
 from pyconnect_agent.kafka.fencing import initialise
 from pyconnect_agent.process import long_lived
 from pyconnect_clients.brokers import failures

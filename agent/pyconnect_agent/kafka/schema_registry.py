@@ -1,9 +1,9 @@
 """The client of a schema registry with Confluent's API: ids, subjects, schemas.
 
-Layer: kafka. An adapter of `confluent_kafka.schema_registry`, which needs one of the extras `avro`,
-`json-schema` and `protobuf`; the only place that translates its errors. A registry that cannot be
-reached, is overloaded or fails is a RetriableException; its refusal is a DataException.
-Threads: an instance serves one thread.
+An adapter of `confluent_kafka.schema_registry`, which needs one of the extras `avro`, `json-schema`
+and `protobuf`; the only place that translates its errors. A registry that cannot be reached, is
+overloaded or fails is a RetriableException; its refusal is a DataException. Threads: an instance
+serves one thread.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A sink task's consumer: group membership, positions, pause, commits with their results.
 
-Layer: kafka. Adds functions of Java's consumer that librdkafka lacks: a position right after the
-assignment, seeks at any time, and a result for each single asynchronous commit.
-Everything runs on the task's thread; rebalances happen inside `poll`, `commit_sync` and `close`.
+Adds functions of Java's consumer that librdkafka lacks: a position right after the assignment,
+seeks at any time, and a result for each single asynchronous commit. Everything runs on the task's
+thread; rebalances happen inside `poll`, `commit_sync` and `close`.
 """
 
 # ruff: noqa: SLF001 - the names of librdkafka's own codes start with an underscore

@@ -1,8 +1,8 @@
 """A source task's producer.
 
-Layer: kafka. The hot call is the client's own `produce`, without a wrapper; this module has the
-rest: back-pressure, waits, translation of errors. Used by one task thread; `serve` also by the
-thread that serves callbacks while the task blocks in `poll`.
+The hot call is the client's own `produce`, without a wrapper; this module has the rest:
+back-pressure, waits, translation of errors. Used by one task thread; `serve` also by the thread
+that serves callbacks while the task blocks in `poll`.
 
 Many records go through the same `produce`, called from C with all arguments by position, which
 takes 0.35 us a record; keywords cost as much again. The client's `produce_batch` is not used: it

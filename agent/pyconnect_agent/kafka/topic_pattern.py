@@ -1,8 +1,8 @@
 """The topics of a cluster that match a sink's `topics.regex`, looked up at intervals.
 
-Layer: kafka. Replaces the pattern subscription of Java's consumer, because librdkafka's has a
-narrower syntax. Runs on the consumer's thread: on another thread a request for the list would wait
-while the client consumes.
+Replaces the pattern subscription of Java's consumer, because librdkafka's has a narrower syntax.
+Runs on the consumer's thread: on another thread a request for the list would wait while the client
+consumes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """A transactional producer of a source task (KIP-618, KIP-98).
 
-Layer: kafka. Adds to `TaskProducer` the four calls of a transaction. Each call runs in short slices
-that are repeated, so that a stopping task does not wait in one; librdkafka continues the same call.
-Errors are translated; the first one that is not retriable ends the call.
-Used by one thread.
+Adds to `TaskProducer` the four calls of a transaction. Each call runs in short slices that are
+repeated, so that a stopping task does not wait in one; librdkafka continues the same call. Errors
+are translated; the first one that is not retriable ends the call. Used by one thread.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka import errors
-from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.errors import Deadline
 from pyconnect_agent.kafka.fencing import initialise
 from pyconnect_agent.kafka.task_producer import METADATA_S, TaskProducer
 from pyconnect_clients.brokers import failures

@@ -1,6 +1,6 @@
 """Plugin classes by name, imported on demand. Runs in child processes only.
 
-Layer: plugins. Corresponds to the look-up half of ``Plugins`` of Kafka Connect. Implements
+Corresponds to the look-up half of ``Plugins`` of Kafka Connect. Implements
 `core.config.plugin_source.PluginSource`.
 """
 
@@ -10,12 +10,7 @@ import inspect
 from collections.abc import Callable
 
 from pyconnect_agent.core.config.plugin_source import PluginClass, PluginSource
-from pyconnect_agent.core.plugins.catalog import (
-    Catalog,
-    PluginDesc,
-    PluginKind,
-    PluginNotFoundError,
-)
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind, PluginNotFoundError
 from pyconnect_agent.plugins.java_classes import refuse_other_side
 from pyconnect_agent.plugins.loading import import_class, load
 from pyconnect_api.connector import Connector

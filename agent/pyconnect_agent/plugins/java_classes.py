@@ -1,8 +1,8 @@
 """The language of a connector, Java or Python, and the classes of its names in that language.
 
-Layer: plugins. A connector and its converters are in one language. A name that both languages have,
-such as Apache's converters, means the class in the connector's language. Transformations and
-predicates may be in the other one.
+A connector and its converters are in one language. A name that both languages have, such as
+Apache's converters, means the class in the connector's language. Transformations and predicates may
+be in the other one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pyconnect_agent.core.config.prefixes import aliases
-from pyconnect_agent.core.plugins.catalog import (
+from pyconnect_agent.core.plugin_catalog import (
     Catalog,
     PluginDesc,
     PluginKind,

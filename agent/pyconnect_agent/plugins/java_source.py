@@ -1,10 +1,10 @@
 """Java plugins for validation: stand-in classes whose settings come from a Java process.
 
-Layer: plugins. Implements `core.config.plugin_source.PluginSource` for Java connectors. A stand-in
-is a Python class of the same kind as the Java class; it has settings, can validate, and does
-nothing else. Types, defaults and texts of settings are copied when the definition is made.
-Validators and recommenders ask Java: a value goes there as text, and Java parses it again by the
-type of the key. Runs in child processes only.
+Implements `core.config.plugin_source.PluginSource` for Java connectors. A stand-in is a Python
+class of the same kind as the Java class; it has settings, can validate, and does nothing else.
+Types, defaults and texts of settings are copied when the definition is made. Validators and
+recommenders ask Java: a value goes there as text, and Java parses it again by the type of the key.
+Runs in child processes only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from pyconnect_agent.core.config.plugin_source import PluginClass
-from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.java_processes.jar_scan import API_CLASSES
 from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.plugins.class_source import CROSSING, CatalogPluginSource, is_only

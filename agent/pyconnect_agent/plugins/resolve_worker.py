@@ -1,8 +1,8 @@
 """Replaces the references in a worker's own properties, in a separate process.
 
-Layer: plugins. ``AbstractConfig`` of Kafka does the same in a worker's constructor. A config
-provider may be third-party code, so the worker process starts this module and sends it the
-properties; they pass through pipes only, because the result holds secrets.
+``AbstractConfig`` of Kafka does the same in a worker's constructor. A config provider may be
+third-party code, so the worker process starts this module and sends it the properties; they pass
+through pipes only, because the result holds secrets.
 
 `VariableResolver` corresponds to ``WorkerConfigTransformer`` of Kafka Connect.
 """
@@ -16,12 +16,7 @@ from typing import Self, TextIO
 
 from pyconnect_agent.core.config.prefixes import below
 from pyconnect_agent.core.config.variables import ResolvedConfig, resolve
-from pyconnect_agent.core.plugins.catalog import (
-    Catalog,
-    PluginDesc,
-    PluginKind,
-    PluginNotFoundError,
-)
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind, PluginNotFoundError
 from pyconnect_agent.java_processes.installation import JAVA_HOME_KEY, KAFKA_HOME_KEY
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.loading import instantiate

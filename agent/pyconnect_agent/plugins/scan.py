@@ -1,9 +1,13 @@
-"""Find facts that need an import: source or sink, versions, unlisted classes.
+"""Find plugins by metadata, and by an import what metadata does not say: kind and version.
 
-Layer: plugins. Corresponds to ``ReflectionScanner`` and ``ServiceLoaderScanner`` of Kafka Connect.
-It imports plugins, so it runs in separate processes: `scan` in a child of the worker process, and
-one more for each directory of ``plugin.path``, because the dependencies of two plugins may
-conflict. A plugin that fails is reported and left out.
+Corresponds to ``ReflectionScanner`` and ``ServiceLoaderScanner`` of Kafka Connect. It imports
+plugins, so it runs in separate processes: `scan` in a child of the worker process, and one more for
+each directory of ``plugin.path``, because the dependencies of two plugins may conflict. A plugin
+that fails is reported and left out.
+
+Entry points correspond to Java's service files: a distribution lists its classes in the groups
+below as ``<alias> = package.module:Class``. A directory of ``plugin.path`` holds plugins as
+directories, each filled by ``pip install --target``.
 """
 
 from __future__ import annotations
@@ -13,22 +17,101 @@ import json
 import pkgutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 from pyconnect_agent.core.apache_release import CONNECT_VERSION, ApachesPlugin
-from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.core.process_exit import exit_reason
-from pyconnect_agent.plugins.discovery import (
-    directory_entry_points,
-    installed_catalog,
-    plugin_directories,
+from pyconnect_agent.plugins.loading import (
+    BASE_CLASSES,
+    activate,
+    builtin_plugins,
+    import_plugin_module,
+    load,
 )
-from pyconnect_agent.plugins.loading import BASE_CLASSES, activate, import_plugin_module, load
 from pyconnect_api.connector import Connector, SinkConnector, SourceConnector
 from pyconnect_api.errors import ConnectException
 from pyconnect_api.task import UNDEFINED_VERSION
+from pyconnect_clients.plugin_jars.locations import is_java_location
+
+ENTRY_POINT_GROUPS = {
+    "pyconnect.connectors": PluginKind.CONNECTOR,
+    "pyconnect.converters": PluginKind.CONVERTER,
+    "pyconnect.header_converters": PluginKind.HEADER_CONVERTER,
+    "pyconnect.transforms": PluginKind.TRANSFORMATION,
+    "pyconnect.predicates": PluginKind.PREDICATE,
+    "pyconnect.config_providers": PluginKind.CONFIG_PROVIDER,
+}
+
+
+def installed_catalog(release: str = CONNECT_VERSION) -> Catalog:
+    """Return the built-in plugins and those of distributions installed beside the worker."""
+    return Catalog(builtin_plugins(release) + entry_point_plugins(metadata.distributions()))
+
+
+def plugin_directories(plugin_path: Sequence[str]) -> tuple[Path, ...]:
+    """Return the directories that each hold one plugin, sorted within each entry of the path.
+
+    Entries that cannot be read, hidden directories and those of Java plugins are left out.
+    """
+    found: list[Path] = []
+    for entry in plugin_path:
+        with suppress(OSError):  # a jar, or an entry of which `java_locations` warns
+            found += sorted(
+                item
+                for item in Path(entry).iterdir()
+                if item.is_dir() and not item.name.startswith(".") and not is_java_location(item)
+            )
+    return tuple(found)
+
+
+def directory_entry_points(directory: Path) -> tuple[PluginDesc, ...]:
+    """Return the plugins that the distributions in a plugin directory list."""
+    return entry_point_plugins(metadata.distributions(path=[str(directory)]), directory=directory)
+
+
+def entry_point_plugins(
+    distributions: Iterable[metadata.Distribution], *, directory: Path | None = None
+) -> tuple[PluginDesc, ...]:
+    """Return what the distributions list; a name found twice counts where it is found first."""
+    plugins: dict[tuple[str, PluginKind], PluginDesc] = {}
+    for distribution in distributions:
+        for entry_point in distribution.entry_points:
+            kind = ENTRY_POINT_GROUPS.get(entry_point.group)
+            if kind is None or not entry_point.attr:
+                continue
+            desc = PluginDesc(
+                class_name=f"{entry_point.module}.{entry_point.attr}",
+                python_path=f"{entry_point.module}:{entry_point.attr}",
+                kind=kind,
+                version=distribution.version,
+                location="classpath" if directory is None else str(directory),
+                search_path=None if directory is None else str(directory),
+                extra_aliases=(entry_point.name,),
+            )
+            plugins.setdefault((desc.class_name, kind), desc)
+    return tuple(plugins.values())
+
+
+def known_class(catalog: Catalog, name: str) -> str:
+    """Return the full name of a class without importing it; LookupError when there is none.
+
+    Used to check a worker's properties. For an unlisted full Python path only the top-level
+    package is looked up, because a further look-up would run its code.
+    """
+    found = catalog.find(name)
+    if found:
+        return found[0].class_name
+    package, dot, _ = name.replace(":", ".").partition(".")
+    if dot and package.isidentifier() and find_spec(package) is not None:
+        return name
+    raise LookupError(name)
+
 
 MODULE = "pyconnect_agent.plugins.scan"
 """This module's name; `__name__` differs in the process that runs it."""

@@ -1,8 +1,8 @@
 """Tests a plugin without Kafka, for its author before an installation.
 
-Layer: plugins. `python -m pyconnect_agent.plugins.self_check NAME [--plugin-path DIR]...` prints
-one JSON object when a step begins and one when it has ended, and ends with 1 when a step failed. It
-runs the plugin's code in its own process, so `pyconnect plugins test` starts it as a process.
+`python -m pyconnect_agent.plugins.self_check NAME [--plugin-path DIR]...` prints one JSON object
+when a step begins and one when it has ended, and ends with 1 when a step failed. It runs the
+plugin's code in its own process, so `pyconnect plugins test` starts it as a process.
 
     {"step": "poll", "result": "begun" | "passed" | "failed" | "skipped", "detail": "..."}
 
@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginNotFoundError
+from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginNotFoundError
 from pyconnect_agent.plugins.loading import NEEDS_EXTRA, instantiate, load
 from pyconnect_agent.plugins.scan import scan
 from pyconnect_agent.plugins.trials import Trial, trial_of

@@ -1,7 +1,7 @@
 """The test of each kind of plugin in a self-check.
 
-Layer: plugins. Connectors go through a life with `pyconnect_api.testing`; converters,
-transformations and predicates are configured and given a sample.
+Connectors go through a life with `pyconnect_api.testing`; converters, transformations and
+predicates are configured and given a sample.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 
-from pyconnect_agent.core.plugins.catalog import PluginDesc
+from pyconnect_agent.core.plugin_catalog import PluginDesc
 from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_api import (
     STRING_SCHEMA,

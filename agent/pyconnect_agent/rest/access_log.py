@@ -1,6 +1,6 @@
 """One line per request: the extended NCSA format with the latency in milliseconds.
 
-Layer: rest. The logger is this module's, so that it can be silenced alone.
+The logger is this module's, so that it can be silenced alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pyconnect_agent.rest.streamed import sent_bytes
+from pyconnect_agent.rest.bodies import sent_bytes
 
 LOG = logging.getLogger(__name__)
 

@@ -1,8 +1,8 @@
 """The worker's REST API as an ASGI application.
 
-Layer: rest. Corresponds to ``RestServer``'s Jersey applications and ``ConnectExceptionMapper``.
-Requests and responses are Starlette's; the route is chosen as JAX-RS does (see `routing`). Lives on
-the event loop; knows nothing of sockets (see `server`).
+Corresponds to ``RestServer``'s Jersey applications and ``ConnectExceptionMapper``. Requests and
+responses are Starlette's; the route is chosen as JAX-RS does (see `routing`). Lives on the event
+loop; knows nothing of sockets (see `server`).
 
 It answers before the herder is ready: only resources that need the herder wait for it.
 """
@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from pyconnect_agent.core.config.effective import shown_document
-from pyconnect_agent.core.config.response_headers import HeaderRule
+from pyconnect_agent.core.config.listeners import HeaderRule
 from pyconnect_agent.core.config.variables import mask
 from pyconnect_agent.core.errors import BadRequestError, ForbiddenError, InternalError
 from pyconnect_agent.core.java_text import json_text
@@ -31,16 +31,14 @@ from pyconnect_agent.rest.access import (
     forwarded_caller,
 )
 from pyconnect_agent.rest.access_log import log_access
-from pyconnect_agent.rest.errors import error_response
+from pyconnect_agent.rest.bodies import StreamedResponse
+from pyconnect_agent.rest.errors import content_type, error_response
 from pyconnect_agent.rest.exchange import HttpExchange, Services
 from pyconnect_agent.rest.journaling import ChangeUnderWay
-from pyconnect_agent.rest.media_types import content_type
 from pyconnect_agent.rest.resources import agent, connectors, root
 from pyconnect_agent.rest.resources.root import VALIDATION
 from pyconnect_agent.rest.response_headers import CrossOriginPolicy, apply_rules
-from pyconnect_agent.rest.routing import Match, Route, Router
-from pyconnect_agent.rest.streamed import StreamedResponse
-from pyconnect_agent.rest.targets import decode_segment, segments_of
+from pyconnect_agent.rest.routing import Match, Route, Router, decode_segment, segments_of
 
 MAIN_ROUTES: tuple[Route, ...] = (
     *root.ROUTES,

@@ -1,22 +1,48 @@
-"""Users and passwords of Apache's REST extension, for every request to the REST listeners.
+"""Users and passwords of requests, and Apache's REST extension that asks for them.
 
-Layer: rest. Corresponds to ``JaasBasicAuthFilter``. As there, the path, the method and the media
-types are checked before, requests of workers (which are signed) and separate admin listeners are
-exempt, and health is not. Otherwise than there, the credentials are read at each request, an empty
-file admits no client, and the 401 names the scheme.
+Corresponds to ``JaasBasicAuthFilter``. As there, the path, the method and the media types are
+checked before, requests of workers (which are signed) and separate admin listeners are exempt, and
+health is not. Otherwise than there, the credentials are read at each request, an empty file admits
+no client, and the 401 names the scheme.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hmac
 import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyconnect_agent.core.rest_extension import credentials_file, jaas_file
-from pyconnect_agent.files.config_file import load_properties
-from pyconnect_agent.rest.credentials import is_same
+from pyconnect_agent.core.rest_access import credentials_file, jaas_file
+from pyconnect_agent.process.config_file import load_properties
 from pyconnect_api.errors import ConfigException
+
+
+def basic_credentials(authorization: str) -> tuple[str, str] | None:
+    """Return user and password of a header of the scheme Basic, None for another header."""
+    scheme, _, given = authorization.partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        text = base64.b64decode(given.strip(), validate=True).decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    user, colon, password = text.partition(":")
+    return (user, password) if user and colon else None
+
+
+def basic_header(user: str, password: str) -> str:
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
+def is_same(given: str, expected: str | None) -> bool:
+    """Take the same time for every wrong value."""
+    matches = hmac.compare_digest(given.encode(), (expected or "").encode())
+    return matches and bool(expected)
+
 
 LOG = logging.getLogger(__name__)
 

@@ -1,19 +1,26 @@
-"""Request bodies as typed values.
+"""Request bodies as typed values, and answers that are written while they are sent.
 
-Layer: rest, pure. Corresponds to ``CreateConnectorRequest``, ``ConnectorOffsets`` and the
-``Map<String, String>`` bodies, which Apache's worker binds with Jackson. Statuses are Apache's: a
-body that is not JSON or has the wrong shape is a `BodyError`, answered with status 500. The texts
-are pyconnect's. A scalar in place of a text becomes its JSON text, as with Jackson. An empty body
-and JSON `null` bind to None.
+Pure. Corresponds to ``CreateConnectorRequest``, ``ConnectorOffsets`` and the ``Map<String,
+String>`` bodies, which Apache's worker binds with Jackson. Statuses are Apache's: a body that is
+not JSON or has the wrong shape is a `BodyError`, answered with status 500. The texts are
+pyconnect's. A scalar in place of a text becomes its JSON text, as with Jackson. An empty body and
+JSON `null` bind to None.
+
+The length of such an answer is unknown: HTTP/1.1 sends it in chunks. An error after the first part
+closes the connection, because the status was already sent.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.ids import TargetState
@@ -244,3 +251,25 @@ def _wrong_kind(value: object, place: str, wanted: str) -> BodyError:
     kinds = {dict: "an object", list: "a list", bool: "a boolean", _Number: "a number"}
     found = kinds.get(type(value), "null" if value is None else "a text")
     return BodyError(f"{place[:1].upper()}{place[1:]} must be {wanted}, not {found}")
+
+
+class StreamedResponse(Response):
+    """Threads read `parts`, one part at a time, as fast as the client reads."""
+
+    def __init__(self, parts: Iterator[bytes], *, media_type: str) -> None:
+        super().__init__(media_type=media_type)
+        del self.headers["content-length"]
+        self._parts = parts
+        self.sent_bytes = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        start = {"type": "http.response.start", "status": self.status_code}
+        await send({**start, "headers": self.raw_headers})
+        while part := await asyncio.to_thread(next, self._parts, b""):
+            self.sent_bytes += len(part)
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def sent_bytes(response: Response) -> int:
+    return response.sent_bytes if isinstance(response, StreamedResponse) else len(response.body)

@@ -1,6 +1,6 @@
 """One request on its way through a resource, with the services for the resource.
 
-Layer: rest. Lives on the event loop.
+Lives on the event loop.
 
 Values made of JSON may take thirty times its bytes, so one body at a time is read. Python's JSON
 reader lets no other thread run, so a body is never read on the event loop, which renews leases.
@@ -25,13 +25,10 @@ from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.herder.port import Herder, WorkerAdmin
-from pyconnect_agent.rest.access import Caller
-from pyconnect_agent.rest.admin_access import AdminAccess
-from pyconnect_agent.rest.errors import BodyTooLargeError, UnsupportedBodyError
+from pyconnect_agent.rest.access import AdminAccess, Caller
+from pyconnect_agent.rest.errors import JSON, BodyTooLargeError, UnsupportedBodyError, content_type
 from pyconnect_agent.rest.forwarding import ForwardableRequest, Forwarder, WorkerResponse
-from pyconnect_agent.rest.journaling import ChangeJournal, ChangeUnderWay
-from pyconnect_agent.rest.media_types import JSON, content_type
-from pyconnect_agent.rest.password_keys import PasswordKeys
+from pyconnect_agent.rest.journaling import ChangeJournal, ChangeUnderWay, PasswordKeys
 from pyconnect_agent.rest.response_headers import WebPages
 
 ALL_BODIES_BYTES = 128 * 1024 * 1024

@@ -1,7 +1,7 @@
 """Requests to other workers.
 
-Layer: rest. Corresponds to ``RestClient`` and ``HerderRequestHandler``. Lives on the event loop.
-At most two hops: the `forward` value of a request decides whether it may be sent on.
+Corresponds to ``RestClient`` and ``HerderRequestHandler``. Lives on the event loop. At most two
+hops: the `forward` value of a request decides whether it may be sent on.
 
 The herder uses `WorkerClient` too, for its signed internal requests. httpx is imported with the
 first request: most workers never send one.
@@ -27,7 +27,7 @@ from pyconnect_agent.core.errors import (
 )
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.rest.errors import PERMANENT_HEADER, RelayedError
-from pyconnect_agent.rest.targets import encode_segment
+from pyconnect_agent.rest.routing import encode_segment
 
 if TYPE_CHECKING:
     import httpx

@@ -1,7 +1,7 @@
 """Headers of answers of the main listeners (CORS, configured rules), and web pages that may change.
 
-Layer: rest, pure. Corresponds to Jetty's ``CrossOriginFilter`` and ``HeaderFilter`` as Kafka
-Connect sets them up. They never stop a request before routing.
+Pure. Corresponds to Jetty's ``CrossOriginFilter`` and ``HeaderFilter`` as Kafka Connect sets them
+up. They never stop a request before routing.
 
 Kafka Connect's worker answers every page. A browser names the page's origin in each request that is
 not a GET or HEAD; other clients send no such header and are not concerned.
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
 
-from pyconnect_agent.core.config.response_headers import HeaderAction, HeaderRule
+from pyconnect_agent.core.config.listeners import HeaderAction, HeaderRule
 from pyconnect_agent.core.errors import ForbiddenError
 
 _DEFAULT_METHODS = ("GET", "POST", "HEAD")

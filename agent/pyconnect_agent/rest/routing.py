@@ -1,31 +1,89 @@
 """The choice of the resource method for a request, as in JAX-RS.
 
-Layer: rest, pure. Path templates are Starlette's. Its router does not fit: it matches decoded
-paths, and JAX-RS decides in the order path (404), method (405), content type (415), accepted type
-(406).
+Pure. Path templates are Starlette's. Its router does not fit: it matches decoded paths, and JAX-RS
+decides in the order path (404), method (405), content type (415), accepted type (406).
+
+Routes match undecoded segments, as JAX-RS does; only captured segments are percent-decoded. A
+path is refused if another server could read it as another resource, because a proxy in front of the
+worker may permit requests by their path.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote_to_bytes
 
 from starlette.responses import Response
 from starlette.routing import compile_path
 
-from pyconnect_agent.rest.errors import RouterError
-from pyconnect_agent.rest.exchange import HttpExchange
-from pyconnect_agent.rest.media_types import (
+from pyconnect_agent.core.errors import BadRequestError
+from pyconnect_agent.rest.errors import (
     JSON,
     TEXT,
+    RouterError,
     accepted_ranges,
     accepts,
     consumes_json,
 )
-from pyconnect_agent.rest.targets import decode_segment
 
-ResourceMethod = Callable[[HttpExchange], Awaitable[Response]]
+if TYPE_CHECKING:
+    from pyconnect_agent.rest.exchange import HttpExchange
+
+_ABSOLUTE_FORM = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^/?#]*")
+_PARAMETER = re.compile(r";[^/]*")
+_REFUSED = re.compile(
+    r"""[^A-Za-z0-9\-._~!$&'()*+,;=:@%/]        # a character that no path may hold
+      | %(?![0-9A-F]{2})                        # an escape that is not complete
+      | %(?:[01][0-9A-F]|7F|2F|25|5C)           # an escaped control, slash, percent, backslash
+      | //
+      | (?<=/)(?:\.?%2E|%2E\.|%2E%2E)(?=[;/]|$)  # an escaped . or ..
+      | (?<=/)\.\.?;                            # . or .. with a parameter
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_UNENCODED_IN_SEGMENTS = "!$&'()*+,=:@~"
+
+
+def segments_of(raw_path: str) -> tuple[str, ...]:
+    """Return the path's segments, undecoded, without path parameters and without a last empty one.
+
+    `raw_path` is the request target up to the query. Raises BadRequestError.
+    """
+    path = _ABSOLUTE_FORM.sub("", raw_path, count=1) if "://" in raw_path else raw_path
+    path = path.partition("#")[0] or "/"
+    _refuse_bad_path(path)
+    segments = _PARAMETER.sub("", path).split("/")
+    if segments[-1] == "":
+        segments.pop()
+    return tuple(segments[1:])
+
+
+def decode_segment(segment: str) -> str:
+    """Return the text of a segment from `segments_of`."""
+    return unquote_to_bytes(segment).decode()
+
+
+def encode_segment(text: str) -> str:
+    """Return a segment that decodes to `text`; half a surrogate pair becomes a question mark."""
+    return quote(text, safe=_UNENCODED_IN_SEGMENTS, errors="replace")
+
+
+def _refuse_bad_path(path: str) -> None:
+    if not path.startswith("/"):
+        raise BadRequestError("The path of the request must begin with a slash")
+    if found := _REFUSED.search(path):
+        raise BadRequestError(f"The path of the request must not contain {found[0]}")
+    try:
+        unquote_to_bytes(path).decode()
+    except UnicodeDecodeError as exc:
+        raise BadRequestError("The path of the request is not UTF-8") from exc
+
+
+ResourceMethod = Callable[["HttpExchange"], Awaitable[Response]]
 
 # The order in which Apache's worker lists methods.
 _LISTED = ("HEAD", "POST", "DELETE", "GET", "OPTIONS", "PUT", "PATCH")

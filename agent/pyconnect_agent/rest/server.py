@@ -1,8 +1,7 @@
 """The worker's HTTP servers: listeners, TLS, addresses, orderly stop.
 
-Layer: rest. Corresponds to Kafka Connect's ``RestServer``. Uvicorn serves; signals are the
-worker's. Life: `bind` (ports known, connections refused), `start` (answers), `wait` (ends only by
-failure), `stop`.
+Corresponds to Kafka Connect's ``RestServer``. Uvicorn serves; signals are the worker's. Life:
+`bind` (ports known, connections refused), `start` (answers), `wait` (ends only by failure), `stop`.
 All but `bind` run on the event loop.
 
 uvicorn limits the time between requests, h11 the size of a head, `exchange` the time and the size
@@ -34,11 +33,13 @@ from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.core.rest_access import subject_text
 from pyconnect_agent.herder.port import Herder, WorkerAdmin
-from pyconnect_agent.rest.access import CERTIFICATE, USERS, RestAccess
-from pyconnect_agent.rest.admin_access import (
+from pyconnect_agent.rest.access import (
     BASIC_FILE,
+    CERTIFICATE,
     TOKEN_FILE,
+    USERS,
     AdminAccess,
+    RestAccess,
     loopback_addresses,
 )
 from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES, METRICS_ROUTES, RestApplication

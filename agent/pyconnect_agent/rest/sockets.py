@@ -1,8 +1,8 @@
 """Sockets of listeners, bound before the first request so that ports are known.
 
-Layer: rest. Until `listen` connections are refused, as by Apache's worker: an accepted client would
-have to wait while the brokers cannot be reached. Connections never take the last descriptors of the
-process, which tasks and Kafka's clients need.
+Until `listen` connections are refused, as by Apache's worker: an accepted client would have to wait
+while the brokers cannot be reached. Connections never take the last descriptors of the process,
+which tasks and Kafka's clients need.
 """
 
 from __future__ import annotations

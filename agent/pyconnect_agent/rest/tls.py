@@ -1,7 +1,7 @@
 """TLS contexts of the REST server and of requests to other workers.
 
-Layer: rest. Corresponds to ``SSLUtils``. Key and trust stores are PEM, PKCS#12 or JKS files, or PEM
-texts, and are read as those of Kafka clients. Settings are those of `WorkerConfig.rest_ssl`.
+Corresponds to ``SSLUtils``. Key and trust stores are PEM, PKCS#12 or JKS files, or PEM texts, and
+are read as those of Kafka clients. Settings are those of `WorkerConfig.rest_ssl`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The config store: the config topic of distributed workers, a log in memory of standalone ones.
 
-Layer: stores. Kafka: KafkaConfigBackingStore, MemoryConfigBackingStore: the order of writes, and 30
-seconds for each write with its read-back. The herder, not this module, compares task configs with
-the stored ones and restores references in them.
+Kafka: KafkaConfigBackingStore, MemoryConfigBackingStore: the order of writes, and 30 seconds for
+each write with its read-back. The herder, not this module, compares task configs with the stored
+ones and restores references in them.
 
 Threading: writes block and may come from any thread; `snapshot` returns the last published one.
 Changes are reported on the tailing thread (in memory on the writing thread), each before `snapshot`
@@ -33,7 +33,7 @@ from pyconnect_agent.core.internal_topics.config_snapshot import (
 )
 from pyconnect_agent.core.internal_topics.configlog import ConfigChange, ConfigLog
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
-from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.errors import Deadline
 from pyconnect_agent.kafka.log import Log, ReadRecord, log_notices
 from pyconnect_agent.kafka.producer import LeaderWriter, PlainLeaderWriter
 

@@ -1,7 +1,6 @@
 """The journal's file: JSON lines of the changes that this worker has carried out.
 
-Layer: stores. `kafka.journal_topic` is the other kind. `write` and `read` may be called from any
-thread.
+`kafka.journal_topic` is the other kind. `write` and `read` may be called from any thread.
 
 A full file is renamed to `FILE.from-N`, N being the number of its first record: records keep their
 numbers, which `connectors rollback --to` takes, when the oldest file is deleted.

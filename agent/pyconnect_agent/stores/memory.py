@@ -1,7 +1,7 @@
 """The log of standalone workers: gone with its process.
 
-Layer: stores. Kafka: MemoryConfigBackingStore, MemoryStatusBackingStore.
-Threading: writes may come from any thread; the reader gets each before the write returns.
+Kafka: MemoryConfigBackingStore, MemoryStatusBackingStore. Threading: writes may come from any
+thread; the reader gets each before the write returns.
 """
 
 from __future__ import annotations

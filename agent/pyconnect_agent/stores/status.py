@@ -1,8 +1,7 @@
 """The status store: the status topic of distributed workers, a log in memory of standalone ones.
 
-Layer: stores. Kafka: KafkaStatusBackingStore, MemoryStatusBackingStore. Unlike Kafka, a failed send
-is repeated after a pause and a read to the end, and `flush` also waits for sends that are to be
-repeated.
+Kafka: KafkaStatusBackingStore, MemoryStatusBackingStore. Unlike Kafka, a failed send is repeated
+after a pause and a read to the end, and `flush` also waits for sends that are to be repeated.
 
 Threading: puts send without waiting; a thread of the store repeats failed sends. Every call into
 the reducer holds one lock, for the time of a few dict operations.

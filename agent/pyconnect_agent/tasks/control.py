@@ -1,10 +1,9 @@
 """The control thread of a child: it reads the pipe and keeps the requests of the worker.
 
-Layer: tasks. The task's or connector's thread asks this object; only the control thread changes it.
-When the pipe ends, so does the process, at once: no orphan outlives its worker process. So it does
-when its lease runs out: the worker process hangs, and another worker may run this task by now. And
-when the control thread itself dies: nothing would hear of a stop, of the lease or of the pipe's
-end.
+The task's or connector's thread asks this object; only the control thread changes it. When the pipe
+ends, so does the process, at once: no orphan outlives its worker process. So it does when its lease
+runs out: the worker process hangs, and another worker may run this task by now. And when the
+control thread itself dies: nothing would hear of a stop, of the lease or of the pipe's end.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ from pyconnect_agent.channel import (
 )
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
 from pyconnect_agent.core.ids import TargetState
-from pyconnect_agent.core.metrics.values import Metric
+from pyconnect_agent.core.metric_values import Metric
 from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.trace import describe_threads
 from pyconnect_api import ConnectException

@@ -1,9 +1,14 @@
 """A child process from its first instruction to its last.
 
-Layer: tasks. `run` is called by the fork server's child with its end of the pipe; the first message
-says what the process is for. The process ends by `os._exit`: neither plugin threads nor client
-libraries may hold it up once everything was reported. An exception that nothing has reported is
-logged and becomes the process' last words, which the worker process puts into traces and answers.
+`run` is called by the fork server's child with its end of the pipe; the first message says what the
+process is for. The process ends by `os._exit`: neither plugin threads nor client libraries may hold
+it up once everything was reported. An exception that nothing has reported is logged and becomes the
+process' last words, which the worker process puts into traces and answers.
+
+Log lines are sent to the worker process one by one. Each is on its way before the call that logs it
+returns, so those before a crash arrive. They go to standard error as well, all of them; here only
+as many as a worker process can keep for all its children. Thread-safe, as `logging` holds the
+handler's lock.
 """
 
 from __future__ import annotations
@@ -30,6 +35,7 @@ from pyconnect_agent.channel import (
     ConfigTtlExpired,
     DescribePluginJob,
     FenceProducersJob,
+    LineLogged,
     Message,
     ReadOffsetsJob,
     RequestFailed,
@@ -44,17 +50,19 @@ from pyconnect_agent.channel import (
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.core.ids import State, TargetState
-from pyconnect_agent.observability.logging import (
+from pyconnect_agent.process import long_lived
+from pyconnect_agent.process.logging import (
+    EventFormatter,
     LogFormat,
     OfThisScope,
     RuntimeLevels,
     bind_scope,
     configure_logging,
+    level_name,
     mask_logs,
     masked,
     unmask_logs,
 )
-from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.connector.checks import (
     check_connector_config,
     check_task_count,
@@ -66,12 +74,10 @@ from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Contro
 from pyconnect_agent.tasks.in_java.connector import JavaConnector, java_connector
 from pyconnect_agent.tasks.in_java.process import java_class_of
 from pyconnect_agent.tasks.in_java.work import java_task, plugins_of_python
-from pyconnect_agent.tasks.jobs.connector_offsets import read_offsets
 from pyconnect_agent.tasks.jobs.fencing import fence_producers
-from pyconnect_agent.tasks.jobs.offset_change import change_offsets
+from pyconnect_agent.tasks.jobs.offset_change import change_offsets, read_offsets
 from pyconnect_agent.tasks.jobs.plugin_questions import describe_plugin, validate_config
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle, TaskWork
-from pyconnect_agent.tasks.log_reports import LogReports
 from pyconnect_agent.tasks.setup.plugins import (
     TaskPlugins,
     connector_and_task,
@@ -88,6 +94,62 @@ from pyconnect_agent.tasks.work.sink import SinkWork
 from pyconnect_agent.tasks.work.source import SourceWork
 from pyconnect_api import Connector, SinkTask, SourceConnector, SourceTask
 from pyconnect_api.coroutines import run_coroutines
+
+LINES_A_SECOND = 200
+BURST = 1_000
+LINE_CHARACTERS = 16_384
+_CUT = " [...]"
+
+
+class LogReports(logging.Handler):
+    """A handler of the root logger; `send` is the channel's."""
+
+    def __init__(
+        self, send: Callable[[Message], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__()
+        self.setFormatter(EventFormatter())
+        self._send = send
+        self._clock = clock
+        self._allowed = float(BURST)
+        self._counted_s = clock()
+        self._left_out = 0
+        self._sending = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send a line, or count it when there are too many."""
+        # Sending may log, in this thread and below this very call.
+        if self._sending:
+            return
+        now_s = self._clock()
+        refilled = self._allowed + (now_s - self._counted_s) * LINES_A_SECOND
+        self._allowed, self._counted_s = min(refilled, BURST), now_s
+        if self._allowed < 1:
+            self._left_out += 1
+            return
+        self._allowed -= 1
+        self._sending = True
+        try:
+            if self._left_out:
+                text = f"{self._left_out} lines are left out here; standard error has them all"
+                self._left_out = 0
+                self._send(_line(record, "WARN", text))
+            self._send(_line(record, level_name(record.levelno), self.format(record)))
+        except (OSError, ChannelError):
+            pass  # the worker process is gone, and this one is about to end
+        except Exception:  # noqa: BLE001  a line must not end the code that logs it
+            self.handleError(record)
+        finally:
+            self._sending = False
+
+
+def _line(record: logging.LogRecord, level: str, text: str) -> LineLogged:
+    if len(text) > LINE_CHARACTERS:
+        text = text[: LINE_CHARACTERS - len(_CUT)] + _CUT
+    return LineLogged(
+        time_ms=int(record.created * 1000), level=level, logger=record.name, text=text
+    )
+
 
 LOG = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """From start to end of a task's process: states, pauses before the start, failures.
 
-Layer: tasks. Kafka: WorkerTask. `TaskWork` has the parts that differ between sources and sinks.
+Kafka: WorkerTask. `TaskWork` has the parts that differ between sources and sinks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Protocol
 
 from pyconnect_agent.channel import StateReported
 from pyconnect_agent.core.ids import State
-from pyconnect_agent.core.metrics.values import Sampling
+from pyconnect_agent.core.metric_values import Sampling
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.setup.plugins import plain_version
 from pyconnect_agent.tasks.task_metrics import TaskMetrics

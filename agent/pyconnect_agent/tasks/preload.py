@@ -1,6 +1,6 @@
 """Imported once by the fork server, so that every child shares what it loads and prepares.
 
-Layer: tasks. No thread and no client is left: a fork would break them.
+No thread and no client is left: a fork would break them.
 """
 
 import encodings.idna
@@ -9,13 +9,11 @@ from pyconnect_agent.builtin.connectors import file_stream
 from pyconnect_agent.builtin.converters import base, json
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.kafka.clients import create_producer
-from pyconnect_agent.observability.logging import configure_logging
-from pyconnect_agent.plugins import discovery
+from pyconnect_agent.process.logging import configure_logging
 from pyconnect_agent.tasks import host
 
 __all__ = [
     "base",
-    "discovery",
     "encodings",  # of a host's name, for connections of Python's own
     "file_stream",
     "host",

@@ -1,12 +1,17 @@
 """The text of a failure for statuses, as Java prints it, and the stacks of this process.
 
-Layer: tasks. May quote configuration values: callers mask values of config providers.
+May quote configuration values: callers mask values of config providers.
 
 A trace has the outermost exception first, then its causes. `describe_threads` shows where a plugin
 hangs: it runs in a thread of this process, with names and source lines; it needs the interpreter.
 `prepare_dumps` is for a plugin that does not let go of the interpreter (native code, a regular
 expression): a signal makes faulthandler write into a memory file that the worker process finds by
 its name. Where there are no memory files only the first way is there.
+
+Shows in the status why a running task repeats a call, for as long as it does.
+
+Apache's worker only logs these failures, so that a task whose database is away looks as if it had
+nothing to do.
 """
 
 from __future__ import annotations
@@ -17,10 +22,11 @@ import os
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 
 from pyconnect_agent.channel import STACKS_FILE, STACKS_SIGNAL
 from pyconnect_agent.core.errors import AuthenticationError
-from pyconnect_agent.core.plugins.catalog import PluginNotFoundError, PluginVersionNotFoundError
+from pyconnect_agent.core.plugin_catalog import PluginNotFoundError, PluginVersionNotFoundError
 from pyconnect_api import ConfigException
 
 
@@ -136,3 +142,30 @@ def error_text(error: BaseException) -> str:
 
 def _dotted(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+class ShownRetries:
+    """Calls `show` with a trace, and with None once a call has succeeded.
+
+    A task may repeat a call many times a second: `show` is called when the error has changed.
+    """
+
+    def __init__(self, show: Callable[[str | None], None]) -> None:
+        self._show = show
+        self._shown: tuple[type[BaseException], str] | None = None
+
+    def failed(self, error: BaseException) -> None:
+        """A call has failed and is repeated."""
+        identity = (type(error), error_text(error))
+        if identity != self._shown:
+            self._shown = identity
+            self._show(format_trace(error))
+
+    def succeeded(self) -> None:
+        if self._shown is not None:
+            self._shown = None
+            self._show(None)
+
+    def forget(self) -> None:
+        """Another status has been reported since."""
+        self._shown = None

@@ -1,8 +1,8 @@
 """Spans of a few of a task's records, sent to an OTLP collector.
 
-Layer: tasks. The only module that imports OpenTelemetry, and only when a collector is configured.
-Records are chosen by their position among those of the task, so the others cost nothing. Headers
-are read and never changed. Called on the task's thread, except for callbacks of deliveries.
+The only module that imports OpenTelemetry, and only when a collector is configured. Records are
+chosen by their position among those of the task, so the others cost nothing. Headers are read and
+never changed. Called on the task's thread, except for callbacks of deliveries.
 """
 
 from __future__ import annotations

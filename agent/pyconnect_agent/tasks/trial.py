@@ -1,15 +1,15 @@
 """What becomes of the records of a connector that is only tried.
 
-Layer: tasks. No Kafka counterpart. The task runs as in any other process, without producer,
-consumer and stored offsets. A shown record is an object of JSON:
+No Kafka counterpart. The task runs as in any other process, without producer, consumer and stored
+offsets. A shown record is an object of JSON:
 
     {"steps": [{"step": NAME, "record": {...} | null} | {"step": NAME, "error": TEXT}, ...],
      "kafka": {"key", "value", "headers"}, "source_partition": {...}, "source_offset": {...}}
 
 Steps are `polled` or `converted`, then transformations by their alias; a dropped record is null. A
 step that fails is the last: a transformation, a converter, or `written` where a worker would refuse
-the record.
-`kafka` are the bytes that the converters write, only for a source: a text, or {"base64": TEXT}.
+the record. `kafka` are the bytes that the converters write, only for a source: a text, or
+{"base64": TEXT}.
 """
 
 from __future__ import annotations

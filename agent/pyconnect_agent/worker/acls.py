@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self
 
 from pyconnect_agent.core.clients import configs
-from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig, kafka_python_config
+from pyconnect_agent.core.clients.configs import KafkaPythonConfig, kafka_python_config
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.errors import KafkaError, WorkerConfigError, WorkerStartError
 from pyconnect_agent.kafka.acl_probes import ABSENT_TOPIC, AclProbes, Answer

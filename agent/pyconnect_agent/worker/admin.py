@@ -10,9 +10,7 @@ from collections.abc import Callable
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.core.config.effective import effective_values
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
-from pyconnect_agent.files.config_file import PropertiesFile
-from pyconnect_agent.files.phase_file import PhaseFile
-from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.herder.port import WorkerClock
 from pyconnect_agent.herder.service import HerderService
 from pyconnect_agent.herder.worker_admin import (
     AgentAdmin,
@@ -20,6 +18,7 @@ from pyconnect_agent.herder.worker_admin import (
     PhaseSettings,
     WorkerIdentity,
 )
+from pyconnect_agent.process.config_file import PhaseFile, PropertiesFile
 from pyconnect_agent.process.restarting import restart_of
 from pyconnect_agent.worker.acls import WorkerAcls
 from pyconnect_clients.installation import version

@@ -35,10 +35,10 @@ from pyconnect_agent.core.herder.requests import PutConnectorConfig
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.log_lines import ROOT, parse_level
-from pyconnect_agent.core.plugins.catalog import Catalog
-from pyconnect_agent.files.config_file import load_properties, read_properties_file
+from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.herder.port import Herder
-from pyconnect_agent.observability.logging import LogFormat, RuntimeLevels, configure_logging
+from pyconnect_agent.process.config_file import load_properties, read_properties_file
+from pyconnect_agent.process.logging import LogFormat, RuntimeLevels, configure_logging
 from pyconnect_agent.worker.lifecycle import EXIT_CONFIG, EXIT_START, WorkerParts, run_worker
 from pyconnect_agent.worker.plugins import (
     check_converters,

@@ -9,10 +9,10 @@ import logging
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from pyconnect_agent.core.clients.kafka_python import kafka_python_config
+from pyconnect_agent.core.clients.configs import kafka_python_config
 from pyconnect_agent.core.config.worker_config import DistributedConfig
+from pyconnect_agent.core.group_protocol import ProtocolVersion
 from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
-from pyconnect_agent.core.protocol.messages import ProtocolVersion
 from pyconnect_agent.herder.connect_group import GroupOptions
 from pyconnect_agent.kafka.clients import client_arguments
 from pyconnect_agent.kafka.group import MembershipSettings

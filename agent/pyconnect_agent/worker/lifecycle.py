@@ -28,7 +28,7 @@ from pyconnect_agent.channel import WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.children.logs import LogSettings
-from pyconnect_agent.children.settings import ChildSettings
+from pyconnect_agent.children.ports import ChildSettings
 from pyconnect_agent.core.clients.configs import worker_admin
 from pyconnect_agent.core.config.java_keys import OPTIONS, option_words
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
@@ -40,18 +40,17 @@ from pyconnect_agent.core.errors import (
 )
 from pyconnect_agent.core.herder.requests import Probe
 from pyconnect_agent.core.herder.state import HerderSettings
-from pyconnect_agent.core.offsets.placement import own_topic
-from pyconnect_agent.core.plugins.catalog import Catalog
+from pyconnect_agent.core.offsets.source import own_topic
+from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.core.reporting import ServerInfo
-from pyconnect_agent.files.config_file import PropertiesFile
-from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.connect_group import ConnectGroup
+from pyconnect_agent.herder.port import WorkerClock
 from pyconnect_agent.herder.service import HerderOptions, HerderService, Stores
-from pyconnect_agent.java_processes.launch import JavaOptions
-from pyconnect_agent.java_processes.temporary import remove_leftovers
+from pyconnect_agent.java_processes.launch import JavaOptions, remove_leftovers
 from pyconnect_agent.kafka.admin import Admin
-from pyconnect_agent.observability.logging import RuntimeLevels
 from pyconnect_agent.process import long_lived, memory, service_manager
+from pyconnect_agent.process.config_file import PropertiesFile
+from pyconnect_agent.process.logging import RuntimeLevels
 from pyconnect_agent.rest.server import GRACEFUL_STOP_MS, RestServer
 from pyconnect_agent.stores.journal import ChangeRecords
 from pyconnect_agent.worker.acls import WorkerAcls

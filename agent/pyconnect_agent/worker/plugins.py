@@ -19,9 +19,9 @@ from pyconnect_agent.core.apache_release import spoken_release
 from pyconnect_agent.core.config.java_keys import KAFKA_RELEASES
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import WorkerConfigError
-from pyconnect_agent.core.plugins.catalog import Catalog, PluginKind
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind
 from pyconnect_agent.core.process_exit import exit_reason
-from pyconnect_agent.core.rest_extension import EXTENSION, EXTENSION_NAMES
+from pyconnect_agent.core.rest_access import EXTENSION, EXTENSION_NAMES
 from pyconnect_agent.java_processes import jar_scan
 from pyconnect_agent.java_processes.class_archive import make_archive
 from pyconnect_agent.java_processes.discovery import JavaDiscovery
@@ -35,7 +35,7 @@ from pyconnect_agent.java_processes.jar_scan import ClassPath, JarScan
 from pyconnect_agent.java_processes.launch import JavaClass, JavaInstallation, JavaOptions
 from pyconnect_agent.java_processes.questions import JavaQuestions
 from pyconnect_agent.plugins import resolve_worker, scan
-from pyconnect_agent.plugins.discovery import installed_catalog, known_class, plugin_directories
+from pyconnect_agent.plugins.scan import installed_catalog, known_class, plugin_directories
 from pyconnect_api.configdef import ConfigType, invalid_value, parse_type
 from pyconnect_api.errors import ConnectException
 from pyconnect_clients.plugin_jars.locations import java_locations

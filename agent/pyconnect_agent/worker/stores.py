@@ -32,8 +32,7 @@ from pyconnect_agent.kafka.producer import LeaderWriter, TransactionalLeaderWrit
 from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.journal import ChangeRecords, ChangesFile
 from pyconnect_agent.stores.memory import MemoryLog
-from pyconnect_agent.stores.offset import KafkaOffsetStore
-from pyconnect_agent.stores.offset_file import FileOffsetStore
+from pyconnect_agent.stores.offset import FileOffsetStore, KafkaOffsetStore
 from pyconnect_agent.stores.status import StatusStore
 
 LOG = logging.getLogger(__name__)

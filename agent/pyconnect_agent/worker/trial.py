@@ -25,12 +25,12 @@ from typing import Any
 from pyconnect_agent.channel import ConnectorTried, GivenRecord, TryConnectorJob, WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launcher
-from pyconnect_agent.children.settings import ChildSettings
+from pyconnect_agent.children.ports import ChildSettings
 from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State, TargetState
 from pyconnect_agent.core.reporting import Reported
-from pyconnect_agent.observability.logging import configure_logging
+from pyconnect_agent.process.logging import configure_logging
 from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.worker.plugins import find_plugins, resolve_properties

@@ -1,6 +1,6 @@
 """A connector under test.
 
-Layer: api. See the package for how it is used.
+See the package for how it is used.
 """
 
 from __future__ import annotations

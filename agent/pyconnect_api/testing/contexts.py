@@ -1,6 +1,6 @@
 """Contexts that remember what a plugin asked for.
 
-Layer: api. They raise what a worker's contexts raise, at the same times.
+They raise what a worker's contexts raise, at the same times.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A sink task under test, with topics to read from.
 
-Layer: api. See the package for how it is used.
+See the package for how it is used.
 """
 
 from __future__ import annotations

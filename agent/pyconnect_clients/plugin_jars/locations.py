@@ -1,7 +1,7 @@
 """The locations of Java plugins below `plugin.path`, and the class path of each with its entries.
 
-Layer: java. Corresponds to ``PluginUtils.pluginLocations`` and ``PluginUtils.pluginUrls`` of Kafka
-Connect. A location is a jar, or a directory that holds jars or classes at any depth.
+Corresponds to ``PluginUtils.pluginLocations`` and ``PluginUtils.pluginUrls`` of Kafka Connect. A
+location is a jar, or a directory that holds jars or classes at any depth.
 """
 
 from __future__ import annotations

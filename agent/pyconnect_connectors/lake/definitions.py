@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyconnect_api import ConfigDef, ConfigType, Importance, NonEmptyString, Range, ValidString
-from pyconnect_api.key_table import define_table
+from pyconnect_api.configdef import define_table
 from pyconnect_connectors.lake import names
 from pyconnect_connectors.odd_values import define_odd_values
 from pyconnect_connectors.settings import GUARANTEE, TIME_ZONE, Guarantee, define_retries

@@ -1,8 +1,8 @@
 """The connector and task of Datagen.
 
-Layer: builtin. Options are those of Confluent's `DatagenConnector`, and `throughput`, `batch.size`.
-The record of a number is a pure function of seed, task and number, and offsets keep both: after a
-restart the sequence goes on, so exactly-once delivery is supported.
+Options are those of Confluent's `DatagenConnector`, and `throughput`, `batch.size`. The record of a
+number is a pure function of seed, task and number, and offsets keep both: after a restart the
+sequence goes on, so exactly-once delivery is supported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pyconnect_api import (
     SourceTask,
     ValidString,
 )
-from pyconnect_api.key_table import define_table
+from pyconnect_api.configdef import define_table
 from pyconnect_testkit.datagen.generator import RecordGenerator
 
 

@@ -1,7 +1,7 @@
 r"""Compiles an Avro schema with hints into a function that makes up records.
 
-Layer: builtin. Pure: the n-th record depends on the random numbers given and n only. Hints are the
-property `arg.properties` of a type, as those of Avro's random generator:
+Pure: the n-th record depends on the random numbers given and n only. Hints are the property
+`arg.properties` of a type, as those of Avro's random generator:
 
 | hint        | of                  | meaning                                                    |
 |-------------|---------------------|------------------------------------------------------------|

@@ -24,8 +24,8 @@ from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.session import session_of
 from pyconnect_cli.settings.contexts import ConfigChange, Setting, update_user_file
 from pyconnect_cli.verbs import ChangingVerb
-from pyconnect_sandbox.contexts import context_name
 from pyconnect_sandbox.jars import KAFKA_VERSION, SERVER_VERSIONS
+from pyconnect_sandbox.state import context_name
 
 if TYPE_CHECKING:
     from pyconnect_cli.session import Session

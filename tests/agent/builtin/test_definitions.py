@@ -6,7 +6,7 @@ import pytest
 
 from pyconnect_agent.core.config.plugin_source import class_resolver
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
-from pyconnect_agent.plugins.discovery import installed_catalog
+from pyconnect_agent.plugins.scan import installed_catalog
 from pyconnect_api import ConfigDef
 
 PLUGINS = CatalogPluginSource(installed_catalog())

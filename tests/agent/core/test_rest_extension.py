@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.core.rest_extension import credentials_file, jaas_file
+from pyconnect_agent.core.rest_access import credentials_file, jaas_file
 from pyconnect_api.errors import ConfigException
 
 MODULE = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.files.config_file import load_properties, parse_properties
+from pyconnect_agent.process.config_file import load_properties, parse_properties
 from pyconnect_api import ConfigException
 
 

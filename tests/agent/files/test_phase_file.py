@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.files.config_file import parse_properties
-from pyconnect_agent.files.phase_file import PHASE_KEY, with_phase
+from pyconnect_agent.process.config_file import PHASE_KEY, parse_properties, with_phase
 
 
 @pytest.mark.parametrize(

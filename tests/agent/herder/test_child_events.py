@@ -8,8 +8,8 @@ import pytest
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.reporting import Reported
-from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.loop import ChildEvents
+from pyconnect_agent.herder.port import WorkerClock
 from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import pyconnect_agent
-from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.herder.port import WorkerClock
 
 SHOWN = [
     "builtin/connectors/file_stream_source",
@@ -18,7 +18,7 @@ SHOWN = [
     "children/logs",
     "children/tasks",
     "herder/worker_admin",
-    "observability/logging",
+    "process/logging",
     "rest/app",
     "rest/journaling",
     "tasks/records/tolerance",
@@ -27,12 +27,12 @@ SHOWN = [
     "tasks/source/at_least_once/delivery",
     "tasks/source/exactly_once/sender",
     "tasks/source/loop",
-    "tasks/source/metrics",
+    "tasks/task_metrics",
     "tasks/tracing",
     "tasks/work/source",
 ]
 """Modules whose times are shown or written, and compared with no deadline."""
-COMPARED = ["herder/clock", "kafka/task_consumer", "rest/access"]
+COMPARED = ["herder/port", "kafka/task_consumer", "rest/access"]
 """The start of the worker's clock; the age of records in `auto.offset.reset=by_duration`, and of a
 user's name that another worker has signed."""
 WALL = re.compile(r"\btime\.time\b|time\.time_ns|datetime\.now|utcnow")

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from pyconnect_agent.core.assign.leader_ids import LeaderIds
-from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.effects import RequestRejoin
-from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
-from pyconnect_agent.core.protocol.messages import (
+from pyconnect_agent.core.assign.leader import LeaderIds
+from pyconnect_agent.core.group_protocol import (
     Assignment,
     ProtocolVersion,
     Work,
     decode_subscription,
     encode_assignment,
 )
-from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder.effects import RequestRejoin
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.herder.connect_group import ConnectGroup, GroupOptions, GroupPorts
+from pyconnect_agent.herder.port import WorkerClock
 from pyconnect_agent.kafka.group import JoinedGroup
 from tests.support.fakes.fake_group import NO_SETTINGS
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from pyconnect_agent.core.errors import AgentError, InternalError, RequestTimedOutError
-from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.herder.connector_offsets import ConnectorOffsetReader
 from tests.support.fakes.children import MemoryOffsetStore
 

@@ -15,8 +15,8 @@ from pyconnect_agent.core.errors import (
     ForbiddenError,
     InternalError,
 )
-from pyconnect_agent.files.phase_file import PhaseFile
 from pyconnect_agent.herder.worker_admin import PhaseChange, PhaseSettings
+from pyconnect_agent.process.config_file import PhaseFile
 from tests.agent.herder.fake_restart import FakeRestart
 
 TEXT = "# ours\ngroup.id=g\nexactly.once.source.support=disabled\n"

@@ -16,14 +16,13 @@ from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.state import HerderSettings
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.plugins.catalog import Catalog
+from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.core.reporting import ServerInfo
-from pyconnect_agent.herder.clock import WorkerClock
-from pyconnect_agent.herder.connect_group import GroupPorts
-from pyconnect_agent.herder.local_group import LocalGroup
+from pyconnect_agent.herder.connect_group import GroupPorts, LocalGroup
 from pyconnect_agent.herder.loop import HerderAbortedError
+from pyconnect_agent.herder.port import WorkerClock
 from pyconnect_agent.herder.service import HerderOptions, HerderService, Stores
-from pyconnect_agent.observability.logging import RuntimeLevels
+from pyconnect_agent.process.logging import RuntimeLevels
 from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore

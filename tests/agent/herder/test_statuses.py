@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from pyconnect_agent.core.group_protocol import Work
 from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
-from pyconnect_agent.core.protocol.messages import Work
 from pyconnect_agent.core.reporting import Status
-from pyconnect_agent.herder.statuses import StatusView
+from pyconnect_agent.herder.performer import StatusView
 from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
 

@@ -30,7 +30,6 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog
 from pyconnect_agent.core.reporting import Status
-from pyconnect_agent.files.phase_file import PhaseFile
 from pyconnect_agent.herder.worker_admin import (
     AgentAdmin,
     PhaseChange,
@@ -38,6 +37,7 @@ from pyconnect_agent.herder.worker_admin import (
     WorkerIdentity,
     worker_state,
 )
+from pyconnect_agent.process.config_file import PhaseFile
 from pyconnect_clients.acls.facts import ConnectorFacts
 from tests.agent.herder.fake_restart import FakeRestart
 

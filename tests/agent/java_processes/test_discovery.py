@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.core.plugins.catalog import PluginKind
+from pyconnect_agent.core.plugin_catalog import PluginKind
 from pyconnect_agent.java_processes.discovery import JavaDiscovery, JavaPlugins
 from pyconnect_agent.java_processes.jar_scan import (
     API_CLASSES,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.java_processes.end import reason_of
 from pyconnect_agent.java_processes.launch import JavaOptions
+from pyconnect_agent.java_processes.process import reason_of
 
 OPTIONS = JavaOptions(heap="9m", heap_key="agent.java.heap")
 OUT = "Terminating due to java.lang.OutOfMemoryError: "

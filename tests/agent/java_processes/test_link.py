@@ -13,7 +13,7 @@ import pytest
 from pyconnect_agent.java_processes.frames import FrameKind, frame, json_bytes
 from pyconnect_agent.java_processes.link import JavaLink
 from pyconnect_agent.java_processes.process import JavaProcess
-from pyconnect_agent.observability.logging import TextFormatter
+from pyconnect_agent.process.logging import TextFormatter
 from tests.support.eventually import eventually
 
 LOGGER = "plugin.of.the.test"

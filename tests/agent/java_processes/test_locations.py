@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.plugins.discovery import plugin_directories
+from pyconnect_agent.plugins.scan import plugin_directories
 from pyconnect_clients.plugin_jars.locations import (
     class_path_of,
     is_java_location,

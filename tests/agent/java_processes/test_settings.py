@@ -9,7 +9,7 @@ import pytest
 
 from pyconnect_agent.core.config.java_keys import ENVIRONMENT, HEAP, HEAP_LIMIT, OPTIONS
 from pyconnect_agent.core.config.worker_keys import worker_config_def
-from pyconnect_agent.java_processes.settings import java_options
+from pyconnect_agent.java_processes.launch import java_options
 from pyconnect_api import ConfigException
 
 

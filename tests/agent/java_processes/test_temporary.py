@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.java_processes.temporary import PREFIX, TemporaryDirectory, remove_leftovers
+from pyconnect_agent.java_processes.launch import (
+    TEMPORARY_PREFIX,
+    TemporaryDirectory,
+    remove_leftovers,
+)
 
 
 def test_a_directory_stays_while_its_lock_is_held(tmp_path: Path) -> None:
@@ -38,8 +42,8 @@ def test_a_directory_is_removed_with_its_process(tmp_path: Path) -> None:
 def test_other_files_are_no_leftovers(tmp_path: Path) -> None:
     """Nor links, nor a directory that does not exist."""
     (tmp_path / "others").mkdir()
-    (tmp_path / f"{PREFIX}file").touch()
-    (tmp_path / f"{PREFIX}link").symlink_to(tmp_path / "others")
+    (tmp_path / f"{TEMPORARY_PREFIX}file").touch()
+    (tmp_path / f"{TEMPORARY_PREFIX}link").symlink_to(tmp_path / "others")
     remove_leftovers(tmp_path)
     remove_leftovers(tmp_path / "none")
     assert len(list(tmp_path.iterdir())) == 3

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.observability.logging import (
+from pyconnect_agent.process.logging import (
     TRACE,
     LogFormat,
     RareRepeats,
@@ -135,7 +135,7 @@ def test_log4js_level_names_are_shown() -> None:
 def test_importing_costs_little() -> None:
     """Every child imports this: no event loop, no rich, no third party."""
     script = (
-        "import sys; import pyconnect_agent.observability.logging;"
+        "import sys; import pyconnect_agent.process.logging;"
         "print(sorted({'asyncio', 'rich', 'structlog', 'starlette'} & set(sys.modules)))"
     )
     done = subprocess.run(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pyconnect_agent.core.config.plugin_source import PluginClass
-from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_api import (
     ConfigDef,
     ConfigException,

@@ -10,10 +10,9 @@ import pytest
 from pyconnect_agent.builtin.predicates import HasHeaderKey
 from pyconnect_agent.core.config.validation import ConfigInfos, validate_connector_config
 from pyconnect_agent.core.config.worker_config import WorkerConfig
-from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.java_processes.jar_scan import API_CLASSES
 from pyconnect_agent.java_processes.launch import JavaClass
-from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.java_classes import (
     is_java_connector,
@@ -22,6 +21,7 @@ from pyconnect_agent.plugins.java_classes import (
     plugin_locations,
 )
 from pyconnect_agent.plugins.java_source import JavaPluginSource
+from pyconnect_agent.plugins.loading import builtin_plugins
 from pyconnect_api import ConfigException, ConnectException
 from pyconnect_api.configdef import ConfigValue
 

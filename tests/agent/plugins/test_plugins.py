@@ -11,16 +11,16 @@ import pytest
 
 from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.core.config.plugin_source import PluginSource
-from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
-from pyconnect_agent.plugins.builtin_table import builtin_plugins
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
-from pyconnect_agent.plugins.discovery import (
+from pyconnect_agent.plugins.loading import BASE_CLASSES, builtin_plugins, load
+from pyconnect_agent.plugins.scan import (
     directory_entry_points,
     installed_catalog,
     known_class,
+    scan,
+    scan_directory,
 )
-from pyconnect_agent.plugins.loading import BASE_CLASSES, load
-from pyconnect_agent.plugins.scan import scan, scan_directory
 from pyconnect_api import ConnectException, SinkConnector, SourceConnector
 from pyconnect_clients.installation import version
 from tests.agent.plugins.plugin_table import PlainSource, TablePluginSource
@@ -95,7 +95,7 @@ def test_a_connector_without_its_extra_is_listed_and_names_the_extra(
 def test_metadata_is_found_without_importing_plugins() -> None:
     """The worker process's catalog runs no plugin code."""
     code = (
-        "import sys; from pyconnect_agent.plugins.discovery import installed_catalog; "
+        "import sys; from pyconnect_agent.plugins.scan import installed_catalog; "
         "assert installed_catalog().find('FileStreamSource'); "
         "print([name for name in sys.modules if name.startswith('pyconnect_agent.builtin')])"
     )

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pyconnect_agent.observability.logging import bind_scope, record_fields
 from pyconnect_agent.process import long_lived
+from pyconnect_agent.process.logging import bind_scope, record_fields
 
 
 def fail(error: BaseException) -> Callable[[], None]:

@@ -20,9 +20,8 @@ from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig, SessionKey
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.rest_access import User, UserRole, token_hash
-from pyconnect_agent.rest import access, password_keys
-from pyconnect_agent.rest.access import Caller, RestAccess
-from pyconnect_agent.rest.admin_access import AdminAccess
+from pyconnect_agent.rest import access, journaling
+from pyconnect_agent.rest.access import AdminAccess, Caller, RestAccess
 from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES
 from pyconnect_agent.rest.basic_auth_extension import BasicAuthExtension
 from pyconnect_agent.rest.exchange import AdminServices
@@ -198,7 +197,7 @@ def test_secrets_are_found_again_only_after_a_change_of_configs(
         searched.append(config)
         return literal_secrets(config, passwords)
 
-    monkeypatch.setattr(password_keys, "literal_secrets", found)
+    monkeypatch.setattr(journaling, "literal_secrets", found)
     changes: tuple[dict[str, ConnectorConfig], ...] = (
         {"c": PLANTED},
         {"c": PLANTED, "d": {**CONFIG, "db.password": "another-secret"}},

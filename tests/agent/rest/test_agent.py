@@ -10,7 +10,7 @@ import pytest
 
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.rest.admin_access import AdminAccess, loopback_addresses
+from pyconnect_agent.rest.access import AdminAccess, loopback_addresses
 from pyconnect_agent.rest.exchange import AdminServices
 from tests.support.agents.rest_client import Answer, call_app
 from tests.support.fakes.fake_admin import HERE, FakeAdmin

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.core.rest_extension import EXTENSION_NAMES
-from pyconnect_agent.rest.access import RestAccess
-from pyconnect_agent.rest.admin_access import AdminAccess
+from pyconnect_agent.core.rest_access import EXTENSION_NAMES
+from pyconnect_agent.rest.access import AdminAccess, RestAccess
 from pyconnect_agent.rest.app import MAIN_ROUTES
 from pyconnect_agent.rest.basic_auth_extension import BasicAuthExtension
 from pyconnect_agent.rest.exchange import AdminServices

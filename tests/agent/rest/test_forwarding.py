@@ -19,7 +19,7 @@ from pyconnect_agent.rest.forwarding import (
     WorkerResponse,
     forward_url,
 )
-from pyconnect_agent.rest.targets import decode_segment, segments_of
+from pyconnect_agent.rest.routing import decode_segment, segments_of
 from tests.support.agents.rest_client import Answer, call_app
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import application

@@ -14,8 +14,7 @@ from pyconnect_agent.core.errors import KafkaError, NotLeaderError, WorkerConfig
 from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from pyconnect_agent.core.rest_access import token_hash
-from pyconnect_agent.rest.access import RestAccess
-from pyconnect_agent.rest.admin_access import AdminAccess
+from pyconnect_agent.rest.access import AdminAccess, RestAccess
 from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES
 from pyconnect_agent.rest.exchange import AdminServices
 from pyconnect_agent.rest.forwarding import WorkerClient, WorkerResponse

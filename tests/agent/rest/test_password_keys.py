@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyconnect_agent.core.errors import NotFoundError
-from pyconnect_agent.rest.password_keys import ASKED_AGAIN_AFTER_S, PasswordKeys
+from pyconnect_agent.rest.journaling import ASKED_AGAIN_AFTER_S, PasswordKeys
 from tests.support.fakes.fake_herder import SOURCE_CLASS, FakeHerder
 
 PLANTED = {"connector.class": SOURCE_CLASS, "pin": "planted-hunter2"}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 from starlette.datastructures import MutableHeaders
 
-from pyconnect_agent.core.config.response_headers import parse_header_rules
+from pyconnect_agent.core.config.listeners import parse_header_rules
 from pyconnect_agent.rest.response_headers import CrossOriginPolicy, apply_rules
 from tests.support.agents.rest_client import call_app
 from tests.support.fakes.fake_herder import FakeHerder

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.core.errors import BadRequestError
-from pyconnect_agent.rest.targets import decode_segment, encode_segment, segments_of
+from pyconnect_agent.rest.routing import decode_segment, encode_segment, segments_of
 
 
 @pytest.mark.parametrize(

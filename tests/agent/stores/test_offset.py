@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError, WorkerConfigError
-from pyconnect_agent.stores import offset_file
-from pyconnect_agent.stores.offset import KafkaOffsetStore
-from pyconnect_agent.stores.offset_file import FileOffsetStore
-from pyconnect_agent.stores.ports import OffsetStore
+from pyconnect_agent.stores import offset
+from pyconnect_agent.stores.offset import FileOffsetStore, KafkaOffsetStore, OffsetStore
 from tests.support.fakes.fake_log import FakeLog
 
 KEY = b'["c",{"a":1,"b":"x"}]'
@@ -149,7 +147,7 @@ def test_a_failed_write_leaves_the_old_file(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(offset_file.os, "fsync", full_disk)
+        patched.setattr(offset.os, "fsync", full_disk)
         with pytest.raises(AgentError, match=r"Failed to write offsets to file .*: No space left"):
             store.write({OTHER: b"2"}, 1_000)
     reader = file_store(tmp_path)

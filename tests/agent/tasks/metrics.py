@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pyconnect_agent.core.metrics.values import Sampling
-from pyconnect_agent.tasks.sink.metrics import SinkMetrics
-from pyconnect_agent.tasks.source.metrics import SourceMetrics
-from pyconnect_agent.tasks.task_metrics import TaskMetrics
+from pyconnect_agent.core.metric_values import Sampling
+from pyconnect_agent.tasks.task_metrics import SinkMetrics, SourceMetrics, TaskMetrics
 
 
 def source_metrics() -> SourceMetrics:

@@ -14,8 +14,8 @@ from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Tolerance, tole
 from pyconnect_agent.tasks.records.transformations import Chain
 from pyconnect_agent.tasks.setup.plugins import Converters, stages_of
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.sink import dead_letters
 from pyconnect_agent.tasks.sink import pipeline as sink_pipeline
-from pyconnect_agent.tasks.sink.errors import consumed_record
 from pyconnect_agent.tasks.source import pipeline as source_pipeline
 from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_api import (
@@ -52,7 +52,7 @@ def tolerance(
     return tolerance_of(
         {"name": "c", "connector.class": "C", **given},
         task_id="c-0",
-        describe_record=consumed_record.describe_consumed,
+        describe_record=dead_letters.describe_consumed,
         stop_requested=threading.Event(),
         place_of=place_of,
         counts=counts,
@@ -149,7 +149,7 @@ def test_a_bad_record_fails_the_task_by_its_place_alone(
 ) -> None:
     """Topic, partition and offset are in the trace; the value never is."""
     with pytest.raises(ConnectException) as raised:
-        consume(value, config, tolerance(consumed_record.place_of), schemas=schemas)
+        consume(value, config, tolerance(dead_letters.place_of), schemas=schemas)
     trace = format_trace(raised.value)
     assert "Tolerance exceeded in error handler" in trace
     assert "for the record of topic 'orders', partition 3, offset 7\n" in trace
@@ -164,7 +164,7 @@ def test_a_bad_record_is_left_out_when_errors_are_tolerated(
     """Logged by its place, without its value, and counted once."""
     counts = ErrorCounts()
     handling = tolerance(
-        consumed_record.place_of,
+        dead_letters.place_of,
         counts,
         errors_tolerance="all",
         errors_log_enable="true",

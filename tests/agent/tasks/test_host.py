@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.observability.logging import configure_logging, mask_logs
+from pyconnect_agent.process.logging import configure_logging, mask_logs
 from pyconnect_agent.tasks.host import leave
 
 

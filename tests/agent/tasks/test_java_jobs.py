@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
+from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
 from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.tasks.in_java.work import conversions, plugin_metrics
 from pyconnect_agent.tasks.setup.worker_view import WorkerView

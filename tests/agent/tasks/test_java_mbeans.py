@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.core.metrics.catalog import MBEANS
-from pyconnect_agent.core.metrics.values import Metric
-from pyconnect_agent.observability.exposition import prometheus_text
+from pyconnect_agent.core.metric_values import MBEANS, Metric
+from pyconnect_agent.process.exposition import prometheus_text
 from pyconnect_agent.tasks.in_java.process import mbean_metrics
 
 STREAMING = {"type": "connector-metrics", "context": "streaming", "server": "shop", "task": "0"}

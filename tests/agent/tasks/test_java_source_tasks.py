@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from pyconnect_agent.core.exactly_once.transaction_boundary import Decision, RequestedTransactions
+from pyconnect_agent.core.transaction_boundary import Decision, RequestedTransactions
 from pyconnect_agent.java_processes.frames import FrameKind
 from pyconnect_agent.java_processes.link import JavaLink
 from pyconnect_agent.tasks.in_java import source_task

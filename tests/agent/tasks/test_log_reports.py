@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from pyconnect_agent.channel import LineLogged, Message
-from pyconnect_agent.tasks.log_reports import BURST, LINE_CHARACTERS, LINES_A_SECOND, LogReports
+from pyconnect_agent.tasks.host import BURST, LINE_CHARACTERS, LINES_A_SECOND, LogReports
 
 
 class Clock:

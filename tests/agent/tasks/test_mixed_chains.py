@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
-from pyconnect_agent.core.metrics.values import DEFAULT_SAMPLING
+from pyconnect_agent.core.metric_values import DEFAULT_SAMPLING
 from pyconnect_agent.java_processes.crossing import Crossing
 from pyconnect_agent.tasks.in_java.segments import (
     PART,

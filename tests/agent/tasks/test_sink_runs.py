@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError as ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.builtin.connectors.file_stream_sink import FileStreamSinkTask
+from pyconnect_agent.builtin.connectors.file_stream import FileStreamSinkTask
 from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_agent.core.retry import RetryPolicy
@@ -24,7 +24,7 @@ from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink import columns as sink_columns
 from pyconnect_agent.tasks.sink import pipeline as sink_pipeline
 from pyconnect_agent.tasks.sink.columns import MessageRun
-from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord
+from pyconnect_agent.tasks.sink.dead_letters import ConsumedRecord
 from pyconnect_agent.tasks.source import columns as source_columns
 from pyconnect_api import (
     Converter,

@@ -16,26 +16,26 @@ from hypothesis import strategies as st
 
 from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.builtin.converters.json import JsonConverter
-from pyconnect_agent.core.exactly_once.transaction_boundary import (
+from pyconnect_agent.core.metric_values import SOURCE_TASK
+from pyconnect_agent.core.offsets.submitted import CommittableOffsets
+from pyconnect_agent.core.retry import RetryPolicy
+from pyconnect_agent.core.transaction_boundary import (
     BoundaryPolicy,
     ConnectorBoundary,
     IntervalBoundary,
     PollBoundary,
     RequestedTransactions,
 )
-from pyconnect_agent.core.metrics.catalog import SOURCE_TASK
-from pyconnect_agent.core.offsets.submitted import CommittableOffsets
-from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.kafka.task_producer import TaskProducer
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
-from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
 from pyconnect_agent.tasks.source.columns import OutgoingRun, compose_run
 from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
 from pyconnect_agent.tasks.source.loop import SourceLoop
 from pyconnect_agent.tasks.source.pipeline import compose
+from pyconnect_agent.tasks.trace import ShownRetries
 from pyconnect_api import (
     INT32_SCHEMA,
     STRING_SCHEMA,

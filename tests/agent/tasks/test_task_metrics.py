@@ -7,14 +7,14 @@ from collections.abc import Mapping
 import pytest
 
 from pyconnect_agent.core.ids import State
-from pyconnect_agent.core.metrics.catalog import (
+from pyconnect_agent.core.metric_values import (
     DESCRIPTIONS,
     SINK_TASK,
     SOURCE_TASK,
     TASK,
     TASK_ERROR,
+    MetricValue,
 )
-from pyconnect_agent.core.metrics.values import MetricValue
 from pyconnect_agent.core.offsets.sink import SinkOffsets
 from pyconnect_api import TopicPartition
 from tests.agent.tasks.metrics import sink_metrics, source_metrics

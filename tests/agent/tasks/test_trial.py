@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pyconnect_agent.channel import ConnectorTried, TryConnectorJob, WorkerSettings
-from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
+from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
 from pyconnect_agent.tasks import trial
 from pyconnect_api import STRING_SCHEMA, SourceRecord
 from tests.agent.tasks.fake_control import FakeControl

@@ -8,7 +8,7 @@ from typing import Self
 
 import pytest
 
-from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig
+from pyconnect_agent.core.clients.configs import KafkaPythonConfig
 from pyconnect_agent.core.errors import KafkaError, WorkerStartError
 from pyconnect_agent.kafka.acl_probes import ABSENT_TOPIC, Answer
 from pyconnect_agent.worker.acls import WorkerAcls

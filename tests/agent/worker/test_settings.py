@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_agent.core.config.worker_config import DistributedConfig
+from pyconnect_agent.core.group_protocol import ProtocolVersion
 from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.metrics.values import Sampling
-from pyconnect_agent.core.protocol.messages import ProtocolVersion
-from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.core.metric_values import Sampling
 from pyconnect_agent.herder.loop import ChildEvents
+from pyconnect_agent.herder.port import WorkerClock
 from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
 from pyconnect_agent.worker.group import distributed_settings, group_options

@@ -16,19 +16,17 @@ import pytest
 
 from pyconnect_agent.core.offsets.source import offset_value
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.java_processes.errors import JavaFailure
 from pyconnect_agent.java_processes.frames import FrameKind, decode_source, json_bytes
 from pyconnect_agent.java_processes.installation import find_installation
-from pyconnect_agent.java_processes.launch import JavaOptions
-from pyconnect_agent.java_processes.link import Answer, JavaLink
+from pyconnect_agent.java_processes.launch import JavaOptions, remove_leftovers
+from pyconnect_agent.java_processes.link import Answer, JavaFailure, JavaLink
 from pyconnect_agent.java_processes.process import JavaProcess
 from pyconnect_agent.java_processes.source_records import JavaSourceRecords
-from pyconnect_agent.java_processes.temporary import remove_leftovers
 from pyconnect_agent.tasks.in_java.sink_task import JavaSinkTask, compose_unconverted
 from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
+from pyconnect_agent.tasks.sink.dead_letters import ErrantRecords
 from pyconnect_agent.tasks.sink.delivery import PutEnd
-from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_api import DataException, RetriableException, TopicPartition
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled

@@ -9,11 +9,10 @@ from pyconnect_agent.channel import WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.children.logs import LogSettings
-from pyconnect_agent.children.ports import TaskConfigsGenerated
-from pyconnect_agent.children.settings import ChildSettings
+from pyconnect_agent.children.ports import ChildSettings, TaskConfigsGenerated
 from pyconnect_agent.core.config.agent_keys import NO_AGENT_KEYS, AgentKeys
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from pyconnect_agent.core.plugins.catalog import PluginDesc
+from pyconnect_agent.core.plugin_catalog import PluginDesc
 from tests.support.agents.launchers import shared_launcher
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children import MemoryOffsetStore, RecordingListener

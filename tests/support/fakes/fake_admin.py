@@ -16,7 +16,7 @@ from pyconnect_agent.core.errors import (
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.log_lines import LineRings, LogLine, LogQuestion
-from pyconnect_agent.core.metrics.values import Metric
+from pyconnect_agent.core.metric_values import Metric
 from pyconnect_agent.core.restart_policy import (
     NO_RESTARTS,
     RestartMode,

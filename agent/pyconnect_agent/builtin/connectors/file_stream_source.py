@@ -1,8 +1,8 @@
 """The task of FileStreamSource: one record per line of a file or of standard input.
 
-Layer: builtin. Kafka: FileStreamSourceTask. Positions count bytes; see `file_stream.py` for all
-differences. Python's child processes find `/dev/null` at descriptor 0; the fork server imports this
-module before that happens, and children inherit the copy.
+Kafka: FileStreamSourceTask. Positions count bytes; see `file_stream.py` for all differences.
+Python's child processes find `/dev/null` at descriptor 0; the fork server imports this module
+before that happens, and children inherit the copy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pyconnect_api import (
     SourceTask,
     ValidString,
 )
-from pyconnect_api.key_table import define_table
+from pyconnect_api.configdef import define_table
 
 
 def _copy() -> int | None:

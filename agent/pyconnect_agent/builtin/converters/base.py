@@ -1,7 +1,7 @@
 """The base of the shipped converters, and the converters of texts, bytes, numbers and headers.
 
-Layer: builtin. Corresponds to `ConverterConfig`, to the way Apache's converters implement both
-`Converter` and `HeaderConverter`, and to `org.apache.kafka.connect.storage` and `.converters`.
+Corresponds to `ConverterConfig`, to the way Apache's converters implement both `Converter` and
+`HeaderConverter`, and to `org.apache.kafka.connect.storage` and `.converters`.
 
 - StringConverter writes what `toString` of the value's Java class returns; the schema does not
   matter. Differs from Apache's in that bytes are refused (Java writes an object's address), that
@@ -16,11 +16,12 @@ Layer: builtin. Corresponds to `ConverterConfig`, to the way Apache's converters
 import codecs
 import logging
 import re
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from struct import Struct as BinaryLayout
 from struct import error as BinaryLayoutError  # noqa: N812  # the library's lower-case class
 from types import NoneType
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 from pyconnect_api import (
     BYTES_SCHEMA,
@@ -51,7 +52,7 @@ from pyconnect_api import (
     pair_of,
     values,
 )
-from pyconnect_api.key_table import define_table
+from pyconnect_api.configdef import define_table
 
 
 def converter_config_def() -> ConfigDef:
@@ -362,3 +363,31 @@ class SimpleHeaderConverter(HeaderConverter):
 
     def close(self) -> None:
         """Release no resource."""
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class RecentlyUsed(Generic[K, V]):
+    """Holds at most `size` entries, none at all when that is not positive."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._entries: OrderedDict[K, V] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: K) -> V | None:
+        value = self._entries.get(key)
+        if value is not None:
+            self._entries.move_to_end(key)
+        return value
+
+    def put(self, key: K, value: V) -> None:
+        if self._size > 0:
+            self._entries[key] = value
+            self._entries.move_to_end(key)
+            if len(self._entries) > self._size:
+                self._entries.popitem(last=False)

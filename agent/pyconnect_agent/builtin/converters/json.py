@@ -1,7 +1,7 @@
 """`org.apache.kafka.connect.json.JsonConverter`: JSON, with or without schemas.
 
-Layer: builtin. Writes the bytes Apache's writes; `json_writer` and `json_reader` do the values,
-this module the envelope and the schemas:
+Writes the bytes Apache's writes; `json_writer` and `json_reader` do the values, this module the
+envelope and the schemas:
 
     {"schema":<schema or null>,"payload":<value>}     schemas.enable=true, exactly these members
     <value>                                           schemas.enable=false
@@ -30,10 +30,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 from pyconnect_agent.builtin.converters import json_reader, json_writer
-from pyconnect_agent.builtin.converters.base import DataConverter, converter_config_def
+from pyconnect_agent.builtin.converters.base import (
+    DataConverter,
+    RecentlyUsed,
+    converter_config_def,
+)
 from pyconnect_agent.builtin.converters.json_reader import reader_for
 from pyconnect_agent.builtin.converters.json_writer import JsonOptions, writer_for
-from pyconnect_agent.builtin.converters.recent import RecentlyUsed
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_api import (
     NULL,
@@ -47,7 +50,7 @@ from pyconnect_api import (
     Type,
     pair_of,
 )
-from pyconnect_api.key_table import define_table
+from pyconnect_api.configdef import define_table
 
 _NAMES = {kind: kind.value for kind in Type} | {Type.FLOAT32: "float", Type.FLOAT64: "double"}
 _TYPES = {name: kind for kind, name in _NAMES.items()}

@@ -1,7 +1,7 @@
 """Compiles a schema into a function that makes its values of parsed JSON.
 
-Layer: builtin. Corresponds to `JsonConverter.convertToConnect`. Parsed JSON is what
-`json_text.parse` returns: int, Decimal, str, bool, None, list, dict.
+Corresponds to `JsonConverter.convertToConnect`. Parsed JSON is what `json_text.parse` returns: int,
+Decimal, str, bool, None, list, dict.
 
 Where Apache's converter alters data silently, this one raises DataException:
 

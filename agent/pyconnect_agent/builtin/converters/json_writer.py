@@ -1,7 +1,7 @@
 """Compiles a schema into a function that writes its values as JSON text.
 
-Layer: builtin. Corresponds to `JsonConverter.convertToJson`. Compiled once per schema, because
-the schema decides everything but the digits: member names are quoted and escaped only once.
+Corresponds to `JsonConverter.convertToJson`. Compiled once per schema, because the schema decides
+everything but the digits: member names are quoted and escaped only once.
 """
 
 from collections.abc import Callable

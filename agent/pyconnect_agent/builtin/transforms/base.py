@@ -1,7 +1,7 @@
 """The classes of the shipped transformations: options, and working on key or value.
 
-Layer: builtin. The subclasses `Key` and `Value` of Kafka's transformations are `…Key` and `…Value`
-here, which `both_sides` makes. `Options` corresponds to `SimpleConfig` of Kafka's transformations.
+The subclasses `Key` and `Value` of Kafka's transformations are `…Key` and `…Value` here, which
+`both_sides` makes. `Options` corresponds to `SimpleConfig` of Kafka's transformations.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from pyconnect_api import (
     ValidList,
 )
 from pyconnect_api.config_validators import Validator
-from pyconnect_api.configdef import invalid_value
-from pyconnect_api.key_table import define_table
+from pyconnect_api.configdef import define_table, invalid_value
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """`org.apache.kafka.connect.transforms.Cast`: other primitive types for fields or a whole value.
 
-Layer: builtin. Single values are cast in `casts`. A field loses its schema's name; unlike in
-Kafka, so does a whole value of a logical type, which would otherwise pretend to be still one.
+Single values are cast in `casts`. A field loses its schema's name; unlike in Kafka, so does a whole
+value of a logical type, which would otherwise pretend to be still one.
 """
 
 from __future__ import annotations

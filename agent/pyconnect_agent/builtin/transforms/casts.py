@@ -1,6 +1,6 @@
 """Casts of single values to a primitive type, as Java casts them.
 
-Layer: builtin. Corresponds to the `castTo…` methods of `org.apache.kafka.connect.transforms.Cast`:
+Corresponds to the `castTo…` methods of `org.apache.kafka.connect.transforms.Cast`:
 
 | from      | to integers                    | to floats     | to boolean      | to string |
 |-----------|--------------------------------|---------------|-----------------|-----------|

@@ -1,8 +1,8 @@
 """Kafka's ExtractField, HoistField and ValueToKey, and the names of fields as configured.
 
-Layer: builtin. `FieldPath` corresponds to `SingleFieldPath` and `FieldSyntaxVersion` (KIP-821).
-ExtractField refuses an unknown field of a schema (DataException; Kafka: IllegalArgumentException);
-without a schema the result is None.
+`FieldPath` corresponds to `SingleFieldPath` and `FieldSyntaxVersion` (KIP-821). ExtractField
+refuses an unknown field of a schema (DataException; Kafka: IllegalArgumentException); without a
+schema the result is None.
 
 ValueToKey makes a new key of fields of the value. Of a struct every field must exist, of a map a
 missing one becomes None. Kafka 4.4 reads a field's name as a path (KIP-821); the key has the whole
@@ -43,7 +43,7 @@ from pyconnect_api import (
     SchemaBuilder,
     Struct,
 )
-from pyconnect_api.key_table import define_table
+from pyconnect_api.configdef import define_table
 
 _PATH_PURPOSE = "nested field access"
 

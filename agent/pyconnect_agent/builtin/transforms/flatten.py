@@ -1,7 +1,7 @@
 """`org.apache.kafka.connect.transforms.Flatten`: nested fields at the top, under joined names.
 
-Layer: builtin. A field is optional if it or anything around it is; arrays stay as they are. Of
-fields whose joined names are the same the last one stays in a map, a struct's schema is refused.
+A field is optional if it or anything around it is; arrays stay as they are. Of fields whose joined
+names are the same the last one stays in a map, a struct's schema is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pyconnect_api import (
     Type,
     validate_value,
 )
-from pyconnect_api.key_table import define_table
+from pyconnect_api.configdef import define_table
 
 DELIMITER = "delimiter"
 _PURPOSE = "flattening"

@@ -1,8 +1,8 @@
 """Kafka's DropHeaders, InsertHeader and HeaderFrom: headers removed, added, and made of fields.
 
-Layer: builtin. InsertHeader guesses schema and value from the text, as `value_parser` of the API
-does. For HeaderFrom every field of a struct must exist (DataException; Kafka:
-NullPointerException); a field that a map lacks becomes a header of None.
+InsertHeader guesses schema and value from the text, as `value_parser` of the API does. For
+HeaderFrom every field of a struct must exist (DataException; Kafka: NullPointerException); a field
+that a map lacks becomes a header of None.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pyconnect_api import (
     Struct,
     ValidString,
 )
-from pyconnect_api.key_table import define_table
+from pyconnect_api.configdef import define_table
 from pyconnect_api.values import parse_string
 
 HEADERS = "headers"

@@ -1,7 +1,7 @@
 """`org.apache.kafka.connect.transforms.InsertField`: what is known about a record, as fields.
 
-Layer: builtin. A name that ends in `!` makes a required field, one that ends in `?` or neither an
-optional one. Partition and offset are those the record has at this place of the chain.
+A name that ends in `!` makes a required field, one that ends in `?` or neither an optional one.
+Partition and offset are those the record has at this place of the chain.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Moments as text in the way of `java.text.SimpleDateFormat`, and back.
 
-Layer: builtin. Always UTC, English names, weeks that start on Sunday. Differs from Java's in that
-the calendar is Gregorian before 1582 as well, and that reading is strict about what fields can
-hold: 2024-02-30 is refused, where Java makes it the 1st of March. As Java's, reading stops where
-the pattern ends: what follows in the text is ignored.
+Always UTC, English names, weeks that start on Sunday. Differs from Java's in that the calendar is
+Gregorian before 1582 as well, and that reading is strict about what fields can hold: 2024-02-30 is
+refused, where Java makes it the 1st of March. As Java's, reading stops where the pattern ends: what
+follows in the text is ignored.
 
 As in Java, numbers that are read may be preceded by blanks; a number has any count of digits unless
 another number follows at once; a year of two digits lies between 80 years before and 20 years after

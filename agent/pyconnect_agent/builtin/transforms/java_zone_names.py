@@ -1,8 +1,8 @@
 """Names of time zones that `java.text.SimpleDateFormat` reads for the letters z and Z.
 
-Layer: builtin. The names are those of Java 17 in English, in Java's order: the first zone that has
-a name counts, so that IST is Israel's. A name stands for the standard or the daylight saving offset
-of its zone, whatever the season of the text is.
+The names are those of Java 17 in English, in Java's order: the first zone that has a name counts,
+so that IST is Israel's. A name stands for the standard or the daylight saving offset of its zone,
+whatever the season of the text is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`org.apache.kafka.connect.transforms.MaskField`: hides the values of fields.
 
-Layer: builtin. Without a replacement fields get the empty value of their type; a Decimal gets zero
-in its schema's scale (Kafka: in scale 0, which fails later). A replacement is for numbers and
-strings only. None stays None.
+Without a replacement fields get the empty value of their type; a Decimal gets zero in its schema's
+scale (Kafka: in scale 0, which fails later). A replacement is for numbers and strings only. None
+stays None.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`org.apache.kafka.connect.transforms.ReplaceField`: leaves out and renames fields.
 
-Layer: builtin. Unlike Kafka's, a rename of a field that is not there has no effect on a struct that
-already has a field of the new name (Kafka fails to find the old one).
+Unlike Kafka's, a rename of a field that is not there has no effect on a struct that already has a
+field of the new name (Kafka fails to find the old one).
 """
 
 from __future__ import annotations

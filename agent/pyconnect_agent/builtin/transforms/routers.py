@@ -1,16 +1,16 @@
 """Kafka's RegexRouter, TimestampRouter and Filter: records renamed to another topic, or dropped.
 
-Layer: builtin. As in Kafka the expression of RegexRouter must match the whole topic, but what is
-replaced is the first match of a search, which can be shorter: `a|ab` with `x` makes `xb` of `ab`.
-Unlike there, a replacement that names a missing group and a wrong pattern of a time are refused as
-configuration. Filter drops every record and is of use with a predicate only.
+As in Kafka the expression of RegexRouter must match the whole topic, but what is replaced is the
+first match of a search, which can be shorter: `a|ab` with `x` makes `xb` of `ab`. Unlike there, a
+replacement that names a missing group and a wrong pattern of a time are refused as configuration.
+Filter drops every record and is of use with a predicate only.
 """
 
 from __future__ import annotations
 
 import re
 
-from pyconnect_agent.builtin.converters.recent import RecentlyUsed
+from pyconnect_agent.builtin.converters.base import RecentlyUsed
 from pyconnect_agent.builtin.transforms.base import (
     VALID_DATE_PATTERN,
     Options,
@@ -25,8 +25,7 @@ from pyconnect_api import (
     DataException,
     SinkRecord,
 )
-from pyconnect_api.configdef import invalid_value
-from pyconnect_api.key_table import define_table
+from pyconnect_api.configdef import define_table, invalid_value
 
 REGEX = "regex"
 REPLACEMENT = "replacement"

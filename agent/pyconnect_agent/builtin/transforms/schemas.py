@@ -1,9 +1,9 @@
 """Schemas and structs of transformations: requirements, copies, and facts cached by schema.
 
-Layer: builtin. Corresponds to `Requirements` of Kafka's transformations (the texts are Kafka's,
-with Python's names of classes), to `SchemaUtil.copySchemaBasics`, to their loops over the fields of
-a struct, and to `schemaUpdateCache`. A `SchemaCache` keeps what depends on the schema only, such as
-a `StructCopy`; it serves one thread.
+Corresponds to `Requirements` of Kafka's transformations (the texts are Kafka's, with Python's names
+of classes), to `SchemaUtil.copySchemaBasics`, to their loops over the fields of a struct, and to
+`schemaUpdateCache`. A `SchemaCache` keeps what depends on the schema only, such as a `StructCopy`;
+it serves one thread.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
-from pyconnect_agent.builtin.converters.recent import RecentlyUsed
+from pyconnect_agent.builtin.converters.base import RecentlyUsed
 from pyconnect_api import (
     ConnectRecord,
     DataException,

@@ -1,6 +1,6 @@
 """`org.apache.kafka.connect.transforms.SetSchemaMetadata`: another schema name or version.
 
-Layer: builtin. Unlike Kafka's, schemas of every type can be renamed, not only structs.
+Unlike Kafka's, schemas of every type can be renamed, not only structs.
 """
 
 from __future__ import annotations

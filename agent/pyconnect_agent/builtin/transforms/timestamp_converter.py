@@ -1,7 +1,7 @@
 """`org.apache.kafka.connect.transforms.TimestampConverter`: between texts, numbers and temporals.
 
-Layer: builtin. All forms meet in milliseconds since the epoch, so digits below are lost: cut
-towards zero. The schema of a value gives its form; without a schema its class does. Times are UTC.
+All forms meet in milliseconds since the epoch, so digits below are lost: cut towards zero. The
+schema of a value gives its form; without a schema its class does. Times are UTC.
 
 | form      | schema                   | value                                          |
 |-----------|--------------------------|------------------------------------------------|

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeVar
 
+from pyconnect_agent.core.group_protocol import NO_WORK, Work
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.protocol.messages import NO_WORK, Work
 
 T = TypeVar("T", str, ConnectorTaskId)
 

@@ -3,6 +3,11 @@
 It takes the members' subscriptions and returns one assignment per member; other modules decode and
 encode them. The leader must not wait here, because it sends no heartbeats meanwhile.
 Kafka: WorkerCoordinator.onLeaderElected, ConnectAssignor, EagerAssignor.
+
+Project decision: `agent.leader.transactional.id` replaces `connect-cluster-<group>`. A leader
+fences its predecessors by initialising their id, so two ids cannot fence each other: while members
+differ, the leader does not write. A member that says nothing counts as one with Kafka's id, which a
+Java worker is.
 """
 
 from __future__ import annotations
@@ -12,9 +17,7 @@ from dataclasses import dataclass
 from itertools import cycle
 
 from pyconnect_agent.core.assign.incremental import AssignorState, Round, assign_incrementally
-from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
-from pyconnect_agent.core.protocol.messages import (
+from pyconnect_agent.core.group_protocol import (
     NO_WORK,
     Assignment,
     AssignmentError,
@@ -22,6 +25,8 @@ from pyconnect_agent.core.protocol.messages import (
     Subscription,
     Work,
 )
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 
 
 def assign_eagerly(members: Iterable[str], configured: Work) -> dict[str, Work]:
@@ -154,3 +159,37 @@ def _owners(members: Mapping[str, Subscription], complete: Mapping[str, Work]) -
         connectors.update(dict.fromkeys(work.connectors, url))
         tasks.update(dict.fromkeys(work.tasks, url))
     return Owners(connectors=connectors, tasks=tasks)
+
+
+LEADER_ID_KEY = "agent.leader.transactional.id"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderIds:
+    """`own`: under which this worker leads; `apaches`: under which any other worker would.
+
+    `fencing`: this worker, as leader, writes in transactions (`preparing` or `enabled`). Without
+    them no id fences anybody, and none can be wrong.
+    """
+
+    own: str
+    apaches: str
+    fencing: bool
+
+    @property
+    def told(self) -> str | None:
+        """The id in the subscription; None keeps the bytes of an Apache worker."""
+        return None if self.own == self.apaches else self.own
+
+    def others(self, members: Mapping[str, Subscription]) -> Mapping[str, str]:
+        """Return the ids that differ from `own` by their worker's URL, in the URLs' order.
+
+        A member whose subscription could not be read is named by its member id.
+        """
+        if not self.fencing:
+            return {}
+        told = {
+            subscription.url or member: subscription.leader_transactional_id or self.apaches
+            for member, subscription in members.items()
+        }
+        return {url: told[url] for url in sorted(told) if told[url] != self.own}

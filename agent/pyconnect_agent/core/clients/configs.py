@@ -1,13 +1,16 @@
 """The configuration of every Kafka client the worker makes, in the keys of Java's clients.
 
-Layer: core. Corresponds to ``Worker.baseProducerConfigs``, ``baseConsumerConfigs``,
-``adminConfigs``, ``exactlyOnceSourceTaskProducerConfigs`` and to the client settings of the three
-backing stores of Kafka Connect (KIP-458, KIP-618). `librdkafka_config` translates the result;
-`build` does both.
+Corresponds to ``Worker.baseProducerConfigs``, ``baseConsumerConfigs``, ``adminConfigs``,
+``exactlyOnceSourceTaskProducerConfigs`` and to the client settings of the three backing stores of
+Kafka Connect (KIP-458, KIP-618). `librdkafka_config` translates the result; `build` does both.
 
 Connector clients take nothing unprefixed from the worker but ``bootstrap.servers``, except admin
 clients, which take everything. The worker's own clients take everything unprefixed but
 ``transactional.id``, which would break those that are not transactional.
+
+kafka-python, the client of the group protocol, gets the settings of the network only; timeouts of
+the group come from the worker's typed configuration. Security is handed over as a value: TLS needs
+objects that only the adapter can make.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig, translate
+from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig, client_security, translate
 from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind
 from pyconnect_agent.core.config.client_overrides import (
     OverridePolicy,
@@ -24,7 +27,9 @@ from pyconnect_agent.core.config.client_overrides import (
     overrides_of,
 )
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
+from pyconnect_api.configdef import ConfigType, parse_type
 from pyconnect_clients.connect_names import SINK_GROUP_PREFIX
+from pyconnect_clients.security import Security
 
 _FOR_LEADER = (
     "for the worker's config topic producer when exactly-once source support is enabled or in "
@@ -308,3 +313,54 @@ def _unprefixed(worker: WorkerConfig, kind: ClientKind) -> dict[str, str]:
         if name in known and not name.startswith(_CLIENT_PREFIXES)
     }
     return config | {"bootstrap.servers": ",".join(worker.bootstrap_servers)}
+
+
+_NUMBERS = {
+    "connections.max.idle.ms": "connections_max_idle_ms",
+    "metadata.max.age.ms": "metadata_max_age_ms",
+    "reconnect.backoff.max.ms": "reconnect_backoff_max_ms",
+    "reconnect.backoff.ms": "reconnect_backoff_ms",
+    "request.timeout.ms": "request_timeout_ms",
+    "retry.backoff.ms": "retry_backoff_ms",
+}
+_DEFAULTS = {
+    # kafka-python's is 30 s: after an outage a worker would be away for longer than its session,
+    # and its work would wait for scheduled.rebalance.max.delay.ms.
+    "reconnect.backoff.max.ms": "1000",
+    "request.timeout.ms": "40000",
+}
+"""Connect's, where kafka-python has others."""
+_BUFFERS = {
+    "receive.buffer.bytes": "receive_buffer_bytes",
+    "send.buffer.bytes": "send_buffer_bytes",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaPythonConfig:
+    """Keyword arguments for kafka-python's clients, and the security to be added to them."""
+
+    arguments: Mapping[str, object]
+    security: Security = field(default_factory=Security)
+    warnings: tuple[str, ...] = ()
+
+
+def kafka_python_config(
+    java_config: Mapping[str, str | None], *, client_id: str
+) -> KafkaPythonConfig:
+    """Translate a client's properties; raises ConfigException for one that cannot be used."""
+    config = {name: value.strip() for name, value in java_config.items() if value is not None}
+    servers = parse_type(
+        "bootstrap.servers", config.get("bootstrap.servers", "localhost:9092"), ConfigType.LIST
+    )
+    arguments: dict[str, object] = {"bootstrap_servers": servers, "client_id": client_id}
+    for key, argument in _NUMBERS.items():
+        text = config.get(key, _DEFAULTS.get(key))
+        if text is not None:
+            arguments[argument] = parse_type(key, text, ConfigType.LONG)
+    for key, argument in _BUFFERS.items():
+        size = parse_type(key, config.get(key), ConfigType.INT)
+        if isinstance(size, int) and size >= 0:
+            arguments[argument] = size
+    security, warnings = client_security(config)
+    return KafkaPythonConfig(arguments=arguments, security=security, warnings=tuple(warnings))

@@ -1,8 +1,8 @@
 """From the keys of Kafka's Java clients to those of librdkafka.
 
-Layer: core. A setting that librdkafka lacks becomes a warning, or an error where it would be wrong
-to go on. Values are texts on both sides. `pyconnect_clients` translates the settings of
-security; key stores are read where clients are made (`kafka/clients.py`).
+A setting that librdkafka lacks becomes a warning, or an error where it would be wrong to go on.
+Values are texts on both sides. `pyconnect_clients` translates the settings of security; key stores
+are read where clients are made (`kafka/clients.py`).
 
 Settings added because librdkafka's defaults do not suit (reasons in
 docs/explanation/design/clients.md): producers place keys as Java does

@@ -1,7 +1,7 @@
 """The keys of this agent that a worker's file gives defaults for and a connector may override.
 
-Layer: core. Kafka Connect lacks these keys; its workers ignore them in a connector's config.
-The worker process itself reads them there, and it never resolves `${provider:path:key}`.
+Kafka Connect lacks these keys; its workers ignore them in a connector's config. The worker process
+itself reads them there, and it never resolves `${provider:path:key}`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from pyconnect_agent.core.config.config_infos import ConfigInfos, prefixed_infos
 from pyconnect_agent.core.config.variables import has_variables
 from pyconnect_agent.core.restart_policy import RestartMode, RestartPolicy, restart_policy
 from pyconnect_agent.core.task_limits import NO_LIMITS, TaskLimits
-from pyconnect_api.configdef import ConfigDef, Range, Validator, ValidString
+from pyconnect_api.configdef import ConfigDef, Range, Validator, ValidString, define_table
 from pyconnect_api.errors import ConfigException
-from pyconnect_api.key_table import define_table
 
 GROUP = "Agent"
 MEMORY, PROCESSOR = "agent.limit.memory.bytes", "agent.limit.cpu.percent"

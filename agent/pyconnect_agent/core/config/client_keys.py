@@ -1,8 +1,8 @@
 """The configuration keys of Kafka's Java clients, versions 4.3.1 and 4.4.0.
 
-Layer: core. Users configure this worker with these keys, whatever client library is below; the
-override policies and the validation of `producer.override.*` and the like look at them.
-`core/clients/librdkafka.py` translates them for librdkafka.
+Users configure this worker with these keys, whatever client library is below; the override policies
+and the validation of `producer.override.*` and the like look at them. `core/clients/librdkafka.py`
+translates them for librdkafka.
 
 One line of the table: key, type, importance, the clients that know it (Producer, Consumer, Admin),
 default as in `key_table`.
@@ -20,8 +20,8 @@ from pyconnect_api.configdef import (
     ConfigType,
     Importance,
     convert_to_string,
+    default_in_table,
 )
-from pyconnect_api.key_table import default_in_table
 
 
 class ClientKind(Enum):

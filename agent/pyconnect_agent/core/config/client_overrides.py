@@ -1,8 +1,8 @@
 """Which client settings a connector may override, and for which clients.
 
-Layer: core. Corresponds to the ``ConnectorClientConfigOverridePolicy`` classes of Kafka Connect
-(KIP-458, KIP-1188) and to the override part of ``AbstractHerder.validateConnectorConfig``. Policies
-look at the names of Java's client keys.
+Corresponds to the ``ConnectorClientConfigOverridePolicy`` classes of Kafka Connect (KIP-458,
+KIP-1188) and to the override part of ``AbstractHerder.validateConnectorConfig``. Policies look at
+the names of Java's client keys.
 """
 
 from __future__ import annotations

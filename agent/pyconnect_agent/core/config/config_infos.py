@@ -1,6 +1,6 @@
 """The result of validating a connector configuration, as the REST API shows it.
 
-Layer: core. Corresponds to Kafka Connect's ``ConfigInfos``, ``ConfigInfo``, ``ConfigKeyInfo`` and
+Corresponds to Kafka Connect's ``ConfigInfos``, ``ConfigInfo``, ``ConfigKeyInfo`` and
 ``ConfigValueInfo``. Values are texts here: secrets of PASSWORD keys are already hidden.
 """
 

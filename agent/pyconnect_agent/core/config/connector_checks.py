@@ -1,7 +1,7 @@
 """Checks that concern several keys of a connector configuration, or ask the connector itself.
 
-Layer: core. Corresponds to ``SinkConnectorConfig.validate`` and to the checks ``DistributedHerder``
-adds for sinks (consumer group) and sources (KIP-618). Errors are added to results already there.
+Corresponds to ``SinkConnectorConfig.validate`` and to the checks ``DistributedHerder`` adds for
+sinks (consumer group) and sources (KIP-618). Errors are added to results already there.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_agent.core.config.client_overrides import client_servers
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.java_text.regex import compile_java_regex
+from pyconnect_api import ConfigException
 from pyconnect_api.configdef import ConfigType, ConfigValue, parse_type, to_text
 from pyconnect_api.connector import (
     ConnectorTransactionBoundaries,
@@ -178,3 +179,28 @@ def _boundary_error(connector: SourceConnector, config: RawConfig) -> str | None
         "The connector does not support connector-defined transaction boundaries with the given "
         "configuration. Please reconfigure it to use a different transaction boundary definition."
     )
+
+
+TOPICS = "topics"
+TOPICS_REGEX = "topics.regex"
+
+
+def check_sink_config(config: Mapping[str, str], worker: WorkerConfig) -> None:
+    """Raise ConfigException unless the config says which topics to consume."""
+    keys = (TOPICS, TOPICS_REGEX, "name")
+    results = {name: ConfigValue(name, config.get(name)) for name in keys}
+    check_sink(config, results, worker)
+    for name, result in results.items():
+        if result.error_messages:
+            raise ConfigException(
+                f"Invalid value {config.get(name)} for configuration {name}: "
+                f"{result.error_messages[0]}"
+            )
+
+
+def topics_of(config: Mapping[str, str]) -> list[str] | None:
+    """Return the listed topics in order, each once; None when a pattern is configured."""
+    if not is_set(config.get(TOPICS)):
+        return None
+    names = (name.strip() for name in config[TOPICS].split(","))
+    return list(dict.fromkeys(name for name in names if name))

@@ -1,8 +1,8 @@
 """The framework's keys of a connector config, as typed, immutable values.
 
-Layer: core. Corresponds to the accessors of ``ConnectorConfig``, ``SinkConnectorConfig`` and
-``SourceConnectorConfig`` of Kafka Connect. Parsed after variables are resolved; the
-connector's own settings stay in the map it is started with.
+Corresponds to the accessors of ``ConnectorConfig``, ``SinkConnectorConfig`` and
+``SourceConnectorConfig`` of Kafka Connect. Parsed after variables are resolved; the connector's own
+settings stay in the map it is started with.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The keys the framework defines for every connector, for sources and for sinks.
 
-Layer: core. Corresponds to ``ConnectorConfig``, ``SourceConnectorConfig`` and
-``SinkConnectorConfig`` of Kafka Connect 4.3.1: same order, groups and
-display names, since user interfaces build forms of them. Documentation is in our own words.
+Corresponds to ``ConnectorConfig``, ``SourceConnectorConfig`` and ``SinkConnectorConfig`` of Kafka
+Connect 4.3.1: same order, groups and display names, since user interfaces build forms of them.
+Documentation is in our own words.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyconnect_agent.core.config.topic_creation import TOPIC_CREATION_GROUPS
 from pyconnect_agent.core.config.worker_keys import any_list
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.java_text.regex import VALID_REGEX
-from pyconnect_agent.core.plugins.catalog import PluginKind
+from pyconnect_agent.core.plugin_catalog import PluginKind
 from pyconnect_api.config_validators import or_none, unique
 from pyconnect_api.configdef import (
     CaseInsensitiveValidString,
@@ -32,9 +32,9 @@ from pyconnect_api.configdef import (
     Range,
     ValidString,
     Width,
+    define_table,
 )
 from pyconnect_api.converter import Converter, HeaderConverter
-from pyconnect_api.key_table import define_table
 
 _TABLE = """
 topic.creation.groups  LIST  LOW  ""

@@ -1,6 +1,6 @@
 """The keys a distributed worker has beyond those of every worker.
 
-Layer: core. Corresponds to ``DistributedConfig`` of Kafka Connect 4.4.0; `agent.*` keys are ours.
+Corresponds to ``DistributedConfig`` of Kafka Connect 4.4.0; `agent.*` keys are ours.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pyconnect_api.configdef import (
     NonEmptyStringWithoutControlChars,
     Range,
     ValidString,
+    define_table,
     invalid_value,
 )
-from pyconnect_api.key_table import define_table
 
 MAC_ALGORITHMS = ("HmacMD5", "HmacSHA1", "HmacSHA224", "HmacSHA256", "HmacSHA384", "HmacSHA512")
 """Signature algorithms of Java that this worker can compute."""

@@ -1,6 +1,6 @@
 """The configuration in force, as an operator may see it: no secrets, and where each value is from.
 
-Layer: core. No Kafka counterpart; a Java worker prints its configuration to the log at its start.
+No Kafka counterpart; a Java worker prints its configuration to the log at its start.
 """
 
 from __future__ import annotations

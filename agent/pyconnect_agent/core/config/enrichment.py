@@ -1,7 +1,7 @@
 """Adding the settings of transformations and predicates to a connector's definition.
 
-Layer: core. Corresponds to ``ConnectorConfig.enrich`` and ``EnrichablePlugin`` of Kafka Connect
-4.3.1; error texts are theirs.
+Corresponds to ``ConnectorConfig.enrich`` and ``EnrichablePlugin`` of Kafka Connect 4.3.1; error
+texts are theirs.
 """
 
 from __future__ import annotations
@@ -16,11 +16,7 @@ from pyconnect_agent.core.config.plugin_source import (
     class_resolver,
     ensure_concrete_subclass,
 )
-from pyconnect_agent.core.plugins.catalog import (
-    UNDEFINED,
-    PluginKind,
-    PluginVersionNotFoundError,
-)
+from pyconnect_agent.core.plugin_catalog import UNDEFINED, PluginKind, PluginVersionNotFoundError
 from pyconnect_api.configdef import (
     ConfigDef,
     ConfigType,
@@ -31,8 +27,7 @@ from pyconnect_api.configdef import (
     parse_type,
 )
 from pyconnect_api.errors import ConfigException, ConnectException
-from pyconnect_api.predicate import Predicate
-from pyconnect_api.transform import Transformation
+from pyconnect_api.transform import Predicate, Transformation
 
 PREDICATE_KEY, NEGATE_KEY, VERSION_KEY = "predicate", "negate", "plugin.version"
 _IMPLICIT_KEYS = frozenset({PREDICATE_KEY, NEGATE_KEY})

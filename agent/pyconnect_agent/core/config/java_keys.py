@@ -1,6 +1,6 @@
 """The keys for heap, options and environment of Java processes, of workers and of connectors.
 
-Layer: core. A worker checks its own values when it starts.
+A worker checks its own values when it starts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The plugin classes that validation needs, by name, and their names for user interfaces.
 
-Layer: core. The implementation imports plugin code, so it lives in `pyconnect_agent.plugins` and
-runs in child processes; tests pass a table.
+The implementation imports plugin code, so it lives in `pyconnect_agent.plugins` and runs in child
+processes; tests pass a table.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyconnect_agent.core.plugins.catalog import PluginKind
+from pyconnect_agent.core.plugin_catalog import PluginKind
 from pyconnect_api.configdef import ClassResolver, invalid_value
 from pyconnect_api.errors import ConfigException, ConnectException
 

@@ -1,6 +1,6 @@
 """Settings of the topics a source connector has created (KIP-158).
 
-Layer: core. Corresponds to ``TopicCreationConfig``, ``TopicCreationGroup`` and the enrichment in
+Corresponds to ``TopicCreationConfig``, ``TopicCreationGroup`` and the enrichment in
 ``SourceConnectorConfig`` of Kafka Connect; error texts are Kafka's.
 """
 

@@ -1,8 +1,8 @@
 """Validating a connector configuration as a whole.
 
-Layer: core. Corresponds to ``AbstractHerder.validateConnectorConfig`` and the checks that
-``DistributedHerder`` adds, of Kafka Connect 4.3.1, quirks of counting included. It runs plugin code
-through the classes it is given, so it is called in child processes only.
+Corresponds to ``AbstractHerder.validateConnectorConfig`` and the checks that ``DistributedHerder``
+adds, of Kafka Connect 4.3.1, quirks of counting included. It runs plugin code through the classes
+it is given, so it is called in child processes only.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from pyconnect_agent.core.config.topic_creation import uses_topic_creation
 from pyconnect_agent.core.config.variables import mask
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import BadRequestError
-from pyconnect_agent.core.plugins.catalog import (
+from pyconnect_agent.core.plugin_catalog import (
     PluginKind,
     PluginNotFoundError,
     PluginVersionNotFoundError,

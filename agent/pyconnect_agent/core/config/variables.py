@@ -1,7 +1,7 @@
 """References to config providers in configuration values: ``${provider:[path:]key}``.
 
-Layer: core. Corresponds to ``ConfigTransformer`` (KIP-297) and to ``ConfigReverseTransformer`` of
-Kafka Connect. Providers themselves do IO, so a look-up function stands for them here.
+Corresponds to ``ConfigTransformer`` (KIP-297) and to ``ConfigReverseTransformer`` of Kafka Connect.
+Providers themselves do IO, so a look-up function stands for them here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The configuration of a worker as typed, immutable values.
 
-Layer: core. Corresponds to ``WorkerConfig``, ``DistributedConfig`` and ``StandaloneConfig`` of
-Kafka Connect. An attribute is named like its key, with underscores for dots. Reading the file is
-`pyconnect_agent.files.config_file`'s work; variables must be resolved before parsing.
+Corresponds to ``WorkerConfig``, ``DistributedConfig`` and ``StandaloneConfig`` of Kafka Connect. An
+attribute is named like its key, with underscores for dots. Reading the file is
+`pyconnect_agent.process.config_file`'s work; variables must be resolved before parsing.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from enum import Enum
 from functools import cache
 from typing import Any, Self
 
-from pyconnect_agent.core.assign.leader_ids import LeaderIds
+from pyconnect_agent.core.assign.leader import LeaderIds
 from pyconnect_agent.core.config.agent_keys import AgentKeys
 from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS
 from pyconnect_agent.core.config.distributed_keys import distributed_config_def
-from pyconnect_agent.core.config.listeners import Listener
+from pyconnect_agent.core.config.listeners import HeaderRule, Listener, parse_header_rules
 from pyconnect_agent.core.config.prefixes import below
-from pyconnect_agent.core.config.response_headers import HeaderRule, parse_header_rules
 from pyconnect_agent.core.config.worker_keys import SSL_CONFIG_DEF, worker_config_def
-from pyconnect_agent.core.metrics.values import Sampling
+from pyconnect_agent.core.metric_values import Sampling
 from pyconnect_api.configdef import (
     ClassResolver,
     ConfigDef,

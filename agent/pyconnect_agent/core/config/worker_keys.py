@@ -1,7 +1,7 @@
 """The keys of a worker in any mode.
 
-Layer: core. Corresponds to ``WorkerConfig`` and ``RestServerConfig`` of Kafka Connect 4.3.1. One
-deliberate difference: ``bootstrap.servers`` has the default of Connect before 4.2.
+Corresponds to ``WorkerConfig`` and ``RestServerConfig`` of Kafka Connect 4.3.1. One deliberate
+difference: ``bootstrap.servers`` has the default of Connect before 4.2.
 """
 
 from __future__ import annotations
@@ -22,16 +22,15 @@ from pyconnect_agent.core.config.java_keys import (
     VALID_KAFKA_RELEASES,
     VALID_OPTIONS,
 )
-from pyconnect_agent.core.config.listeners import valid_listeners
-from pyconnect_agent.core.config.response_headers import VALID_HEADER_RULES
+from pyconnect_agent.core.config.listeners import VALID_HEADER_RULES, valid_listeners
 from pyconnect_api.configdef import (
     CaseInsensitiveValidString,
     ConfigDef,
     Range,
     ValidList,
     ValidString,
+    define_table,
 )
-from pyconnect_api.key_table import define_table
 
 _DOCUMENTATION = {
     "ssl.keystore.type": "Format of the key store: PEM, PKCS12 or JKS.",

@@ -7,18 +7,23 @@ beginning a queued request, executing a restart) are checked once, at the end of
 
 Kafka: DistributedHerder.tick. Where Apache's worker waits inside a tick, this one records a waiter
 and goes on with the next event; when the answer comes, the conditions are checked again.
+
+A new state of the config topic: new and removed connectors and commits of task configs ask for a
+rebalance; every other change is handled by the worker that runs the connector. A snapshot that an
+effect has read may be ahead of the changes that are still in the inbox. The differences are then
+found by comparison, and the late changes have no effect.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
 from pyconnect_agent.core.errors import InternalError, PrivilegedWriteError
-from pyconnect_agent.core.herder import changes
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.effects import Abort, Effect, PutStatus
-from pyconnect_agent.core.herder.events import InstanceReported
+from pyconnect_agent.core.herder.effects import Abort, ApplyLoggerLevel, Effect, PutStatus
+from pyconnect_agent.core.herder.events import ConfigAdvanced, InstanceReported
 from pyconnect_agent.core.herder.membership import draining, rebalance, session_keys
 from pyconnect_agent.core.herder.requests import operations, reconfiguration, restarts, stages
 from pyconnect_agent.core.herder.requests.configs import settled
@@ -27,7 +32,105 @@ from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.work import failures, instances, start_permissions
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.internal_topics.configlog import (
+    ConfigChange,
+    ConnectorConfigRemoved,
+    ConnectorConfigUpdated,
+    LoggerLevelUpdated,
+    RestartRequested,
+    SessionKeyUpdated,
+    TargetStateChanged,
+    TaskConfigsUpdated,
+)
 from pyconnect_agent.core.reporting import Reported
+from pyconnect_agent.core.restart_plan import stronger
+
+
+def config_advanced(turn: Turn, event: ConfigAdvanced) -> None:
+    if event.snapshot.offset > turn.state.snapshot.offset:
+        _adopt(turn, event.snapshot, event.changes)
+    for change in event.changes:
+        match change:
+            case RestartRequested(connector=connector):
+                pending = turn.state.restarts.get(connector)
+                restarts = {**turn.state.restarts, connector: stronger(pending, change)}
+                turn.update(restarts=restarts)
+            case LoggerLevelUpdated(namespace=namespace, level=level):
+                turn.emit(ApplyLoggerLevel(namespace=namespace, level=level))
+            case _:
+                pass
+
+
+def adopt_read(turn: Turn, snapshot: ConfigSnapshot) -> None:
+    """Adopt the snapshot that an effect has read, if it is newer."""
+    if snapshot.offset > turn.state.snapshot.offset:
+        _adopt(turn, snapshot, differences(turn.state.snapshot, snapshot))
+
+
+def differences(old: ConfigSnapshot, new: ConfigSnapshot) -> tuple[ConfigChange, ...]:
+    """The changes that lead from one snapshot to a later one, one per connector and kind."""
+    changes: list[ConfigChange] = [
+        ConnectorConfigRemoved(connector=connector)
+        for connector in old.connector_configs.keys() - new.connector_configs.keys()
+    ]
+    for connector, config in new.connector_configs.items():
+        before = old.connector_configs.get(connector)
+        if before is not config and before != config:
+            changes.append(ConnectorConfigUpdated(connector=connector))
+        if old.target_states.get(connector) is not new.target_states.get(connector):
+            changes.append(TargetStateChanged(connector=connector))
+        if _task_set(old, connector) != _task_set(new, connector):
+            changes.append(TaskConfigsUpdated(connector=connector))
+    return tuple(changes)
+
+
+def _adopt(turn: Turn, snapshot: ConfigSnapshot, changes: Iterable[ConfigChange]) -> None:
+    old = turn.state.snapshot
+    turn.update(snapshot=snapshot)
+    if turn.state.phase in (MembershipPhase.STARTING, MembershipPhase.STOPPED):
+        return
+    touched: dict[str, None] = {}
+    rebalance = False
+    for change in changes:
+        match change:
+            case ConnectorConfigUpdated(connector=connector):
+                rebalance = rebalance or not old.contains(connector)
+                touched[connector] = None
+                # Also when the text is the same: that is how a user has secrets read again.
+                if old.contains(connector):
+                    instances.stop_connector(turn, connector)
+            case ConnectorConfigRemoved(connector=connector):
+                rebalance = rebalance or old.contains(connector)
+                touched[connector] = None
+            case TaskConfigsUpdated(connector=connector):
+                rebalance = True
+                touched[connector] = None
+            case TargetStateChanged(connector=connector):
+                touched[connector] = None
+            case SessionKeyUpdated() | RestartRequested() | LoggerLevelUpdated():
+                pass
+    # While lost work waits for its worker, any newer state is assigned again.
+    if rebalance or (turn.state.scheduled_rebalance and _past_assignment(turn)):
+        turn.update(
+            rejoin_wanted=True, rebalance_expected=turn.state.rebalance_expected or rebalance
+        )
+    for connector in touched:
+        instances.reconcile(turn, connector)
+
+
+def _past_assignment(turn: Turn) -> bool:
+    membership = turn.state.membership
+    offset = turn.state.snapshot.offset
+    return membership is not None and offset != membership.assignment.config_offset
+
+
+def _task_set(snapshot: ConfigSnapshot, connector: str) -> tuple[int, int, bool]:
+    return (
+        snapshot.task_count(connector),
+        snapshot.task_config_generations.get(connector, 0),
+        connector in snapshot.inconsistent,
+    )
+
 
 _SAFE = frozenset({State.UNASSIGNED, State.FAILED})
 """Written only when no other worker has written since."""
@@ -98,7 +201,7 @@ def decide(
         case on.ConfigExpired(connector=connector):
             instances.stop_connector(turn, connector)
         case on.ConfigAdvanced():
-            changes.config_advanced(turn, event)
+            config_advanced(turn, event)
         case _:
             _decide_on_worker(turn, event)
     if turn.state.phase is not MembershipPhase.STOPPED:
@@ -120,7 +223,7 @@ def _answered(turn: Turn, event: on.EffectDone | on.EffectFailed) -> None:
     match event:
         case on.EffectDone(result=result):
             if isinstance(result, ConfigSnapshot):
-                changes.adopt_read(turn, result)
+                adopt_read(turn, result)
             if waiter is not None:
                 waiter.done(turn, result)
         case on.EffectFailed(error=error):

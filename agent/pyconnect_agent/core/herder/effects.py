@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pyconnect_agent.core.group_protocol import Work
 from pyconnect_agent.core.herder.steps import Timer
 from pyconnect_agent.core.ids import ConnectorTaskId, Instance, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
-from pyconnect_agent.core.protocol.messages import Work
 from pyconnect_agent.core.reporting import Status
 
 

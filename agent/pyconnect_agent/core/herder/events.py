@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyconnect_agent.core.assign.leader import Owners
+from pyconnect_agent.core.group_protocol import Assignment
 from pyconnect_agent.core.herder.steps import Request, Timer
 from pyconnect_agent.core.ids import ConnectorTaskId, Instance
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.internal_topics.configlog import ConfigChange
-from pyconnect_agent.core.protocol.messages import Assignment
 from pyconnect_agent.core.reporting import Reported
 
 

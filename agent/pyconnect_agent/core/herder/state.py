@@ -9,15 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from pyconnect_agent.core.assign.leader import Owners
-from pyconnect_agent.core.assign.leader_ids import KEY
+from pyconnect_agent.core.assign.leader import LEADER_ID_KEY, Owners
 from pyconnect_agent.core.config.agent_keys import NO_AGENT_KEYS, AgentKeys
 from pyconnect_agent.core.errors import ServiceUnavailableError
+from pyconnect_agent.core.group_protocol import Assignment, Work
 from pyconnect_agent.core.herder.steps import Request, Waiter
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.internal_topics.configlog import RestartRequested
-from pyconnect_agent.core.protocol.messages import Assignment, Work
 from pyconnect_agent.core.reporting import ConnectorStateInfo, Stage
 from pyconnect_agent.core.restart_policy import Restarts
 
@@ -389,7 +388,7 @@ class HerderState:
             "The leader writes nothing to the config topic, because members of its group would lead"
             " under another transactional id than its own"
             f" ({self.settings.leader_transactional_id}): {others}. Two ids do not fence each"
-            f" other. Stop all workers, give {KEY} the same value on each or remove it from each,"
+            f" other. Stop all workers, give {LEADER_ID_KEY} the same value on each or remove it from each,"
             " and start them again."
         )
 

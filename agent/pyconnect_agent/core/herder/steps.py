@@ -1,9 +1,9 @@
 """The herder's asynchronous steps: each is one frozen class with its data and what it does next.
 
-Layer: core. A `Request` begins, and goes on when its effect is answered; a `Waiter` is the
-continuation that an effect names; a `Timer` is the continuation of `WakeAt`. `decide` calls them
-and knows none of them by name, so a new step is declared in one place. After every wait a step
-checks its conditions again.
+A `Request` begins, and goes on when its effect is answered; a `Waiter` is the continuation that an
+effect names; a `Timer` is the continuation of `WakeAt`. `decide` calls them and knows none of them
+by name, so a new step is declared in one place. After every wait a step checks its conditions
+again.
 """
 
 from __future__ import annotations

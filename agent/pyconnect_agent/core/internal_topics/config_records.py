@@ -1,8 +1,8 @@
 """Keys and values of the config topic, byte for byte as Apache workers write them.
 
-Layer: core. Kafka: the schemas and key functions of KafkaConfigBackingStore (KIP-52, KIP-507,
-KIP-618, KIP-745, KIP-875, KIP-976). Values are UTF-8 JSON of
-JsonConverter without schemas, members in the order of the table:
+Kafka: the schemas and key functions of KafkaConfigBackingStore (KIP-52, KIP-507, KIP-618, KIP-745,
+KIP-875, KIP-976). Values are UTF-8 JSON of JsonConverter without schemas, members in the order of
+the table:
 
 | key | value |
 |---|---|

@@ -1,11 +1,11 @@
 """The reducer of the config topic: records in, state and changes out.
 
-Layer: core. Kafka: the consume callback of KafkaConfigBackingStore. Deviations from Apache, all for
-records that no worker writes. A record that makes Apache throw out of its callback (a task count
-that is not an integer, a key that is not base64) is a notice here; a negative count and an unknown
-logger level are refused; a property that is neither string nor null becomes its JSON text. Not done
-here: expiry of session keys, writing, and whether changes are reported during the first read (the
-store decides).
+Kafka: the consume callback of KafkaConfigBackingStore. Deviations from Apache, all for records that
+no worker writes. A record that makes Apache throw out of its callback (a task count that is not an
+integer, a key that is not base64) is a notice here; a negative count and an unknown logger level
+are refused; a property that is neither string nor null becomes its JSON text. Not done here: expiry
+of session keys, writing, and whether changes are reported during the first read (the store
+decides).
 
 Threading: one owner applies records and takes snapshots. A snapshot shares nothing mutable.
 

@@ -1,7 +1,7 @@
 """A record of a compacted log, and a reducer's notice about one that it could not use.
 
-Layer: core. The reducers of the three internal topics take records and return notices; the stores
-write the notices into the worker's log.
+The reducers of the three internal topics take records and return notices; the stores write the
+notices into the worker's log.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The image of an offset topic: raw entries, found by content as well as by bytes.
 
-Layer: core. Kafka: KafkaOffsetBackingStore and OffsetUtils.
-Keys are the bytes of the JSON array `["<connector>",<partition>]`, values those of the offset's
-JSON object; both are kept as they are on the topic. Writers may put the members of one partition in
-different orders, so two raw keys can mean one partition: unlike Apache, this image finds an entry
-under any of them, writes to the one in use and tombstones the others.
+Kafka: KafkaOffsetBackingStore and OffsetUtils. Keys are the bytes of the JSON array
+`["<connector>",<partition>]`, values those of the offset's JSON object; both are kept as they are
+on the topic. Writers may put the members of one partition in different orders, so two raw keys can
+mean one partition: unlike Apache, this image finds an entry under any of them, writes to the one in
+use and tombstones the others.
 
 Threading: one owner; the store serialises its threads with a lock around every call.
 """

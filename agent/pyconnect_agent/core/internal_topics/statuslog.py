@@ -1,11 +1,10 @@
 """The reducer of the status topic, its record formats, and the rules of writing to it.
 
-Layer: core. Kafka: KafkaStatusBackingStore with its CacheEntry, TopicStatus (KIP-558), plugin
-versions in statuses (KIP-891).
+Kafka: KafkaStatusBackingStore with its CacheEntry, TopicStatus (KIP-558), plugin versions in
+statuses (KIP-891).
 
 `status-connector-<c>` and `status-task-<c>-<n>`:
-`{"state":…,"trace":…,"worker_id":…,"generation":…,"version":…}`.
-`status-topic-<t>:connector-<c>`:
+`{"state":…,"trace":…,"worker_id":…,"generation":…,"version":…}`. `status-topic-<t>:connector-<c>`:
 `{"topic":{"name":…,"connector":…,"task":…,"discoverTimestamp":…}}`.
 
 A null value removes. Sends are numbered per connector or task, so that a failed send is repeated

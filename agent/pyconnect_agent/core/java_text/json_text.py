@@ -1,7 +1,7 @@
 r"""JSON text as Jackson writes and reads it, for schemaless data.
 
-Layer: core. Used for the internal topics' keys and values (JsonConverter with
-`schemas.enable=false`) and by the JSON converter, which adds schemas.
+Used for the internal topics' keys and values (JsonConverter with `schemas.enable=false`) and by the
+JSON converter, which adds schemas.
 
 Writing is equal to an Apache worker's, byte for byte: no whitespace; `"`, `\` and C0 controls
 escaped, with upper-case hex digits; characters beyond U+FFFF and lone surrogates as `\uXXXX`

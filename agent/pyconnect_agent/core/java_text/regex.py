@@ -1,10 +1,10 @@
 r"""Java's regular expressions, translated to those of the library `regex`.
 
-Layer: core. Corresponds to `java.util.regex.Pattern`, whose syntax configurations use. The library
-has sets of sets, intersections, possessive quantifiers and Unicode's properties as Java has them.
-This module translates what means something else in Java: `\d`, `\w` and `\s` are ASCII; `.`, `^`
-and `$` know more line ends; case is ignored among ASCII letters unless the flag `u` is set. An
-expression without a counterpart (the flag `U`, some `javaXxx` properties) is refused (`re.error`).
+Corresponds to `java.util.regex.Pattern`, whose syntax configurations use. The library has sets of
+sets, intersections, possessive quantifiers and Unicode's properties as Java has them. This module
+translates what means something else in Java: `\d`, `\w` and `\s` are ASCII; `.`, `^` and `$` know
+more line ends; case is ignored among ASCII letters unless the flag `u` is set. An expression
+without a counterpart (the flag `U`, some `javaXxx` properties) is refused (`re.error`).
 """
 
 from __future__ import annotations

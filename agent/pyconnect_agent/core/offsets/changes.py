@@ -1,8 +1,8 @@
 """Changing the offsets of a stopped connector (KIP-875): the request and the texts of answers.
 
-Layer: core. Kafka: `Worker.modifyConnectorOffsets`, SinkUtils, the normalisation of source offsets.
-Over REST Apache's lenient rules hold: of entries for one partition the last counts, unknown
-partitions are accepted, extra members of a sink's entries are ignored.
+Kafka: `Worker.modifyConnectorOffsets`, SinkUtils, the normalisation of source offsets. Over REST
+Apache's lenient rules hold: of entries for one partition the last counts, unknown partitions are
+accepted, extra members of a sink's entries are ignored.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Offsets of connectors as clients see and change them (KIP-875).
 
-Layer: core. Kafka: ConnectorOffset, ConnectorOffsets, SinkUtils, and the part of OffsetUtils and
+Kafka: ConnectorOffset, ConnectorOffsets, SinkUtils, and the part of OffsetUtils and
 OffsetStorageReaderImpl that they need. A source's partitions and offsets are flat JSON objects of
 the connector's own; a sink's are topic partitions and positions in them.
 

@@ -1,7 +1,6 @@
 """Offsets of a sink task: consumed, accepted, committed (Kafka: WorkerSinkTask's three maps).
 
-Layer: core. Every offset is the one after a record, as a group commits it. One owner, the task's
-thread.
+Every offset is the one after a record, as a group commits it. One owner, the task's thread.
 """
 
 from __future__ import annotations

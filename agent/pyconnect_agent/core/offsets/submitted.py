@@ -1,9 +1,8 @@
 """Which source offsets may be committed: those of the acknowledged prefix of each partition.
 
-Layer: core. Kafka: SubmittedRecords. At-least-once only.
-Records of one source partition may go to several topic partitions, whose acknowledgements arrive
-in any order; an offset is committable once its record and every earlier one of the same source
-partition is acknowledged or dropped.
+Kafka: SubmittedRecords. At-least-once only. Records of one source partition may go to several topic
+partitions, whose acknowledgements arrive in any order; an offset is committable once its record and
+every earlier one of the same source partition is acknowledged or dropped.
 
 Threading: everything belongs to the task's thread, except `SubmittedRecord.ack` and
 `SubmittedRun.acknowledge`, which any thread may call.

@@ -21,9 +21,8 @@ from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.journal import JournalQuestion, selected
 from pyconnect_agent.core.log_lines import LEVELS, LogQuestion, known_level
 from pyconnect_agent.herder.port import WorkerAdmin
-from pyconnect_agent.rest.errors import ResourceNotFoundError, RunsElsewhereError
+from pyconnect_agent.rest.errors import TEXT, ResourceNotFoundError, RunsElsewhereError
 from pyconnect_agent.rest.exchange import HttpExchange, json_response
-from pyconnect_agent.rest.media_types import TEXT
 from pyconnect_agent.rest.routing import Route
 
 LOG = logging.getLogger(__name__)
@@ -53,7 +52,7 @@ async def acls(exchange: HttpExchange) -> Response:
 
 
 async def metrics(exchange: HttpExchange) -> Response:
-    from pyconnect_agent.observability.exposition import prometheus_text
+    from pyconnect_agent.process.exposition import prometheus_text
 
     return Response(prometheus_text(await _worker(exchange).metrics()), media_type=TEXT)
 

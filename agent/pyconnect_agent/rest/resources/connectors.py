@@ -41,18 +41,16 @@ from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.reporting import ConnectorInfo, TaskInfo, task_status_json
 from pyconnect_agent.rest.bodies import (
     ConfigBody,
+    StreamedResponse,
     bind_config,
     bind_create_request,
     bind_task_configs,
     check_offsets,
 )
-from pyconnect_agent.rest.errors import NullBodyError, ResourceNotFoundError
+from pyconnect_agent.rest.errors import JSON, NullBodyError, ResourceNotFoundError
 from pyconnect_agent.rest.exchange import HttpExchange, empty_response, json_response
 from pyconnect_agent.rest.forwarding import WorkerResponse
-from pyconnect_agent.rest.media_types import JSON
-from pyconnect_agent.rest.routing import Route
-from pyconnect_agent.rest.streamed import StreamedResponse
-from pyconnect_agent.rest.targets import encode_segment
+from pyconnect_agent.rest.routing import Route, encode_segment
 
 
 async def put_task_configs(exchange: HttpExchange) -> Response:

@@ -1,6 +1,6 @@
 """Checks of a connector and its config before they are used, and its task configs.
 
-Layer: tasks. Kafka: what `Worker.startConnector` finds by constructing `SinkConnectorConfig`,
+Kafka: what `Worker.startConnector` finds by constructing `SinkConnectorConfig`,
 `SourceConnectorConfig` and `WorkerConnector`. A request to create the connector passes some of it.
 """
 
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from pyconnect_agent.channel import GenerateTaskConfigsRequest, TaskConfigs
+from pyconnect_agent.core.config.connector_checks import TOPICS, TOPICS_REGEX, check_sink_config
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.config.topic_creation import topic_creation_groups
 from pyconnect_agent.core.config.variables import restore_references
@@ -21,7 +22,6 @@ from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.tasks.connector.host import TooManyTasksError
 from pyconnect_agent.tasks.setup.plugins import plain_task_configs
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
-from pyconnect_agent.tasks.sink.topics import TOPICS, TOPICS_REGEX, check_sink_config
 from pyconnect_api import (
     ConfigException,
     ConnectException,

@@ -1,9 +1,9 @@
 """Runs one connector instance (Kafka: WorkerConnector, WorkerConfigTransformer.scheduleReload).
 
-Layer: tasks. All calls into the connector come from the process's main thread, in the order of the
-worker's wishes; a newer target state replaces one that has not been begun. The process asks for a
-restart of its connector when values of config providers have expired, because its worker is the one
-that can restart it; the restart reads the values again.
+All calls into the connector come from the process's main thread, in the order of the worker's
+wishes; a newer target state replaces one that has not been begun. The process asks for a restart of
+its connector when values of config providers have expired, because its worker is the one that can
+restart it; the restart reads the values again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A connector in a Java process.
 
-Layer: tasks. For an instance that runs, or that is asked about new offsets; questions about
-settings are those of `plugins.java_definitions`.
+For an instance that runs, or that is asked about new offsets; questions about settings are those of
+`plugins.java_definitions`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from pyconnect_agent.java_processes.errors import java_error
 from pyconnect_agent.java_processes.launch import JavaClass
-from pyconnect_agent.java_processes.link import Answer, JavaLink
+from pyconnect_agent.java_processes.link import Answer, JavaLink, java_error
 from pyconnect_agent.plugins.java_classes import plugin_locations
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.in_java.process import start_link

@@ -1,8 +1,8 @@
 """Starts the Java process that belongs to this process, and reads its MBeans as metrics.
 
-Layer: tasks. Java's own way to MBeans is a port for each process. The names of metrics are those
-that Prometheus' JMX exporter gives without rules: the domain, the value of the name's first key,
-the attribute; the other keys are labels.
+Java's own way to MBeans is a port for each process. The names of metrics are those that Prometheus'
+JMX exporter gives without rules: the domain, the value of the name's first key, the attribute; the
+other keys are labels.
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ from pyconnect_agent.core.config.agent_keys import (
     OF_LOCATION,
     OWN_PROCESS,
 )
-from pyconnect_agent.core.metrics.catalog import MBEANS
-from pyconnect_agent.core.metrics.values import Metric
-from pyconnect_agent.core.plugins.catalog import PluginNotFoundError
-from pyconnect_agent.java_processes.launch import JavaClass
+from pyconnect_agent.core.metric_values import MBEANS, Metric
+from pyconnect_agent.core.plugin_catalog import PluginNotFoundError
+from pyconnect_agent.java_processes.launch import JavaClass, java_options
 from pyconnect_agent.java_processes.link import Answer, JavaLink
 from pyconnect_agent.java_processes.process import JavaProcess
-from pyconnect_agent.java_processes.settings import java_options
 from pyconnect_agent.java_processes.shared import SharedJavaProcess
 from pyconnect_agent.plugins.java_classes import java_connector, java_host_jars
 from pyconnect_agent.process import long_lived

@@ -1,8 +1,8 @@
 """A sink task in a Java process.
 
-Layer: tasks. `put` sends the consumed bytes; the Java process converts and transforms the records,
-calls the task, and answers which records failed. Each answer also has the calls that the task has
-made of its context meanwhile. A frame may have the records of several puts.
+`put` sends the consumed bytes; the Java process converts and transforms the records, calls the
+task, and answers which records failed. Each answer also has the calls that the task has made of its
+context meanwhile. A frame may have the records of several puts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from pyconnect_agent.java_processes.errors import JavaFailure, java_error
 from pyconnect_agent.java_processes.frames import (
     FrameKind,
     SinkBatch,
@@ -22,15 +21,14 @@ from pyconnect_agent.java_processes.frames import (
     json_bytes,
     unpack_headers,
 )
-from pyconnect_agent.java_processes.link import Answer, JavaLink
+from pyconnect_agent.java_processes.link import Answer, JavaFailure, JavaLink, java_error
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage, TaskConsumer
-from pyconnect_agent.tasks.in_java.pipeline import record_failed
-from pyconnect_agent.tasks.in_java.segments import PythonSegments
+from pyconnect_agent.tasks.in_java.segments import PythonSegments, record_failed
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped, Tolerance
 from pyconnect_agent.tasks.sink.columns import TIMESTAMP_TYPES, MessageRun
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
+from pyconnect_agent.tasks.sink.dead_letters import ConsumedRecord, SerializedRecord
 from pyconnect_agent.tasks.sink.delivery import PutEnd
-from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord, SerializedRecord
 from pyconnect_agent.tasks.sink.pipeline import Convert, compose_with
 from pyconnect_api import (
     ConnectException,

@@ -1,9 +1,9 @@
 """A source task in a Java process.
 
-Layer: tasks. The Java process polls ahead, two batches at most: it makes one while another is sent.
-Where a commit may mean "all that I have returned so far" to the task (exactly-once, with a `commit`
-of its own) it polls only when it is asked, and the loop waits for the poll, as Kafka's worker does.
-A batch comes in parts: one is sent to Kafka while the Java process converts the next.
+The Java process polls ahead, two batches at most: it makes one while another is sent. Where a
+commit may mean "all that I have returned so far" to the task (exactly-once, with a `commit` of its
+own) it polls only when it is asked, and the loop waits for the poll, as Kafka's worker does. A
+batch comes in parts: one is sent to Kafka while the Java process converts the next.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from pyconnect_agent.java_processes.errors import java_error
 from pyconnect_agent.java_processes.frames import FrameKind, decode_source, json_bytes
-from pyconnect_agent.java_processes.link import Answer, JavaLink
+from pyconnect_agent.java_processes.link import Answer, JavaLink, java_error
 from pyconnect_agent.java_processes.source_records import JavaSourceRecord, JavaSourceRecords
 from pyconnect_agent.tasks.in_java.segments import PythonSegments
 from pyconnect_api import (

@@ -1,6 +1,6 @@
 """Makes the tasks that run in a Java process, and the job of that process.
 
-Layer: tasks. Names of classes are looked up here: the Java process gets full names and class paths.
+Names of classes are looked up here: the Java process gets full names and class paths.
 """
 
 from __future__ import annotations
@@ -13,11 +13,8 @@ from typing import Any
 
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.config.prefixes import aliases, below
-from pyconnect_agent.core.metrics.catalog import PREDICATE, TASK, TRANSFORMATION
-from pyconnect_agent.core.metrics.values import Metric, tagged
-from pyconnect_agent.core.plugins.catalog import (
-    PluginKind,
-)
+from pyconnect_agent.core.metric_values import PREDICATE, TASK, TRANSFORMATION, Metric, tagged
+from pyconnect_agent.core.plugin_catalog import PluginKind
 from pyconnect_agent.java_processes.crossing import Crossing
 from pyconnect_agent.java_processes.launch import UNKNOWN_VERSION, JavaClass
 from pyconnect_agent.java_processes.link import Answer, JavaLink

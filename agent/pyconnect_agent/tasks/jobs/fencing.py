@@ -1,7 +1,7 @@
 """Fence the producers of a connector's older tasks; the leader asks (KIP-618).
 
-Layer: tasks. Runs in a process of its own: the connector's config may refer to secrets, which are
-resolved in children only.
+Runs in a process of its own: the connector's config may refer to secrets, which are resolved in
+children only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyconnect_agent.core.clients.configs import (
 )
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import AuthorizationError
-from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.errors import Deadline
 from pyconnect_agent.kafka.fencing import fence
 from pyconnect_agent.tasks.jobs.plugin_questions import answer
 from pyconnect_agent.tasks.setup.worker_view import WorkerView

@@ -1,7 +1,7 @@
 """Change the offsets of a stopped connector, in a process of its own (KIP-875).
 
-Layer: tasks. Kafka: `Worker.modifyConnectorOffsets`. The connector's own `alter_offsets` runs here,
-on an instance that was never started. Nothing is written before the worker has confirmed that the
+Kafka: `Worker.modifyConnectorOffsets`. The connector's own `alter_offsets` runs here, on an
+instance that was never started. Nothing is written before the worker has confirmed that the
 connector is still stopped. The worker process kills this process when its time is over.
 
 Sink connectors: the offsets are those of the consumer group. A reset deletes the whole group; an
@@ -12,6 +12,9 @@ Source connectors: a reset writes a tombstone to every raw key of the connector,
 topic. With exactly-once support all goes in one transaction of `<group>-<connector>`, the id of the
 accepted proposal; Apache's leaders use the id of task 0, which is fenced too. In the end all is
 read back.
+
+Offsets are read in such a process too: the connector's overrides may hold secrets, which no worker
+process sees.
 """
 
 from __future__ import annotations
@@ -22,7 +25,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Any, Protocol, cast
 
-from pyconnect_agent.channel import ChangeOffsetsJob, Message, OffsetChangeReached, OffsetsChanged
+from pyconnect_agent.channel import (
+    ChangeOffsetsJob,
+    ConsumerOffsets,
+    Message,
+    OffsetChangeReached,
+    OffsetsChanged,
+    OwnOffsets,
+    ReadOffsetsJob,
+)
 from pyconnect_agent.core.clients.configs import connector_admin, exactly_once_producer
 from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
@@ -51,20 +62,27 @@ from pyconnect_agent.core.offsets.connector_offsets import (
     source_offsets,
 )
 from pyconnect_agent.core.offsets.source import parse_offset
-from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.core.plugin_catalog import PluginKind
+from pyconnect_agent.kafka.errors import Deadline
 from pyconnect_agent.kafka.fencing import fence
 from pyconnect_agent.kafka.group_offsets import (
     GroupInUseError,
     GroupOffsets,
     deletion_arguments,
 )
+from pyconnect_agent.kafka.offset_image import OffsetImage
 from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.in_java.connector import java_connector
 from pyconnect_agent.tasks.in_java.process import java_class_of
 from pyconnect_agent.tasks.jobs.plugin_questions import answer
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
-from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_stores
+from pyconnect_agent.tasks.source.offsets.own_topic import (
+    LogUse,
+    OffsetUse,
+    offset_stores,
+    own_offset_log,
+)
 from pyconnect_api import (
     AlreadyExistsException,
     ConnectException,
@@ -401,3 +419,39 @@ def _request_error(exc: BaseException, connector: str, kind: str, text: str) -> 
             return InternalError(text)
         case _:
             return InternalError(failed_text(connector, kind))
+
+
+def read_offsets(job: ReadOffsetsJob) -> Message:
+    """Never raises: a failure is an answer."""
+    read = _read_own if job.own else _read_committed
+    return answer(job.worker, lambda worker: read(job, worker))
+
+
+def _read_committed(job: ReadOffsetsJob, worker: WorkerView) -> Message:
+    config = worker.resolve(job.config).values
+    if not _is_sink(worker, config):
+        return ConsumerOffsets(committed=None)
+    admin = connector_admin(worker.config, config, f"connector-worker-adminclient-{job.connector}")
+    group = sink_group_id(job.connector, config, worker.config.originals)
+    committed = GroupOffsets(admin, group, Deadline(job.timeout_ms)).committed()
+    return ConsumerOffsets(committed=committed)
+
+
+def _is_sink(worker: WorkerView, config: Mapping[str, str]) -> bool:
+    """Return whether a config names a sink; starts no Java. Raises ConnectException."""
+    java = java_class_of(worker, config)
+    if java is None:
+        return isinstance(worker.connector(config), SinkConnector)
+    return any(plugin.kind is PluginKind.SINK for plugin in worker.catalog.java.find(java.name))
+
+
+def _read_own(job: ReadOffsetsJob, worker: WorkerView) -> Message:
+    config = worker.resolve(job.config).values
+    use = LogUse(client=job.connector, is_brief=True)
+    found = own_offset_log(worker.config, job.connector, config, use)
+    if found is None:
+        return OwnOffsets(entries={})
+    _, log = found
+    image = OffsetImage()
+    log.start(image)
+    return OwnOffsets(entries=image.connector_entries(job.connector))

@@ -1,6 +1,6 @@
 """One question, one answer: validation of a connector config, description of a plugin.
 
-Layer: tasks. Runs in a process of its own, which the worker process kills when it takes too long.
+Runs in a process of its own, which the worker process kills when it takes too long.
 """
 
 from __future__ import annotations
@@ -25,13 +25,9 @@ from pyconnect_agent.core.errors import (
     NotFoundError,
     RequestError,
 )
-from pyconnect_agent.core.plugins.catalog import (
-    LISTED_KINDS,
-    PluginKind,
-    PluginVersionNotFoundError,
-)
-from pyconnect_agent.observability.logging import mask_logs
+from pyconnect_agent.core.plugin_catalog import LISTED_KINDS, PluginKind, PluginVersionNotFoundError
 from pyconnect_agent.plugins.loading import instantiate
+from pyconnect_agent.process.logging import mask_logs
 from pyconnect_agent.tasks.setup.worker_view import KeptQuestions, WorkerView
 from pyconnect_agent.tasks.trace import error_text, is_permanent, shortened
 from pyconnect_api import ConnectException

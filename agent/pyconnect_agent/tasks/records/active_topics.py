@@ -1,8 +1,8 @@
 """Report to the worker which topics a task uses (KIP-558).
 
-Layer: tasks. Kafka: `WorkerTask.recordActiveTopic`, which asks the status store for each record;
-here the worker hears of a topic at its first use, and then once per period in which it was used
-again, so that a topic that was reset in between is listed again.
+Kafka: `WorkerTask.recordActiveTopic`, which asks the status store for each record; here the worker
+hears of a topic at its first use, and then once per period in which it was used again, so that a
+topic that was reset in between is listed again.
 
 Threading: `used` anywhere, `refresh` on the task's thread.
 """

@@ -1,7 +1,7 @@
 """Which converters can take many values at once.
 
-Layer: tasks. A converter's form for many values is used only where it is as new as its form for
-one: a class that changed the latter alone is asked value by value.
+A converter's form for many values is used only where it is as new as its form for one: a class that
+changed the latter alone is asked value by value.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The handling of a record whose conversion or transformation fails, by the `errors.*` settings.
 
-Layer: tasks. Kafka: RetryWithToleranceOperator, KIP-298. The happy path costs nothing: callers try
-the operation themselves and come here with the exception only.
+Kafka: RetryWithToleranceOperator, KIP-298. The happy path costs nothing: callers try the operation
+themselves and come here with the exception only.
 """
 
 from __future__ import annotations

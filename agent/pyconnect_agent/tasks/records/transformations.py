@@ -1,6 +1,6 @@
 """A connector's transformations in order, each with its condition (Kafka: TransformationChain).
 
-Layer: tasks. Failures go through the task's tolerance, one stage per transformation.
+Failures go through the task's tolerance, one stage per transformation.
 """
 
 from __future__ import annotations
@@ -12,8 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from pyconnect_agent.core.metrics.catalog import TRANSFORMATION
-from pyconnect_agent.core.metrics.values import DEFAULT_SAMPLING, Metric, Sampled, Sampling, tagged
+from pyconnect_agent.core.metric_values import (
+    DEFAULT_SAMPLING,
+    TRANSFORMATION,
+    Metric,
+    Sampled,
+    Sampling,
+    tagged,
+)
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped, RecordStage, Tolerance
 from pyconnect_api import ConnectRecord, Predicate, Transformation
 

@@ -1,9 +1,9 @@
 """The plugins that convert and change a task's records, and checks of what plugin code returns.
 
-Layer: tasks. Kafka: what `Worker.startTask` makes for tasks of either kind. A converter is the
-connector's own, else the worker's. Java's type system keeps a connector from returning anything but
-texts; Python's does not. An error of a check names the place and the type but never a value: it may
-be a secret. Offsets of sinks are shown.
+Kafka: what `Worker.startTask` makes for tasks of either kind. A converter is the connector's own,
+else the worker's. Java's type system keeps a connector from returning anything but texts; Python's
+does not. An error of a check names the place and the type but never a value: it may be a secret.
+Offsets of sinks are shown.
 """
 
 from __future__ import annotations
@@ -14,9 +14,15 @@ from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
 from pyconnect_agent.core.config.prefixes import aliases, below
-from pyconnect_agent.core.metrics.catalog import PREDICATE, TASK, TRANSFORMATION
-from pyconnect_agent.core.metrics.values import Metric, MetricValue, tagged
-from pyconnect_agent.core.plugins.catalog import PluginKind
+from pyconnect_agent.core.metric_values import (
+    PREDICATE,
+    TASK,
+    TRANSFORMATION,
+    Metric,
+    MetricValue,
+    tagged,
+)
+from pyconnect_agent.core.plugin_catalog import PluginKind
 from pyconnect_agent.tasks.records.transformations import ChainPart, TransformationStage
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_api import (

@@ -1,6 +1,6 @@
 """The view that a child has of its worker: configuration, plugins, config providers.
 
-Layer: tasks. Made once per process, from the job.
+Made once per process, from the job.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyconnect_agent.core.config.plugin_source import PluginSource
 from pyconnect_agent.core.config.prefixes import aliases
 from pyconnect_agent.core.config.variables import ResolvedConfig, mask, resolve
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
-from pyconnect_agent.core.plugins.catalog import (
+from pyconnect_agent.core.plugin_catalog import (
     Catalog,
     PluginDesc,
     PluginKind,
@@ -28,11 +28,9 @@ from pyconnect_agent.core.plugins.catalog import (
     PluginVersionNotFoundError,
 )
 from pyconnect_agent.java_processes.installation import find_installation
-from pyconnect_agent.java_processes.launch import JavaInstallation
+from pyconnect_agent.java_processes.launch import JavaInstallation, java_options
 from pyconnect_agent.java_processes.questions import JavaQuestions
-from pyconnect_agent.java_processes.settings import java_options
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
-from pyconnect_agent.plugins.discovery import installed_catalog
 from pyconnect_agent.plugins.java_classes import (
     is_java_connector,
     is_other_side,
@@ -42,6 +40,7 @@ from pyconnect_agent.plugins.java_classes import (
 )
 from pyconnect_agent.plugins.java_source import JavaPluginSource
 from pyconnect_agent.plugins.loading import instantiate
+from pyconnect_agent.plugins.scan import installed_catalog
 from pyconnect_api import (
     ConfigData,
     ConfigException,

@@ -1,8 +1,8 @@
 """The messages of one poll as columns, from the consumer to the records of a sink task.
 
-Layer: tasks. As in `source/columns.py`, calls of Python are made once for each column instead of
-once for each message, and nothing is reported or retried. If a task only reads the values of its
-records, only these are made.
+As in `source/columns.py`, calls of Python are made once for each column instead of once for each
+message, and nothing is reported or retried. If a task only reads the values of its records, only
+these are made.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
 from pyconnect_agent.tasks.records.many_values import to_connect_many
 from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord
+from pyconnect_agent.tasks.sink.dead_letters import ConsumedRecord
 from pyconnect_api import (
     Converter,
     Header,

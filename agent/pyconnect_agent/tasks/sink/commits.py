@@ -1,6 +1,6 @@
 """Offset commits of a sink task (Kafka: WorkerSinkTask.commitOffsets, KIP-275).
 
-Layer: tasks. Everything runs on the task's thread, results of asynchronous commits included.
+Everything runs on the task's thread, results of asynchronous commits included.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pyconnect_agent.core.offsets.sink import SinkOffsets, validate
 from pyconnect_agent.kafka.task_consumer import TaskConsumer
 from pyconnect_agent.tasks.setup.plugins import plain_offsets
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
-from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
-from pyconnect_agent.tasks.sink.metrics import SinkMetrics
+from pyconnect_agent.tasks.sink.dead_letters import ErrantRecords
+from pyconnect_agent.tasks.task_metrics import SinkMetrics
 from pyconnect_api import SinkTask, TopicPartition
 
 LOG = logging.getLogger(__name__)

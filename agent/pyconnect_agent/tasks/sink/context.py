@@ -1,6 +1,6 @@
 """The requests of a sink task to the worker (Kafka: WorkerSinkTaskContext).
 
-Layer: tasks. Written by the task's thread, except `request_commit`, which any thread may call.
+Written by the task's thread, except `request_commit`, which any thread may call.
 """
 
 from __future__ import annotations

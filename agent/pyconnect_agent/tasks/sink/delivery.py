@@ -1,8 +1,8 @@
 """The records of a sink task between its consumer and its task.
 
-Layer: tasks. They are a batch that is to be put, and puts that are under way. What a failed put
-means for the task, and when the consumer is paused, is decided by the loop. Main thread only,
-except for `SinkDelivery.pending`.
+They are a batch that is to be put, and puts that are under way. What a failed put means for the
+task, and when the consumer is paused, is decided by the loop. Main thread only, except for
+`SinkDelivery.pending`.
 
 A task in this process takes a batch at once. One in a Java process is sent the records of several
 puts in one frame, and the next frame while it is at one, as each message between the processes
@@ -19,8 +19,8 @@ from typing import TypeAlias
 
 from pyconnect_agent.core.offsets.sink import SinkOffsets
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage, TaskConsumer
-from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
-from pyconnect_agent.tasks.sink.metrics import SinkMetrics
+from pyconnect_agent.tasks.sink.dead_letters import ErrantRecords
+from pyconnect_agent.tasks.task_metrics import SinkMetrics
 from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import SinkRecord, SinkRecords, SinkTask, TopicPartition
 

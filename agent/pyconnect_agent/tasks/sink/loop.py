@@ -1,7 +1,7 @@
 """The loop of a sink task (Kafka: WorkerSinkTask).
 
-Layer: tasks. Runs on the process's main thread, rebalance callbacks included: they come inside the
-consumer's poll and must not raise, so their exceptions are kept and raised after it.
+Runs on the process's main thread, rebalance callbacks included: they come inside the consumer's
+poll and must not raise, so their exceptions are kept and raised after it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.offsets.sink import SinkOffsets
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage, TaskConsumer
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.sink.commits import SinkCommits
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
+from pyconnect_agent.tasks.sink.dead_letters import ErrantRecords
 from pyconnect_agent.tasks.sink.delivery import BeginPut, FrameSize, SinkDelivery, put_at_once
-from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
-from pyconnect_agent.tasks.sink.metrics import SinkMetrics
 from pyconnect_agent.tasks.sink.pipeline import Convert
+from pyconnect_agent.tasks.task_metrics import SinkMetrics
+from pyconnect_agent.tasks.trace import ShownRetries
 from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import (
     ConnectException,

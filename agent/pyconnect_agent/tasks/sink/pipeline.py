@@ -1,9 +1,9 @@
 """From consumed messages to sink records: convert, then transform.
 
-Layer: tasks. Kafka: WorkerSinkTask.convertMessages. Composed once at start; a chain
-without transformations costs nothing in the loop. The messages of one poll are converted at once
-(`run`). They are converted one by one if there is an error among them, if a partition is gone, or
-if a converter raises an exception.
+Kafka: WorkerSinkTask.convertMessages. Composed once at start; a chain without transformations costs
+nothing in the loop. The messages of one poll are converted at once (`run`). They are converted one
+by one if there is an error among them, if a partition is gone, or if a converter raises an
+exception.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyconnect_agent.tasks.sink.columns import (
     MessageRun,
     compose_run,
 )
-from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord
+from pyconnect_agent.tasks.sink.dead_letters import ConsumedRecord
 from pyconnect_api import (
     ConnectException,
     Header,

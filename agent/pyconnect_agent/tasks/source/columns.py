@@ -1,9 +1,9 @@
 """Records of one poll as columns, from the task's records to the arguments of the producer.
 
-Layer: tasks. Calls of Python are made once for each column instead of once for each record, by
-comprehensions and the converters' forms for many values. Nothing is reported or retried here. After
-any exception the records are converted one by one; the faulty record raises it again there, where
-tolerance, log and trace are.
+Calls of Python are made once for each column instead of once for each record, by comprehensions and
+the converters' forms for many values. Nothing is reported or retried here. After any exception the
+records are converted one by one; the faulty record raises it again there, where tolerance, log and
+trace are.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The loop of a source task, for every delivery guarantee.
 
-Layer: tasks. Kafka: AbstractWorkerSourceTask. Runs on the process's main thread.
+Kafka: AbstractWorkerSourceTask. Runs on the process's main thread.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Protocol, runtime_checkable
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped
-from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.setup.plugins import plain_records
 from pyconnect_agent.tasks.source.columns import OutgoingRun
-from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.pipeline import Pipeline
 from pyconnect_agent.tasks.source.sender import Sender
+from pyconnect_agent.tasks.task_metrics import SourceMetrics
+from pyconnect_agent.tasks.trace import ShownRetries
 from pyconnect_api import RetriableException, SourceRecord, SourceTask
 
 LOG = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
 """Headers that say where a source record came from, for reconciliation; off unless asked for.
 
-Layer: tasks. Not in Apache's worker. With `pyconnect.provenance.headers=true` in the connector's
-configuration each record gets, after its own headers and never in place of one of them:
+Not in Apache's worker. With `pyconnect.provenance.headers=true` in the connector's configuration
+each record gets, after its own headers and never in place of one of them:
 
 | header                      | UTF-8 text                                                        |
 |-----------------------------|-------------------------------------------------------------------|

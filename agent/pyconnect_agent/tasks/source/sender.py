@@ -1,8 +1,7 @@
 """The port of a delivery guarantee for the source loop, and its view of a record.
 
-Layer: tasks. `loop.py` is the same for every delivery guarantee; a sender says what happens
-around each record and batch, and when offsets are committed: `at_least_once/sender.py`,
-`exactly_once/sender.py`.
+`loop.py` is the same for every delivery guarantee; a sender says what happens around each record
+and batch, and when offsets are committed: `at_least_once/sender.py`, `exactly_once/sender.py`.
 """
 
 from __future__ import annotations

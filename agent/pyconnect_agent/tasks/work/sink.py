@@ -1,6 +1,6 @@
 """Builds and runs a sink task (Kafka: WorkerSinkTask, its builder, `Worker.sinkTaskReporters`).
 
-Layer: tasks. The composition of the modules in `sink`.
+The composition of the modules in `sink`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pyconnect_agent.core.clients.configs import (
     connector_producer,
     sink_consumer,
 )
+from pyconnect_agent.core.config.connector_checks import TOPICS_REGEX, check_sink_config, topics_of
 from pyconnect_agent.core.config.connector_config import ConnectorSettings, SinkTaskSettings
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.task_consumer import TaskConsumer
@@ -26,18 +27,20 @@ from pyconnect_agent.tasks.in_java.sink_task import JavaSinkTask, compose_unconv
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.tolerance import ErrorCounts, tolerance_of
-from pyconnect_agent.tasks.retries import ShownRetries
-from pyconnect_agent.tasks.setup.client_settings import API_TIMEOUT_MS, built
 from pyconnect_agent.tasks.setup.plugins import Converters, TaskPlugins
-from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
+from pyconnect_agent.tasks.setup.resolved_configs import API_TIMEOUT_MS, TaskSetup, built
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
-from pyconnect_agent.tasks.sink.errors.consumed_record import describe_consumed, place_of
-from pyconnect_agent.tasks.sink.errors.dead_letter_queue import DeadLetterQueue, prepare_topic
-from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
+from pyconnect_agent.tasks.sink.dead_letters import (
+    DeadLetterQueue,
+    ErrantRecords,
+    describe_consumed,
+    place_of,
+    prepare_topic,
+)
 from pyconnect_agent.tasks.sink.loop import SinkLoop
-from pyconnect_agent.tasks.sink.metrics import SinkMetrics
 from pyconnect_agent.tasks.sink.pipeline import Convert, compose
-from pyconnect_agent.tasks.sink.topics import TOPICS_REGEX, check_sink_config, topics_of
+from pyconnect_agent.tasks.task_metrics import SinkMetrics
+from pyconnect_agent.tasks.trace import ShownRetries
 from pyconnect_agent.tasks.tracing import Tracing, tracing_of
 from pyconnect_api import SinkTask, TopicPartition
 

@@ -1,7 +1,7 @@
 """Builds and runs a source task (Kafka: AbstractWorkerSourceTask and the builders).
 
-Layer: tasks. The loop and the pipeline are the same for both delivery guarantees, whose own parts
-are in `source/at_least_once` and `source/exactly_once`.
+The loop and the pipeline are the same for both delivery guarantees, whose own parts are in
+`source/at_least_once` and `source/exactly_once`.
 """
 
 from __future__ import annotations
@@ -15,23 +15,21 @@ from dataclasses import replace
 from pyconnect_agent.channel import StatsReported, TopicUsed
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.in_java.pipeline import compose_converted
-from pyconnect_agent.tasks.in_java.segments import chain_of
+from pyconnect_agent.tasks.in_java.segments import chain_of, compose_converted
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.tolerance import Tolerance, tolerance_of
-from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.setup.plugins import TaskPlugins
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.source import provenance
 from pyconnect_agent.tasks.source.at_least_once.delivery import AtLeastOnceDelivery, Delivery
 from pyconnect_agent.tasks.source.exactly_once.delivery import ExactlyOnceDelivery
 from pyconnect_agent.tasks.source.loop import SourceLoop
-from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_stores
 from pyconnect_agent.tasks.source.offsets.stores import OffsetStores, WorkerOffsetReader
-from pyconnect_agent.tasks.source.pipeline import Pipeline, compose, place_of
-from pyconnect_agent.tasks.source.topic_creation import topic_creation_of
+from pyconnect_agent.tasks.source.pipeline import Pipeline, compose, place_of, topic_creation_of
+from pyconnect_agent.tasks.task_metrics import SourceMetrics
+from pyconnect_agent.tasks.trace import ShownRetries
 from pyconnect_agent.tasks.tracing import Tracing, tracing_of
 from pyconnect_api import (
     OffsetStorageReader,

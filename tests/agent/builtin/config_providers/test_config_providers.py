@@ -11,8 +11,8 @@ from pyconnect_agent.builtin.config_providers import (
     EnvVarConfigProvider,
     FileConfigProvider,
 )
-from pyconnect_agent.plugins.discovery import installed_catalog
 from pyconnect_agent.plugins.resolve_worker import VariableResolver
+from pyconnect_agent.plugins.scan import installed_catalog
 from pyconnect_api import ConfigException
 
 

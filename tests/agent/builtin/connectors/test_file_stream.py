@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.builtin.connectors import file_stream_sink, file_stream_source
+from pyconnect_agent.builtin.connectors import file_stream, file_stream_source
 from pyconnect_agent.builtin.connectors.file_stream import (
     FileStreamSinkConnector,
+    FileStreamSinkTask,
     FileStreamSourceConnector,
 )
-from pyconnect_agent.builtin.connectors.file_stream_sink import FileStreamSinkTask
 from pyconnect_agent.builtin.connectors.file_stream_source import FileStreamSourceTask
 from pyconnect_api import (
     INT64_SCHEMA,
@@ -329,7 +329,7 @@ class FullDisk:
     def __init__(self, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self.room = room
         self._real_write = os.write
-        monkeypatch.setattr(file_stream_sink.os, "write", self._write)
+        monkeypatch.setattr(file_stream.os, "write", self._write)
 
     def _write(self, descriptor: int, data: bytes) -> int:
         if not self.room:
@@ -387,7 +387,7 @@ def test_another_write_error_fails_the_task(
     def write(descriptor: int, data: bytes) -> int:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(file_stream_sink.os, "write", write)
+    monkeypatch.setattr(file_stream.os, "write", write)
     with pytest.raises(ConnectException, match="Input/output error"):
         task.put([sink_record("one")])
 

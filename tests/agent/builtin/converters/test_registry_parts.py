@@ -19,8 +19,8 @@ from pyconnect_agent.builtin.converters.json_writer import JsonOptions
 from pyconnect_agent.builtin.converters.protobuf.converter import ProtobufConverter
 from pyconnect_agent.builtin.converters.protobuf.names import ProtobufOptions
 from pyconnect_agent.builtin.converters.protobuf.writing import proto_text
+from pyconnect_agent.builtin.converters.registry import converter
 from pyconnect_agent.builtin.converters.registry import converter as registry_converter
-from pyconnect_agent.builtin.converters.registry import framing
 from pyconnect_agent.builtin.converters.registry.converter import RegistryConverter
 from pyconnect_agent.builtin.converters.registry.options import (
     registry_config_def,
@@ -60,7 +60,7 @@ PLAIN = (
 @given(st.integers(0, 2**32 - 1), st.binary())
 def test_a_frame_comes_apart_as_it_was_put_together(schema_id: int, body: bytes) -> None:
     """Magic byte, four bytes of id, body."""
-    frame = framing.parse(framing.prefix(schema_id) + body, [], is_key=False)
+    frame = converter.parse(converter.prefix(schema_id) + body, [], is_key=False)
     assert (frame.schema, frame.body) == (schema_id, body)
 
 
@@ -72,10 +72,10 @@ def test_a_schema_may_be_named_in_a_header() -> None:
         ("__value_schema_id", b"\x00" + bytes(4)),
         ("__value_schema_id", named + b"\x00"),
     ]
-    frame = framing.parse(b"body", headers, is_key=False)
-    assert frame == framing.Frame(str(guid), b"body", b"\x00")
+    frame = converter.parse(b"body", headers, is_key=False)
+    assert frame == converter.Frame(str(guid), b"body", b"\x00")
     with pytest.raises(DataException, match="magic byte"):
-        framing.parse(b"body", headers, is_key=True)
+        converter.parse(b"body", headers, is_key=True)
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=4), st.binary())
@@ -83,16 +83,16 @@ def test_message_indexes_come_apart_as_they_were_put_together(
     indexes: list[int], rest: bytes
 ) -> None:
     """Zigzag varints after their count."""
-    assert framing.read_indexes(framing.write_indexes(indexes) + rest) == (tuple(indexes), rest)
+    assert converter.read_indexes(converter.write_indexes(indexes) + rest) == (tuple(indexes), rest)
 
 
 def test_the_first_message_has_a_path_of_one_byte() -> None:
     """As other serializers write it; damaged paths are refused."""
-    assert framing.write_indexes([0]) == b"\0"
-    assert framing.write_indexes([1, 0]) == bytes([4, 2, 0])
+    assert converter.write_indexes([0]) == b"\0"
+    assert converter.write_indexes([1, 0]) == bytes([4, 2, 0])
     for damaged in (b"", b"\x02", b"\xff", b"\x02\x01"):
         with pytest.raises(DataException):
-            framing.read_indexes(damaged)
+            converter.read_indexes(damaged)
 
 
 @pytest.mark.parametrize(

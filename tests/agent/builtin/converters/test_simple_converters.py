@@ -16,11 +16,11 @@ from pyconnect_agent.builtin.converters.base import (
     IntegerConverter,
     LongConverter,
     NumberConverter,
+    RecentlyUsed,
     ShortConverter,
     SimpleHeaderConverter,
     StringConverter,
 )
-from pyconnect_agent.builtin.converters.recent import RecentlyUsed
 from pyconnect_api import (
     BYTES_SCHEMA,
     INT8_SCHEMA,

@@ -13,9 +13,8 @@ from datetime import UTC, date, datetime, time
 from typing import Any
 
 from pyconnect_agent.core.apache_release import RELEASE_4_4
-from pyconnect_agent.core.plugins.catalog import Catalog, PluginKind
-from pyconnect_agent.plugins.builtin_table import builtin_plugins
-from pyconnect_agent.plugins.loading import load
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind
+from pyconnect_agent.plugins.loading import builtin_plugins, load
 from pyconnect_api import (
     ConfigException,
     ConnectException,

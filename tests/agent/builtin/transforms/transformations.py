@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pyconnect_agent.core.apache_release import CONNECT_VERSION
-from pyconnect_agent.core.plugins.catalog import Catalog, PluginKind
-from pyconnect_agent.plugins.builtin_table import builtin_plugins
-from pyconnect_agent.plugins.loading import load
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind
+from pyconnect_agent.plugins.loading import builtin_plugins, load
 from pyconnect_api import (
     INT32_SCHEMA,
     ConnectRecord,

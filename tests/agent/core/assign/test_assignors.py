@@ -14,8 +14,8 @@ from pyconnect_agent.core.assign.incremental import (
     successive_delay_ms,
 )
 from pyconnect_agent.core.assign.leader import assign_eagerly
+from pyconnect_agent.core.group_protocol import Work
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.protocol.messages import Work
 
 MAX_DELAY_MS = 300_000
 

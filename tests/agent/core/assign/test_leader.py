@@ -8,15 +8,15 @@ import pytest
 
 from pyconnect_agent.core.assign.incremental import AssignorState
 from pyconnect_agent.core.assign.leader import Elected, Election, perform_assignment
-from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
-from pyconnect_agent.core.protocol.messages import (
+from pyconnect_agent.core.group_protocol import (
     Assignment,
     AssignmentError,
     ProtocolVersion,
     Subscription,
     Work,
 )
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 
 
 def snapshot(offset: int, **task_counts: int) -> ConfigSnapshot:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.core.assign.leader_ids import LeaderIds
-from pyconnect_agent.core.protocol.messages import Subscription
+from pyconnect_agent.core.assign.leader import LeaderIds
+from pyconnect_agent.core.group_protocol import Subscription
 
 KAFKAS = "connect-cluster-g"
 

@@ -15,7 +15,7 @@ from pyconnect_agent.core.config.validation import (
 )
 from pyconnect_agent.core.config.worker_config import StandaloneConfig, WorkerConfig
 from pyconnect_agent.core.errors import BadRequestError
-from pyconnect_agent.core.plugins.catalog import PluginKind
+from pyconnect_agent.core.plugin_catalog import PluginKind
 from pyconnect_api import (
     NULL,
     Config,

@@ -16,9 +16,9 @@ import pytest
 
 from pyconnect_agent.core.config.plugin_source import PluginClass
 from pyconnect_agent.core.config.validation import validate_connector_config
-from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
-from pyconnect_agent.plugins.builtin_table import builtin_plugins
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
+from pyconnect_agent.plugins.loading import builtin_plugins
 from tests.agent.plugins.plugin_table import HoistField, InsertHeader, TopicNameMatches
 from tests.support.agents.worker_properties import distributed
 

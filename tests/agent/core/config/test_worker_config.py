@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.core.apache_release import CONNECT_VERSION, RELEASE_4_4
-from pyconnect_agent.core.config.listeners import Listener, advertised_url
-from pyconnect_agent.core.config.response_headers import (
+from pyconnect_agent.core.config.listeners import (
     HeaderAction,
     HeaderRule,
+    Listener,
+    advertised_url,
     parse_header_rules,
 )
 from pyconnect_agent.core.config.worker_config import (

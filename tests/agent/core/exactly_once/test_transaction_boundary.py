@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.core.exactly_once.transaction_boundary import (
+from pyconnect_agent.core.transaction_boundary import (
     ConnectorBoundary,
     Decision,
     IntervalBoundary,

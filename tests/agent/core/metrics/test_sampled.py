@@ -7,7 +7,7 @@ import math
 import pytest
 
 from pyconnect_agent.core.ids import State
-from pyconnect_agent.core.metrics.values import Outcomes, Sampled, Sampling, StateTimes
+from pyconnect_agent.core.metric_values import Outcomes, Sampled, Sampling, StateTimes
 
 TWO = Sampling(count=2, window_ms=1_000)
 

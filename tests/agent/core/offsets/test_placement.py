@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_agent.core.config.worker_config import WorkerConfig
-from pyconnect_agent.core.offsets.placement import OwnTopic, own_topic
+from pyconnect_agent.core.offsets.source import OwnTopic, own_topic
 from tests.support.agents.worker_properties import distributed
 
 ELSEWHERE = {"producer.override.bootstrap.servers": "other:9092"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.core.plugins.catalog import (
+from pyconnect_agent.core.plugin_catalog import (
     Catalog,
     PluginDesc,
     PluginKind,

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.protocol.messages import (
+from pyconnect_agent.core.group_protocol import (
     Assignment,
     AssignmentError,
     ProtocolDecodeError,
@@ -21,6 +20,7 @@ from pyconnect_agent.core.protocol.messages import (
     encode_assignment,
     encode_subscription,
 )
+from pyconnect_agent.core.ids import ConnectorTaskId
 
 LEADER = "connect-w1-1"
 LEADER_URL = "http://w1:8083/"

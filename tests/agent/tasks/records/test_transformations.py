@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.core.metrics.values import MetricValue
+from pyconnect_agent.core.metric_values import MetricValue
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.tasks.records.tolerance import Tolerance
 from pyconnect_agent.tasks.records.transformations import Chain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
+from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
 from pyconnect_agent.tasks.setup.plugins import converter_of, header_converter_of, stages_of
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_api import STRING_SCHEMA, ConfigException

@@ -16,13 +16,13 @@ from pyconnect_agent.tasks.records.tolerance import (
     tolerance_of,
 )
 from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.sink.errors.consumed_record import (
+from pyconnect_agent.tasks.sink.dead_letters import (
     ConsumedRecord,
+    DeadLetterQueue,
+    ErrantRecords,
     describe_consumed,
     place_of,
 )
-from pyconnect_agent.tasks.sink.errors.dead_letter_queue import DeadLetterQueue
-from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.sink.pipeline import compose
 from pyconnect_api import SinkRecord
 from tests.support.fakes.fake_clients import FakeMessage, FakeProducer

@@ -9,16 +9,16 @@ from typing import Any
 
 from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.core.ids import State
-from pyconnect_agent.core.metrics.catalog import SINK_TASK, TASK
+from pyconnect_agent.core.metric_values import SINK_TASK, TASK
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.tasks.records.tolerance import Tolerance
-from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
+from pyconnect_agent.tasks.sink.dead_letters import ErrantRecords
 from pyconnect_agent.tasks.sink.delivery import PutEnd
-from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.sink.loop import SinkLoop
 from pyconnect_agent.tasks.sink.pipeline import compose
+from pyconnect_agent.tasks.trace import ShownRetries
 from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import SinkRecord, SinkTask, TopicPartition
 from tests.agent.tasks.fake_control import FakeControl

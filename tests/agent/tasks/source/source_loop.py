@@ -12,12 +12,12 @@ from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.kafka.task_producer import TaskProducer
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.tolerance import Tolerance
-from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.source.at_least_once.delivery import SourceCommitter
 from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
 from pyconnect_agent.tasks.source.loop import SourceLoop
 from pyconnect_agent.tasks.source.pipeline import compose
+from pyconnect_agent.tasks.trace import ShownRetries
 from pyconnect_api import (
     STRING_SCHEMA,
     RecordMetadata,

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError as ClientError
 
 from pyconnect_agent.core.ids import State
-from pyconnect_agent.core.metrics.catalog import SOURCE_TASK
+from pyconnect_agent.core.metric_values import SOURCE_TASK
 from pyconnect_api import (
     ConnectException,
     ConnectHeaders,

@@ -1,6 +1,6 @@
 """Names and properties by which Avro schemas carry what Connect knows and Avro does not.
 
-Layer: builtin. They are those of Confluent's `AvroData`. Pure.
+They are those of Confluent's `AvroData`. Pure.
 """
 
 from __future__ import annotations

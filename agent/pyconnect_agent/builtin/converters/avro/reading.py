@@ -1,7 +1,7 @@
 """Connect schemas of Avro schemas, with the functions that read their values.
 
-Layer: builtin. Corresponds to `AvroData.toConnectSchema` and `toConnectData`. Both are made in one
-walk, as the one decides the other. Avro types without a counterpart:
+Corresponds to `AvroData.toConnectSchema` and `toConnectData`. Both are made in one walk, as the one
+decides the other. Avro types without a counterpart:
 
 | Avro                    | Connect                                                              |
 |-------------------------|----------------------------------------------------------------------|

@@ -1,6 +1,6 @@
 """Avro schemas of Connect schemas.
 
-Layer: builtin. Corresponds to `AvroData.fromConnectSchema`. Pure. A struct without a name becomes
+Corresponds to `AvroData.fromConnectSchema`. Pure. A struct without a name becomes
 `io.confluent.connect.avro.ConnectDefault`, further ones `ConnectDefault2` and so on; maps whose
 keys are not required strings are arrays of `MapEntry` records. A record type that occurs again is
 named, and must then be the same.

@@ -1,10 +1,10 @@
 """`io.confluent.connect.protobuf.ProtobufConverter`: Protobuf whose schemas a registry keeps.
 
-Layer: builtin. Schemas are registered as the text of a .proto file, of which protoc makes message
-types in a separate process. Needs the extra `protobuf`. Google's and Confluent's common files need
-not be references: their descriptors come from installed packages. Differences from Confluent's: a
-value that is no struct is wrapped in a message with a field `value` and unwrapped again; nulls in
-lists and maps, lists of lists and messages that contain themselves are refused.
+Schemas are registered as the text of a .proto file, of which protoc makes message types in a
+separate process. Needs the extra `protobuf`. Google's and Confluent's common files need not be
+references: their descriptors come from installed packages. Differences from Confluent's: a value
+that is no struct is wrapped in a message with a field `value` and unwrapped again; nulls in lists
+and maps, lists of lists and messages that contain themselves are refused.
 """
 
 from __future__ import annotations
@@ -24,10 +24,8 @@ from pyconnect_agent.builtin.converters.registry.converter import (
     Decode,
     DerivedSchema,
     Encode,
-    RegistryConverter,
-)
-from pyconnect_agent.builtin.converters.registry.framing import (
     Frame,
+    RegistryConverter,
     read_indexes,
     write_indexes,
 )

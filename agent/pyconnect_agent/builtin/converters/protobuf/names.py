@@ -1,4 +1,4 @@
-"""Names that the parts of the Protobuf mapping share. Layer: builtin. Pure."""
+"""Names that the parts of the Protobuf mapping share. Pure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Connect schemas of Protobuf message types, with the functions that read messages.
 
-Layer: builtin. Corresponds to `ProtobufData.toConnectSchema` and `toConnectData`. Unsigned and
-fixed 32-bit numbers are INT64, enums STRING, a `oneof` a struct with an optional field for each of
-its members. A message that contains itself is refused, for schemas here are finite.
+Corresponds to `ProtobufData.toConnectSchema` and `toConnectData`. Unsigned and fixed 32-bit numbers
+are INT64, enums STRING, a `oneof` a struct with an optional field for each of its members. A
+message that contains itself is refused, for schemas here are finite.
 """
 
 from __future__ import annotations

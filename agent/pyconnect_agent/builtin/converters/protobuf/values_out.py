@@ -1,7 +1,7 @@
 """Compiles a Connect schema and a message type into a function that fills messages.
 
-Layer: builtin. Corresponds to `ProtobufData.fromConnectData`. The message type may be another than
-the schema's own (`use.latest.version`): fields are found by name, and one it lacks is refused.
+Corresponds to `ProtobufData.fromConnectData`. The message type may be another than the schema's own
+(`use.latest.version`): fields are found by name, and one it lacks is refused.
 """
 
 from __future__ import annotations

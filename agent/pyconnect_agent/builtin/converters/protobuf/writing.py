@@ -1,8 +1,8 @@
 """The text of a .proto file for a Connect schema.
 
-Layer: builtin. Corresponds to `ProtobufData.fromConnectSchema`. Pure. Structs are messages of one
-file, in the package of the first; what Protobuf lacks is kept in Confluent's options `field_meta`
-and `message_meta`. Defaults, versions and docs are not kept: Protobuf has no place for them.
+Corresponds to `ProtobufData.fromConnectSchema`. Pure. Structs are messages of one file, in the
+package of the first; what Protobuf lacks is kept in Confluent's options `field_meta` and
+`message_meta`. Defaults, versions and docs are not kept: Protobuf has no place for them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The options of all converters with a schema registry, and what its client makes of them.
 
-Layer: builtin. The names are those of Confluent's converters. Stores are PEM files: Java's own
-key store formats are refused with the way out.
+The names are those of Confluent's converters. Stores are PEM files: Java's own key store formats
+are refused with the way out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyconnect_api import (
     Password,
     ValidString,
 )
-from pyconnect_api.key_table import define_table
+from pyconnect_api.configdef import define_table
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.installation import install_command
 from pyconnect_clients.jaas import parse_jaas

@@ -1,9 +1,8 @@
 """`io.confluent.connect.json.JsonSchemaConverter`: JSON whose schemas a registry keeps.
 
-Layer: builtin. Bodies are JSON documents with the value rules of JsonConverter, except that a map's
-entries without text keys are objects of `key` and `value`. Needs the extra `json-schema`.
-Differences from Confluent's: schemaless maps and lists are refused, so are schemas that contain
-themselves.
+Bodies are JSON documents with the value rules of JsonConverter, except that a map's entries without
+text keys are objects of `key` and `value`. Needs the extra `json-schema`. Differences from
+Confluent's: schemaless maps and lists are refused, so are schemas that contain themselves.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from pyconnect_agent.builtin.converters.registry.converter import (
     Decode,
     DerivedSchema,
     Encode,
+    Frame,
     RegistryConverter,
 )
-from pyconnect_agent.builtin.converters.registry.framing import Frame
 from pyconnect_agent.builtin.converters.registry.options import (
     define_flags,
     registry_config_def,
@@ -37,7 +36,7 @@ from pyconnect_api import (
     SchemaAndValue,
     Type,
 )
-from pyconnect_api.key_table import define_table
+from pyconnect_api.configdef import define_table
 
 KIND = "JSON"
 DECIMAL_FORMAT = "decimal.format"

@@ -1,8 +1,8 @@
 """Connect schemas of JSON Schemas.
 
-Layer: builtin. Corresponds to `JsonSchemaData.toConnectSchema`. Pure. A schema that Connect did not
-write is read by its JSON types: `integer` is INT64, `number` FLOAT64, `object` a struct of its
-properties, an `object` without properties a map of texts; several alternatives are a STRUCT
+Corresponds to `JsonSchemaData.toConnectSchema`. Pure. A schema that Connect did not write is read
+by its JSON types: `integer` is INT64, `number` FLOAT64, `object` a struct of its properties, an
+`object` without properties a map of texts; several alternatives are a STRUCT
 `io.confluent.connect.json.OneOf` with a field for each. References are followed; one that leads to
 itself is refused, for schemas here are finite.
 """

@@ -1,8 +1,8 @@
 """JSON Schemas of Connect schemas.
 
-Layer: builtin. Corresponds to `JsonSchemaData.fromConnectSchema`. Pure. What JSON Schema does not
-say is said by properties: `connect.type` the exact type, `connect.index` the order of fields,
-`title` the schema's name. An optional schema is `oneOf` null and itself.
+Corresponds to `JsonSchemaData.fromConnectSchema`. Pure. What JSON Schema does not say is said by
+properties: `connect.type` the exact type, `connect.index` the order of fields, `title` the schema's
+name. An optional schema is `oneOf` null and itself.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pyconnect_agent.core.group_protocol import AssignmentError, Work
 from pyconnect_agent.core.herder.effects import (
     ClaimWrites,
     CleanStatuses,
@@ -32,7 +33,6 @@ from pyconnect_agent.core.herder.state import (
 from pyconnect_agent.core.herder.steps import Timer, Waiter
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.work import instances, start_permissions
-from pyconnect_agent.core.protocol.messages import AssignmentError, Work
 
 _NOT_MEMBER = (MembershipPhase.STARTING, MembershipPhase.STOPPED, MembershipPhase.DRAINED)
 _GIVING_UP = (MembershipPhase.DRAINING, MembershipPhase.LEAVING)

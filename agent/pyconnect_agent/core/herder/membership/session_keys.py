@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pyconnect_agent.core.group_protocol import ProtocolVersion
 from pyconnect_agent.core.herder.effects import WriteSessionKey
 from pyconnect_agent.core.herder.state import WritePrivilege
 from pyconnect_agent.core.herder.steps import Timer, Waiter
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.protocol.messages import ProtocolVersion
 from pyconnect_agent.core.session_key import key_length_bytes, needs_new_key, next_rotation_ms
 
 RETRY_MS = 1_000

@@ -1,8 +1,8 @@
 """The leader fences producers that older task sets of a connector may still run (KIP-618).
 
-Layer: core. KIP-618: read to the end, fence as many ids as the last task count
-record says, look again, write the new count. Requests for one connector queue in a lane of their
-own: the next one finds the round done. Its configs may change meanwhile, and then the round fails.
+KIP-618: read to the end, fence as many ids as the last task count record says, look again, write
+the new count. Requests for one connector queue in a lane of their own: the next one finds the round
+done. Its configs may change meanwhile, and then the round fails.
 """
 
 from __future__ import annotations

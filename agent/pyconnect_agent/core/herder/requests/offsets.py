@@ -1,9 +1,9 @@
 """Altering and resetting a connector's offsets (KIP-875).
 
-Layer: core. Kafka: `DistributedHerder.modifyConnectorOffsets`. Read to the end, check, fence what
-may still run (exactly-once sources), read and check again, ask the connector, read and check once
-more, write. Kafka Connect leaves the last look out: a resume by another worker, or a new config,
-while the connector is asked goes unnoticed there.
+Kafka: `DistributedHerder.modifyConnectorOffsets`. Read to the end, check, fence what may still run
+(exactly-once sources), read and check again, ask the connector, read and check once more, write.
+Kafka Connect leaves the last look out: a resume by another worker, or a new config, while the
+connector is asked goes unnoticed there.
 
 A rebalance, a new config or other conditions that fail in between start it again or end it; nothing
 has been written then. Once writing has begun it is finished, whatever happens.

@@ -1,4 +1,4 @@
-"""The history of failures on this worker, and the restarts of failed work. Layer: core.
+"""The history of failures on this worker, and the restarts of failed work.
 
 A history belongs to an assignment: it is forgotten when an operator, a new config or another owner
 starts the work. An automatic restart takes the way of a restart by request: the work is stopped,

@@ -1,8 +1,8 @@
 """Before tasks of an exactly-once source connector start here (KIP-618).
 
-Layer: core. The leader fences the producers of older task sets; then the config topic is read once
-more; then the tasks start, unless a newer task set appeared. A task's process asks again when it
-has initialised its producer. From then on no older producer can write, and if the task has fenced a
+The leader fences the producers of older task sets; then the config topic is read once more; then
+the tasks start, unless a newer task set appeared. A task's process asks again when it has
+initialised its producer. From then on no older producer can write, and if the task has fenced a
 newer producer by mistake, the answer refuses its start.
 
 A task that waits is AWAITING, unless its connector is paused: then it is PAUSED, and nothing is

@@ -1,10 +1,9 @@
 """The parts of a source task that commits offsets after its records (Kafka: WorkerSourceTask).
 
-Layer: tasks. `SourceCommitter` is Kafka's SourceTaskOffsetCommitter and
-WorkerSourceTask.commitOffsets. Threads: the task's thread hands over snapshots of committable
-offsets with `offer` and makes the final commit; the committer's thread commits every
-`offset.flush.interval.ms` after the last end, and serves the producer's callbacks while the task is
-busy in a long `poll`.
+`SourceCommitter` is Kafka's SourceTaskOffsetCommitter and WorkerSourceTask.commitOffsets. Threads:
+the task's thread hands over snapshots of committable offsets with `offer` and makes the final
+commit; the committer's thread commits every `offset.flush.interval.ms` after the last end, and
+serves the producer's callbacks while the task is busy in a long `poll`.
 """
 
 from __future__ import annotations
@@ -28,13 +27,12 @@ from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.tolerance import Tolerance
-from pyconnect_agent.tasks.setup.client_settings import built
-from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
+from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup, built
 from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
 from pyconnect_agent.tasks.source.loop import SourceLoop
-from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
 from pyconnect_agent.tasks.source.sender import Sender
+from pyconnect_agent.tasks.task_metrics import SourceMetrics
 from pyconnect_api import DataException, SourceTask, TransactionContext
 
 LOG = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
 """Sends a source task's converted records at-least-once.
 
-Layer: tasks. Kafka: WorkerSourceTask. Deliveries are tracked, so that the offsets of
-acknowledged records can be committed; `delivery.py` does that. Called on the task's thread only.
+Kafka: WorkerSourceTask. Deliveries are tracked, so that the offsets of acknowledged records can be
+committed; `delivery.py` does that. Called on the task's thread only.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The parts of a source task whose records and offsets share transactions (KIP-618).
 
-Layer: tasks. Kafka: ExactlyOnceWorkerSourceTask and its builder. The order
-matters: the producer is initialised, which ends transactions of an older instance; then the worker
-is asked whether this task's configs are still the newest; only then offsets are read.
+Kafka: ExactlyOnceWorkerSourceTask and its builder. The order matters: the producer is initialised,
+which ends transactions of an older instance; then the worker is asked whether this task's configs
+are still the newest; only then offsets are read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyconnect_agent.channel import StatsReported
 from pyconnect_agent.core.clients.configs import exactly_once_producer
 from pyconnect_agent.core.config.connector_config import SourceTaskSettings, TransactionBoundary
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
-from pyconnect_agent.core.exactly_once.transaction_boundary import (
+from pyconnect_agent.core.transaction_boundary import (
     BoundaryPolicy,
     ConnectorBoundary,
     IntervalBoundary,
@@ -24,12 +24,11 @@ from pyconnect_agent.core.exactly_once.transaction_boundary import (
 from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
-from pyconnect_agent.tasks.setup.client_settings import built
-from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
+from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup, built
 from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
 from pyconnect_agent.tasks.source.loop import SourceLoop
-from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
+from pyconnect_agent.tasks.task_metrics import SourceMetrics
 from pyconnect_api import SourceTask, TransactionContext
 from pyconnect_clients.connect_names import task_transactional_id
 

@@ -1,9 +1,9 @@
 """Sends a source task's converted records exactly-once.
 
-Layer: tasks. Kafka: ExactlyOnceWorkerSourceTask. The loop and the
-pipeline are those of every source task. Records and their source offsets go into one transaction;
-a boundary says when it ends. After any failure the task ends: its own position is past the lost
-records, only a new instance reads them again.
+Kafka: ExactlyOnceWorkerSourceTask. The loop and the pipeline are those of every source task.
+Records and their source offsets go into one transaction; a boundary says when it ends. After any
+failure the task ends: its own position is past the lost records, only a new instance reads them
+again.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from itertools import repeat
 from typing import Any
 
 from pyconnect_agent.core.errors import AgentError, ProducerFencedError
-from pyconnect_agent.core.exactly_once.transaction_boundary import BoundaryPolicy, Decision
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.offsets.source import OffsetWriter, PartitionOffset, SourceEntries
+from pyconnect_agent.core.transaction_boundary import BoundaryPolicy, Decision
 from pyconnect_agent.kafka.task_producer import (
     CLIENT_ERRORS,
     DeliveredMessage,
@@ -27,7 +27,6 @@ from pyconnect_agent.kafka.task_producer import (
 from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.source.columns import Outgoing, OutgoingRun, by_partition
-from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
 from pyconnect_agent.tasks.source.sender import (
     QUEUE_FULL_WAIT_S,
@@ -35,6 +34,7 @@ from pyconnect_agent.tasks.source.sender import (
     metadata_of,
     size_of,
 )
+from pyconnect_agent.tasks.task_metrics import SourceMetrics
 from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import (
     ConnectException,

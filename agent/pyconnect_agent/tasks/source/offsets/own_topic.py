@@ -1,9 +1,9 @@
 """Finds and opens the offsets topic of a source connector's own, if it has one (KIP-618).
 
-Layer: tasks. Kafka: `Worker.offsetStoreForRegularSourceTask`, `…ForExactlyOnceSourceTask` and their
-connectors' versions. Reads as the connector's consumer connects, creates and looks as its admin
-client does, writes (at-least-once) as its producer does: a transaction's offsets are written by
-the task's own producer.
+Kafka: `Worker.offsetStoreForRegularSourceTask`, `…ForExactlyOnceSourceTask` and their connectors'
+versions. Reads as the connector's consumer connects, creates and looks as its admin client does,
+writes (at-least-once) as its producer does: a transaction's offsets are written by the task's own
+producer.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from pyconnect_agent.core.clients.configs import (
 )
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import AgentError
-from pyconnect_agent.core.offsets.placement import own_topic
+from pyconnect_agent.core.offsets.source import own_topic
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.compacted_topic import CompactedTopic
 from pyconnect_agent.kafka.log import CompactedLog, LogClients
 from pyconnect_agent.kafka.log_consumer import BRIEF_FETCH
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.setup.client_settings import built
+from pyconnect_agent.tasks.setup.resolved_configs import built
 from pyconnect_agent.tasks.source.offsets.stores import (
     OffsetStores,
     OwnCommits,

@@ -1,9 +1,9 @@
 """The stores of a source connector's offsets, as its processes use them (KIP-618).
 
-Layer: tasks. Kafka: ConnectorOffsetBackingStore. Two stores: the worker's own, through the worker;
-and an offsets topic of the connector's own, whose values win over the worker's and are copied
-there. Offsets go out under the raw key that is in use for their partition, regardless of its first
-writer; other keys of equal content are tombstoned.
+Kafka: ConnectorOffsetBackingStore. Two stores: the worker's own, through the worker; and an offsets
+topic of the connector's own, whose values win over the worker's and are copied there. Offsets go
+out under the raw key that is in use for their partition, regardless of its first writer; other keys
+of equal content are tombstoned.
 
 The copy follows the commit, where Kafka sends it when the records are acknowledged: an aborted
 transaction leaves none. Entries that come while the copying thread writes are written together: the
@@ -24,7 +24,7 @@ from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.internal_topics.offsetlog import canonical
 from pyconnect_agent.core.offsets.source import parse_offset, partition_key
-from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.errors import Deadline
 from pyconnect_agent.kafka.log import Log
 from pyconnect_agent.kafka.offset_image import OffsetImage
 from pyconnect_agent.process import long_lived

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaException
 
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka.admin import TopicSpec
-from pyconnect_agent.tasks.sink.errors.dead_letter_queue import prepare_topic
+from pyconnect_agent.tasks.sink.dead_letters import prepare_topic
 from pyconnect_api import ConnectException, DataException
 from tests.agent.tasks.sink.dead_letters import POISON, SECRET, Queue, failure
 from tests.support.fakes.fake_clients import FakeMessage

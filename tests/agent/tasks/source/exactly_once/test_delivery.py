@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_agent.core.config.connector_config import SourceTaskSettings
-from pyconnect_agent.core.exactly_once.transaction_boundary import (
-    Decision,
-    IntervalBoundary,
-    PollBoundary,
-)
+from pyconnect_agent.core.transaction_boundary import Decision, IntervalBoundary, PollBoundary
 from pyconnect_agent.tasks.source.exactly_once import delivery as exactly_once
 from tests.support.agents.worker_properties import distributed
 

@@ -11,15 +11,15 @@ from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException
 
 from pyconnect_agent.core.errors import KafkaError, ProducerFencedError
-from pyconnect_agent.core.exactly_once.transaction_boundary import (
+from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.metric_values import SOURCE_TASK, TASK
+from pyconnect_agent.core.transaction_boundary import (
     BoundaryPolicy,
     ConnectorBoundary,
     IntervalBoundary,
     PollBoundary,
     RequestedTransactions,
 )
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
-from pyconnect_agent.core.metrics.catalog import SOURCE_TASK, TASK
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
 from pyconnect_api import (

@@ -1,9 +1,8 @@
 """Metrics in the text format of Prometheus.
 
-Layer: observability. `kafka_connect_<group>_<name>`, dashes as underscores, tags as labels. Metrics
-of MBeans have names of their own.
-Texts such as states become a label of a metric whose value is 1. Import it where it is used: the
-client library takes a tenth of a second.
+`kafka_connect_<group>_<name>`, dashes as underscores, tags as labels. Metrics of MBeans have names
+of their own. Texts such as states become a label of a metric whose value is 1. Import it where it
+is used: the client library takes a tenth of a second.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client import Metric as Family
 from prometheus_client.registry import Collector
 
-from pyconnect_agent.core.metrics.catalog import DESCRIPTIONS, MBEANS
-from pyconnect_agent.core.metrics.values import Metric
+from pyconnect_agent.core.metric_values import DESCRIPTIONS, MBEANS, Metric
 
 PREFIX = "kafka_connect"
 

@@ -1,8 +1,8 @@
 """Which plugins this worker has, by name: metadata only, no plugin code.
 
-Layer: core. Corresponds to ``PluginDesc``, ``PluginType``, ``PluginUtils.computeAliases`` and the
-look-ups of ``DelegatingClassLoader`` and ``Plugins`` in Kafka Connect; error texts are theirs.
-How plugins are found and loaded is the work of `pyconnect_agent.plugins`.
+Corresponds to ``PluginDesc``, ``PluginType``, ``PluginUtils.computeAliases`` and the look-ups of
+``DelegatingClassLoader`` and ``Plugins`` in Kafka Connect; error texts are theirs. How plugins are
+found and loaded is the work of `pyconnect_agent.plugins`.
 
 Ranges of versions (KIP-891) are written as for Maven: ``[4,5)`` from 4 up to but not including 5,
 ``[4.3,]`` from 4.3 on, ``(,4]`` up to 4; several ranges are joined by commas. A plain version means

@@ -1,8 +1,8 @@
 """When an exactly-once source task commits or aborts its transaction (KIP-618).
 
-Layer: core. Kafka: ExactlyOnceWorkerSourceTask.TransactionBoundaryManager and
-WorkerTransactionContext. A boundary returns a decision and the sender carries it out. `now_ms` is
-any clock that does not go back.
+Kafka: ExactlyOnceWorkerSourceTask.TransactionBoundaryManager and WorkerTransactionContext. A
+boundary returns a decision and the sender carries it out. `now_ms` is any clock that does not go
+back.
 
 Threads: boundaries belong to the task's thread; `RequestedTransactions` may be called from any
 thread of the task, each call being one step of a dict or an attribute.

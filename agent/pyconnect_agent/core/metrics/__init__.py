@@ -1,1 +1,0 @@
-"""Connect's metrics: their values, and the arithmetic behind them. Layer: core."""

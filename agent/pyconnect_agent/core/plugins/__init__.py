@@ -1,1 +1,0 @@
-"""The catalog of plugins and their versions. Pure."""

@@ -1,1 +1,0 @@
-"""Bytes that Connect workers exchange through the group coordinator."""

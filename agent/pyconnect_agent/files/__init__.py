@@ -1,1 +1,0 @@
-"""The properties files of a worker and its connectors."""
