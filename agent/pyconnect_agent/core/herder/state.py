@@ -388,8 +388,8 @@ class HerderState:
             "The leader writes nothing to the config topic, because members of its group would lead"
             " under another transactional id than its own"
             f" ({self.settings.leader_transactional_id}): {others}. Two ids do not fence each"
-            f" other. Stop all workers, give {LEADER_ID_KEY} the same value on each or remove it from each,"
-            " and start them again."
+            f" other. Stop all workers, give {LEADER_ID_KEY} the same value on each or remove it"
+            " from each, and start them again."
         )
 
 
