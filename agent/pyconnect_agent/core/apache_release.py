@@ -6,7 +6,7 @@ reports it too, because it does what that class does in this release.
 
 | 4.4.0, beyond 4.3.1 | where |
 |---|---|
-| `ValueToKey` takes paths into nested data | `plugins/builtin_table.py` |
+| `ValueToKey` takes paths into nested data | `plugins/loading.py` |
 | more settings of clients are known | `core/config/client_keys.py` |
 | a validation says less of what config providers supply | `core/config/validation.py` |
 """

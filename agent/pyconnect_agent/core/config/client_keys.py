@@ -5,7 +5,7 @@ and the validation of `producer.override.*` and the like look at them. `core/cli
 translates them for librdkafka.
 
 One line of the table: key, type, importance, the clients that know it (Producer, Consumer, Admin),
-default as in `key_table`.
+default as in `define_table`.
 """
 
 from __future__ import annotations
