@@ -58,9 +58,9 @@ def batches(
                 case Format.PARQUET:
                     chunks = _parquet(file, source)
                 case Format.JSON:
-                    chunks = json_chunks(_unpacked(file, path), source)
+                    chunks = json_chunks(_unpacked(file), source)
                 case _:
-                    chunks = csv_chunks(_unpacked(file, path), source)
+                    chunks = csv_chunks(_unpacked(file), source)
             yield from _with_last(_good(chunks, begin, tolerant=settings.tolerant))
     except (pa.ArrowException, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise source.broken(
@@ -131,6 +131,7 @@ def _parquet(file: IO[bytes], source: Source) -> Iterator[Chunk]:
             first += batch.num_rows
 
 
-def _unpacked(file: IO[bytes], path: str) -> Any:
-    """Return the content of a file, which may be compressed."""
-    return gzip.GzipFile(fileobj=file) if path.endswith(".gz") else file
+def _unpacked(file: Any) -> Any:
+    """Return the content of a file, which may be compressed: no text begins with these bytes."""
+    is_packed = file.peek(2).startswith(b"\x1f\x8b")
+    return gzip.GzipFile(fileobj=file) if is_packed else file

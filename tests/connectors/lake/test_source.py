@@ -172,9 +172,10 @@ def test_types_become_those_of_connect(tmp_path: Path) -> None:
     source.stop()
 
 
-def test_compressed_text_is_read(tmp_path: Path) -> None:
-    """The name says so; empty values of CSV are null."""
-    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b'a,b\n1,\n"x\ny",2\n'))
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.csv", "a.GZ"])
+def test_compressed_text_is_read(tmp_path: Path, name: str) -> None:
+    """Whatever its name is; empty values of CSV are null."""
+    (tmp_path / name).write_bytes(gzip.compress(b'a,b\n1,\n"x\ny",2\n'))
     source = started(tmp_path, {"format.class": "csv"})
     values = [record.value for record in source.run(2)]
     assert [v.stored_values() for v in values if isinstance(v, Struct)] == [
@@ -307,7 +308,13 @@ def test_changed_offsets_are_files_and_rows(tmp_path: Path) -> None:
     connector = LakeSourceConnector()
     good = [({"file": "a"}, {"row": 1}), ({"file": "b"}, None)]
     assert connector.alter_offsets(props(tmp_path), good)
-    for partition, offset in (({"path": "a"}, {"row": 1}), ({"file": "a"}, {"line": 1})):
+    assert connector.alter_offsets(props(tmp_path), [({"file": "a"}, {"row": 1, "done": False})])
+    for partition, offset in (
+        ({"path": "a"}, {"row": 1}),
+        ({"file": "a"}, {"line": 1}),
+        ({"file": "a"}, {"row": True}),
+        ({"file": "a"}, {"row": 1, "done": "false"}),
+    ):
         with pytest.raises(ConnectException, match="must have the key"):
             connector.alter_offsets(props(tmp_path), [(partition, offset)])
 
