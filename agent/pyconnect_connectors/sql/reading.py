@@ -19,7 +19,7 @@ import re
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import date, datetime, timedelta
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -207,15 +207,16 @@ class TableReader:
         mode, position = self._settings.mode, self.position or {}
         limits: dict[str, object] = {}
         if mode.has_total_order and INCREMENTING_FIELD in position:
-            after = position[INCREMENTING_FIELD]
             identity = self._column(self._settings.incrementing or "")
-            is_text = isinstance(after, str) and is_decimal(identity.type)
-            if is_text and after in ("NaN", "Infinity"):
+            after = _comparable(
+                position[INCREMENTING_FIELD], identity.type, connection.dialect.name
+            )
+            if after is None:
                 raise ConnectException(
-                    f"Column {identity.name} of {self._place} has NaN or infinity, behind which no "
-                    "row is found"
+                    f"Column {identity.name} of {self._place} has NaN, infinity or a value of "
+                    "another type, or its offset is one: no row is found behind it"
                 )
-            limits[_AFTER_ID] = Decimal(str(after)) if is_text else after
+            limits[_AFTER_ID] = after
         if mode.has_timestamp:
             limits[_BEFORE] = self._newest(connection)
             if (bound := position.get(TIMESTAMP_FIELD)) is not None:
@@ -450,6 +451,26 @@ class _RecordMaker:
 
 def _offset(columns: Mapping[str, Sequence[object]], row: int) -> Offset:
     return {name: _stored(values[row]) for name, values in columns.items()}
+
+
+def _comparable(position: object, kind: types.TypeEngine[Any], dialect: str) -> object:
+    """Return a part of a position as a column has it, None if it is no value of its type.
+
+    SQLite finds no number behind a text; MariaDB makes 0 of a text beside numbers.
+    """
+    if isinstance(kind, types.String):
+        return position if isinstance(position, str) else None
+    if not isinstance(position, str | int | float):
+        return None
+    if isinstance(position, str) and not isinstance(kind, NumericAffinity):
+        try:
+            number = Decimal(position)
+        except InvalidOperation:
+            return None
+        if not number.is_finite():
+            return None
+        return position if dialect == "sqlite" else number
+    return position
 
 
 def _stored(value: object) -> object:
