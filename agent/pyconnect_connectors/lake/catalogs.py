@@ -262,7 +262,7 @@ def _upper_bound(value: str, trunc_length: int | None) -> str | None:
     return None if found is None else found.replace("\ud800", "\ue000")
 
 
-pyiceberg.io.pyarrow.truncate_upper_bound_text_string = _upper_bound
+pyiceberg.io.pyarrow.truncate_upper_bound_text_string = _upper_bound  # type: ignore[attr-defined]
 pyiceberg.io.pyarrow.ArrowProjectionVisitor = _Projection  # type: ignore[misc]
 
 

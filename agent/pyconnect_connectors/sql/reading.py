@@ -474,12 +474,10 @@ def _comparable(position: object, kind: types.TypeEngine[Any], dialect: str) -> 
 
 
 def _stored(value: object) -> object:
-    """Return a part of a position as source offsets hold it."""
-    if value.__class__ is int:
-        return value
-    if isinstance(value, datetime):
-        return value.isoformat()
+    """Return a part of a position as source offsets hold it: numbers have 64 bits there."""
     if isinstance(value, Decimal):
         whole = value.is_finite() and value == value.to_integral_value()
-        return int(value) if whole else f"{value:f}"
-    return value
+        value = int(value) if whole else f"{value:f}"
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else str(value)
+    return value.isoformat() if isinstance(value, datetime) else value

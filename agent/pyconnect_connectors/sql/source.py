@@ -154,8 +154,12 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
                 raise ConnectException(f"mode={settings.mode} has no offsets")
             if partition is None or set(partition) != {name}:
                 raise ConnectException(f"A partition must have the key '{name}' and no other")
-            if name == "query" and partition != {name: name}:
-                raise ConnectException("The partition of the query is {'query': 'query'}")
+            if not isinstance(partition[name], str) or (
+                name == "query" and partition[name] != name
+            ):
+                raise ConnectException(
+                    "The partition of a table is its name, and that of the query is 'query'"
+                )
             if set(offset) != wanted:
                 raise ConnectException(
                     f"With mode={settings.mode} an offset must have these keys: "

@@ -348,6 +348,11 @@ def test_offsets_are_changed_to_those_of_the_mode_only(file: Path) -> None:
         connector.alter_offsets(config, [({"table": "orders"}, {"timestamp": "2024"})])
     with pytest.raises(ConnectException, match="the key 'table'"):
         connector.alter_offsets(config, [({"query": "query"}, {"incrementing": 5})])
+    query = {**incrementing(file), "query": "SELECT 1 id", "topic.prefix": "t"}
+    assert connector.alter_offsets(query, [({"query": "query"}, {"incrementing": 5})])
+    for given, partition in ((config, {"table": 5}), (query, {"query": "SELECT 1 id"})):
+        with pytest.raises(ConnectException, match="The partition of a table is its name"):
+            connector.alter_offsets(given, [(partition, {"incrementing": 5})])
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,11 @@ def test_an_unsigned_number_beyond_64_bits_never_becomes_another_one(
     records = harness.run(len(UNSIGNED))
     texts = [str(number) for number in UNSIGNED]
     assert field(records, "id") == field(records, "v") == texts
-    assert [r.source_offset for r in records] == [{"incrementing": n} for n in UNSIGNED]
+    positions = [n if n < 2**63 else str(n) for n in UNSIGNED]
+    assert [r.source_offset for r in records] == [{"incrementing": n} for n in positions]
+    harness.commit()
+    harness.restart()
+    assert harness.poll() == []
     harness.stop()
     harness = source(mariadb, database, errors_tolerance="all", **settings)
     assert field(harness.run(2), "v") == list(UNSIGNED[:2])
