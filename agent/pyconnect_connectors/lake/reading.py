@@ -106,7 +106,9 @@ def _with_last(found: Iterator[Batch]) -> Iterator[Batch]:
 
 def _parquet(file: IO[bytes], source: Source) -> Iterator[Chunk]:
     # INT96 as nanoseconds would turn years after 2262 into others.
-    with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as parquet:
+    with pq.ParquetFile(
+        file, coerce_int96_timestamp_unit="us", page_checksum_verification=True
+    ) as parquet:
         try:
             rows = Rows(parquet.schema_arrow, source.topic, source.odd_values)
         except DataException as error:

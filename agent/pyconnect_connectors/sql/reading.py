@@ -107,6 +107,12 @@ class TableReader:
         self._version: object = None
         """The state of the file in which that was found."""
 
+    @property
+    def place(self) -> str:
+        """The table and the position in it, for errors."""
+        parts = ", ".join(f"{name}={part}" for name, part in (self.position or {}).items())
+        return f"{self._place} behind {parts}" if parts else self._place
+
     def batches(self, connection: Connection) -> Generator[SourceRecords, None, None]:
         """Yield the rows after the position and move it behind each batch."""
         dialect, settings = connection.dialect, self._settings
@@ -303,6 +309,13 @@ class TableReader:
                 raise ConnectException(
                     f"Column {column.name} of table {self._table.fullname} is not a timestamp"
                 )
+        zones = {has_zone(column.type) for column in columns}
+        if len(zones) > 1 and self._settings.connection.zone.key != "UTC":
+            # The database would compare local times with instants as if they were of UTC.
+            raise ConnectException(
+                f"Some of the columns {', '.join(self._settings.timestamps)} of {self._place} have "
+                "a time zone and others have none, which db.timezone=UTC alone allows"
+            )
         time = columns[0] if len(columns) == 1 else func.coalesce(*columns)
         # SQLite stores and compares texts, and so does the position.
         return type_coerce(time, String()) if connection.dialect.name == "sqlite" else time

@@ -61,7 +61,8 @@ class SqlSourceTask(SourceTask):
                 with database_errors("Cannot read from the database"):
                     if self._batches is None and not self._begin():
                         return None
-                    assert self._batches is not None
+                assert self._batches is not None
+                with database_errors(f"Cannot read {self._readers[self._reading].place}"):
                     batch = next(self._batches, None)
                     if batch is None:
                         self._end_pass()
