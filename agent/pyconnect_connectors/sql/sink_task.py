@@ -321,7 +321,7 @@ class _Write:
                 upserts.write(self._table, columns, keys, self._rows)
                 return
         dialect = connection.dialect.name
-        names = [f"p{index}" for index in range(len(self._shape.columns))]
+        names = self._shape.parameters
         if (
             dialect in MYSQL
             and self._mode is InsertMode.UPSERT
