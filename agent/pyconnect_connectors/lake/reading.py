@@ -113,6 +113,7 @@ def _parquet(file: IO[bytes], source: Source) -> Iterator[Chunk]:
             rows = Rows(parquet.schema_arrow, source.topic, source.odd_values)
         except DataException as error:
             raise source.broken(str(error)) from None
+        source.check_length(parquet.metadata.num_rows)
         first = 0
         groups: list[int] = []
         for index in range(parquet.num_row_groups):

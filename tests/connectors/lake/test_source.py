@@ -77,6 +77,19 @@ def test_a_task_continues_in_the_middle_of_a_file(tmp_path: Path, name: str, cou
         found = [v.get("n") if isinstance(v, Struct) else v["n"] for v in values]  # type: ignore[index]
         assert found == [str(n) for n in range(begin, count)]
         source.stop()
+    source = started(tmp_path, {"format.class": name})
+    source.offsets.store({"file": f"a.{name}"}, {"row": count + 1})
+    with pytest.raises(DataException, match=f"File a.{name}: it has 10 rows, and 11 were read"):
+        source.poll()
+
+
+def test_a_broken_row_among_those_that_were_read_names_the_file(tmp_path: Path) -> None:
+    """The file was replaced by one whose quotes are not closed."""
+    (tmp_path / "a.csv").write_text('n\n1\n"2\n3\n4\n')
+    source = started(tmp_path, {"format.class": "csv"})
+    source.offsets.store({"file": "a.csv"}, {"row": 3})
+    with pytest.raises(DataException, match=r"File a\.csv: before row 4: a quote is not closed"):
+        source.poll()
 
 
 def test_files_that_were_read_are_not_opened_again(
