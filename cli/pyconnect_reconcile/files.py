@@ -52,6 +52,15 @@ class FixedFiles:
     digest: str | None = None
     marked: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def size(self) -> int | None:
+        """The number of bytes that are read; None: unknown, as of files that are not local."""
+        if not self.copies:
+            return sum(size for _, size, _ in self.before) or None
+        inside = (copy.rglob("*") if copy.is_dir() else [copy] for copy in self.copies)
+        files = (file for each in inside for file in each if file.is_file())
+        return sum(file.stat().st_size for file in files) or None
+
     def as_read(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Return the paths of lines as Spark has to read them."""
         if not self.marked:

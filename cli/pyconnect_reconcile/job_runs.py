@@ -21,8 +21,7 @@ from pyconnect_reconcile.errors import (
 )
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict
-from pyconnect_reconcile.report.contents import Report, arranged
-from pyconnect_reconcile.report.files import make_directory, write_report
+from pyconnect_reconcile.report.contents import Report, arranged, make_directory, write_report
 from pyconnect_reconcile.spark.session import starting_session
 from pyconnect_reconcile.spec import COMPARES, MAIN, Spec
 

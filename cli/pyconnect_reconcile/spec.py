@@ -15,19 +15,21 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 
-from pyconnect_reconcile.document import Bounds, Members, one_of
-from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.extractions import check_extraction
-from pyconnect_reconcile.file_side import BASE64, VALUE_FORMS, FileSide, read_file_side
-from pyconnect_reconcile.properties import table_properties
-from pyconnect_reconcile.table_side import (
+from pyconnect_reconcile.data_sides import (
+    BASE64,
     KAFKA,
+    VALUE_FORMS,
+    FileSide,
     RowRule,
     TablePosition,
     TableSide,
+    read_file_side,
     read_row_rule,
     read_table_side,
 )
+from pyconnect_reconcile.document import Bounds, Members, check_extraction, one_of
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.properties import table_properties
 
 VERSION = 1
 MAIN = "main"

@@ -27,9 +27,9 @@ from pyconnect_connectors.sql.reading import (
 )
 from pyconnect_connectors.sql.settings import SourceSettings
 from pyconnect_connectors.sql.source_tables import place_of
+from pyconnect_reconcile.data_sides import TablePosition
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import count_of
-from pyconnect_reconcile.table_side import TablePosition
 from pyconnect_repair.plan import Refused
 
 _VALUES: Mapping[type, Callable[[str], object]] = {

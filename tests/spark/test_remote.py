@@ -37,7 +37,7 @@ SHALLOW = """
 import sys
 from pathlib import Path
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.topics.reading import read_topics
+from pyconnect_reconcile.bench import read_topics
 from pyconnect_reconcile.spark.session import spark_session
 from pyconnect_reconcile.topics.snapshot import PartitionRange
 from pyconnect_reconcile.spec import Cluster, SparkSettings

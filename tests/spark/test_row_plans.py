@@ -7,8 +7,8 @@ from typing import NoReturn, cast
 import pytest
 from pyspark.sql import DataFrame
 
+from pyconnect_reconcile.data_sides import RowRule
 from pyconnect_reconcile.spec import ColumnRule
-from pyconnect_reconcile.table_side import RowRule
 from pyconnect_reconcile.values.normal import Columns, Compared
 from pyconnect_reconcile.values.rows import row_plan
 

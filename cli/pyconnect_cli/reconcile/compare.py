@@ -12,10 +12,10 @@ from pyconnect_cli.acting.conditions import texts
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.admin import kafka_admin
 from pyconnect_cli.reconcile import connectors
-from pyconnect_cli.reconcile.audited import Audited, Config, Document, Resolved
-from pyconnect_cli.reconcile.options import CompareVerb, DataVerb, ReconcileVerb
+from pyconnect_cli.reconcile.connectors import Audited, Config, Document, Resolved
 from pyconnect_cli.reconcile.resolution import SINKS, SOURCES, resolver
 from pyconnect_cli.reconcile.run import Audit, reconcile, reconcile_each
+from pyconnect_cli.reconcile.spec import CompareVerb, DataVerb, ReconcileVerb
 from pyconnect_cli.session import Session, session_of
 
 ConnectorNames = Annotated[

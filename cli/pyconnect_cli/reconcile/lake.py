@@ -12,9 +12,14 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.reconcile.audited import Audited, Config, Document, Resolved
-from pyconnect_cli.reconcile.connectors import value_form
-from pyconnect_cli.reconcile.secrets import with_providers
+from pyconnect_cli.reconcile.connectors import (
+    Audited,
+    Config,
+    Document,
+    Resolved,
+    value_form,
+    with_providers,
+)
 from pyconnect_cli.reconcile.tables import database_access, database_side, hoisted_column
 
 BY_HAND = "name the files yourself: --files with --format and --column"

@@ -25,7 +25,6 @@ from pyconnect_cli.errors import (
     UsageError,
 )
 from pyconnect_cli.parsing.options import PLAN_OPTIONS
-from pyconnect_cli.reconcile.audited import Config
 from pyconnect_cli.reconcile.compare import (
     AuditAccess,
     Key,
@@ -35,8 +34,7 @@ from pyconnect_cli.reconcile.compare import (
     source_audit,
     topics_audit,
 )
-from pyconnect_cli.reconcile.connectors import simple_class
-from pyconnect_cli.reconcile.options import DataVerb
+from pyconnect_cli.reconcile.connectors import Config, simple_class, with_providers
 from pyconnect_cli.reconcile.repair_journal import (
     SINK,
     SOURCE,
@@ -48,8 +46,7 @@ from pyconnect_cli.reconcile.repair_journal import (
     RepairState,
 )
 from pyconnect_cli.reconcile.run import Audit, name_secrets, reconcile_each, write_private
-from pyconnect_cli.reconcile.secrets import with_providers
-from pyconnect_cli.reconcile.spec import complete
+from pyconnect_cli.reconcile.spec import DataVerb, complete
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyconnect_cli.acting.unattended import held_lock
 from pyconnect_cli.errors import ExitCode, OutputLost, PyconnectError, Undecided
-from pyconnect_cli.reconcile.audited import Document
+from pyconnect_cli.reconcile.connectors import Document
 from pyconnect_cli.reconcile.spec import complete, report_directories
 from pyconnect_cli.render.outcomes import BatchRecord, ObjectResult, Outcome
 from pyconnect_cli.render.output import key_value_lines

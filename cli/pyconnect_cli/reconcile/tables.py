@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.reconcile.audited import Audited, Config, Document, Resolved
-from pyconnect_cli.reconcile.secrets import with_providers
+from pyconnect_cli.reconcile.connectors import Audited, Config, Document, Resolved, with_providers
 
 BY_HAND = "name the data yourself: --table with --jdbc-url, --jdbc-properties and --column"
 TLS_PARAMETERS = {"sslmode": "sslmode", "sslrootcert": "sslrootcert"}

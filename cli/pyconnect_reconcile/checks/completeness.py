@@ -18,8 +18,8 @@ from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.sides import named_rows, rows_of
+from pyconnect_reconcile.data_sides import FileSide
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, count_of, most_severe
 from pyconnect_reconcile.spec import Tier, TopicSide
 from pyconnect_reconcile.topics.range_findings import (

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from pyspark.sql import Row
 from pyspark.sql import functions as sql
 
-from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.bench import COMMITTED, Bench
+from pyconnect_reconcile.compares.places import COPIES_KEPT
 from pyconnect_reconcile.errors import NotAuditable
 from pyconnect_reconcile.findings import (
     CheckOutcome,
@@ -24,9 +25,9 @@ from pyconnect_reconcile.findings import (
     most_severe,
 )
 from pyconnect_reconcile.internal_topics import task_configs, task_statuses
-from pyconnect_reconcile.internal_topics.circumstances import Circumstances
 from pyconnect_reconcile.internal_topics.offset_comparisons import LastCommits
 from pyconnect_reconcile.internal_topics.offset_history import (
+    Circumstances,
     OffsetCommit,
     findings_of,
     histories,
@@ -34,10 +35,8 @@ from pyconnect_reconcile.internal_topics.offset_history import (
 )
 from pyconnect_reconcile.internal_topics.task_configs import TaskConfigSet
 from pyconnect_reconcile.internal_topics.task_statuses import Statuses, StatusReport, read_status
-from pyconnect_reconcile.lookup import COPIES_KEPT
 from pyconnect_reconcile.spec import AuditedTopics
 from pyconnect_reconcile.topics.range_findings import empty_ranges, open_tails
-from pyconnect_reconcile.topics.reading import COMMITTED
 
 MOST_RECORDS = 2_000_000
 KINDS = (

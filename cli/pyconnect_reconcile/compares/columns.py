@@ -12,9 +12,8 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.loading import JSON_FORMS, require_microseconds
 from pyconnect_reconcile.compares.sides import Rows, content_of, frame_of, records_of
-from pyconnect_reconcile.file_side import FileSide
+from pyconnect_reconcile.data_sides import CORRUPT, DIRECTORY, HELD, TOKENS, FileSide
 from pyconnect_reconcile.spec import AVRO, ColumnRule, Side, TopicSide
-from pyconnect_reconcile.tokens import CORRUPT, DIRECTORY, HELD, TOKENS
 from pyconnect_reconcile.values.canonical import token, token_names
 from pyconnect_reconcile.values.normal import (
     NUMBER_TYPES,

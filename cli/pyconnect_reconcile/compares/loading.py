@@ -11,20 +11,32 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.data_sides import (
+    AVRO,
+    CORRUPT,
+    DIRECTORY,
+    HELD,
+    ICEBERG,
+    LINE_FORMATS,
+    MARK,
+    FileSide,
+)
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import AVRO, ICEBERG, LINE_FORMATS, FileSide
 from pyconnect_reconcile.files import (
     FixedFiles,
     in_plain_directories,
     is_local,
     partition_columns,
 )
-from pyconnect_reconcile.lakes.avro_files import READER_SCHEMA, clock_units, reader_schema
-from pyconnect_reconcile.lakes.nanoseconds import refuse_nanoseconds
-from pyconnect_reconcile.lakes.parquet_types import REFUSALS, readable_schema, with_clock_texts
 from pyconnect_reconcile.spark.errors import spark_errors
 from pyconnect_reconcile.spec import Spec, TopicSide
-from pyconnect_reconcile.tokens import CORRUPT, DIRECTORY, HELD, MARK
+from pyconnect_reconcile.stores.file_types import (
+    REFUSALS,
+    readable_schema,
+    refuse_nanoseconds,
+    with_clock_texts,
+)
+from pyconnect_reconcile.values.avro_schemas import READER_SCHEMA, clock_units, reader_schema
 from pyconnect_reconcile.values.normal import quoted
 
 PATTERN_MARKS, ESCAPED = re.compile(r"([\\*?\[\]{}])"), r"\\\1"

@@ -21,27 +21,32 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import TimestampNTZType
 
-from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.bench import UNCOMMITTED, Bench
 from pyconnect_reconcile.compares.loading import COLUMNAR, load
-from pyconnect_reconcile.database_tables.positions import with_tail_of
-from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import (
+from pyconnect_reconcile.data_sides import (
     BASE64,
     ENVELOPE,
     ICEBERG,
     LINE_FORMATS,
     PLAIN,
+    VALUE,
     FileSide,
+    TableSide,
 )
+from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.spec import FRAMED_FORMS, Side, Spec, TopicSide
-from pyconnect_reconcile.table_side import VALUE, TableSide
-from pyconnect_reconcile.topics.reading import UNCOMMITTED
+from pyconnect_reconcile.stores.positions import with_tail_of
 from pyconnect_reconcile.topics.snapshot import PartitionRange
-from pyconnect_reconcile.values.canonical import token, with_marked, with_steps
-from pyconnect_reconcile.values.extract import json_path, text_of, with_text
-from pyconnect_reconcile.values.hashes import HASHES, hashes
-from pyconnect_reconcile.values.members import member_token, without_mark
+from pyconnect_reconcile.values.canonical import HASHES, hashes, token, with_marked, with_steps
+from pyconnect_reconcile.values.extract import (
+    json_path,
+    member_token,
+    text_of,
+    with_text,
+    without_mark,
+)
+from pyconnect_reconcile.values.framed import AVRO_MEMBER, framed_content
 from pyconnect_reconcile.values.normal import (
     MARKED,
     Columns,
@@ -53,7 +58,6 @@ from pyconnect_reconcile.values.normal import (
     typed_columns,
     whole_values,
 )
-from pyconnect_reconcile.values.registered import AVRO_MEMBER, framed_content
 from pyconnect_reconcile.values.rows import RowPlan, record_content, row_plan
 from pyconnect_reconcile.values.table_rows import row_key, table_content
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pyconnect_reconcile.findings import Finding, Severity
-from pyconnect_reconcile.internal_topics.circumstances import Circumstances
-from pyconnect_reconcile.internal_topics.offset_history import OffsetCommit, histories, went_back
+from pyconnect_reconcile.internal_topics.offset_history import (
+    Circumstances,
+    OffsetCommit,
+    histories,
+    went_back,
+)
 from pyconnect_reconcile.internal_topics.task_configs import equal_tasks, overlap, sharing
 
 COPIES_KEPT = 20

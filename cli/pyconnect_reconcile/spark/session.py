@@ -24,8 +24,8 @@ from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.files import absolute
+from pyconnect_reconcile.properties import submitted
 from pyconnect_reconcile.spark import connect
-from pyconnect_reconcile.spark_submit import submitted
 from pyconnect_reconcile.spec import SparkSettings
 
 if TYPE_CHECKING:

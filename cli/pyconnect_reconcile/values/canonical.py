@@ -45,8 +45,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from pyconnect_reconcile.data_sides import MARK
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.tokens import MARK
 from pyconnect_reconcile.values.releases import canonical_json, member_of_first
 
 INTEGRAL: Mapping[str, int] = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
@@ -373,3 +373,17 @@ def _with_tokens(column: Column, kind: DataType) -> Column:
 def member_name(name: str) -> str:
     """Return the name of a member in a marked text."""
     return f"{MARK}s{name}" if name[:1] in {"{", "[", MARK} and name else name
+
+
+HASHES = ("first", "second")
+SEEDS = (17, 7_046_029_254_386_353_131)
+
+
+def hashes(columns: Sequence[Column], names: Sequence[str] = HASHES) -> list[Column]:
+    """Return the two hashes of a row's columns."""
+    parts = [part for column in columns for part in (column.isNull(), column)]
+    return [
+        # The seed of Spark's xxhash64 is fixed; a literal in front stands for another.
+        sql.xxhash64(sql.lit(seed), *parts).alias(name)
+        for seed, name in zip(SEEDS, names, strict=True)
+    ]

@@ -25,9 +25,9 @@ from pyspark.sql.types import (
     TimestampNTZType,
 )
 
+from pyconnect_reconcile.data_sides import CORRUPT, DOCUMENT, HELD, MARK, NUMERIC, TIME, TOKENS
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import ColumnRule
-from pyconnect_reconcile.tokens import CORRUPT, DOCUMENT, HELD, MARK, NUMERIC, TIME, TOKENS
 from pyconnect_reconcile.values import canonical
 from pyconnect_reconcile.values.canonical import INTEGRAL, Step, member_name, nested
 from pyconnect_reconcile.values.decimals import decoded

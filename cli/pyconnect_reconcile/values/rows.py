@@ -23,9 +23,17 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from pyconnect_reconcile.data_sides import (
+    BASE64,
+    DOCUMENT,
+    KAFKA,
+    KAFKA_COLUMNS,
+    KEY,
+    MARK,
+    VALUE,
+    RowRule,
+)
 from pyconnect_reconcile.errors import NotAuditable, ReconcileError
-from pyconnect_reconcile.table_side import BASE64, KAFKA, KAFKA_COLUMNS, KEY, VALUE, RowRule
-from pyconnect_reconcile.tokens import DOCUMENT, MARK
 from pyconnect_reconcile.values.canonical import (
     INTEGRAL,
     json_text,

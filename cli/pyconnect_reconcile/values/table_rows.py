@@ -10,7 +10,7 @@ from functools import partial, reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from pyconnect_reconcile.tokens import DOCUMENT, MARK, TIME, TOKENS
+from pyconnect_reconcile.data_sides import DOCUMENT, MARK, TIME, TOKENS
 from pyconnect_reconcile.values.canonical import (
     INTEGRAL,
     Step,

@@ -8,10 +8,9 @@ from operator import or_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from pyconnect_reconcile.data_sides import HELD, NUMERIC, TOKENS, TablePosition
 from pyconnect_reconcile.errors import NotAuditable
 from pyconnect_reconcile.findings import count_of
-from pyconnect_reconcile.table_side import TablePosition
-from pyconnect_reconcile.tokens import HELD, NUMERIC, TOKENS
 
 
 def with_tail_of(rows: DataFrame, position: TablePosition) -> DataFrame:

@@ -21,10 +21,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from pyconnect_reconcile.data_sides import (
+    HELD,
+    MARK,
+    NUMERIC,
+    OFFSET_COLUMNS,
+    SQLITE,
+    TIME,
+    TOKENS,
+    TableSide,
+    committed_bounds,
+)
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.table_side import OFFSET_COLUMNS, SQLITE, TableSide, committed_bounds
-from pyconnect_reconcile.tokens import HELD, MARK, NUMERIC, TIME, TOKENS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
