@@ -1,4 +1,4 @@
-"""A table of a database as a side of a compare, and how records become its rows. Pure."""
+"""Files and tables as sides of a compare, and how records become rows of a table. Pure."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ NUMERIC, TIME, DOCUMENT = "numeric", "time", "document"
 """Such types, whose values are texts: numbers of any length, times of day, JSON."""
 DIRECTORY = "directory"
 """Such a type: the name of a directory of files, a text that may stand for a number."""
-
-
 SQLITE = "jdbc:sqlite:"
 VALUE, KEY, KAFKA = "value", "key", "kafka"
-NUMERIC, BASE64 = "numeric", "base64"
 OFFSET_COLUMNS = ("connector", "topic", "kafka_partition", "next_offset")
+AVRO, ICEBERG = "avro", "iceberg"
+FILE_FORMATS = ("text", "json", "csv", "parquet", "orc", AVRO, ICEBERG)
+LINE_FORMATS = frozenset({"text", "json"})
+VALUE_FORMS = ("bytes", "text", "json", "connect-json")
+SQL, REST = "sql", "rest"
+PLAIN, BASE64, ENVELOPE = "plain", "base64", "envelope"
 KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
 
 
@@ -117,14 +120,6 @@ def committed_bounds(connector: str, rows: Iterable[Sequence[object]]) -> Bounds
         if name == connector and offset is not None:
             bounds.setdefault(str(topic), {})[int(str(partition))] = int(str(offset))
     return bounds
-
-
-AVRO, ICEBERG = "avro", "iceberg"
-FILE_FORMATS = ("text", "json", "csv", "parquet", "orc", AVRO, ICEBERG)
-LINE_FORMATS = frozenset({"text", "json"})
-VALUE_FORMS = ("bytes", "text", "json", "connect-json")
-SQL, REST = "sql", "rest"
-PLAIN, BASE64, ENVELOPE = "plain", "base64", "envelope"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

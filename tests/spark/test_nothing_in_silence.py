@@ -25,7 +25,8 @@ from pyconnect_reconcile.stores.positions import with_tail_of
 from pyconnect_reconcile.stores.sqlite import copied
 from pyconnect_reconcile.stores.tables import exact_rows
 from pyconnect_reconcile.topics.snapshot import PartitionRange, TopicSnapshot, TopicsSnapshot
-from pyconnect_reconcile.values.normal import Compared, with_tokens
+from pyconnect_reconcile.values.kinds import Compared
+from pyconnect_reconcile.values.normal import with_tokens
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 

@@ -188,9 +188,9 @@ def _classified(
     )
     wanted = [(*row[:2], shown) for row in (*seen, *hidden) for shown in (True, False)]
     found = places(both, wanted, (*keys, "shown"))
+    benign = "a record was repeated after its transaction was aborted: no consumer of committed"
     findings = []
-    for row, is_violation in (*((row, True) for row in seen), *((row, False) for row in hidden)):
-        first, second, count = row
+    for number, (first, second, count) in enumerate((*seen, *hidden)):
         shown, every = (found.get((first, second, which), []) for which in (True, False))
         visible = {(place.topic, place.partition, place.offset) for place in shown}
         copies = tuple(
@@ -199,10 +199,9 @@ def _classified(
         )
         kind, severity = "duplicate", Severity.ERROR
         message = f"consumers of committed records see a record {count_of(count, 'time')}"
-        if not is_violation:
+        if number >= len(seen):
             kind, severity = "benign-duplicate", Severity.NOTE
-            message = "a record was repeated after its transaction was aborted: no"
-            message += " consumer of committed records sees it twice"
+            message = f"{benign} records sees it twice"
         keys_of = (place.key for place in (*shown, *copies))
         findings.append(
             Finding(

@@ -59,7 +59,12 @@ class TaskConfigSet:
         self._known: set[str] = set()
         self._written: dict[str, dict[int, Properties]] = {}
         for place, value in sorted(records, key=lambda record: record[0].offset or 0):
-            self._apply(place, _content(value))
+            try:
+                content = json.loads(value) if value and value.strip() else None
+            except ValueError:
+                content = {}
+            # Empty ones and JSON's null remove, as tombstones do.
+            self._apply(place, content if isinstance(content, Mapping | None) else {})
 
     @property
     def connectors(self) -> frozenset[str]:
@@ -95,24 +100,12 @@ class TaskConfigSet:
                 texts = {str(each): str(value) for each, value in properties.items()}
                 self._written.setdefault(name, {})[number] = texts
         elif key.startswith(COMMIT):
-            self._commit(place, key.removeprefix(COMMIT), (content or {}).get("tasks"))
-
-    def _commit(self, place: Place, name: str, count: object) -> None:
-        written = self._written.pop(name, {})
-        if not isinstance(count, int) or not written.keys() >= set(range(count)):
-            return
-        tasks = {number: written[number] for number in range(count)}
-        found = TaskSet(place=place, connector=name, tasks=tasks)
-        self._sets.setdefault(name, []).append(found)
-
-
-def _content(value: bytes | None) -> Mapping[str, object] | None:
-    """Return what a value holds: empty ones and JSON's null remove, as tombstones do."""
-    try:
-        found = json.loads(value) if value and value.strip() else None
-    except ValueError:
-        return {}
-    return found if isinstance(found, Mapping) or found is None else {}
+            name, count = key.removeprefix(COMMIT), (content or {}).get("tasks")
+            written = self._written.pop(name, {})
+            if isinstance(count, int) and written.keys() >= set(range(count)):
+                tasks = {number: written[number] for number in range(count)}
+                found = TaskSet(place=place, connector=name, tasks=tasks)
+                self._sets.setdefault(name, []).append(found)
 
 
 def sharing(tasks: TaskSet, source: str) -> Shared | None:

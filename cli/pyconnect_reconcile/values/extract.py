@@ -24,7 +24,7 @@ from pyspark.sql import functions as sql
 from pyconnect_reconcile.data_sides import MARK
 from pyconnect_reconcile.document import check_extraction
 from pyconnect_reconcile.values.canonical import document, with_marked
-from pyconnect_reconcile.values.normal import with_nested
+from pyconnect_reconcile.values.kinds import with_nested
 from pyconnect_reconcile.values.releases import is_utf8
 
 JSON_IN = {"json": "value", "key.json": "key"}
