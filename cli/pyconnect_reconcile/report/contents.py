@@ -1,4 +1,6 @@
-"""The report of a run as one document. Pure; `report_files` writes it, `page` draws it.
+"""The report of a run as one document, and its files: JSON, NDJSON, Parquet and a page.
+
+All of them are written by this process, so that executors need not see the directory.
 
 Schema version 1, described in docs/reference/reconciliation.md. Members are added within a
 version, never changed. Values of records never get here, secrets neither: the spec
@@ -19,6 +21,7 @@ from pyconnect_reconcile.findings import (
     COPIES,
     CheckOutcome,
     Finding,
+    Place,
     Severity,
     Verdict,
     grouped,
@@ -68,6 +71,7 @@ class Report:
 
     def to_json(self) -> dict[str, object]:
         outcome, spec, findings = self.outcome, self.spec, self.findings
+        links = self.base.links if self.base else ()
         return {
             "schema_version": SCHEMA_VERSION,
             "job": spec.job,
@@ -87,7 +91,8 @@ class Report:
             "partitions": [asdict(counts) for counts in outcome.partitions],
             "series": dict(outcome.series),
             "not_compared": list(outcome.not_compared),
-            **self._chain(),
+            # The reports that this one continues, if its run was to continue one.
+            **({"chain": [asdict(link) for link in links]} if spec.since_last else {}),
             **({"iceberg": self.iceberg} if self.iceberg else {}),
             **({"digests": self.digests} if self.digests else {}),
             "notes": [GAP_NOTE, *spec.notes],
@@ -95,12 +100,6 @@ class Report:
             "snapshot": main.to_json() if (main := self.snapshots.get(MAIN)) else None,
             "snapshots": {name: each.to_json() for name, each in self.snapshots.items()},
         }
-
-    def _chain(self) -> dict[str, object]:
-        """Return the reports that this one continues, if its run was to continue one."""
-        if not self.spec.since_last:
-            return {}
-        return {"chain": [asdict(link) for link in self.base.links] if self.base else []}
 
 
 def of_every_kind(findings: Sequence[Finding], limit: int) -> list[Finding]:
@@ -115,27 +114,26 @@ def of_every_kind(findings: Sequence[Finding], limit: int) -> list[Finding]:
 
 def arranged(outcome: CheckOutcome, *, hide_keys: bool) -> CheckOutcome:
     """Return the outcome with its findings by severity and place, keys hidden when asked."""
-    findings = sorted(outcome.findings, key=_rank)
+
+    def rank(finding: Finding) -> tuple[int, str, str, int, int, str]:
+        place = next(iter(finding.copies), Place())
+        partition, offset = finding.partition, finding.first
+        if finding.copies and (offset is None or finding.of == COPIES):
+            partition = place.partition
+            offset = place.offset if place.offset is not None else place.row or -1
+        return (
+            _ORDER.index(finding.severity),
+            finding.kind,
+            finding.topic or place.topic or place.file or "",
+            partition if partition is not None else -1,
+            offset if offset is not None else -1,
+            finding.group or "",
+        )
+
+    findings = sorted(outcome.findings, key=rank)
     if hide_keys:
         findings = [with_hidden_keys(finding) for finding in findings]
     return replace(outcome, findings=tuple(findings))
-
-
-def _rank(finding: Finding) -> tuple[int, str, str, int, int, str]:
-    first = finding.copies[0] if finding.copies else None
-    partition = finding.partition if finding.partition is not None else -1
-    offset = finding.first if finding.first is not None else -1
-    if first is not None and (finding.first is None or finding.of == COPIES):
-        partition = first.partition if first.partition is not None else -1
-        offset = first.offset if first.offset is not None else first.row or -1
-    return (
-        _ORDER.index(finding.severity),
-        finding.kind,
-        finding.topic or (first.topic or first.file or "" if first else ""),
-        partition,
-        offset,
-        finding.group or "",
-    )
 
 
 def _asked(spec: Spec) -> dict[str, object]:

@@ -229,14 +229,21 @@ def page(report: Json) -> str:
         for name, value in report["counts"].items()
     ]
     title = f"{report['job']} {report['target']}".rstrip()
+    started = datetime.fromtimestamp(report["started_ms"] / 1000, UTC)
+    clusters = ", ".join(map(str, report["asked"]["clusters"].values()))
+    spark = f", Spark {report['spark_version']}" if report["spark_version"] else ""
+    took = f"took {report['duration_ms'] / 1000:.1f} s"
+    when = f"{started:%Y-%m-%d %H:%M:%S} UTC, {took}, {clusters}{spark}"
+    said = [f"{kind.replace('-', ' ')} {count:,}" for kind, count in report["totals"].items()]
+    reason = f"Found: {', '.join(said)}." if said else ""
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}: {report["verdict"]}</title><style>{STYLE}</style></head><body>
 <h1>{escape(title)}</h1>
-<p class="soft">{_when(report)}</p>
+<p class="soft">{escape(when)}</p>
 <div class="verdict {report["verdict"]}"><strong>{report["verdict"]}</strong><br>
-{VERDICTS[report["verdict"]]} {escape(_reason(report))}</div>
+{VERDICTS[report["verdict"]]} {escape(reason)}</div>
 <p class="soft">{escape(_scope(report))}</p>
 <div class="counts">{"".join(counts)}</div>
 <h2>Findings</h2>{_findings(report)}
@@ -244,20 +251,6 @@ def page(report: Json) -> str:
 <h2>Notes</h2><ul>{"".join(f"<li>{escape(note)}</li>" for note in notes)}</ul>
 </body></html>
 """
-
-
-def _when(report: Json) -> str:
-    started = datetime.fromtimestamp(report["started_ms"] / 1000, UTC)
-    clusters = ", ".join(map(str, report["asked"]["clusters"].values()))
-    seconds = report["duration_ms"] / 1000
-    spark = f", Spark {report['spark_version']}" if report["spark_version"] else ""
-    return escape(f"{started:%Y-%m-%d %H:%M:%S} UTC, took {seconds:.1f} s, {clusters}{spark}")
-
-
-def _reason(report: Json) -> str:
-    totals: Mapping[str, int] = report["totals"]
-    said = [f"{kind.replace('-', ' ')} {count:,}" for kind, count in totals.items()]
-    return ("Found: " + ", ".join(said) + ".") if said else ""
 
 
 def _scope(report: Json) -> str:

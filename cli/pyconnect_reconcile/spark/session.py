@@ -11,6 +11,7 @@ thread: none loses the JVM, and a call to the JVM that one interrupts does not d
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -230,14 +231,16 @@ def _rely_on(session: SparkSession) -> None:
 
 def _local_conf(settings: SparkSettings, work_directory: Path) -> dict[str, str]:
     """Return what the JVM and the session are started with; the user's `conf` wins."""
-    os.environ.setdefault("PYSPARK_PYTHON", _interpreter())
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log_configuration = work_directory / "log4j2.properties"
     log_configuration.write_text(LOG_CONFIGURATION.format(level="error"))
     master = settings.master or "local[*]"
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     conf = {
         **LOCAL_CONF,
         "spark.master": master,
-        "spark.driver.memory": f"{_default_memory_mib()}m",
+        # Half of the machine's memory, between 1 and 4 GiB.
+        "spark.driver.memory": f"{max(1024, min(4096, total // 2**21))}m",
         # Spark makes a directory `artifacts` where it runs, which may be read-only.
         "spark.driver.extraJavaOptions": (
             f"{LATE_OPTIMISATION} -Dlog4j2.configurationFile={log_configuration.as_uri()}"
@@ -258,18 +261,6 @@ def _local_conf(settings: SparkSettings, work_directory: Path) -> dict[str, str]
     if settings.packages:
         conf["spark.jars.packages"] = ",".join(settings.packages)
     return conf
-
-
-def _interpreter() -> str:
-    import sys
-
-    return sys.executable
-
-
-def _default_memory_mib() -> int:
-    """Half of the machine's memory, between 1 and 4 GiB."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1024, min(4096, total // 2**21))
 
 
 def _first_line(error: BaseException) -> str:

@@ -18,8 +18,26 @@ def with_tail_of(rows: DataFrame, position: TablePosition) -> DataFrame:
 
     Rows without a position are never read. NotAuditable for values that have no order here.
     """
-    time, number = _time(position), _number(rows, position)
-    _require_order(rows, position, number)
+    time = number = None
+    if position.timestamps:
+        time = sql.coalesce(*(sql.col(f"`{name}`") for name in position.timestamps))
+    # A value that the column's type does not have would be left out as null.
+    odd = sql.lit(False)
+    names = [*position.timestamps, *filter(None, [position.incrementing])]
+    if TOKENS in rows.columns:
+        odd = reduce(or_, (sql.col(TOKENS)[name].isNotNull() for name in names), odd)
+    if (name := position.incrementing) is not None:
+        column = sql.col(f"`{name}`")
+        # Numbers of any length are texts.
+        is_long = rows.schema[name].metadata.get(HELD) == NUMERIC
+        number = column.cast("decimal(38,10)") if is_long else column
+        odd = odd | (number.isNull() & column.isNotNull())
+    if count := rows.where(odd).count():
+        raise NotAuditable(
+            f"{count_of(count, 'row has')} a value in {' or '.join(names)} that has no place among"
+            " the positions of the source, such as infinity or a text of another form",
+            hint="correct these values, or compare the rows with --table and --column",
+        )
     found = sql.lit(True)
     for column in (time, number):
         if column is not None:
@@ -32,37 +50,6 @@ def with_tail_of(rows: DataFrame, position: TablePosition) -> DataFrame:
         same = sql.lit(position.timestamp).cast(_type(rows, time)) == time
         beyond = later | (same & beyond) if position.timestamp is not None else later
     return rows.where(found).withColumn("tail", beyond)
-
-
-def _require_order(rows: DataFrame, position: TablePosition, number: Column | None) -> None:
-    """Refuse rows whose value the column's type does not have: they would be left out as nulls."""
-    names = [*position.timestamps, *filter(None, [position.incrementing])]
-    odd = sql.lit(False)
-    if TOKENS in rows.columns:
-        odd = reduce(or_, (sql.col(TOKENS)[name].isNotNull() for name in names), odd)
-    if number is not None:
-        odd = odd | (number.isNull() & sql.col(f"`{position.incrementing}`").isNotNull())
-    if count := rows.where(odd).count():
-        raise NotAuditable(
-            f"{count_of(count, 'row has')} a value in {' or '.join(names)} that has no place among"
-            " the positions of the source, such as infinity or a text of another form",
-            hint="correct these values, or compare the rows with --table and --column",
-        )
-
-
-def _time(position: TablePosition) -> Column | None:
-    columns = [sql.col(f"`{name}`") for name in position.timestamps]
-    return sql.coalesce(*columns) if columns else None
-
-
-def _number(rows: DataFrame, position: TablePosition) -> Column | None:
-    name = position.incrementing
-    if name is None:
-        return None
-    column = sql.col(f"`{name}`")
-    # Numbers of any length are texts.
-    is_long = rows.schema[name].metadata.get(HELD) == NUMERIC
-    return column.cast("decimal(38,10)") if is_long else column
 
 
 def _after(rows: DataFrame, column: Column, value: str | None) -> Column:

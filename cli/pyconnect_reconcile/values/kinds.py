@@ -120,7 +120,12 @@ def _leaf_steps(kind: str) -> list[Step]:
     """Return the step that reads what JSON has in place of a value of a kind."""
     if kind in _UNITS:
         return [partial(_instant, kind)]
-    found: dict[str, Step] = {"date": _date, TIME: clock, "binary": _bytes}
+
+    def binary(value: Column) -> Column:
+        hexed = sql.concat(sql.lit(f"{MARK}b"), sql.hex(sql.unbase64(value)))
+        return sql.when(value.rlike(_BASE64), hexed).otherwise(value)
+
+    found: dict[str, Step] = {"date": _date, TIME: clock, "binary": binary}
     return [found[kind]] if kind in found else []
 
 
@@ -210,11 +215,6 @@ def clock(value: Column) -> Column:
     zeros = sql.when(value == f"{MARK}0", "").otherwise("000")
     number = sql.concat(sql.lit(f"{MARK}c"), value.substr(2, _REST), zeros)
     return sql.when(value.rlike(_INTEGER), number).otherwise(sql.coalesce(text, value))
-
-
-def _bytes(value: Column) -> Column:
-    hexed = sql.concat(sql.lit(f"{MARK}b"), sql.hex(sql.unbase64(value)))
-    return sql.when(value.rlike(_BASE64), hexed).otherwise(value)
 
 
 def of_untyped(kind: str, value: Column) -> Column:
