@@ -112,14 +112,10 @@ class ReadRecords(ConnectorPlugins):
         ReconcileError for a place without a record: it was removed, or its transaction aborted.
         """
         for place, message in messages_at(self._cluster, places):
-            yield place, self._converted(message)
-
-    def _converted(self, message: Any) -> SinkRecord | None:
-        place = message.topic(), message.partition(), message.offset()
-        record: Any = self._record_of(message, *place)
-        for stage in self._plugins.stages:
-            record = None if record is None else stage.apply(record)
-        return record  # type: ignore[no-any-return]  # what plugins make of a record
+            record: Any = self._record_of(message, *place)
+            for stage in self._plugins.stages:
+                record = None if record is None else stage.apply(record)
+            yield place, record
 
 
 def _fail(_stage: object, _operator: type, error: Exception, *_operation: object) -> NoReturn:
@@ -220,8 +216,16 @@ def source_records(job: Job, digest: str | None = None) -> Iterator[Callable[[Ro
                 # It needs libraries that files do without.
                 from pyconnect_repair.source_tables import source_table
 
+                def key(row: Row) -> Mapping[str, str]:
+                    found = key_of(row.get("key") or "")
+                    if found is None:
+                        raise Refused(
+                            "the report does not name the row: it has no key, or keys are hidden"
+                        )
+                    return found
+
                 with source_table(records.config, topic, position) as table:
-                    yield lambda row: records.written(table.record(_key(row)))
+                    yield lambda row: records.written(table.record(key(row)))
             case FileSide(limit_bytes=int() as end):
                 line_of = _lines(side.paths[0], topic, end, digest)
                 yield lambda row: records.written(line_of(row))
@@ -230,13 +234,6 @@ def source_records(job: Job, digest: str | None = None) -> Iterator[Callable[[Ro
                     "the left side of the report has no committed position of the connector",
                     hint="audit it by its name alone: pyconnect reconcile source-topic CONNECTOR",
                 )
-
-
-def _key(row: Row) -> Mapping[str, str]:
-    key = key_of(row.get("key") or "")
-    if key is None:
-        raise Refused("the report does not name the row: it has no key, or keys are hidden")
-    return key
 
 
 def _lines(file: str, topic: str, end: int, digest: str | None) -> Callable[[Row], SourceRecord]:

@@ -72,13 +72,13 @@ def value_form(config: Config) -> str | None:
             return None
 
 
-def value_registry(config: Config) -> Document | None:
-    """Return the schema registry of the connector's value converter, None when it is not known.
+def value_registry(config: Config) -> Document:
+    """Return the member with the registry of the connector's value converter, if it is known.
 
     Credentials of the registry stay in the connector: the user gives them in a file.
     """
     url = config.get("value.converter.schema.registry.url")
-    return {"main": {"url": url}} if url and "${" not in url else None
+    return {"registries": {"main": {"url": url}}} if url and "${" not in url else {}
 
 
 def sink_bounds(entries: Sequence[OffsetEntry]) -> dict[str, dict[int, int]]:

@@ -120,7 +120,14 @@ def repair(
             progress = partial(_progress, repairs, begun)
             snapshot = work.run("apply", repairs.rows(begun.id), progress=progress)
             repairs.note(begun.id, RepairState.APPLIED, snapshot)
-        _audit_again(work, repairs, begun)
+        # A difference that is left is the command's result.
+        try:
+            reconcile_each(session, work.job, [work.audit()])
+        except PyconnectError as error:
+            if error.exit_code == ExitCode.NEGATIVE:
+                repairs.note(begun.id, RepairState.VERIFIED)
+            raise
+        repairs.note(begun.id, RepairState.VERIFIED)
 
 
 def undo(
@@ -296,17 +303,6 @@ def _planned(work: _Work, repairs: Repairs, directory: Path) -> Repair | None:
         if identity not in repairs.all():
             rows.unlink(missing_ok=True)
     return Repair(begun=begun)
-
-
-def _audit_again(work: _Work, repairs: Repairs, begun: Repair) -> None:
-    """Audit the repaired table; a difference that is left is the command's result."""
-    try:
-        reconcile_each(work.session, work.job, [work.audit()])
-    except PyconnectError as error:
-        if error.exit_code == ExitCode.NEGATIVE:
-            repairs.note(begun.id, RepairState.VERIFIED)
-        raise
-    repairs.note(begun.id, RepairState.VERIFIED)
 
 
 def _progress(repairs: Repairs, begun: Repair, done: int, total: int) -> None:

@@ -121,7 +121,10 @@ class SparkArchive:
             if ended.exit_code == 1:
                 keep_archives(self._unfinished, self._root)
             if self.path.exists():
-                self._record()
+                with self.path.open("rb") as archive:
+                    os.fsync(archive.fileno())
+                    size = archive.seek(0, os.SEEK_END)
+                self._recorded.write_text(f"{size}\n")
             else:
                 # This Java cannot make one, or Spark does not start: repeating would not help.
                 self._refused.write_text(f"exit status {ended.exit_code}: {ended.log}\n")
@@ -129,20 +132,13 @@ class SparkArchive:
             shutil.rmtree(self._unfinished, ignore_errors=True)
         remove_unused(MAIN_CLASS, MOST_ARCHIVES, self._root)
 
-    def _record(self) -> None:
-        with self.path.open("rb") as archive:
-            os.fsync(archive.fileno())
-            size = archive.seek(0, os.SEEK_END)
-        self._recorded.write_text(f"{size}\n")
-
     def _with_options(self) -> dict[str, str]:
         options = archive_options(self.name, self._unfinished, self._root)
+        # Spark's launcher splits options at spaces.
+        quoted = ['"{}"'.format(o.replace("\\", "\\\\").replace('"', '\\"')) for o in options]
         given = self._environ.get(OPTIONS_VARIABLE, "")
         # The user's options come last, because the last one of a kind counts.
-        return {
-            **self._environ,
-            OPTIONS_VARIABLE: " ".join([*map(_quoted, options), given]).strip(),
-        }
+        return {**self._environ, OPTIONS_VARIABLE: " ".join([*quoted, given]).strip()}
 
     @contextmanager
     def _locked(self) -> Iterator[bool]:
@@ -162,12 +158,6 @@ def _spark_home(environ: Mapping[str, str]) -> Path:
     if found is None or found.origin is None:
         raise FileNotFoundError("pyspark")
     return Path(found.origin).parent
-
-
-def _quoted(option: str) -> str:
-    """Return an option as Spark's launcher splits options: spaces divide them."""
-    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _rehearse(work: Path, environ: Mapping[str, str]) -> ProcessEnd:

@@ -1,4 +1,4 @@
-"""The spec of a job, made from options, contexts and files."""
+"""The options that every job takes, and the spec that is made of them, contexts and files."""
 
 from __future__ import annotations
 
@@ -120,11 +120,25 @@ def complete(session: Session, job: str, target: str, resolved: Document) -> Doc
         document["since_last"] = True
         document["earlier"] = [str(path) for path in earlier_reports(session, job, target)]
     if findings := given.get("findings"):
-        document["findings"] = _number(str(findings))
+        if not re.fullmatch("0*[1-9][0-9]{0,8}", str(findings)):
+            raise UsageError(f"--findings: `{findings}` is not a number of findings")
+        document["findings"] = int(str(findings))
     for name in ("hide_keys", "fail_unparsable", "stable_only"):
         if given.get(name):
             document[name] = True
-    if registries := _registries(document.get("registries"), given):
+    # Options are about the registry of the main cluster.
+    before = document.get("registries")
+    registries: Document = dict(before) if isinstance(before, dict) else {}
+    main = registries.get(MAIN)
+    told: Document = dict(main) if isinstance(main, dict) else {}
+    if url := given.get("registry"):
+        told["url"] = str(url)
+    if properties := given.get("registry_properties"):
+        # The spec names the file, as it names Kafka's properties.
+        told["properties"] = str(Path(str(properties)).expanduser().absolute())
+    if told:
+        registries[MAIN] = told
+    if registries:
         document["registries"] = registries
     clusters = document.setdefault("clusters", {})
     assert isinstance(clusters, dict)
@@ -212,19 +226,6 @@ def _spec_file(path: Path, job: str) -> Document:
     return {str(key): value for key, value in document.items()}
 
 
-def _registries(before: object, given: Mapping[str, object]) -> Document:
-    """Return the schema registries by cluster; options are about the main one."""
-    registries: Document = dict(before) if isinstance(before, dict) else {}
-    main = registries.get(MAIN)
-    told: Document = dict(main) if isinstance(main, dict) else {}
-    if url := given.get("registry"):
-        told["url"] = str(url)
-    if properties := given.get("registry_properties"):
-        # The spec names the file, as it names Kafka's properties.
-        told["properties"] = str(Path(str(properties)).expanduser().absolute())
-    return registries | ({MAIN: told} if told else {})
-
-
 def _spark(before: object, given: Mapping[str, object]) -> Document:
     spark: Document = dict(before) if isinstance(before, dict) else {}
     for name in ("master", "remote", "properties_file"):
@@ -247,9 +248,3 @@ def _spark(before: object, given: Mapping[str, object]) -> Document:
 
 def _list(value: object) -> tuple[object, ...]:
     return value if isinstance(value, tuple) else ()
-
-
-def _number(text: str) -> int:
-    if not re.fullmatch("0*[1-9][0-9]{0,8}", text):
-        raise UsageError(f"--findings: `{text}` is not a number of findings")
-    return int(text)
