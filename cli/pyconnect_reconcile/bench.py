@@ -59,9 +59,15 @@ class Bench:
 
     def __post_init__(self) -> None:
         """Know no schema yet, and fit the exchanges of the session to how much is read."""
-        schemas = TopicSchemas(
-            registries=self.spec.registries, read=self._everything, events=self.events
-        )
+
+        def read(topics: Sequence[str], cluster: str) -> DataFrame:
+            """Return the records that any read of these topics may return."""
+            parts = self.snapshot(topics, cluster).partitions
+            whole = [replace(part, end=max(part.end, part.high_watermark)) for part in parts]
+            at = self.spec.clusters[cluster]
+            return read_topics(self.spark, at, whole, isolation=UNCOMMITTED)
+
+        schemas = TopicSchemas(registries=self.spec.registries, read=read, events=self.events)
         object.__setattr__(self, "schemas", schemas)
         sizes = [
             *(each.size for each in self.files.values()),
@@ -92,12 +98,6 @@ class Bench:
                     f"{', '.join(gone)} was deleted, or deleted and created again, during the run",
                     hint="run it again",
                 )
-
-    def _everything(self, topics: Sequence[str], cluster: str) -> DataFrame:
-        """Return the records that any read of these topics may return."""
-        parts = self.snapshot(topics, cluster).partitions
-        whole = [replace(part, end=max(part.end, part.high_watermark)) for part in parts]
-        return read_topics(self.spark, self.spec.clusters[cluster], whole, isolation=UNCOMMITTED)
 
     def records(
         self,

@@ -128,7 +128,8 @@ class Members:
         return tuple(map(str, entries))
 
     def text_map(self, name: str) -> dict[str, str]:
-        return {str(key): _plain(each) for key, each in self._map(name).items()}
+        found = {str(key): each for key, each in self._map(name).items()}
+        return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in found.items()}
 
     def _map(self, name: str) -> Mapping[object, object]:
         value = self.take(name, {})
@@ -170,10 +171,6 @@ class Members:
         return ReconcileError(f"{self.where}: `{name}` is not {what}")
 
 
-def _plain(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 _READERS: Mapping[object, Callable[[Members, str, Any], object]] = {
     str: Members.text,
     str | None: Members.optional_text,
@@ -210,19 +207,13 @@ def check_extraction(text: str) -> None:
     bare = kind in _BARE and not colon
     if not bare and not (kind in _WITH_ARGUMENT and argument):
         raise ReconcileError(f"`{text}` is not the place of a value", hint=f"write {KINDS}")
-    if kind == "regex":
-        _check_pattern(argument)
-
-
-def _check_pattern(pattern: str) -> None:
-    """Raise ReconcileError for a pattern that Java would refuse, or that has no group.
-
-    Python reads the pattern, with what only Java knows replaced. So a rare pattern may pass here
-    and be refused by Spark; `spark.errors` words that in the same way.
-    """
-    if _PYTHON_ONLY.search(pattern):
-        raise invalid_pattern(pattern, "Java does not support `(?P`, `(?(` and `(?#`")
-    readable = pattern
+    if kind != "regex":
+        return
+    # Python reads the pattern, with what only Java knows replaced. So a rare pattern may pass here
+    # and be refused by Spark; `spark.errors` words that in the same way.
+    if _PYTHON_ONLY.search(argument):
+        raise invalid_pattern(argument, "Java does not support `(?P`, `(?(` and `(?#`")
+    readable = argument
     for java, python in _JAVA_ONLY:
         readable = java.sub(python, readable)
     try:
@@ -230,9 +221,9 @@ def _check_pattern(pattern: str) -> None:
             warnings.simplefilter("ignore", FutureWarning)
             groups = re.compile(readable).groups
     except (re.error, RecursionError, OverflowError) as exc:
-        raise invalid_pattern(pattern, str(exc)) from exc
+        raise invalid_pattern(argument, str(exc)) from exc
     if groups == 0:
-        raise invalid_pattern(pattern, "it has no group")
+        raise invalid_pattern(argument, "it has no group")
 
 
 def invalid_pattern(pattern: str, why: str) -> ReconcileError:

@@ -83,7 +83,28 @@ def _run(
         # Copies of files lie where executors and a Spark Connect server see them, too.
         with tempfile.TemporaryDirectory(dir=directory, prefix=".work-") as copies:
             captured = capture(spec, Path(copies), session)
-            report = _reported(captured, events, session, started)
+            if spec.job == "ranges":
+                from pyconnect_reconcile.checks import ranges
+
+                outcome = ranges.check(captured.spec, captured.snapshots[MAIN])
+                report = _report(captured, outcome, started, spark_version="")
+            else:
+                spark = session()
+                from pyconnect_reconcile.bench import Bench
+                from pyconnect_reconcile.spark.errors import spark_errors_translated
+
+                with spark_errors_translated():
+                    bench = Bench(
+                        spark=spark,
+                        spec=captured.spec,
+                        snapshots=captured.snapshots,
+                        events=events,
+                        files=captured.files,
+                        tables=captured.tables,
+                        begun_ms=captured.begun_ms,
+                    )
+                    outcome = continued(check(bench), captured.base, captured.snapshots)
+                report = _report(captured, outcome, started, spark_version=spark.version)
             write_report(report, directory, parquet=spec.job != "ranges")
     except InvalidQuestion:
         raise
@@ -102,32 +123,6 @@ def _run(
 def _undecided(kind: str, message: str) -> CheckOutcome:
     finding = Finding(kind=kind, severity=Severity.UNKNOWN, message=message)
     return CheckOutcome(findings=(finding,), totals={kind: 1})
-
-
-def _reported(
-    captured: Capture, events: Events, session: Callable[[], SparkSession], started: float
-) -> Report:
-    if captured.spec.job == "ranges":
-        from pyconnect_reconcile.checks import ranges
-
-        outcome = ranges.check(captured.spec, captured.snapshots[MAIN])
-        return _report(captured, outcome, started, spark_version="")
-    spark = session()
-    from pyconnect_reconcile.bench import Bench
-    from pyconnect_reconcile.spark.errors import spark_errors_translated
-
-    with spark_errors_translated():
-        bench = Bench(
-            spark=spark,
-            spec=captured.spec,
-            snapshots=captured.snapshots,
-            events=events,
-            files=captured.files,
-            tables=captured.tables,
-            begun_ms=captured.begun_ms,
-        )
-        outcome = continued(check(bench), captured.base, captured.snapshots)
-        return _report(captured, outcome, started, spark_version=spark.version)
 
 
 def _report(

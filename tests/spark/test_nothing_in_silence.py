@@ -21,9 +21,8 @@ from pyconnect_reconcile.data_sides import MARK, TablePosition, TableSide
 from pyconnect_reconcile.errors import NotAuditable, ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.spec import MAIN, ColumnRule, read_spec
-from pyconnect_reconcile.stores.positions import with_tail_of
 from pyconnect_reconcile.stores.sqlite import copied
-from pyconnect_reconcile.stores.tables import exact_rows
+from pyconnect_reconcile.stores.tables import exact_rows, with_tail_of
 from pyconnect_reconcile.topics.snapshot import PartitionRange, TopicSnapshot, TopicsSnapshot
 from pyconnect_reconcile.values.kinds import Compared
 from pyconnect_reconcile.values.normal import with_tokens

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_api import INT64_SCHEMA, SchemaBuilder
-from pyconnect_cli.reconcile.spark_archive import SparkArchive
-from pyconnect_cli.reconcile.spark_jars import avro_jars
+from pyconnect_cli.reconcile.spark_jars import SparkArchive, avro_jars
 from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker import BrokerSecurity
 from tests.support.audits.seeding import Record, seed_topic

@@ -277,8 +277,8 @@ def _prepare_spark(
     All specs name the same jars, because they share a session. Returns the environment of the
     process, in which Spark maps the archive of its classes.
     """
-    from pyconnect_cli.reconcile.spark_archive import SparkArchive
     from pyconnect_cli.reconcile.spark_jars import (
+        SparkArchive,
         avro_jars,
         iceberg_jars,
         jdbc_jars,

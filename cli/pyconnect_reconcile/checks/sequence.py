@@ -329,28 +329,25 @@ def _gaps(folded: _Folded, buckets: DataFrame, groups: DataFrame, limit: int) ->
                 (Interval(begin, end), True),
                 (Interval(end + 1, last), False),
             ):
-                if part.length > 0:
-                    yield _missing(row.group, part, lost=lost)
-
-
-def _missing(group: str, interval: Interval, *, lost: bool) -> Finding:
-    first, last = interval
-    numbers, verb = f"numbers {first} to {last}", "are"
-    if first == last:
-        numbers, verb = f"number {first}", "is"
-    said = f"{verb} missing"
-    if not lost:
-        said = f"{verb} not in the range, but may be among the records outside of it"
-    return Finding(
-        kind="missing" if lost else "perhaps-missing",
-        severity=Severity.ERROR if lost else Severity.UNKNOWN,
-        message=f"{numbers}{_of(group)} {said}",
-        group=group or None,
-        of="sequence",
-        first=first,
-        last=last,
-        count=interval.length,
-    )
+                if part.length == 0:
+                    continue
+                numbers, said = f"numbers {part.first} to {part.last}", "are"
+                if part.length == 1:
+                    numbers, said = f"number {part.first}", "is"
+                if lost:
+                    said = f"{said} missing"
+                else:
+                    said = f"{said} not in the range, but may be among the records outside of it"
+                yield Finding(
+                    kind="missing" if lost else "perhaps-missing",
+                    severity=Severity.ERROR if lost else Severity.UNKNOWN,
+                    message=f"{numbers}{_of(row.group)} {said}",
+                    group=row.group or None,
+                    of="sequence",
+                    first=part.first,
+                    last=part.last,
+                    count=part.length,
+                )
 
 
 def _of(group: str) -> str:

@@ -35,7 +35,7 @@ from pyconnect_reconcile.data_sides import (
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.spec import FRAMED_FORMS, Side, Spec, TopicSide
-from pyconnect_reconcile.stores.positions import with_tail_of
+from pyconnect_reconcile.stores.tables import with_tail_of
 from pyconnect_reconcile.topics.snapshot import PartitionRange
 from pyconnect_reconcile.values.canonical import HASHES, hashes, token, with_marked, with_steps
 from pyconnect_reconcile.values.extract import (
@@ -337,20 +337,12 @@ def _files(bench: Bench, side: FileSide, columns: Columns, plan: RowPlan | None)
 
 
 def _table(bench: Bench, side: TableSide, columns: Columns, plan: RowPlan | None) -> Rows:
-    table, left = bench.tables[side.place], bench.spec.left
-    frame = table.frame.withColumn("tail", sql.lit(False))
+    table = bench.tables[side.place]
+    frame = _of_this_run(bench, table.frame, plan).withColumn("tail", sql.lit(False))
     keys = () if plan is None else plan.keys
     if side.position is not None:
         frame = with_tail_of(table.frame, side.position)
         keys = keys or tuple(filter(None, [side.position.incrementing]))
-    elif bench.spec.since_last and plan is not None and isinstance(left, TopicSide):
-        # Without the rows of records before the ends of the last report.
-        topic, partition, offset = (sql.col(quoted(name)) for name in plan.keys)
-        for part in bench.snapshot(left.topics, left.cluster).partitions:
-            of_part = (topic == part.topic) & (partition == part.partition)
-            before = of_part & (offset < (part.asked_start or 0))
-            # A row without a place is of no earlier night.
-            frame = frame.where(~sql.coalesce(before, sql.lit(False)))
     if keys:
         frame = frame.withColumn(ROW, row_key(frame, keys))
     if plan is None:
@@ -358,6 +350,20 @@ def _table(bench: Bench, side: TableSide, columns: Columns, plan: RowPlan | None
     else:
         rows = _from_plan(bench, frame, plan, side.zone)
     return Rows(name=side.table, rows=rows, side=side, files=table.files)
+
+
+def _of_this_run(bench: Bench, frame: DataFrame, plan: RowPlan | None) -> DataFrame:
+    """Leave out the rows of records before the ends of the last report."""
+    left = bench.spec.left
+    if not bench.spec.since_last or plan is None or not isinstance(left, TopicSide):
+        return frame
+    topic, partition, offset = (sql.col(quoted(name)) for name in plan.keys)
+    for part in bench.snapshot(left.topics, left.cluster).partitions:
+        of_part = (topic == part.topic) & (partition == part.partition)
+        before = of_part & (offset < (part.asked_start or 0))
+        # A row without a place is of no earlier night.
+        frame = frame.where(~sql.coalesce(before, sql.lit(False)))
+    return frame
 
 
 def _of_zone(frame: DataFrame, zone: str) -> DataFrame:

@@ -329,9 +329,35 @@ class LastCommits:
 
     def splits(self) -> list[Finding]:
         """Return source partitions that have an offset under two keys, or in two partitions."""
-        every = self._all.values()
-        alive = ([each for each in commits if each.value is not None] for commits in every)
-        return [_split(commits) for commits in alive if len(commits) > 1]
+        found = []
+        for commits in self._all.values():
+            alive = [commit for commit in commits if commit.value is not None]
+            if len(alive) < 2:
+                continue
+            newest = alive[-1]
+            one_key = len({commit.raw_key for commit in alive}) == 1
+            same = all(commit.value == newest.value for commit in alive)
+            message = (
+                f"offset of {newest.source} is stored under {len(alive)} spellings of its key: a"
+                " task finds the spelling that it writes itself, but resets over REST may miss it"
+            )
+            if one_key:
+                message = (
+                    f"offset of {newest.source} is stored in {len(alive)} partitions of the topic:"
+                    " it is not defined which of them a task starts from. Partitions were added to"
+                    " the topic, or writers with different partitioners use it"
+                )
+            finding = Finding(
+                kind="split-offset",
+                severity=Severity.ERROR if one_key and not same else Severity.NOTE,
+                message=message,
+                topic=newest.topic,
+                group=newest.connector,
+                count=len(alive),
+                copies=tuple(commit.place for commit in alive[:COPIES_KEPT]),
+            )
+            found.append(finding)
+        return found
 
     def overlaps(self, circumstances: Circumstances) -> list[Finding]:
         """Return source partitions that several tasks share by their configurations."""
@@ -347,26 +373,3 @@ class LastCommits:
             elif (shared := sharing(tasks, source)) is not None:
                 found.append(overlap(tasks, shared, source))
         return found
-
-
-def _split(alive: list[OffsetCommit]) -> Finding:
-    newest = alive[-1]
-    one_key = len({commit.raw_key for commit in alive}) == 1
-    same = all(commit.value == newest.value for commit in alive)
-    message = f"offset of {newest.source} is stored under {len(alive)} spellings of its key: a task"
-    message += " finds the spelling that it writes itself, but resets over REST may miss it"
-    if one_key:
-        message = (
-            f"offset of {newest.source} is stored in {len(alive)} partitions of the"
-            " topic: it is not defined which of them a task starts from. Partitions were"
-            " added to the topic, or writers with different partitioners use it"
-        )
-    return Finding(
-        kind="split-offset",
-        severity=Severity.ERROR if one_key and not same else Severity.NOTE,
-        message=message,
-        topic=newest.topic,
-        group=newest.connector,
-        count=len(alive),
-        copies=tuple(commit.place for commit in alive[:COPIES_KEPT]),
-    )

@@ -64,7 +64,30 @@ class TaskConfigSet:
             except ValueError:
                 content = {}
             # Empty ones and JSON's null remove, as tombstones do.
-            self._apply(place, content if isinstance(content, Mapping | None) else {})
+            if not isinstance(content, Mapping | None):
+                content = {}
+            key = place.key or ""
+            if key.startswith(CONNECTOR):
+                name = key.removeprefix(CONNECTOR)
+                if content is None:
+                    self._known.discard(name)
+                    self._written.pop(name, None)
+                else:
+                    self._known.add(name)
+            elif key.startswith(TASK):
+                task = split_task(key.removeprefix(TASK))
+                properties = (content or {}).get("properties")
+                if task is not None and isinstance(properties, Mapping):
+                    name, number = task
+                    texts = {str(each): str(value) for each, value in properties.items()}
+                    self._written.setdefault(name, {})[number] = texts
+            elif key.startswith(COMMIT):
+                name, count = key.removeprefix(COMMIT), (content or {}).get("tasks")
+                written = self._written.pop(name, {})
+                if isinstance(count, int) and written.keys() >= set(range(count)):
+                    tasks = {number: written[number] for number in range(count)}
+                    found = TaskSet(place=place, connector=name, tasks=tasks)
+                    self._sets.setdefault(name, []).append(found)
 
     @property
     def connectors(self) -> frozenset[str]:
@@ -82,30 +105,6 @@ class TaskConfigSet:
         if time_ms is None:
             return sets[-1] if sets else None
         return next((each for each in reversed(sets) if each.since_ms <= time_ms), None)
-
-    def _apply(self, place: Place, content: Mapping[str, object] | None) -> None:
-        key = place.key or ""
-        if key.startswith(CONNECTOR):
-            name = key.removeprefix(CONNECTOR)
-            if content is None:
-                self._known.discard(name)
-                self._written.pop(name, None)
-            else:
-                self._known.add(name)
-        elif key.startswith(TASK):
-            task = split_task(key.removeprefix(TASK))
-            properties = (content or {}).get("properties")
-            if task is not None and isinstance(properties, Mapping):
-                name, number = task
-                texts = {str(each): str(value) for each, value in properties.items()}
-                self._written.setdefault(name, {})[number] = texts
-        elif key.startswith(COMMIT):
-            name, count = key.removeprefix(COMMIT), (content or {}).get("tasks")
-            written = self._written.pop(name, {})
-            if isinstance(count, int) and written.keys() >= set(range(count)):
-                tasks = {number: written[number] for number in range(count)}
-                found = TaskSet(place=place, connector=name, tasks=tasks)
-                self._sets.setdefault(name, []).append(found)
 
 
 def sharing(tasks: TaskSet, source: str) -> Shared | None:

@@ -100,7 +100,24 @@ class Statuses:
                 if (other := _held_meanwhile(history[:index], status)) is not None:
                     pair = frozenset({other.worker, status.worker})
                     proofs.setdefault(pair, []).append((other, status))
-            found += map(_double_run, proofs.values())
+            for pairs in proofs.values():
+                other, status = pairs[0]
+                places = dict.fromkeys(each.place for proof in pairs for each in proof)
+                finding = Finding(
+                    kind="double-run",
+                    severity=Severity.ERROR,
+                    message=f"task {status.task} was held by two workers at once: {other.worker}"
+                    f" reported {other.state} in generation {other.generation}, and after that"
+                    f" {status.worker} reported {status.state} in generation {status.generation}."
+                    " One of the workers missed a rebalance, or another Connect cluster uses the"
+                    " same topics. Stop the worker that the cluster does not name, then look for"
+                    " duplicates in the connector's topics",
+                    topic=status.place.topic,
+                    group=status.connector,
+                    count=len(pairs),
+                    copies=tuple(places)[:COPIES_KEPT],
+                )
+                found.append(finding)
         return found
 
     def stopped_at(self, connector: str, time_ms: int) -> bool | None:
@@ -163,22 +180,3 @@ def _held_meanwhile(before: Sequence[StatusReport], status: StatusReport) -> Sta
         elif earlier.worker not in ended and earlier.generation >= status.generation:
             rival = rival or earlier
     return None
-
-
-def _double_run(proofs: Sequence[tuple[StatusReport, StatusReport]]) -> Finding:
-    other, status = proofs[0]
-    places = dict.fromkeys(each.place for proof in proofs for each in proof)
-    return Finding(
-        kind="double-run",
-        severity=Severity.ERROR,
-        message=f"task {status.task} was held by two workers at once: {other.worker} reported"
-        f" {other.state} in generation {other.generation}, and after that"
-        f" {status.worker} reported {status.state} in generation {status.generation}."
-        " One of the workers missed a rebalance, or another Connect cluster uses the"
-        " same topics. Stop the worker that the cluster does not name, then look for"
-        " duplicates in the connector's topics",
-        topic=status.place.topic,
-        group=status.connector,
-        count=len(proofs),
-        copies=tuple(places)[:COPIES_KEPT],
-    )

@@ -228,6 +228,12 @@ def page(report: Json) -> str:
         f'<div><b>{value:,}</b><span class="soft">{escape(name.replace("_", " "))}</span></div>'
         for name, value in report["counts"].items()
     ]
+    by_kind: dict[str, list[Json]] = {}
+    for finding in findings:
+        by_kind.setdefault(finding["kind"], []).append(finding)
+    found = "".join(_kind(report, kind, each) for kind, each in by_kind.items()) or "<p>None.</p>"
+    more = report["findings_kept"] - len(findings)
+    rest = f"<p>and {more:,} more in findings/findings.ndjson</p>" if more > 0 else ""
     title = f"{report['job']} {report['target']}".rstrip()
     started = datetime.fromtimestamp(report["started_ms"] / 1000, UTC)
     clusters = ", ".join(map(str, report["asked"]["clusters"].values()))
@@ -246,7 +252,7 @@ def page(report: Json) -> str:
 {VERDICTS[report["verdict"]]} {escape(reason)}</div>
 <p class="soft">{escape(_scope(report))}</p>
 <div class="counts">{"".join(counts)}</div>
-<h2>Findings</h2>{_findings(report)}
+<h2>Findings</h2>{found}{rest}
 {"".join(sections)}
 <h2>Notes</h2><ul>{"".join(f"<li>{escape(note)}</li>" for note in notes)}</ul>
 </body></html>
@@ -273,19 +279,6 @@ def _scope(report: Json) -> str:
     if asked["stable_only"]:
         said.append("Only offsets before the last stable ones: open transactions are out of scope.")
     return " ".join(said)
-
-
-def _findings(report: Json) -> str:
-    findings: Sequence[Json] = report["findings"]
-    if not findings:
-        return "<p>None.</p>"
-    by_kind: dict[str, list[Json]] = {}
-    for finding in findings:
-        by_kind.setdefault(finding["kind"], []).append(finding)
-    sections = "".join(_kind(report, kind, found) for kind, found in by_kind.items())
-    more = report["findings_kept"] - len(findings)
-    rest = f"<p>and {more:,} more in findings/findings.ndjson</p>" if more > 0 else ""
-    return sections + rest
 
 
 def _kind(report: Json, kind: str, findings: Sequence[Json]) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
@@ -199,6 +199,7 @@ def _session(
 ) -> SparkSession:
     """Start a session, but end after the JVM's start if the caller needs none any more."""
     try:
+        from pyspark import SparkConf, SparkContext
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError as exc:
@@ -213,7 +214,12 @@ def _session(
         builder = builder.config(key, value)
     try:
         if conf:
-            _start_jvm(conf)
+            # The JVM that the next session of this process uses; not in the main thread. pyspark
+            # knows the process only once it has answered. An exception before that, such as that
+            # of a signal in the main thread, would leave a JVM that finds its connection file's
+            # directory removed, and then waits forever.
+            settings_of_jvm = SparkConf().setAll(list(conf.items()))
+            SparkContext._ensure_initialized(conf=settings_of_jvm)  # noqa: SLF001
         if over.is_set():
             raise ReconcileError("Spark is not needed any more")
         session = builder.getOrCreate()
@@ -273,18 +279,6 @@ def _end(started: Future[SparkSession]) -> None:
         started.result().stop()
     if not submitted():
         _end_jvm()
-
-
-def _start_jvm(conf: Mapping[str, str]) -> None:
-    """Start the JVM that the next session of this process uses; not in the main thread.
-
-    pyspark knows the process only once it has answered. An exception before that, such as that of a
-    signal in the main thread, would leave a JVM that finds its connection file's directory removed,
-    and then waits forever.
-    """
-    from pyspark import SparkConf, SparkContext
-
-    SparkContext._ensure_initialized(conf=SparkConf().setAll(list(conf.items())))  # noqa: SLF001
 
 
 def _end_jvm() -> None:

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from functools import reduce
-from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
@@ -115,8 +113,11 @@ def with_texts(
     kinds = (f"`{member}` {'BIGINT' if name in whole else 'STRING'}" for name, member in fields)
     # A text in which Spark finds an object is one without objects inside.
     ends = text.startswith("{") & (sql.instr(text, "}") == sql.length(text))
-    once = (_is_once(text, member) for member in members.values())
-    proven = reduce(and_, once, ends & ~text.contains("\\"))
+    proven = ends & ~text.contains("\\")
+    for member in members.values():
+        rest = sql.replace(text, sql.lit(f'"{member}"'), sql.lit(""))
+        # The member is there once.
+        proven &= sql.octet_length(rest) == sql.octet_length(text) - len(f'"{member}"')
     strict = {"allowSingleQuotes": "false"}
     parsed = sql.from_json(sql.when(proven, text), ", ".join(kinds), strict)
     records = records.withColumn("parsed", parsed)
@@ -132,12 +133,6 @@ def _whole_number(text: Column) -> Column:
     """Return a text as a number; null where it is none, has a fraction or needs over 64 bits."""
     # A cast alone would cut fractions off.
     return sql.when(text.rlike(r"^\s*[+-]?\d+(\.0*)?\s*$"), text.cast("bigint"))
-
-
-def _is_once(text: Column, member: str) -> Column:
-    name = f'"{member}"'
-    rest = sql.replace(text, sql.lit(name), sql.lit(""))
-    return sql.octet_length(rest) == sql.octet_length(text) - len(name)
 
 
 def member_token(marked: Column, path: str) -> Column:

@@ -192,8 +192,23 @@ def _read(value: Column, kind: DataType, base64: bool) -> Column:
 
 def of_base64(found: Column, scale: int) -> Column:
     """Return the token of a decimal whose digits are in Base64; a number stays what it is."""
-    number = canonical.once(_decoded(found, scale), canonical.number_token)
-    return sql.when(found.rlike(_BASE64), number).otherwise(found)
+    number = sql.unbase64(found)
+    short = sql.length(number) <= _BYTES_OF_38_DIGITS
+
+    def byte(index: Column) -> Column:
+        return sql.conv(sql.hex(number.substr(index, sql.lit(1))), 16, 10).cast("int")
+
+    first = byte(sql.lit(1))
+    signed = sql.when(first >= 128, first - 256).otherwise(first).cast("decimal(38,0)")
+    rest = sql.filter(sql.sequence(sql.lit(1), sql.length(number)), lambda index: index > 1)
+    digits = sql.aggregate(
+        rest, signed, lambda total, index: (total * 256 + byte(index)).cast("decimal(38,0)")
+    )
+    # Spark's numbers end at 38 digits.
+    whole = sql.when(short, digits.cast("string")).otherwise(_long_number(number))
+    written = sql.concat(whole, sql.lit(f"E{-scale}"))
+    token = canonical.once(written, canonical.number_token)
+    return sql.when(found.rlike(_BASE64), token).otherwise(found)
 
 
 def with_nested(found: Column) -> Column:
@@ -245,25 +260,6 @@ def _instant(kind: str, value: Column) -> Column:
         .otherwise(sql.unix_micros(read).cast("string"))
     )
     return sql.coalesce(sql.concat(sql.lit(f"{MARK}i"), instant), value)
-
-
-def _decoded(text: Column, scale: int) -> Column:
-    """Return the decimal of a scale whose digits, in two's complement, are in Base64."""
-    number = sql.unbase64(text)
-    short = sql.length(number) <= _BYTES_OF_38_DIGITS
-
-    def byte(index: Column) -> Column:
-        return sql.conv(sql.hex(number.substr(index, sql.lit(1))), 16, 10).cast("int")
-
-    first = byte(sql.lit(1))
-    signed = sql.when(first >= 128, first - 256).otherwise(first).cast("decimal(38,0)")
-    rest = sql.filter(sql.sequence(sql.lit(1), sql.length(number)), lambda index: index > 1)
-    digits = sql.aggregate(
-        rest, signed, lambda total, index: (total * 256 + byte(index)).cast("decimal(38,0)")
-    )
-    # Spark's numbers end at 38 digits.
-    whole = sql.when(short, digits.cast("string")).otherwise(_long_number(number))
-    return sql.concat(whole, sql.lit(f"E{-scale}"))
 
 
 def _long_number(number: Column) -> Column:

@@ -241,13 +241,11 @@ def with_tokens(
     has_own = before is not None and TOKENS in frame.columns
     steps = []
     for made, column in zip(before or [()] * len(columns), columns, strict=True):
-        own: list[Step] = [partial(_or_own_token, column.rule.name)] if has_own else []
+        own: list[Step] = []
+        if has_own:
+            own.append(partial(sql.coalesce, sql.col(TOKENS)[column.rule.name]))
         steps.append([*made, *own, *kind_steps(column)])
     return canonical.with_steps(frame, names, found, steps), [sql.col(name) for name in names]
-
-
-def _or_own_token(name: str, found: Column) -> Column:
-    return sql.coalesce(sql.col(TOKENS)[name], found)
 
 
 def field_of(frame: DataFrame, name: str) -> tuple[Column, DataType]:
