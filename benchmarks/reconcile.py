@@ -31,14 +31,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
 from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
-from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.bench import COMMITTED, UNCOMMITTED, Bench
 from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import verdict_of
 from pyconnect_reconcile.job_runs import check
 from pyconnect_reconcile.spark.session import spark_session
 from pyconnect_reconcile.spec import SparkSettings, read_spec
-from pyconnect_reconcile.topics.reading import COMMITTED, UNCOMMITTED
 from pyconnect_sandbox.jars import find_runtime
 from tests.support.servers.kafka import Servers
 

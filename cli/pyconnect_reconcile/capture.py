@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyconnect_reconcile.chain import Base, base_of
-from pyconnect_reconcile.database_tables.copies import CopiedTable, copied
-from pyconnect_reconcile.document import Bounds
+from pyconnect_reconcile.data_sides import LINE_FORMATS, FileSide, TableSide
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import LINE_FORMATS, FileSide
 from pyconnect_reconcile.files import (
     FixedFiles,
     are_plain,
@@ -30,10 +28,8 @@ from pyconnect_reconcile.files import (
     require_readable,
     with_marks_kept,
 )
-from pyconnect_reconcile.lakes.catalogs import current_table
-from pyconnect_reconcile.lakes.downloads import downloaded
 from pyconnect_reconcile.spec import COMPARES, MAIN, Side, Spec, TopicSide
-from pyconnect_reconcile.table_side import TableSide
+from pyconnect_reconcile.stores.lakes import current_table, downloaded
 from pyconnect_reconcile.topics.cluster_view import ClusterView
 from pyconnect_reconcile.topics.snapshot import (
     TopicsSnapshot,
@@ -44,6 +40,8 @@ from pyconnect_reconcile.topics.snapshot import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from pyconnect_reconcile.stores.tables import CopiedTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,18 +88,28 @@ def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capt
     for number, side in enumerate(_last_first(spec)):
         if isinstance(side, TableSide):
             if side.place not in tables:
+                # It imports Spark, which a capture without tables does without.
+                from pyconnect_reconcile.stores.tables import copied
+
                 copies = work / f"side-{number}"
                 copies.mkdir()
                 tables[side.place] = copied(session, side, copies)
-            spec = taken.spec = _bounded(spec, tables[side.place].committed)
+            # In place of the offsets of Kafka's group, which come later.
+            committed = tables[side.place].committed
+            until = {topic: {**at, **committed.get(topic, {})} for topic, at in spec.until.items()}
+            spec = taken.spec = replace(spec, until=until)
         elif isinstance(side, FileSide) and side.place not in files:
             copies = work / f"side-{number}"
             copies.mkdir()
             files[side.place] = fixed_files(spec, side, copies, session)
         elif isinstance(side, TopicSide):
             taken.add(side.cluster, side.topics)
-    for cluster, topics in _own_topics(spec):
-        taken.add(cluster, topics)
+    if spec.offsets is not None:
+        internal = [spec.offsets.worker, *spec.offsets.connectors.values()]
+        internal += [name for name in (spec.offsets.config, spec.offsets.status) if name]
+        taken.add(MAIN, tuple(internal))
+    elif spec.topics and not _last_first(spec):
+        taken.add(MAIN, spec.topics)
     return Capture(
         spec=spec,
         snapshots=taken.snapshots(),
@@ -118,14 +126,6 @@ def copies_rows(spec: Spec) -> bool:
         isinstance(side, TableSide) or (isinstance(side, FileSide) and side.store is not None)
         for side in _last_first(spec)
     )
-
-
-def _bounded(spec: Spec, committed: Bounds) -> Spec:
-    """Return the spec with these offsets in place of those of Kafka's group, which come later."""
-    until = {
-        topic: {**offsets, **committed.get(topic, {})} for topic, offsets in spec.until.items()
-    }
-    return replace(spec, until=until)
 
 
 def ends_moved(spec: Spec, side: TopicSide, before: TopicsSnapshot) -> bool:
@@ -151,42 +151,28 @@ def _last_first(spec: Spec) -> list[Side]:
     return [side for side in sides if side is not None]
 
 
-def _own_topics(spec: Spec) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the topics of jobs without sides."""
-    if spec.offsets is not None:
-        internal = [spec.offsets.worker, *spec.offsets.connectors.values()]
-        internal += [name for name in (spec.offsets.config, spec.offsets.status) if name]
-        yield MAIN, tuple(internal)
-    elif spec.topics and not _last_first(spec):
-        yield MAIN, spec.topics
-
-
 def fixed_files(
     spec: Spec, side: FileSide, copies: Path, session: Callable[[], SparkSession]
 ) -> FixedFiles:
     """Fix the files of a side; ReconcileError for files that are not there."""
-    fixed = _fixed(spec, side, copies, session)
-    return with_marks_kept(fixed, side.paths, copies) if side.format in LINE_FORMATS else fixed
-
-
-def _fixed(
-    spec: Spec, side: FileSide, copies: Path, session: Callable[[], SparkSession]
-) -> FixedFiles:
+    of_lines = side.format in LINE_FORMATS
+    grows = of_lines and side is spec.right and is_bounded(spec, spec.left)
     if side.catalog is not None:
-        return current_table(session, side, side.catalog, copies)
-    if side.store is not None:
-        return downloaded(side.paths[0], side.store, side.properties, side.read, copies)
-    if side.limit_bytes is not None:
+        fixed = current_table(session, side, side.catalog, copies)
+    elif side.store is not None:
+        fixed = downloaded(side.paths[0], side.store, side.properties, side.read, copies)
+    elif side.limit_bytes is not None:
         if len(side.paths) != 1 or side.format != "text" or not is_local(side.paths[0]):
             raise ReconcileError("limit_bytes applies only to a single local text file")
-        return bounded_copies(side.paths[0], side.limit_bytes, copies)
-    if side.complete:
-        return complete_files(side.paths, side.read)
-    grows = side is spec.right and is_bounded(spec, spec.left)
-    if grows and side.format in LINE_FORMATS and are_plain(side.paths):
-        return growing_copies(side.paths, copies)
-    require_readable(side.paths)
-    return FixedFiles(before=fingerprint(side.paths))
+        fixed = bounded_copies(side.paths[0], side.limit_bytes, copies)
+    elif side.complete:
+        fixed = complete_files(side.paths, side.read)
+    elif grows and are_plain(side.paths):
+        fixed = growing_copies(side.paths, copies)
+    else:
+        require_readable(side.paths)
+        fixed = FixedFiles(before=fingerprint(side.paths))
+    return with_marks_kept(fixed, side.paths, copies) if of_lines else fixed
 
 
 class _Taken:
@@ -213,7 +199,13 @@ class _Taken:
         if self.base is not None:
             since |= self.base.bounds(cluster, snapshot)
         if self.spec.since_ms is not None:
-            since |= _begun(snapshot, view.offsets_at(snapshot, self.spec.since_ms))
+            # Where they are known to be the first ones: a partition whose first record is younger
+            # may have had other such records, which were removed.
+            earliest = {(part.topic, part.partition): part.earliest for part in snapshot.partitions}
+            since |= {
+                topic: {n: at for n, at in offsets.items() if at > earliest[topic, n] or at == 0}
+                for topic, offsets in view.offsets_at(snapshot, self.spec.since_ms).items()
+            }
         snapshot = narrowed(snapshot, since=since, until=self.spec.until)
         if self.spec.stable_only:
             snapshot = stable_only(snapshot)
@@ -228,22 +220,6 @@ class _Taken:
             return self._snapshots
         saved = _replayed(self.spec.ranges, self._snapshots[MAIN])
         return self._snapshots | {MAIN: stable_only(saved) if self.spec.stable_only else saved}
-
-
-def _begun(snapshot: TopicsSnapshot, found: Bounds) -> dict[str, dict[int, int]]:
-    """Return the offsets of a time where they are known to be its first ones.
-
-    A partition whose first record is younger may have had other such records, which were removed.
-    """
-    earliest = {(part.topic, part.partition): part.earliest for part in snapshot.partitions}
-    return {
-        topic: {
-            partition: offset
-            for partition, offset in offsets.items()
-            if offset > earliest[topic, partition] or offset == 0
-        }
-        for topic, offsets in found.items()
-    }
 
 
 def _replayed(path: str, now: TopicsSnapshot) -> TopicsSnapshot:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -69,7 +69,27 @@ def base_of(spec: Spec) -> Base | None:
     """
     if not spec.since_last:
         return None
-    found = list(_agreed(spec))
+    found: list[Base] = []
+    for path in spec.earlier:
+        with suppress(OSError, ValueError, KeyError, TypeError, ReconcileError):
+            content = Path(path).read_bytes()
+            document = json.loads(content)
+            if (document["job"], document["target"]) != (spec.job, spec.target):
+                continue
+            if document["verdict"] != Verdict.AGREE.word or "chain" not in document:
+                continue
+            link = Link(
+                report=str(Path(path).parent),
+                sha256=hashlib.sha256(content).hexdigest(),
+                started_ms=int(document["started_ms"]),
+            )
+            snapshots = document["snapshots"].items()
+            base = Base(
+                question=str(document["question"]),
+                snapshots={name: read_snapshot(each) for name, each in snapshots},
+                links=(*(Link(**each) for each in document["chain"]), link),
+            )
+            found.append(base)
     if not found:
         return None
     base = max(found, key=lambda each: each.links[-1].started_ms)
@@ -115,30 +135,6 @@ def continued(
         totals={**outcome.totals, **({"expired": len(gaps)} if gaps else {})},
         not_compared=(*outcome.not_compared, earlier),
     )
-
-
-def _agreed(spec: Spec) -> Iterator[Base]:
-    """Yield the reports of chains of this job and target that agreed."""
-    for path in spec.earlier:
-        with suppress(OSError, ValueError, KeyError, TypeError, ReconcileError):
-            content = Path(path).read_bytes()
-            document = json.loads(content)
-            if (document["job"], document["target"]) != (spec.job, spec.target):
-                continue
-            if document["verdict"] != Verdict.AGREE.word or "chain" not in document:
-                continue
-            link = Link(
-                report=str(Path(path).parent),
-                sha256=hashlib.sha256(content).hexdigest(),
-                started_ms=int(document["started_ms"]),
-            )
-            yield Base(
-                question=str(document["question"]),
-                snapshots={
-                    name: read_snapshot(each) for name, each in document["snapshots"].items()
-                },
-                links=(*(Link(**each) for each in document["chain"]), link),
-            )
 
 
 def _broken(reason: str) -> ReconcileError:

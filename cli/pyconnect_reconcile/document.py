@@ -6,6 +6,8 @@ A dataclass is filled from the members that have the names of its fields, by the
 from __future__ import annotations
 
 import difflib
+import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields, is_dataclass
 from types import NoneType
@@ -126,7 +128,8 @@ class Members:
         return tuple(map(str, entries))
 
     def text_map(self, name: str) -> dict[str, str]:
-        return {str(key): _plain(each) for key, each in self._map(name).items()}
+        found = {str(key): each for key, each in self._map(name).items()}
+        return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in found.items()}
 
     def _map(self, name: str) -> Mapping[object, object]:
         value = self.take(name, {})
@@ -168,10 +171,6 @@ class Members:
         return ReconcileError(f"{self.where}: `{name}` is not {what}")
 
 
-def _plain(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 _READERS: Mapping[object, Callable[[Members, str, Any], object]] = {
     str: Members.text,
     str | None: Members.optional_text,
@@ -184,3 +183,52 @@ _READERS: Mapping[object, Callable[[Members, str, Any], object]] = {
     Bounds: lambda members, name, _: members.bounds(name),
 }
 """By the type of a field; other types are dataclasses, or maps of them."""
+
+
+KINDS = "header:NAME, json:PATH, avro:PATH, key, key.json:PATH, text, regex:PATTERN, timestamp"
+_BARE = frozenset({"key", "text", "timestamp"})
+_WITH_ARGUMENT = frozenset({"header", "json", "avro", "key.json", "regex"})
+# Java's own notations, and what Python has in their place; the meaning does not matter here.
+_JAVA_ONLY = (
+    (re.compile(r"\\Q.*?(\\E|$)", re.DOTALL), "q"),
+    (re.compile(r"\\[pP](\{\w+(=\w+)?\}|\w)"), "p"),
+    (re.compile(r"\\x\{[0-9a-fA-F]+\}"), "x"),
+    (re.compile(r"\\k<\w+>"), "k"),
+    (re.compile(r"\\[hHRvVXzZGe]"), "v"),
+    (re.compile(r"&&"), ""),
+    (re.compile(r"\(\?<(?=[A-Za-z])"), "(?P<"),
+)
+_PYTHON_ONLY = re.compile(r"\(\?P|\(\?\(|\(\?#")
+
+
+def check_extraction(text: str) -> None:
+    """Raise ReconcileError for a text that is no extraction, or whose pattern is not valid."""
+    kind, colon, argument = text.partition(":")
+    bare = kind in _BARE and not colon
+    if not bare and not (kind in _WITH_ARGUMENT and argument):
+        raise ReconcileError(f"`{text}` is not the place of a value", hint=f"write {KINDS}")
+    if kind != "regex":
+        return
+    # Python reads the pattern, with what only Java knows replaced. So a rare pattern may pass here
+    # and be refused by Spark; `spark.errors` words that in the same way.
+    if _PYTHON_ONLY.search(argument):
+        raise invalid_pattern(argument, "Java does not support `(?P`, `(?(` and `(?#`")
+    readable = argument
+    for java, python in _JAVA_ONLY:
+        readable = java.sub(python, readable)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            groups = re.compile(readable).groups
+    except (re.error, RecursionError, OverflowError) as exc:
+        raise invalid_pattern(argument, str(exc)) from exc
+    if groups == 0:
+        raise invalid_pattern(argument, "it has no group")
+
+
+def invalid_pattern(pattern: str, why: str) -> ReconcileError:
+    """Return the error for a pattern."""
+    return ReconcileError(
+        f"regex:{pattern} is not a valid pattern for a value: {why}",
+        hint=r"write a Java regular expression whose first group is the value: regex:id=(\d+)",
+    )

@@ -13,7 +13,7 @@ import hashlib
 import os
 import shutil
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -52,6 +52,15 @@ class FixedFiles:
     digest: str | None = None
     marked: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def size(self) -> int | None:
+        """The number of bytes that are read; None: unknown, as of files that are not local."""
+        if not self.copies:
+            return sum(size for _, size, _ in self.before) or None
+        inside = (copy.rglob("*") if copy.is_dir() else [copy] for copy in self.copies)
+        files = (file for each in inside for file in each if file.is_file())
+        return sum(file.stat().st_size for file in files) or None
+
     def as_read(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Return the paths of lines as Spark has to read them."""
         if not self.marked:
@@ -78,7 +87,9 @@ def with_marks_kept(fixed: FixedFiles, paths: Sequence[str], directory: Path) ->
     whole = tuple(map(str, fixed.copies)) or fixed.listed or tuple(paths)
     marked: dict[str, str] = {}
     for path in local_files((*whole, *tails, *fixed.beyond)):
-        with _uncompressed(path) as source:
+        opens: dict[str, Callable[[Path], object]] = {".gz": gzip.open, ".bz2": bz2.open}
+        opened = opens[path.suffix](path) if path.suffix in opens else path.open("rb")
+        with cast("BinaryIO", opened) as source:
             try:
                 head = source.read(len(BOM_UTF8))
             except (OSError, EOFError) as exc:
@@ -94,15 +105,6 @@ def with_marks_kept(fixed: FixedFiles, paths: Sequence[str], directory: Path) ->
                 shutil.copyfileobj(source, target, COPY_BYTES)
         marked[str(path)] = str(copy)
     return replace(fixed, marked=marked)
-
-
-def _uncompressed(path: Path) -> BinaryIO:
-    match path.suffix:
-        case ".gz":
-            return cast("BinaryIO", gzip.open(path))
-        case ".bz2":
-            return cast("BinaryIO", bz2.open(path))
-    return path.open("rb")
 
 
 def with_unread_marks(paths: Sequence[str]) -> Iterator[str]:

@@ -1,11 +1,13 @@
-"""The findings of a check, and their verdict. Pure."""
+"""The findings of a check, the intervals that they name, and their verdict. Pure."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
+from itertools import pairwise
+from typing import NamedTuple
 
 COPIES = "copies"
 """A finding's `of`, where `first` is the expected number of copies and `last` the number there."""
@@ -150,6 +152,49 @@ def grouped(findings: Iterable[Finding]) -> list[Finding]:
         alone = replace(finding, count=0)
         counts[alone] = counts.get(alone, 0) + finding.count
     return [replace(finding, count=count) for finding, count in counts.items()]
+
+
+MASK_BITS = 64
+"""A mask stands for the 64 numbers of a bucket, from `bucket * 64` on; bit i is set when number i
+is there. Spark's longs are signed: bit 63 is the sign."""
+
+
+class Interval(NamedTuple):
+    """The numbers from `first` to `last`, both included."""
+
+    first: int
+    last: int
+
+    @property
+    def length(self) -> int:
+        """The count of its numbers."""
+        return self.last - self.first + 1
+
+
+def numbers_of(bucket: int, mask: int) -> Iterator[int]:
+    """Yield the numbers that a mask holds, ascending."""
+    base = bucket * MASK_BITS
+    return (base + bit for bit in range(MASK_BITS) if mask >> bit & 1)
+
+
+def holes_within(bucket: int, mask: int) -> list[Interval]:
+    """Return the numbers that a mask lacks between those that it holds."""
+    return [
+        Interval(before + 1, after - 1)
+        for before, after in pairwise(numbers_of(bucket, mask))
+        if after > before + 1
+    ]
+
+
+def runs_of(numbers: Iterable[int]) -> list[Interval]:
+    """Return ascending numbers as the intervals that they fill."""
+    runs: list[Interval] = []
+    for number in numbers:
+        if runs and number == runs[-1].last + 1:
+            runs[-1] = Interval(runs[-1].first, number)
+        else:
+            runs.append(Interval(number, number))
+    return runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

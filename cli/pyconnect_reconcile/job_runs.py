@@ -21,8 +21,7 @@ from pyconnect_reconcile.errors import (
 )
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict
-from pyconnect_reconcile.report.contents import Report, arranged
-from pyconnect_reconcile.report.files import make_directory, write_report
+from pyconnect_reconcile.report.contents import Report, arranged, make_directory, write_report
 from pyconnect_reconcile.spark.session import starting_session
 from pyconnect_reconcile.spec import COMPARES, MAIN, Spec
 
@@ -35,14 +34,32 @@ if TYPE_CHECKING:
 def run_each(runs: Sequence[tuple[Spec, Path]], events: Events) -> list[int]:
     """Run specs one after the other in one session; return their exit codes.
 
-    Each writes the report of its directory. One that cannot decide does not stop the others.
+    Each writes the report of its directory. One that cannot decide does not stop the others. Spark
+    starts at once where capturing the input takes long. Otherwise a capture that fails, such as
+    that of a topic that does not exist, starts no JVM.
     """
     specs = [spec for spec, _ in runs]
     if any(spec.spark != specs[0].spark for spec in specs):
         raise ReconcileError("specs that run together must have the same `spark`")
+    targets = ",".join(spec.target for spec in specs)
     codes = []
     with ExitStack() as stack:
-        session = _started(specs, events, stack)
+        work = stack.enter_context(tempfile.TemporaryDirectory(prefix="pyconnect-spark-"))
+        started = stack.enter_context(
+            starting_session(
+                specs[0].spark,
+                app_name=f"pyconnect reconcile {specs[0].job} {targets}".rstrip(),
+                work_directory=Path(work),
+                events=events,
+                at_once=any(map(copies_rows, specs)),
+            )
+        )
+
+        @cache
+        def session() -> SparkSession:
+            events.step("starting Spark")
+            return started()
+
         for spec, directory in runs:
             try:
                 codes.append(_run(spec, directory, events, session).value)
@@ -62,94 +79,50 @@ def _run(
     make_directory(directory)
     started = time.time()
     try:
-        report = _reported(spec, directory, events, session, started)
+        events.step("taking the snapshot")
+        # Copies of files lie where executors and a Spark Connect server see them, too.
+        with tempfile.TemporaryDirectory(dir=directory, prefix=".work-") as copies:
+            captured = capture(spec, Path(copies), session)
+            if spec.job == "ranges":
+                from pyconnect_reconcile.checks import ranges
+
+                outcome = ranges.check(captured.spec, captured.snapshots[MAIN])
+                report = _report(captured, outcome, started, spark_version="")
+            else:
+                spark = session()
+                from pyconnect_reconcile.bench import Bench
+                from pyconnect_reconcile.spark.errors import spark_errors_translated
+
+                with spark_errors_translated():
+                    bench = Bench(
+                        spark=spark,
+                        spec=captured.spec,
+                        snapshots=captured.snapshots,
+                        events=events,
+                        files=captured.files,
+                        tables=captured.tables,
+                        begun_ms=captured.begun_ms,
+                    )
+                    outcome = continued(check(bench), captured.base, captured.snapshots)
+                report = _report(captured, outcome, started, spark_version=spark.version)
+            write_report(report, directory, parquet=spec.job != "ranges")
     except InvalidQuestion:
         raise
     except Exception as error:
-        write_report(_failure(spec, error, started), directory, parquet=False)
+        message = f"{type(error).__name__}: {error}"
+        if isinstance(error, ReconcileError):
+            message = error.message + (f" ({error.hint})" if error.hint else "")
+        captured = Capture(spec=spec, snapshots={}, files={}, tables={})
+        failed = _report(captured, _undecided("failed", message), started, spark_version="")
+        write_report(failed, directory, parquet=False)
         raise
     events.report(str(directory), report.verdict.word)
     return report.verdict
 
 
-def _failure(spec: Spec, error: Exception, started: float) -> Report:
-    """Return the report of a run that an error has ended."""
-    message = f"{type(error).__name__}: {error}"
-    if isinstance(error, ReconcileError):
-        message = error.message + (f" ({error.hint})" if error.hint else "")
-    finding = Finding(kind="failed", severity=Severity.UNKNOWN, message=message)
-    outcome = CheckOutcome(findings=(finding,), totals={finding.kind: 1})
-    captured = Capture(spec=spec, snapshots={}, files={}, tables={})
-    return _report(captured, outcome, started, spark_version="")
-
-
-def _reported(
-    spec: Spec,
-    directory: Path,
-    events: Events,
-    session: Callable[[], SparkSession],
-    started: float,
-) -> Report:
-    events.step("taking the snapshot")
-    # Copies of files lie where executors and a Spark Connect server see them, too.
-    with tempfile.TemporaryDirectory(dir=directory, prefix=".work-") as copies:
-        captured = capture(spec, Path(copies), session)
-        if spec.job == "ranges":
-            from pyconnect_reconcile.checks import ranges
-
-            outcome = ranges.check(spec, captured.snapshots[MAIN])
-            report = _report(captured, outcome, started, spark_version="")
-            write_report(report, directory, parquet=False)
-        else:
-            report = _checked(captured, session(), events, directory, started)
-    return report
-
-
-def _started(specs: Sequence[Spec], events: Events, stack: ExitStack) -> Callable[[], SparkSession]:
-    """Return a function that starts Spark; it starts at once where capturing the input takes long.
-
-    Otherwise a capture that fails, such as that of a topic that does not exist, starts no JVM.
-    """
-    targets = ",".join(spec.target for spec in specs)
-    work = stack.enter_context(tempfile.TemporaryDirectory(prefix="pyconnect-spark-"))
-    session = stack.enter_context(
-        starting_session(
-            specs[0].spark,
-            app_name=f"pyconnect reconcile {specs[0].job} {targets}".rstrip(),
-            work_directory=Path(work),
-            events=events,
-            at_once=any(map(copies_rows, specs)),
-        )
-    )
-
-    @cache
-    def waited_for() -> SparkSession:
-        events.step("starting Spark")
-        return session()
-
-    return waited_for
-
-
-def _checked(
-    captured: Capture, spark: SparkSession, events: Events, directory: Path, started: float
-) -> Report:
-    from pyconnect_reconcile.bench import Bench
-    from pyconnect_reconcile.spark.errors import spark_errors_translated
-
-    with spark_errors_translated():
-        bench = Bench(
-            spark=spark,
-            spec=captured.spec,
-            snapshots=captured.snapshots,
-            events=events,
-            files=captured.files,
-            tables=captured.tables,
-            begun_ms=captured.begun_ms,
-        )
-        outcome = continued(check(bench), captured.base, captured.snapshots)
-        report = _report(captured, outcome, started, spark_version=spark.version)
-        write_report(report, directory, parquet=True)
-    return report
+def _undecided(kind: str, message: str) -> CheckOutcome:
+    finding = Finding(kind=kind, severity=Severity.UNKNOWN, message=message)
+    return CheckOutcome(findings=(finding,), totals={kind: 1})
 
 
 def _report(
@@ -174,29 +147,6 @@ def check(bench: Bench) -> CheckOutcome:
     Records or topics that were removed during the run are a finding, and so is data that the job
     cannot audit; other failures of Spark raise ReconcileError.
     """
-    from pyconnect_reconcile.spark.errors import spark_errors_translated
-
-    try:
-        with spark_errors_translated():
-            outcome = _check(bench)
-            bench.require_same_topics()
-    except RecordsRemoved as removed:
-        finding = Finding(
-            kind="removed-while-read", severity=Severity.UNKNOWN, message=removed.message
-        )
-        return CheckOutcome(findings=(finding,), totals={finding.kind: 1})
-    except NotAuditable as refused:
-        reason = refused.message + (f" ({refused.hint})" if refused.hint else "")
-        finding = Finding(kind="not-audited", severity=Severity.UNKNOWN, message=reason)
-        return CheckOutcome(findings=(finding,), totals={finding.kind: 1})
-    unusable = bench.schemas.findings()
-    if not unusable:
-        return outcome
-    totals = {**outcome.totals, unusable[0].kind: len(unusable)}
-    return replace(outcome, findings=(*unusable, *outcome.findings), totals=totals)
-
-
-def _check(bench: Bench) -> CheckOutcome:
     from pyconnect_reconcile.checks import (
         compare,
         completeness,
@@ -205,19 +155,27 @@ def _check(bench: Bench) -> CheckOutcome:
         sequence,
         transactions,
     )
+    from pyconnect_reconcile.spark.errors import spark_errors_translated
 
-    match bench.spec.job:
-        case "transactions":
-            return transactions.check(bench)
-        case "sequence":
-            return sequence.check(bench)
-        case "duplicates":
-            return duplicates.check(bench)
-        case "offsets":
-            return offsets.check(bench)
-        case "completeness":
-            return completeness.check(bench)
-        case job if job in COMPARES:
-            return compare.check(bench)
-        case other:
-            raise ReconcileError(f"`{other}` is not a known job")
+    jobs = {
+        "transactions": transactions.check,
+        "sequence": sequence.check,
+        "duplicates": duplicates.check,
+        "offsets": offsets.check,
+        "completeness": completeness.check,
+        **dict.fromkeys(COMPARES, compare.check),
+    }
+    try:
+        with spark_errors_translated():
+            outcome = jobs[bench.spec.job](bench)
+            bench.require_same_topics()
+    except RecordsRemoved as removed:
+        return _undecided("removed-while-read", removed.message)
+    except NotAuditable as refused:
+        reason = refused.message + (f" ({refused.hint})" if refused.hint else "")
+        return _undecided("not-audited", reason)
+    unusable = bench.schemas.findings()
+    if not unusable:
+        return outcome
+    totals = {**outcome.totals, unusable[0].kind: len(unusable)}
+    return replace(outcome, findings=(*unusable, *outcome.findings), totals=totals)

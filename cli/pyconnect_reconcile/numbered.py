@@ -149,21 +149,24 @@ _ABOVE = (
 )
 
 
-def known_between(folded: DataFrame, late: DataFrame, early: DataFrame) -> DataFrame:
+def known_between(folded: DataFrame, cut: DataFrame) -> DataFrame:
     """Return per group `low` and `high`: numbers outside of them may be outside of the range.
 
-    `late` has the topic and partition of ranges that begin after other records, `early` of those
-    that end before other records. A source writes its numbers in order to each partition: those
-    before the range are lower than the first one within it, those behind it are higher than the
-    last one.
+    `cut` has topic and partition of ranges that begin after other records (`late`) or end before
+    some (`early`). A source writes its numbers in order to each partition: those before the range
+    are lower than the first one within it, those behind it are higher than the last one.
     """
     ends = folded.groupBy(*LANE).agg(
         sql.min_by("lowest", "first").alias("low"), sql.max_by("highest", "last").alias("high")
     )
-    at = ["topic", "partition"]
-    lows = ends.join(sql.broadcast(late), at).groupBy("group").agg(sql.max("low").alias("low"))
-    highs = ends.join(sql.broadcast(early), at).groupBy("group").agg(sql.min("high").alias("high"))
-    return lows.join(highs, "group", "full_outer")
+    return (
+        ends.join(sql.broadcast(cut), ["topic", "partition"])
+        .groupBy("group")
+        .agg(
+            sql.expr("max(low) FILTER (WHERE late) AS low"),
+            sql.expr("min(high) FILTER (WHERE early) AS high"),
+        )
+    )
 
 
 def gaps_between(buckets: DataFrame) -> DataFrame:

@@ -6,6 +6,7 @@ mean for those says `pyconnect_clients`, as it does for agents and the command l
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,6 @@ from pyconnect_clients.references import find_variables
 from pyconnect_clients.security import Security, parse_security, refuse_other_names
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import absolute
-from pyconnect_reconcile.spark_submit import submitted
 
 _PEM_TYPES = {
     "ssl.truststore.location": "ssl.truststore.type",
@@ -117,3 +117,8 @@ def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
         if Path(given[location]).is_file() and not submitted():
             given[location] = absolute(given[location])
     return {f"kafka.{key}": value for key, value in given.items() if key not in _SPARK_OWN}
+
+
+def submitted() -> bool:
+    """Return whether spark-submit started this process."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ

@@ -15,19 +15,21 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 
-from pyconnect_reconcile.document import Bounds, Members, one_of
-from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.extractions import check_extraction
-from pyconnect_reconcile.file_side import BASE64, VALUE_FORMS, FileSide, read_file_side
-from pyconnect_reconcile.properties import table_properties
-from pyconnect_reconcile.table_side import (
+from pyconnect_reconcile.data_sides import (
+    BASE64,
     KAFKA,
+    VALUE_FORMS,
+    FileSide,
     RowRule,
     TablePosition,
     TableSide,
+    read_file_side,
     read_row_rule,
     read_table_side,
 )
+from pyconnect_reconcile.document import Bounds, Members, check_extraction, one_of
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.properties import table_properties
 
 VERSION = 1
 MAIN = "main"
@@ -184,8 +186,10 @@ def question_of(spec: Spec) -> str:
 
     def kept(value: object) -> object:
         if isinstance(value, Mapping):
-            if value.get("properties") and (user := _user_in(str(value["properties"]))):
-                value = {**value, "of_user": user}
+            with suppress(ReconcileError):
+                properties = value.get("properties")
+                if properties and (user := table_properties(str(properties)).get("user")):
+                    value = {**value, "of_user": user}
             # Without what is not set: a member of a later version is not set in earlier ones.
             members = {str(k): kept(v) for k, v in value.items() if str(k) not in _PASSING}
             if isinstance(options := members.get("options"), Mapping):
@@ -212,12 +216,6 @@ def source_position(spec: Spec) -> tuple[object, ...]:
         case FileSide(limit_bytes=int() as end):
             return (end,)
     return ()
-
-
-def _user_in(path: str) -> str | None:
-    with suppress(ReconcileError):
-        return table_properties(path).get("user")
-    return None
 
 
 def read_spec(document: object) -> Spec:
@@ -271,11 +269,9 @@ def _require(spec: Spec) -> None:
         raise ReconcileError("spec: `findings` is 0: a difference would not be named, nor counted")
     if spec.arrived is not None and spec.mode == "upsert":
         raise ReconcileError("spec: `arrived` (dead letters) needs append mode")
-    _require_lines(spec)
+    _require_forms(spec)
     _require_bounds(spec)
-    _require_order(spec)
     _require_continuable(spec)
-    _require_extractions(spec)
     sides = [spec.left, spec.right, spec.arrived, *(tier.side for tier in spec.tiers)]
     used = {side.cluster for side in sides if isinstance(side, TopicSide)}
     if spec.job in SCANS or spec.job == "offsets":
@@ -284,10 +280,23 @@ def _require(spec: Spec) -> None:
         raise ReconcileError(f"spec: `clusters` has no cluster `{name}`")
 
 
-def _require_lines(spec: Spec) -> None:
-    """Refuse lines of a sink where no topic is compared with them, or not their bytes."""
-    sides = [spec.left, spec.right, *(tier.side for tier in spec.tiers)]
-    for side in sides:
+def _require_forms(spec: Spec) -> None:
+    """Refuse sides that the job does not compare so, and what does not say where values are."""
+    identity = None if spec.identity == "record" else spec.identity
+    for text in (spec.sequence, spec.group, identity):
+        if text is not None and text != PROVENANCE:
+            check_extraction(text)
+    # Keys and event times may be columns, too.
+    for text in (spec.key, *(tier.event_time for tier in spec.tiers)):
+        if text.startswith("regex:"):
+            check_extraction(text)
+    if spec.ordered and spec.job != "sequence":
+        if spec.job != "topic-topic" or spec.mode == "upsert":
+            raise ReconcileError("spec: `ordered` needs sequence, or topic-topic in append mode")
+        if not (isinstance(spec.left, TopicSide) and isinstance(spec.right, TopicSide)):
+            raise ReconcileError("spec: `ordered` compares two topics, but a side is not a topic")
+    # Lines of a sink are compared with a topic, those in Base64 with its bytes.
+    for side in (spec.left, spec.right, *(tier.side for tier in spec.tiers)):
         if not isinstance(side, FileSide) or not side.lines:
             continue
         if spec.job != "topic-sink" or side is not spec.right:
@@ -326,15 +335,6 @@ def _require_bounds(spec: Spec) -> None:
             )
 
 
-def _require_order(spec: Spec) -> None:
-    if not spec.ordered or spec.job == "sequence":
-        return
-    if spec.job != "topic-topic" or spec.mode == "upsert":
-        raise ReconcileError("spec: `ordered` needs sequence, or topic-topic in append mode")
-    if not (isinstance(spec.left, TopicSide) and isinstance(spec.right, TopicSide)):
-        raise ReconcileError("spec: `ordered` compares two topics, but a side is not a topic")
-
-
 def _require_continuable(spec: Spec) -> None:
     """Refuse `since_last` where the records of one night cannot be told from those before."""
     if not spec.since_last:
@@ -358,7 +358,10 @@ def _require_continuable(spec: Spec) -> None:
         reason = "the order of a key's records goes on between two nights"
     if reason is None and spec.arrived is not None:
         reason = "dead letters do not say to which night they belong"
-    if reason is None and spec.job == "topic-sink" and not _has_offsets(spec):
+    rule = spec.left.row if isinstance(spec.left, TopicSide) else None
+    # Rows of the right have the places of their records as their key.
+    placed = isinstance(spec.right, TableSide) and rule is not None and rule.of == KAFKA
+    if reason is None and spec.job == "topic-sink" and not placed:
         reason = (
             "rows of the sink do not say from which records they are; those of a SqlSink with"
             " pk.mode=kafka do"
@@ -368,23 +371,6 @@ def _require_continuable(spec: Spec) -> None:
             f"spec: `since_last` is not possible with {spec.job}: {reason}",
             hint="run it without --since-last",
         )
-
-
-def _has_offsets(spec: Spec) -> bool:
-    """Return whether rows of the right have the places of their records as their key."""
-    rule = spec.left.row if isinstance(spec.left, TopicSide) else None
-    return isinstance(spec.right, TableSide) and rule is not None and rule.of == KAFKA
-
-
-def _require_extractions(spec: Spec) -> None:
-    """Check what says where values are; keys and event times may be columns, too."""
-    identity = None if spec.identity == "record" else spec.identity
-    for text in (spec.sequence, spec.group, identity):
-        if text is not None and text != PROVENANCE:
-            check_extraction(text)
-    for text in (spec.key, *(tier.event_time for tier in spec.tiers)):
-        if text.startswith("regex:"):
-            check_extraction(text)
 
 
 def _optional_side(members: Members, name: str) -> Side | None:

@@ -14,9 +14,9 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+from pyconnect_reconcile.data_sides import FileSide
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events, end_with_parent
-from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_repair.job import Job
 

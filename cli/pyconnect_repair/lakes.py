@@ -36,13 +36,13 @@ from pyconnect_connectors.lake.catalogs import (
 )
 from pyconnect_connectors.lake.settings import SinkSettings
 from pyconnect_connectors.lake.table_target import TableTarget
+from pyconnect_reconcile.data_sides import ICEBERG, FileSide
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.file_side import ICEBERG, FileSide
 from pyconnect_reconcile.findings import count_of
 from pyconnect_repair.job import Job
 from pyconnect_repair.plan import Place, Refused, Wanted
-from pyconnect_repair.sinks import Basis, read_records, require_unmoved
+from pyconnect_repair.records import Basis, read_records, require_unmoved
 
 AUDIT_AGAIN = "audit again, and repair by the new report"
 NEWEST_FORMAT = 2

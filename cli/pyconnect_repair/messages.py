@@ -80,7 +80,16 @@ def messages_at(cluster: Cluster, places: Sequence[Place]) -> Iterator[tuple[Pla
     with _consumer(cluster) as consumer:
         for place in sorted(places):
             consumer.assign([TopicPartition(*place)])
-            yield place, _message(consumer, place)
+            message = _awaited(consumer)
+            name = f"{place[0]}:{place[1]}@{place[2]}"
+            if message is None:
+                raise ReconcileError(f"the record {name} cannot be read", hint="try again")
+            if message.error() is not None or message.offset() != place[2]:
+                raise ReconcileError(
+                    f"the record {name} cannot be read any more",
+                    hint="audit again: records may have been removed since the report",
+                )
+            yield place, message
 
 
 def messages_from(cluster: Cluster, topic: str, starts: Mapping[int, int]) -> list[Any]:
@@ -133,20 +142,6 @@ def _consumer(cluster: Cluster) -> Iterator[Any]:
     }
     with closing(Consumer(settings)) as consumer:
         yield consumer
-
-
-def _message(consumer: Any, place: Place) -> Any:
-    """Wait for the record of the assigned place."""
-    message = _awaited(consumer)
-    if message is not None and message.error() is None and message.offset() == place[2]:
-        return message
-    name = f"{place[0]}:{place[1]}@{place[2]}"
-    if message is None:
-        raise ReconcileError(f"the record {name} cannot be read", hint="try again")
-    raise ReconcileError(
-        f"the record {name} cannot be read any more",
-        hint="audit again: records may have been removed since the report",
-    )
 
 
 def _awaited(consumer: Any) -> Any:

@@ -6,19 +6,33 @@ sink would have written, and a record what the source would have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NoReturn, Self, TypeAlias
 
 from pyconnect_agent.tasks.setup.plugins import TaskPlugins
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_agent.tasks.sink.pipeline import record_maker
 from pyconnect_agent.tasks.source.pipeline import record_converter
-from pyconnect_api import ConnectException, DataException, SinkRecord, SourceRecord
+from pyconnect_api import (
+    STRING_SCHEMA,
+    ConnectException,
+    DataException,
+    SinkRecord,
+    SourceRecord,
+    TopicPartition,
+)
 from pyconnect_clients.references import find_variables
+from pyconnect_reconcile.data_sides import FileSide, TablePosition, TableSide
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.spec import Cluster
+from pyconnect_reconcile.spec import MAIN, Cluster, Spec, TopicSide
+from pyconnect_reconcile.topics.snapshot import TopicsSnapshot, read_snapshot
+from pyconnect_repair.job import VERSION, Job
 from pyconnect_repair.messages import RepairRecord, messages_at, text_of
-from pyconnect_repair.plan import Place, Refused
+from pyconnect_repair.plan import Findings, Place, Refused, Wanted, findings_of, key_of
 
 _ACCESS = ("connection.", "lake.", "store.", "s3.", "aws.", "iceberg.")
 _BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
@@ -98,15 +112,152 @@ class ReadRecords(ConnectorPlugins):
         ReconcileError for a place without a record: it was removed, or its transaction aborted.
         """
         for place, message in messages_at(self._cluster, places):
-            yield place, self._converted(message)
-
-    def _converted(self, message: Any) -> SinkRecord | None:
-        place = message.topic(), message.partition(), message.offset()
-        record: Any = self._record_of(message, *place)
-        for stage in self._plugins.stages:
-            record = None if record is None else stage.apply(record)
-        return record  # type: ignore[no-any-return]  # what plugins make of a record
+            record: Any = self._record_of(message, *place)
+            for stage in self._plugins.stages:
+                record = None if record is None else stage.apply(record)
+            yield place, record
 
 
 def _fail(_stage: object, _operator: type, error: Exception, *_operation: object) -> NoReturn:
     raise error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """A report that is the basis of a plan; `expected` are the offsets that the sink had then."""
+
+    job: Job
+    report: Mapping[str, Any]
+    found: Findings[Wanted]
+    before: TopicsSnapshot
+    expected: Mapping[TopicPartition, int]
+
+    @classmethod
+    def of(cls, job: Job) -> Self:
+        """Read the report of a job; ReconcileError if it is no basis, or the sink has moved on."""
+        report, lines = job.found()
+        found = findings_of(report, lines)
+        job.require_same(report["question"])
+        before = read_snapshot(report).of_topics(job.origin.topics)
+        job.require_topic_ids(job.origin, {each.topic: each.topic_id for each in before.topics})
+        expected = {
+            TopicPartition(part.topic, part.partition): (
+                part.end if part.asked_end is None else part.asked_end
+            )
+            for part in before.partitions
+        }
+        _require_committed(job.audit, expected)
+        return cls(job=job, report=report, found=found, before=before, expected=expected)
+
+    def records(self) -> tuple[Mapping[str, str], Mapping[Place, SinkRecord | None]]:
+        """Return the connector's config, and the records that the findings name."""
+        return read_records(self.job, [each.place for each in self.found.targets if each.place])
+
+    def head(self) -> dict[str, object]:
+        """Return the members of a plan's head that `require_unmoved` reads."""
+        return {
+            "version": VERSION,
+            "target": self.job.audit.target,
+            "question": self.report["question"],
+            "topics": {topic.topic: topic.topic_id for topic in self.before.topics},
+            "offsets": [[p.topic, p.partition, offset] for p, offset in self.expected.items()],
+        }
+
+
+def require_unmoved(job: Job, head: Mapping[str, Any]) -> dict[TopicPartition, int]:
+    """Return the sink's offsets in a plan; ReconcileError if a sink or a topic is another now."""
+    job.require_same(head["question"])
+    job.require_topic_ids(job.origin, head["topics"])
+    expected = {TopicPartition(topic, part): offset for topic, part, offset in head["offsets"]}
+    _require_committed(job.audit, expected)
+    return expected
+
+
+def read_records(
+    job: Job, places: Sequence[Place] = ()
+) -> tuple[Mapping[str, str], Mapping[Place, SinkRecord | None]]:
+    """Return the connector's config with what its references lead to, and records at places."""
+    records = ReadRecords(job.config, job.audit.clusters[MAIN])
+    try:
+        return records.config, dict(records.at(places))
+    finally:
+        records.close()
+
+
+def _require_committed(audit: Spec, expected: Mapping[TopicPartition, int]) -> None:
+    """Compare the committed offsets of the sink's group with those of the report."""
+    for partition, offset in expected.items():
+        now = audit.until.get(partition.topic, {}).get(partition.partition, offset)
+        if now > offset:
+            raise ReconcileError(
+                f"the sink has moved on since the report: its offset of {partition} is {now}, not"
+                f" {offset}",
+                hint="stop the connector, audit again, and repair by the new report",
+            )
+
+
+Row: TypeAlias = Mapping[str, Any]
+"""A row's place as a report has it: `table` and `key`, or `file` and `row`."""
+
+
+@contextmanager
+def source_records(job: Job, digest: str | None = None) -> Iterator[Callable[[Row], RepairRecord]]:
+    """Yield a function that makes the record of a row of the left side.
+
+    It raises Refused for a row without one, ReconcileError for one that has changed. `digest` is
+    that of a file's lines in the report, where its row numbers are from.
+    """
+    side, copy = job.audit.left, job.audit.right
+    assert isinstance(copy, TopicSide)
+    [topic] = copy.topics
+    with closing(WrittenRecords(job.config, job.audit.clusters[copy.cluster])) as records:
+        match side:
+            case TableSide(position=TablePosition() as position):
+                # It needs libraries that files do without.
+                from pyconnect_repair.source_tables import source_table
+
+                def key(row: Row) -> Mapping[str, str]:
+                    found = key_of(row.get("key") or "")
+                    if found is None:
+                        raise Refused(
+                            "the report does not name the row: it has no key, or keys are hidden"
+                        )
+                    return found
+
+                with source_table(records.config, topic, position) as table:
+                    yield lambda row: records.written(table.record(key(row)))
+            case FileSide(limit_bytes=int() as end):
+                line_of = _lines(side.paths[0], topic, end, digest)
+                yield lambda row: records.written(line_of(row))
+            case _:
+                raise ReconcileError(
+                    "the left side of the report has no committed position of the connector",
+                    hint="audit it by its name alone: pyconnect reconcile source-topic CONNECTOR",
+                )
+
+
+def _lines(file: str, topic: str, end: int, digest: str | None) -> Callable[[Row], SourceRecord]:
+    """Return a function of the lines that the source had read, which end with LF alone."""
+    try:
+        with Path(file).open("rb") as stream:
+            content = stream.read(end)
+    except OSError as exc:
+        raise ReconcileError(f"{file} cannot be read: {exc.strerror}") from exc
+    if len(content) < end:
+        raise ReconcileError(f"{file} is shorter than it was at the report", hint="audit again")
+    if digest is not None and sha256(content).hexdigest() != digest:
+        raise ReconcileError(
+            f"the lines of {file} that the source has read are others than at the report, or the"
+            " report is of an earlier version",
+            hint="put the file back if it was replaced; then audit again",
+        )
+    lines = content.split(b"\n")
+
+    def line_of(row: Row) -> SourceRecord:
+        number = row.get("row")
+        if number is None or not 0 < number < len(lines) or b"\r" in content:
+            raise Refused("the report does not name the line, or lines of the file end with CR")
+        text = lines[number - 1].decode("utf-8", "replace")
+        return SourceRecord({"filename": file}, {}, topic, value_schema=STRING_SCHEMA, value=text)
+
+    return line_of

@@ -27,9 +27,9 @@ from pyconnect_connectors.sql.reading import (
 )
 from pyconnect_connectors.sql.settings import SourceSettings
 from pyconnect_connectors.sql.source_tables import place_of
+from pyconnect_reconcile.data_sides import TablePosition
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import count_of
-from pyconnect_reconcile.table_side import TablePosition
 from pyconnect_repair.plan import Refused
 
 _VALUES: Mapping[type, Callable[[str], object]] = {
@@ -67,7 +67,14 @@ class SourceTable:
 
     def record(self, key: Mapping[str, str]) -> SourceRecord:
         """Return the record of a row; ReconcileError when the row is not that of the report."""
-        only = and_(*(self._condition(name, text) for name, text in key.items()))
+        conditions = []
+        for name, text in key.items():
+            column = self._table.columns.get(name)
+            value = None if column is None else _VALUES.get(column.type.python_type)
+            if column is None or value is None:
+                raise Refused(f"a row cannot be found by its column {name}")
+            conditions.append(column == value(text))
+        only = and_(*conditions)
         try:
             found = self._read(None, only, key)
             beyond = self._read(self._position, only, key)
@@ -82,13 +89,6 @@ class SourceTable:
             " by then, not 1",
             hint="audit again, and repair by the new report",
         )
-
-    def _condition(self, name: str, text: str) -> ColumnElement[bool]:
-        column = self._table.columns.get(name)
-        value = None if column is None else _VALUES.get(column.type.python_type)
-        if column is None or value is None:
-            raise Refused(f"a row cannot be found by its column {name}")
-        return column == value(text)
 
     def _read(
         self, offset: Offset | None, only: ColumnElement[bool], key: Mapping[str, str]

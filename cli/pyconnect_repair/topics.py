@@ -19,11 +19,11 @@ from typing import Any, TypeAlias
 
 from confluent_kafka import Producer
 
+from pyconnect_reconcile.data_sides import TableSide
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import COPIES, count_of
 from pyconnect_reconcile.spec import Cluster, TopicSide, source_position
-from pyconnect_reconcile.table_side import TableSide
 from pyconnect_reconcile.topics.snapshot import TopicSnapshot, read_snapshot
 from pyconnect_repair.job import VERSION, Job
 from pyconnect_repair.messages import (
@@ -35,7 +35,7 @@ from pyconnect_repair.messages import (
     messages_from,
 )
 from pyconnect_repair.plan import Findings, Place, Refused, require_complete, targets_of
-from pyconnect_repair.sources import Row, source_records
+from pyconnect_repair.records import Row, source_records
 
 STAYS = "a record of a topic cannot be taken back"
 TRANSACTION_S = 60.0

@@ -352,6 +352,20 @@ def test_a_name_that_a_worker_would_cut_is_refused(name: str) -> None:
     assert network.sent == []
 
 
+def test_white_space_that_workers_keep_is_part_of_a_name() -> None:
+    """Java's trim() cuts no further ones than a space and what is before it."""
+    name = "\xa0a\u3000"
+    created = {"name": name, "config": {}, "tasks": [], "type": "source"}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "POST":
+            return httpx.Response(201, json=created)
+        is_name = "a" in request.url.path.removeprefix("/connectors")
+        return envelope(404, "not found") if is_name else httpx.Response(200, json={})
+
+    assert Network(answer).client.create_connector(name, {}).name == name
+
+
 def test_the_verbose_trace_masks_secrets() -> None:
     """Neither passwords of configurations nor credentials of addresses are printed."""
     network = Network(

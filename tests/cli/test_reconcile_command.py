@@ -12,7 +12,7 @@ from pyconnect_cli.reconcile import spark_jars
 from pyconnect_cli.reconcile.process import ProcessEnd, SparkRefusal
 from pyconnect_cli.reconcile.run import uses_avro
 from pyconnect_clients.installation import install_command
-from pyconnect_reconcile.file_side import FileSide
+from pyconnect_reconcile.data_sides import FileSide
 from pyconnect_reconcile.spec import Registry, TopicSide, read_spec
 from tests.cli.conftest import Run
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector

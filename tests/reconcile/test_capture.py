@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from pyconnect_reconcile.capture import _replayed, copies_rows
+from pyconnect_reconcile.data_sides import TableSide
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import read_spec
-from pyconnect_reconcile.table_side import TableSide
 from pyconnect_reconcile.topics.snapshot import TopicSnapshot, TopicsSnapshot
 
 CLUSTERS = {"main": {"bootstrap": "b:9092"}}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pyconnect_reconcile.document import check_extraction
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.extractions import check_extraction
 from pyconnect_reconcile.spec import read_spec
 
 CLUSTERS = {"main": {"bootstrap": "b:9092"}}

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_reconcile.intervals import Interval, holes_within, joined, numbers_of, runs_of
+from pyconnect_reconcile.findings import holes_within, numbers_of, runs_of
 
 
 def signed(mask: int) -> int:
@@ -21,7 +21,7 @@ def test_a_mask_holds_the_numbers_it_was_made_of(bucket: int, bits: set[int]) ->
     mask = signed(sum(1 << bit for bit in bits))
     expected = sorted(bucket * 64 + bit for bit in bits)
     assert list(numbers_of(bucket, mask)) == expected
-    holes = holes_within(bucket, mask, expected[0], expected[-1])
+    holes = holes_within(bucket, mask)
     missing = {n for hole in holes for n in range(hole.first, hole.last + 1)}
     assert missing == set(range(expected[0], expected[-1] + 1)) - set(expected)
 
@@ -32,13 +32,3 @@ def test_runs_are_the_numbers_and_maximal(numbers: set[int]) -> None:
     runs = runs_of(sorted(numbers))
     assert [n for run in runs for n in range(run.first, run.last + 1)] == sorted(numbers)
     assert all(a.last + 1 < b.first for a, b in pairwise(runs))
-
-
-@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 5))))
-def test_joined_intervals_cover_the_same_numbers(pairs: list[tuple[int, int]]) -> None:
-    """Adjacent and overlapping ones become one."""
-    intervals = [Interval(first, first + more) for first, more in pairs]
-    result = joined(intervals)
-    covered = {n for each in intervals for n in range(each.first, each.last + 1)}
-    assert {n for each in result for n in range(each.first, each.last + 1)} == covered
-    assert sum(each.length for each in result) == len(covered)

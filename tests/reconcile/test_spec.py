@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pyconnect_reconcile.data_sides import FileSide
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.spec import ColumnRule, Registry, TopicSide, read_spec
 
 MAIN = {"main": {"bootstrap": "b:9092"}}

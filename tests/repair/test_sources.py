@@ -15,13 +15,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from pyconnect_reconcile.data_sides import FileSide
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.files import bounded_copies
 from pyconnect_reconcile.findings import COPIES, CheckOutcome, Finding, Place, Severity
-from pyconnect_reconcile.report.contents import Report
-from pyconnect_reconcile.report.files import write_report
+from pyconnect_reconcile.report.contents import Report, write_report
 from pyconnect_reconcile.spec import MAIN, read_spec
 from pyconnect_reconcile.topics.cluster_view import ClusterView
 from pyconnect_repair import topics

@@ -32,7 +32,7 @@ from pyconnect_connectors.sql.sink_task import SqlSinkTask
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_repair.plan import Place, RowChange, Wanted
-from pyconnect_repair.work import BATCH, sink_table
+from pyconnect_repair.tables import BATCH, sink_table
 from tests.support.eventually import eventually
 from tests.support.servers.mariadb import MariaDbServer
 from tests.support.servers.postgres import PostgresServer

@@ -17,8 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Place, Severity
-from pyconnect_reconcile.report.contents import Report
-from pyconnect_reconcile.report.files import write_report
+from pyconnect_reconcile.report.contents import Report, write_report
 from pyconnect_reconcile.spec import MAIN, read_spec
 from pyconnect_reconcile.topics.cluster_view import ClusterView
 from pyconnect_repair import messages

@@ -12,9 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyconnect_cli.errors import PreconditionFailed
-from pyconnect_cli.reconcile.spark_archive import OPTIONS_VARIABLE, SparkArchive
 from pyconnect_cli.reconcile.spark_jars import (
     JDBC,
+    OPTIONS_VARIABLE,
+    SparkArchive,
     avro_jars,
     iceberg_jars,
     jdbc_jars,

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from pyconnect_reconcile.capture import capture
+from pyconnect_reconcile.compares.places import SAMPLES
 from pyconnect_reconcile.findings import Verdict
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics.snapshot import UNKNOWN_POLICY
-from pyconnect_reconcile.unparsable import SAMPLES
 from tests.support.audits.audits import Audit, no_table
 from tests.support.audits.seeding import Record, Seed, seed_topic
 from tests.support.commands.reconcile_command import Reconcile

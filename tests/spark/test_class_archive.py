@@ -8,7 +8,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from pyconnect_cli.reconcile.spark_archive import SparkArchive
+from pyconnect_cli.reconcile.spark_jars import SparkArchive
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 

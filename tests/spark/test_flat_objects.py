@@ -14,7 +14,8 @@ from pyspark.sql import Row, SparkSession
 
 from pyconnect_reconcile.spec import ColumnRule
 from pyconnect_reconcile.values.flat import MOST_MEMBERS, with_flat_objects
-from pyconnect_reconcile.values.normal import Columns, Compared, json_columns
+from pyconnect_reconcile.values.kinds import Compared
+from pyconnect_reconcile.values.normal import Columns, json_columns
 from tests.support.seeds import LONG
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]

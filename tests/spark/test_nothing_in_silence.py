@@ -17,16 +17,15 @@ from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.compares import sides
 from pyconnect_reconcile.compares.columns import columns_of
 from pyconnect_reconcile.compares.sides import frame_of
-from pyconnect_reconcile.database_tables.exact import exact_rows
-from pyconnect_reconcile.database_tables.positions import with_tail_of
-from pyconnect_reconcile.database_tables.sqlite import copied
+from pyconnect_reconcile.data_sides import MARK, TablePosition, TableSide
 from pyconnect_reconcile.errors import NotAuditable, ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.spec import MAIN, ColumnRule, read_spec
-from pyconnect_reconcile.table_side import TablePosition, TableSide
-from pyconnect_reconcile.tokens import MARK
+from pyconnect_reconcile.stores.sqlite import copied
+from pyconnect_reconcile.stores.tables import exact_rows, with_tail_of
 from pyconnect_reconcile.topics.snapshot import PartitionRange, TopicSnapshot, TopicsSnapshot
-from pyconnect_reconcile.values.normal import Compared, with_tokens
+from pyconnect_reconcile.values.kinds import Compared
+from pyconnect_reconcile.values.normal import with_tokens
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 

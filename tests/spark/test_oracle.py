@@ -14,8 +14,8 @@ from pyspark.sql import functions as sql
 
 from pyconnect_reconcile import numbered
 from pyconnect_reconcile.compares import stages
-from pyconnect_reconcile.intervals import Interval, holes_within, runs_of
-from pyconnect_reconcile.values.hashes import HASHES, hashes
+from pyconnect_reconcile.findings import Interval, holes_within, runs_of
+from pyconnect_reconcile.values.canonical import HASHES, hashes
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
@@ -81,7 +81,7 @@ def test_gaps_copies_and_order_are_those_of_the_oracle(
     for row in numbered.gaps_between(buckets).collect():
         found[row.group].add(Interval(row.first, row.last))
     for row in numbered.holed(buckets).collect():
-        found[row.group] |= set(holes_within(row.bucket, row.mask, row.lowest, row.highest))
+        found[row.group] |= set(holes_within(row.bucket, row.mask))
     totals = {row.group: row for row in numbered.groups(buckets, None, from_one=False).collect()}
     repeated = {(row.group, row.bucket) for row in numbered.repeated(buckets).collect()}
     suspects = numbered.unproven(folded)
@@ -167,9 +167,7 @@ def test_the_difference_of_multisets_is_that_of_the_oracle(
     assert sums.left == len(left) - len(beyond)
     assert sums.tail_left == len(beyond)
     assert sums.right == len(right)
-    # The bench gives no more than its session here.
-    bench = type("Session", (), {"spark": spark})()
-    rows = stages.differing_rows(bench, origin, copy, sums).collect() if sums.bad else []
+    rows = stages.differing_rows(origin, copy, sums).collect() if sums.bad else []
     found = {(row.first, row.second): (row.committed, row.uncommitted, row.there) for row in rows}
     assert found == _oracle(spark, left, right)
 

@@ -21,7 +21,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField, StringType
 
-from pyconnect_cli.reconcile.audited import Audited, Config
+from pyconnect_cli.reconcile.connectors import Audited, Config
 from pyconnect_cli.reconcile.resolution import SINKS, resolver
 from pyconnect_reconcile.findings import Verdict
 from tests.support.agents.agent import Agents

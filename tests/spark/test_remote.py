@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_api import INT64_SCHEMA, SchemaBuilder
-from pyconnect_cli.reconcile.spark_archive import SparkArchive
-from pyconnect_cli.reconcile.spark_jars import avro_jars
+from pyconnect_cli.reconcile.spark_jars import SparkArchive, avro_jars
 from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker import BrokerSecurity
 from tests.support.audits.seeding import Record, seed_topic
@@ -37,7 +36,7 @@ SHALLOW = """
 import sys
 from pathlib import Path
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.topics.reading import read_topics
+from pyconnect_reconcile.bench import read_topics
 from pyconnect_reconcile.spark.session import spark_session
 from pyconnect_reconcile.topics.snapshot import PartitionRange
 from pyconnect_reconcile.spec import Cluster, SparkSettings

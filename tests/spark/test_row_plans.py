@@ -7,9 +7,10 @@ from typing import NoReturn, cast
 import pytest
 from pyspark.sql import DataFrame
 
+from pyconnect_reconcile.data_sides import RowRule
 from pyconnect_reconcile.spec import ColumnRule
-from pyconnect_reconcile.table_side import RowRule
-from pyconnect_reconcile.values.normal import Columns, Compared
+from pyconnect_reconcile.values.kinds import Compared
+from pyconnect_reconcile.values.normal import Columns
 from pyconnect_reconcile.values.rows import row_plan
 
 pytestmark = pytest.mark.spark

@@ -24,10 +24,9 @@ from pyconnect_api import (
     timestamp_builder,
 )
 from pyconnect_reconcile.compares.columns import columns_of
-from pyconnect_reconcile.database_tables.sqlite import copied
+from pyconnect_reconcile.data_sides import MARK, TOKENS, RowRule, TableSide
 from pyconnect_reconcile.errors import NotAuditable
-from pyconnect_reconcile.table_side import RowRule, TableSide
-from pyconnect_reconcile.tokens import MARK, TOKENS
+from pyconnect_reconcile.stores.sqlite import copied
 from pyconnect_reconcile.values import rows
 from pyconnect_reconcile.values.rows import contents_of, record_content, row_plan
 from pyconnect_reconcile.values.table_rows import table_content

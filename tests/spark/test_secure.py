@@ -12,10 +12,10 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
+from pyconnect_reconcile.bench import COMMITTED, read_topics
 from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import read_spec
-from pyconnect_reconcile.topics.reading import COMMITTED, read_topics
 from pyconnect_sandbox import ports
 from tests.support.audits.audits import Audit, no_table
 from tests.support.audits.seeding import Record, seed_topic

@@ -9,11 +9,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
+from pyconnect_reconcile.bench import COMMITTED, read_topics
 from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics import cluster_view
-from pyconnect_reconcile.topics.reading import COMMITTED, read_topics
 from pyconnect_sandbox.broker import BrokerSecurity
 from tests.support.audits.audits import Audit, no_table
 from tests.support.servers.kafka import Servers

@@ -10,8 +10,7 @@ from pyspark.sql import SparkSession
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Severity, Verdict
-from pyconnect_reconcile.report.contents import Report
-from pyconnect_reconcile.report.files import write_report
+from pyconnect_reconcile.report.contents import Report, write_report
 from pyconnect_reconcile.spec import read_spec
 from tests.support.audits.audits import Audit, no_table
 from tests.support.audits.seeding import DEADLINE_S, Record, delete_before, seed_topic

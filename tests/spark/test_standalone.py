@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 import pyconnect_reconcile
-from pyconnect_cli.reconcile.spark_archive import OPTIONS_VARIABLE, SparkArchive
-from pyconnect_cli.reconcile.spark_jars import avro_jars, kafka_source_jars
+from pyconnect_cli.reconcile.spark_jars import (
+    OPTIONS_VARIABLE,
+    SparkArchive,
+    avro_jars,
+    kafka_source_jars,
+)
 from tests.support.audits.every_audit import SeededAudit, check, every_audit, specs
 from tests.support.commands.processes import python_environment
 from tests.support.commands.reconcile_command import (

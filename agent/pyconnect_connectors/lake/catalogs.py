@@ -40,6 +40,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import StringType
+from pyiceberg.utils.truncate import truncate_upper_bound_text_string
 from requests import RequestException
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
@@ -255,6 +256,13 @@ def _null_as(found: Any, made: Any) -> Any:
     return type(made).from_arrays(offsets, *parts, type=made.type, mask=found.is_null())
 
 
+def _upper_bound(value: str, trunc_length: int | None) -> str | None:
+    """The library's own may end with U+D800, which UTF-8 has not: E000 is the next that it has."""
+    found = truncate_upper_bound_text_string(value, trunc_length)
+    return None if found is None else found.replace("\ud800", "\ue000")
+
+
+pyiceberg.io.pyarrow.truncate_upper_bound_text_string = _upper_bound  # type: ignore[attr-defined]
 pyiceberg.io.pyarrow.ArrowProjectionVisitor = _Projection  # type: ignore[misc]
 
 
@@ -263,7 +271,10 @@ def data_files(table: Table, rows: Any) -> list[DataFile]:
 
     ConnectException if they do not have each row once, as with a partition by -0.0 or NaN.
     """
-    files = list(_dataframe_to_data_files(table.metadata, rows, table.io))
+    files: list[DataFile] = []
+    # pyiceberg divides by the number of rows in the partition of NaN.
+    with suppress(ZeroDivisionError):
+        files += _dataframe_to_data_files(table.metadata, rows, table.io)
     if (count := sum(file.record_count for file in files)) != rows.num_rows:
         raise ConnectException(
             f"{rows.num_rows} rows became {count} in the files of {'.'.join(table.name())}: does a "

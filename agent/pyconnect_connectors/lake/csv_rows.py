@@ -53,9 +53,14 @@ def csv_chunks(file: Any, source: Source) -> Iterator[Chunk]:
         except csv.Error as error:
             raise source.broken(f"the first line: {_problem(error)}") from None
         if names is None:
+            source.check_length(0)
             return
         rows = _Rows(names, source)
-        row = sum(1 for _ in islice(lines, source.begin))
+        try:
+            row = sum(1 for _ in islice(lines, source.begin))
+        except csv.Error as error:
+            raise source.broken(f"before row {source.begin + 1}: {_problem(error)}") from None
+        source.check_length(row)
         failure = None
         while failure is None:
             chunk: list[list[Any]] = []

@@ -43,6 +43,14 @@ class Source:
             f"set {TOLERANCE}=all to go on without the row"
         )
 
+    def check_length(self, rows: int) -> None:
+        """Raise DataException for a file with fewer rows than were read of it."""
+        if rows < self.begin:
+            raise self.broken(
+                f"it has {rows} rows, and {self.begin} were read of it before: a file that was "
+                "replaced is read again after a reset of its offset"
+            )
+
     def broken(self, problem: str, row: int | None = None) -> DataException:
         """Return the error of a file of which no further row can be read."""
         place = "" if row is None else f", row {row + 1}"

@@ -42,6 +42,7 @@ def json_chunks(file: Any, source: Source) -> Iterator[Chunk]:
     # Without a loop in Python, and without a text of each line, which the decoder does not need.
     lines = filter(bytes.strip, file)
     row = sum(1 for _ in islice(lines, source.begin))
+    source.check_length(row)
     while chunk := list(islice(lines, source.batch_rows)):
         bad: dict[int, DataException] = {}
         try:

@@ -58,9 +58,9 @@ def batches(
                 case Format.PARQUET:
                     chunks = _parquet(file, source)
                 case Format.JSON:
-                    chunks = json_chunks(_unpacked(file, path), source)
+                    chunks = json_chunks(_unpacked(file), source)
                 case _:
-                    chunks = csv_chunks(_unpacked(file, path), source)
+                    chunks = csv_chunks(_unpacked(file), source)
             yield from _with_last(_good(chunks, begin, tolerant=settings.tolerant))
     except (pa.ArrowException, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise source.broken(
@@ -106,11 +106,14 @@ def _with_last(found: Iterator[Batch]) -> Iterator[Batch]:
 
 def _parquet(file: IO[bytes], source: Source) -> Iterator[Chunk]:
     # INT96 as nanoseconds would turn years after 2262 into others.
-    with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as parquet:
+    with pq.ParquetFile(
+        file, coerce_int96_timestamp_unit="us", page_checksum_verification=True
+    ) as parquet:
         try:
             rows = Rows(parquet.schema_arrow, source.topic, source.odd_values)
         except DataException as error:
             raise source.broken(str(error)) from None
+        source.check_length(parquet.metadata.num_rows)
         first = 0
         groups: list[int] = []
         for index in range(parquet.num_row_groups):
@@ -131,6 +134,7 @@ def _parquet(file: IO[bytes], source: Source) -> Iterator[Chunk]:
             first += batch.num_rows
 
 
-def _unpacked(file: IO[bytes], path: str) -> Any:
-    """Return the content of a file, which may be compressed."""
-    return gzip.GzipFile(fileobj=file) if path.endswith(".gz") else file
+def _unpacked(file: Any) -> Any:
+    """Return the content of a file, which may be compressed: no text begins with these bytes."""
+    is_packed = file.peek(2).startswith(b"\x1f\x8b")
+    return gzip.GzipFile(fileobj=file) if is_packed else file

@@ -64,10 +64,12 @@ class LakeSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
                 raise ConnectException(f"A partition must have the key '{FILE_FIELD}' and no other")
             if offset is None:
                 continue
-            row = offset.get(ROW_FIELD)
-            if not isinstance(row, int) or row < 0 or not set(offset) <= {ROW_FIELD, DONE_FIELD}:
+            row, done = offset.get(ROW_FIELD), offset.get(DONE_FIELD, False)
+            is_row = isinstance(row, int) and not isinstance(row, bool) and row >= 0
+            is_whole = isinstance(done, bool) and set(offset) <= {ROW_FIELD, DONE_FIELD}
+            if not is_row or not is_whole:
                 raise ConnectException(
                     f"An offset must have the key '{ROW_FIELD}', a number that is not negative, "
-                    f"and may have the key '{DONE_FIELD}'"
+                    f"and may have the key '{DONE_FIELD}', true or false"
                 )
         return True

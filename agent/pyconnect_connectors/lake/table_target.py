@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import quote_plus
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, ValidationError
 from pyiceberg.manifest import DataFile
@@ -45,7 +46,6 @@ from pyconnect_connectors.lake.names import (
     AUTO_CREATE,
     EVOLVE,
 )
-from pyconnect_connectors.lake.partitioners import field_of
 from pyconnect_connectors.lake.settings import SinkSettings, TableSettings
 from pyconnect_connectors.lake.storage import LONGEST_NAME_BYTES, reason
 from pyconnect_connectors.odd_values import place_of
@@ -101,20 +101,20 @@ class _Buffer:
 class _Fit:
     """The way of a schema's rows into a table; `refusal` says why there is none.
 
-    `named` are the fields whose texts or floats name directories of the table's files.
+    `named` are the paths of the texts and floats that name directories of the table's files.
     """
 
     columns: Columns
-    named: Sequence[str] = ()
+    named: Mapping[str, Sequence[int]] = field(default_factory=dict)
     refusal: str | None = None
 
-    def check(self, records: Sequence[SinkRecord]) -> None:
+    def check(self, records: Sequence[SinkRecord], batch: Any) -> None:
         """Raise DataException for rows that cannot be written."""
         if self.refusal is not None:
             raise DataException(f"{self.refusal} (record {place_of(records[0])})")
-        for name in self.named:
-            for record in records:
-                text = field_of(record, name)
+        for name, path in self.named.items():
+            values = pc.struct_field(batch.to_struct_array(), path).to_pylist()
+            for record, text in zip(records, values, strict=True):
                 if isinstance(text, float) and str(text) in ("nan", "-0.0"):
                     # pyiceberg would make partitions without the row, or two with it.
                     raise DataException(
@@ -220,7 +220,7 @@ class TableTarget:
         """Return records of one schema as rows of a table; DataException if one does not fit."""
         fit = self._fit(name, schema)
         batch = fit.columns.batch(records, f"table {name}")
-        fit.check(records)
+        fit.check(records, batch)
         return batch
 
     def _fit(self, name: str, schema: Schema | None) -> _Fit:
@@ -385,14 +385,22 @@ class TableTarget:
         return table
 
 
-def _texts_and_floats(rows: Any, names: Sequence[str]) -> Sequence[str]:
-    """Return the columns of texts and floats among the named ones."""
-    kinds = {field.name: field.type for field in rows}
-    return [
-        name
-        for name in names
-        if name in kinds and (pa.types.is_string(kinds[name]) or pa.types.is_floating(kinds[name]))
-    ]
+def _texts_and_floats(rows: Any, names: Sequence[str]) -> Mapping[str, Sequence[int]]:
+    """Return the paths, by indexes, of texts and floats among named fields, as `a.b` in structs."""
+    found: dict[str, Sequence[int]] = {}
+
+    def look(fields: Any, prefix: str, path: Sequence[int]) -> None:
+        for index, each in enumerate(fields):
+            name, place = prefix + each.name, (*path, index)
+            if pa.types.is_struct(each.type):
+                look(each.type, f"{name}.", place)
+            elif name in names and (
+                pa.types.is_string(each.type) or pa.types.is_floating(each.type)
+            ):
+                found[name] = place
+
+    look(rows, "", ())
+    return found
 
 
 def replace_offsets(settings: SinkSettings, offsets: Mapping[TopicPartition, int | None]) -> None:

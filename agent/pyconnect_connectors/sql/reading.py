@@ -19,7 +19,7 @@ import re
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import date, datetime, timedelta
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -106,6 +106,12 @@ class TableReader:
         """Whether SQLite has to compute the order of times."""
         self._version: object = None
         """The state of the file in which that was found."""
+
+    @property
+    def place(self) -> str:
+        """The table and the position in it, for errors."""
+        parts = ", ".join(f"{name}={part}" for name, part in (self.position or {}).items())
+        return f"{self._place} behind {parts}" if parts else self._place
 
     def batches(self, connection: Connection) -> Generator[SourceRecords, None, None]:
         """Yield the rows after the position and move it behind each batch."""
@@ -207,15 +213,16 @@ class TableReader:
         mode, position = self._settings.mode, self.position or {}
         limits: dict[str, object] = {}
         if mode.has_total_order and INCREMENTING_FIELD in position:
-            after = position[INCREMENTING_FIELD]
             identity = self._column(self._settings.incrementing or "")
-            is_text = isinstance(after, str) and is_decimal(identity.type)
-            if is_text and after in ("NaN", "Infinity"):
+            after = _comparable(
+                position[INCREMENTING_FIELD], identity.type, connection.dialect.name
+            )
+            if after is None:
                 raise ConnectException(
-                    f"Column {identity.name} of {self._place} has NaN or infinity, behind which no "
-                    "row is found"
+                    f"Column {identity.name} of {self._place} has NaN, infinity or a value of "
+                    "another type, or its offset is one: no row is found behind it"
                 )
-            limits[_AFTER_ID] = Decimal(str(after)) if is_text else after
+            limits[_AFTER_ID] = after
         if mode.has_timestamp:
             limits[_BEFORE] = self._newest(connection)
             if (bound := position.get(TIMESTAMP_FIELD)) is not None:
@@ -302,6 +309,13 @@ class TableReader:
                 raise ConnectException(
                     f"Column {column.name} of table {self._table.fullname} is not a timestamp"
                 )
+        zones = {has_zone(column.type) for column in columns}
+        if len(zones) > 1 and self._settings.connection.zone.key != "UTC":
+            # The database would compare local times with instants as if they were of UTC.
+            raise ConnectException(
+                f"Some of the columns {', '.join(self._settings.timestamps)} of {self._place} have "
+                "a time zone and others have none, which db.timezone=UTC alone allows"
+            )
         time = columns[0] if len(columns) == 1 else func.coalesce(*columns)
         # SQLite stores and compares texts, and so does the position.
         return type_coerce(time, String()) if connection.dialect.name == "sqlite" else time
@@ -452,13 +466,31 @@ def _offset(columns: Mapping[str, Sequence[object]], row: int) -> Offset:
     return {name: _stored(values[row]) for name, values in columns.items()}
 
 
+def _comparable(position: object, kind: types.TypeEngine[Any], dialect: str) -> object:
+    """Return a part of a position as a column has it, None if it is no value of its type.
+
+    SQLite finds no number behind a text; MariaDB makes 0 of a text beside numbers.
+    """
+    if isinstance(kind, types.String):
+        return position if isinstance(position, str) else None
+    if not isinstance(position, str | int | float):
+        return None
+    if isinstance(position, str) and not isinstance(kind, NumericAffinity):
+        try:
+            number = Decimal(position)
+        except InvalidOperation:
+            return None
+        if not number.is_finite():
+            return None
+        return position if dialect == "sqlite" else number
+    return position
+
+
 def _stored(value: object) -> object:
-    """Return a part of a position as source offsets hold it."""
-    if value.__class__ is int:
-        return value
-    if isinstance(value, datetime):
-        return value.isoformat()
+    """Return a part of a position as source offsets hold it: numbers have 64 bits there."""
     if isinstance(value, Decimal):
         whole = value.is_finite() and value == value.to_integral_value()
-        return int(value) if whole else f"{value:f}"
-    return value
+        value = int(value) if whole else f"{value:f}"
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else str(value)
+    return value.isoformat() if isinstance(value, datetime) else value

@@ -93,17 +93,24 @@ class Shape:
                 )
         return None
 
+    @property
+    def parameters(self) -> list[str]:
+        """The names of the statement's parameters, which must not be those of columns it sets."""
+        names = [f"p{index}" for index in range(len(self.columns))]
+        is_free = self.columns.keys().isdisjoint(names)
+        return names if is_free else [f"__connect_{name}" for name in names]
+
     def is_key(self, mode: InsertMode, column: str) -> bool:
         """Return whether rows are found by a column."""
         return column in self.keys and (self.deletes or mode is not InsertMode.INSERT)
 
     def statement(self, table: Table, mode: InsertMode, dialect: str) -> UpdateBase:
         """Return the statement that writes a row, with a parameter for each column."""
-        # Names of parameters must not be those of columns that a statement sets.
         # Not of the column's type: SQLAlchemy would convert once more, and cast.
         kind = _AsGiven() if dialect in CONVERTED else None
         parameters: dict[str, Any] = {
-            name: bindparam(f"p{i}", type_=kind) for i, name in enumerate(self.columns)
+            name: bindparam(parameter, type_=kind)
+            for name, parameter in zip(self.columns, self.parameters, strict=True)
         }
         conditions = [table.columns[name] == parameters[name] for name in self.keys]
         if self.deletes:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
+from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 from pyconnect_api import Password, SinkTask
@@ -33,6 +34,11 @@ from pyconnect_connectors.sql.definitions import (
 )
 
 
+def as_entry(name: str) -> str:
+    """Return a table's name as an entry of `tables`, where commas and outer spaces are escaped."""
+    return re.sub(r"[%,]|^\s+|\s+$", lambda found: quote(found[0]), name)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection(RetrySettings):
     """The access to the database; `zone` is that of its timestamps without one."""
@@ -45,7 +51,7 @@ class Connection(RetrySettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSettings:
-    """`tables` are those of one task; a connector has none."""
+    """`tables` are those of one task, as `as_entry` has them; a connector has none."""
 
     connection: Connection
     mode: Mode = setting("mode")

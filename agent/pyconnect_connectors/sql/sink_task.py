@@ -142,8 +142,8 @@ class SqlSinkTask(SinkTask):
         ends = _ends(records)
         try:
             self._store(connection, records, ends)
-        except DBAPIError as error:
-            if not concerns_table(error):
+        except (DBAPIError, RetriableException) as error:
+            if isinstance(error, DBAPIError) and not concerns_table(error):
                 raise
             self._tables.forget()
             self._staged = StagedUpserts(connection)
@@ -161,6 +161,7 @@ class SqlSinkTask(SinkTask):
 
         If a row cannot be written, the others are, and it is reported before the transaction ends.
         """
+        topics = {record.topic for record in records}
         try:
             prepared = self._prepared(connection, records)
             with connection.begin():
@@ -168,6 +169,7 @@ class SqlSinkTask(SinkTask):
                     self._offsets.advance(connection, self._epochs, ends)
                 for write in prepared:
                     write.execute(connection, self._staged)
+                self._tables.check(connection, topics)
             return
         except (DataException, *UNFIT):
             pass
@@ -190,6 +192,7 @@ class SqlSinkTask(SinkTask):
                 self._offsets.advance(connection, self._epochs, ends)
             starts = range(0, len(records), TOGETHER)
             parts = [self._written_apart(connection, records[n : n + TOGETHER]) for n in starts]
+            self._tables.check(connection, topics)
             self._report(list(chain.from_iterable(parts)))
 
     def _written_apart(
@@ -318,7 +321,7 @@ class _Write:
                 upserts.write(self._table, columns, keys, self._rows)
                 return
         dialect = connection.dialect.name
-        names = [f"p{index}" for index in range(len(self._shape.columns))]
+        names = self._shape.parameters
         if (
             dialect in MYSQL
             and self._mode is InsertMode.UPSERT

@@ -31,12 +31,16 @@ from pyconnect_connectors.sql.definitions import (
 )
 from pyconnect_connectors.sql.queries import QUERY_VIEW, describe_query
 from pyconnect_connectors.sql.reading import INCREMENTING_FIELD, TIMESTAMP_FIELD
-from pyconnect_connectors.sql.settings import SourceSettings
+from pyconnect_connectors.sql.settings import SourceSettings, as_entry
 from pyconnect_connectors.sql.source_tables import found_tables
 from pyconnect_connectors.sql.source_task import SqlSourceTask
 
 LOG = logging.getLogger(__name__)
-_TIME = re.compile(r"-?infinity$|\d{4,}-\d\d-\d\d")
+_TIME = re.compile(
+    r"-?infinity|\d{4,}-(0\d|1[0-2])-([0-2]\d|3[01])"
+    r"([ T]([01]\d|2[0-4]):[0-5]\d(:[0-5]\d(\.\d+)?)? ?(Z|[+-]\d\d(:?\d\d){0,2})?)?( BC)?",
+    re.ASCII,
+)
 
 
 def _problems_of_query(settings: SourceSettings, query: str) -> Iterable[tuple[str, str]]:
@@ -112,7 +116,7 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
             return [self._props]
         count = min(max_tasks, len(self._tables))
         return [
-            {**self._props, TABLES: ",".join(self._tables[number::count])}
+            {**self._props, TABLES: ",".join(map(as_entry, self._tables[number::count]))}
             for number in range(count)
         ]
 
@@ -150,6 +154,12 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
                 raise ConnectException(f"mode={settings.mode} has no offsets")
             if partition is None or set(partition) != {name}:
                 raise ConnectException(f"A partition must have the key '{name}' and no other")
+            if not isinstance(partition[name], str) or (
+                name == "query" and partition[name] != name
+            ):
+                raise ConnectException(
+                    "The partition of a table is its name, and that of the query is 'query'"
+                )
             if set(offset) != wanted:
                 raise ConnectException(
                     f"With mode={settings.mode} an offset must have these keys: "
@@ -166,5 +176,5 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
 
 def _is_position(name: str, value: object) -> bool:
     if name == TIMESTAMP_FIELD:
-        return isinstance(value, str) and _TIME.match(value) is not None
+        return isinstance(value, str) and _TIME.fullmatch(value) is not None
     return isinstance(value, int | float | str) and not isinstance(value, bool)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Mapping
 from contextlib import suppress
+from urllib.parse import unquote
 
 from sqlalchemy import Connection, Engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
@@ -47,7 +48,7 @@ class SqlSourceTask(SourceTask):
         self._engine = open_engine(self._settings.connection, writes=False)
         self._attempts = self._settings.connection.attempts("reading failed and is repeated")
         names = (QUERY_VIEW,) if self._settings.query is not None else self._settings.tables
-        self._due_s = dict.fromkeys(names, 0.0)
+        self._due_s = dict.fromkeys(map(unquote, names), 0.0)
 
     def stop(self) -> None:
         self._disconnect()
@@ -60,7 +61,8 @@ class SqlSourceTask(SourceTask):
                 with database_errors("Cannot read from the database"):
                     if self._batches is None and not self._begin():
                         return None
-                    assert self._batches is not None
+                assert self._batches is not None
+                with database_errors(f"Cannot read {self._readers[self._reading].place}"):
                     batch = next(self._batches, None)
                     if batch is None:
                         self._end_pass()

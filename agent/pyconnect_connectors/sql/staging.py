@@ -92,10 +92,11 @@ class StagedUpserts:
         """Have an empty temporary table for rows as `rows` selects them."""
         transaction = self._connection.get_transaction()
         if staged not in self._filled:
-            # It may be there: the outcome of the transaction that made it may be unknown.
+            # It may be there, of a transaction whose outcome is unknown, or with other types.
+            cursor.execute(f"DROP TABLE IF EXISTS pg_temp.{staged}")
             cursor.execute(
                 _unescaped(
-                    f"CREATE TEMPORARY TABLE IF NOT EXISTS {staged} ON COMMIT DELETE ROWS "
+                    f"CREATE TEMPORARY TABLE {staged} ON COMMIT DELETE ROWS "
                     f"AS SELECT {rows} WITH NO DATA"
                 )
             )

@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, Dialect, MetaData, Table, inspect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateColumn
 
-from pyconnect_api import ConnectException, Schema
+from pyconnect_api import ConnectException, RetriableException, Schema
 from pyconnect_connectors.settings import GUARANTEE
 from pyconnect_connectors.sql.collations import folding_columns
 from pyconnect_connectors.sql.column_types import MYSQL, column_type, reflected
@@ -26,6 +26,14 @@ from pyconnect_connectors.sql.definitions import (
 from pyconnect_connectors.sql.settings import SinkSettings
 
 LONGEST_NAME_BYTES = 63
+_POSTGRES_FORM = (
+    "SELECT attnum, attname, atttypid, atttypmod, attcollation, attnotnull FROM pg_attribute"
+    " WHERE attrelid = to_regclass(%s) AND attnum > 0 ORDER BY attnum"
+)
+_MYSQL_FORM = (
+    "SELECT column_name, column_type, collation_name, is_nullable FROM information_schema.columns"
+    " WHERE table_schema = coalesce(%s, database()) AND table_name = %s ORDER BY ordinal_position"
+)
 _WITHOUT_TRANSACTIONS = frozenset({"myisam", "aria", "memory", "csv", "archive"})
 
 
@@ -44,10 +52,42 @@ class TargetTables:
     def __init__(self, settings: SinkSettings) -> None:
         self._settings = settings
         self._tables: dict[str, Table] = {}
+        self._forms: dict[str, object] = {}
 
     def forget(self) -> None:
         """Have each table reflected again: it may have been changed from outside."""
         self._tables.clear()
+
+    def check(self, connection: Connection, topics: Iterable[str | None]) -> None:
+        """Raise RetriableException for a table that is not as it was when it was reflected.
+
+        Behind the writes of a transaction, whose locks keep it as it is. A database rounds for a
+        column that has become narrower, and would go on until the task ends.
+        """
+        for topic in topics:
+            if topic in self._forms and self._forms[topic] != self._form(connection, topic):
+                raise RetriableException(f"The table of topic {topic} was changed meanwhile")
+
+    def _form(self, connection: Connection, topic: str) -> object:
+        """Return what changes with the columns of a topic's table."""
+        schema, name = table_name(self._settings.table_format, topic)
+        match connection.dialect.name:
+            case "postgresql":
+                table = Table(name, MetaData(), schema=schema)
+                quoted = connection.dialect.identifier_preparer.format_table(table)
+                given: tuple[object, ...] = (quoted.replace("%%", "%"),)
+                found = connection.exec_driver_sql(_POSTGRES_FORM, given)
+            case "mysql" | "mariadb":
+                found = connection.exec_driver_sql(_MYSQL_FORM, (schema, name))
+            case "sqlite":
+                found = connection.exec_driver_sql("PRAGMA schema_version")
+            case _:
+                return None
+        return found.fetchall()
+
+    def _found(self, connection: Connection, topic: str) -> Table | None:
+        self._forms[topic] = self._form(connection, topic)
+        return found_table(connection, self._settings, topic)
 
     def prepared(
         self,
@@ -62,13 +102,13 @@ class TargetTables:
         """
         table = self._tables.get(topic)
         if table is None or not columns.keys() <= set(table.columns.keys()):
-            table = found_table(connection, self._settings, topic)
+            table = self._found(connection, topic)
             if table is None:
                 table = self._created(connection, topic, columns, keys)
             missing = {n: s for n, s in columns.items() if n not in table.columns}
             if missing:
                 self._add_columns(connection, table, missing)
-                table = found_table(connection, self._settings, topic)
+                table = self._found(connection, topic)
                 assert table is not None
             refuse_folding(connection, self._settings, table, keys)
             refuse_without_key(connection.dialect, self._settings, table, keys)
@@ -96,7 +136,7 @@ class TargetTables:
         ]
         table = Table(name, MetaData(), *made, schema=schema)
         create_once(connection, table)
-        found = found_table(connection, self._settings, topic)
+        found = self._found(connection, topic)
         assert found is not None
         return found
 

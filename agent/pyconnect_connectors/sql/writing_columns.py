@@ -79,6 +79,8 @@ class WriteColumn:
         self.target = type(column.type).__name__.upper()
         self.becomes_null = becomes_null
         self._null_fault = "null in a key, which finds no row," if is_key else None
+        if not is_key and _is_numbered(column, dialect):
+            self._null_fault = "null, which would become the next number,"
         if isinstance(column.type, mysql.TIMESTAMP) and not column.nullable:
             self._null_fault = "null, which would become the time of now,"
         self._same, self._convert = _conversion(column.type, dialect, zone)
@@ -108,6 +110,13 @@ class WriteColumn:
             return self._convert(value)
         except UNFIT:
             return None
+
+
+def _is_numbered(column: Column[Any], dialect: Dialect) -> bool:
+    """Return whether the database makes a number of null."""
+    if dialect.name == "sqlite":
+        return isinstance(column.type, types.Integer) and [*column.table.primary_key] == [column]
+    return dialect.name in MYSQL and column.autoincrement is True
 
 
 def _conversion(  # noqa: C901  one case a type

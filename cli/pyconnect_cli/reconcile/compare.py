@@ -12,10 +12,10 @@ from pyconnect_cli.acting.conditions import texts
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.admin import kafka_admin
 from pyconnect_cli.reconcile import connectors
-from pyconnect_cli.reconcile.audited import Audited, Config, Document, Resolved
-from pyconnect_cli.reconcile.options import CompareVerb, DataVerb, ReconcileVerb
+from pyconnect_cli.reconcile.connectors import Audited, Config, Document, Resolved
 from pyconnect_cli.reconcile.resolution import SINKS, SOURCES, resolver
 from pyconnect_cli.reconcile.run import Audit, reconcile, reconcile_each
+from pyconnect_cli.reconcile.spec import CompareVerb, DataVerb, ReconcileVerb
 from pyconnect_cli.session import Session, session_of
 
 ConnectorNames = Annotated[
@@ -116,8 +116,8 @@ def source_audit(session: Session, connector: str | None, key: str | None) -> Au
         config = _config(session, connector, "source")
         used = named or connectors.source_topics(config, session.client.connector_topics(connector))
         right["topics"] = used
-        document |= _registries(config)
-        right["value"] = _form(config)
+        document |= connectors.value_registry(config)
+        right["value"] = connectors.value_form(config) or "bytes"
         resolve = resolver(config, SOURCES) if left is None else None
         if resolve is not None:
             offsets = session.client.connector_offsets(connector).entries
@@ -148,8 +148,8 @@ def sink_audit(session: Session, connector: str | None, key: str | None) -> Audi
                 config, bounds, lambda: kafka_admin(session, "an audit").names()
             )
         left["topics"] = named
-        document |= _registries(config)
-        left["value"] = _form(config)
+        document |= connectors.value_registry(config)
+        left["value"] = connectors.value_form(config) or "bytes"
         # Records after the committed offsets may arrive later.
         document["until"] = {name: bounds.get(name, {}) for name in named}
         resolve = resolver(config, SINKS) if right is None else None
@@ -232,23 +232,19 @@ def completeness(
     session = session_of(context)
     document: Document = {"bucket_minutes": minutes}
     if tiers:
-        document["tiers"] = [_tier(text) for text in tiers]
+        document["tiers"] = found = []
+        for text in tiers:
+            name, equals, where = text.partition("=")
+            place, _, event_time = where.partition(";")
+            kind, _, target = place.partition(":")
+            if not (equals and name and target) or kind not in {"topic", "files"}:
+                raise UsageError(f"--tier: `{text}` is not NAME=topic:TOPIC or NAME=files:PATH")
+            side: Document = {"kind": "topic", "topics": [target]}
+            if kind == "files":
+                side = {"kind": "files", "paths": [target], "format": _format_of([target])}
+            time = {"event_time": event_time} if event_time else {}
+            found.append({"name": name, "side": side, **time})
     reconcile(session, "completeness", "", document)
-
-
-def _tier(text: str) -> Document:
-    name, equals, where = text.partition("=")
-    place, _, event_time = where.partition(";")
-    kind, _, target = place.partition(":")
-    if not (equals and name and target) or kind not in {"topic", "files"}:
-        raise UsageError(f"--tier: `{text}` is not NAME=topic:TOPIC or NAME=files:PATH")
-    side: Document = {"kind": "topic", "topics": [target]}
-    if kind == "files":
-        side = {"kind": "files", "paths": [target], "format": _format_of([target])}
-    tier: Document = {"name": name, "side": side}
-    if event_time:
-        tier["event_time"] = event_time
-    return tier
 
 
 def _common(given: Mapping[str, object], key: str | None) -> Document:
@@ -295,15 +291,6 @@ def _config(session: Session, name: str, wanted: str) -> Config:
             hint=f"try: pyconnect reconcile {other} {name}",
         )
     return info.config
-
-
-def _registries(config: Config) -> Document:
-    registries = connectors.value_registry(config)
-    return {"registries": registries} if registries else {}
-
-
-def _form(config: Config) -> str:
-    return connectors.value_form(config) or "bytes"
 
 
 def _with_properties(found: Resolved, session: Session) -> Document:

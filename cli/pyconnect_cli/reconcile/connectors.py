@@ -8,11 +8,41 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from pyconnect_cli.kafka.model import kafka_offset, topic_partition
-from pyconnect_cli.reconcile.audited import Config, Document
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC
+
+Config: TypeAlias = Mapping[str, str | None]
+Document: TypeAlias = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audited:
+    """A connector as its worker reports it; `topics` are those that are compared."""
+
+    name: str
+    config: Config
+    topics: Sequence[str]
+    offsets: Sequence[OffsetEntry]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """The connector's side of a compare, as members of a spec.
+
+    `side` is the member `left` of a source and `right` of a sink. `topic` has other members of
+    the topic's side, `members` other ones of the spec; options of the command line replace both.
+    `secrets` are properties of the side, such as a password. They go to a file that only its owner
+    may read, which the side names as `properties`. They are never in `side`, `topic` or `members`.
+    """
+
+    side: Document
+    topic: Document = field(default_factory=dict)
+    members: Document = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
 
 
 def simple_class(config: Config) -> str:
@@ -42,13 +72,13 @@ def value_form(config: Config) -> str | None:
             return None
 
 
-def value_registry(config: Config) -> Document | None:
-    """Return the schema registry of the connector's value converter, None when it is not known.
+def value_registry(config: Config) -> Document:
+    """Return the member with the registry of the connector's value converter, if it is known.
 
     Credentials of the registry stay in the connector: the user gives them in a file.
     """
     url = config.get("value.converter.schema.registry.url")
-    return {"main": {"url": url}} if url and "${" not in url else None
+    return {"registries": {"main": {"url": url}}} if url and "${" not in url else {}
 
 
 def sink_bounds(entries: Sequence[OffsetEntry]) -> dict[str, dict[int, int]]:
@@ -91,3 +121,26 @@ def source_topics(config: Config, used: Sequence[str]) -> list[str]:
         return list(used)
     topic = config.get("topic")
     return [topic] if topic else []
+
+
+PROVIDERS = {
+    "file": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    "directory": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
+    "env": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+}
+"""The usual names of providers; their definitions are in workers' files."""
+_REFERENCE = re.compile(r"\$\{([^:}]+):")
+
+
+def with_providers(secrets: Mapping[str, str | None]) -> Mapping[str, str]:
+    """Return the secrets that are set, with definitions of the config providers they refer to.
+
+    Providers have their usual names, because only workers know the definitions.
+    """
+    found = {name: value for name, value in secrets.items() if value}
+    used = {name for value in found.values() for name in _REFERENCE.findall(value)}
+    named = sorted(used & PROVIDERS.keys())
+    if named:
+        found["config.providers"] = ",".join(named)
+        found |= {f"config.providers.{name}.class": PROVIDERS[name] for name in named}
+    return found

@@ -12,9 +12,14 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.reconcile.audited import Audited, Config, Document, Resolved
-from pyconnect_cli.reconcile.connectors import value_form
-from pyconnect_cli.reconcile.secrets import with_providers
+from pyconnect_cli.reconcile.connectors import (
+    Audited,
+    Config,
+    Document,
+    Resolved,
+    value_form,
+    with_providers,
+)
 from pyconnect_cli.reconcile.tables import database_access, database_side, hoisted_column
 
 BY_HAND = "name the files yourself: --files with --format and --column"
@@ -105,7 +110,8 @@ def files_side(
         if payloads and form == "connect-json":
             side["value"] = "json"
             return Resolved(side=side, topic={"value": form}, members=members, secrets=secrets)
-        if form != "json" and _has_schemas(config):
+        schemas = (config.get("value.converter.schemas.enable") or "true").lower()
+        if form != "json" and schemas != "false":
             raise UsageError(
                 "JSON files have no schemas, but the topic's values have",
                 hint=BY_HAND,
@@ -157,10 +163,6 @@ def _written_table(config: Config, topic: str, members: Document) -> Resolved:
     if store := _given(STORE, config) | _given(TABLE_STORE, config):
         side["store"] = store
     return Resolved(side=side, topic={"row": row}, members=members, secrets=with_providers(access))
-
-
-def _has_schemas(config: Config) -> bool:
-    return (config.get("value.converter.schemas.enable") or "true").lower() != "false"
 
 
 def _row(config: Config) -> Document:

@@ -102,14 +102,21 @@ def run_module(
         refusals = _relay(process, told, silent_s)
         code = process.wait()
     except BaseException:
-        _end(process)
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGINT)
+        try:
+            process.wait(ENDING_S)
+        except subprocess.TimeoutExpired:
+            _kill_group(process)
         raise
     finally:
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 with suppress(OSError):
                     stream.close()
-    return ProcessEnd(exit_code=code, refusals=refusals, log=_tail(log))
+    lines = log.read_text("utf-8", "replace").strip().splitlines()
+    tail = " / ".join(line.strip() for line in lines[-TAIL_LINES:])
+    return ProcessEnd(exit_code=code, refusals=refusals, log=tail)
 
 
 def _relay(
@@ -152,21 +159,7 @@ def _lines(process: subprocess.Popen[str], silent_s: float | None) -> Iterator[s
         yield line
 
 
-def _end(process: subprocess.Popen[str]) -> None:
-    with suppress(ProcessLookupError):
-        process.send_signal(signal.SIGINT)
-    try:
-        process.wait(ENDING_S)
-    except subprocess.TimeoutExpired:
-        _kill_group(process)
-
-
 def _kill_group(process: subprocess.Popen[str]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _tail(log: Path) -> str:
-    lines: Sequence[str] = log.read_text("utf-8", "replace").strip().splitlines()
-    return " / ".join(line.strip() for line in lines[-TAIL_LINES:])

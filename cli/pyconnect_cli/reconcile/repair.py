@@ -25,7 +25,6 @@ from pyconnect_cli.errors import (
     UsageError,
 )
 from pyconnect_cli.parsing.options import PLAN_OPTIONS
-from pyconnect_cli.reconcile.audited import Config
 from pyconnect_cli.reconcile.compare import (
     AuditAccess,
     Key,
@@ -35,8 +34,7 @@ from pyconnect_cli.reconcile.compare import (
     source_audit,
     topics_audit,
 )
-from pyconnect_cli.reconcile.connectors import simple_class
-from pyconnect_cli.reconcile.options import DataVerb
+from pyconnect_cli.reconcile.connectors import Config, simple_class, with_providers
 from pyconnect_cli.reconcile.repair_journal import (
     SINK,
     SOURCE,
@@ -48,8 +46,7 @@ from pyconnect_cli.reconcile.repair_journal import (
     RepairState,
 )
 from pyconnect_cli.reconcile.run import Audit, name_secrets, reconcile_each, write_private
-from pyconnect_cli.reconcile.secrets import with_providers
-from pyconnect_cli.reconcile.spec import complete
+from pyconnect_cli.reconcile.spec import DataVerb, complete
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
 
@@ -123,7 +120,14 @@ def repair(
             progress = partial(_progress, repairs, begun)
             snapshot = work.run("apply", repairs.rows(begun.id), progress=progress)
             repairs.note(begun.id, RepairState.APPLIED, snapshot)
-        _audit_again(work, repairs, begun)
+        # A difference that is left is the command's result.
+        try:
+            reconcile_each(session, work.job, [work.audit()])
+        except PyconnectError as error:
+            if error.exit_code == ExitCode.NEGATIVE:
+                repairs.note(begun.id, RepairState.VERIFIED)
+            raise
+        repairs.note(begun.id, RepairState.VERIFIED)
 
 
 def undo(
@@ -299,17 +303,6 @@ def _planned(work: _Work, repairs: Repairs, directory: Path) -> Repair | None:
         if identity not in repairs.all():
             rows.unlink(missing_ok=True)
     return Repair(begun=begun)
-
-
-def _audit_again(work: _Work, repairs: Repairs, begun: Repair) -> None:
-    """Audit the repaired table; a difference that is left is the command's result."""
-    try:
-        reconcile_each(work.session, work.job, [work.audit()])
-    except PyconnectError as error:
-        if error.exit_code == ExitCode.NEGATIVE:
-            repairs.note(begun.id, RepairState.VERIFIED)
-        raise
-    repairs.note(begun.id, RepairState.VERIFIED)
 
 
 def _progress(repairs: Repairs, begun: Repair, done: int, total: int) -> None:

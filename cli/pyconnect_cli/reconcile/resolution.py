@@ -25,8 +25,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pyconnect_cli.errors import Undecided, UsageError
 from pyconnect_cli.reconcile import lake
-from pyconnect_cli.reconcile.audited import Audited, Config, Resolved
-from pyconnect_cli.reconcile.connectors import simple_class
+from pyconnect_cli.reconcile.connectors import Audited, Config, Resolved, simple_class
 from pyconnect_cli.reconcile.lake import read_lake, written_lake
 from pyconnect_cli.reconcile.tables import BY_HAND, read_table, single_table, written_table
 

@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyconnect_cli.acting.unattended import held_lock
 from pyconnect_cli.errors import ExitCode, OutputLost, PyconnectError, Undecided
-from pyconnect_cli.reconcile.audited import Document
+from pyconnect_cli.reconcile.connectors import Document
 from pyconnect_cli.reconcile.spec import complete, report_directories
 from pyconnect_cli.render.outcomes import BatchRecord, ObjectResult, Outcome
 from pyconnect_cli.render.output import key_value_lines
@@ -66,24 +66,20 @@ def _of_every_kind(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, A
 def _line(finding: Mapping[str, Any], paint: Paint) -> str:
     label = paint(str(finding["kind"]), SEVERITY_STYLES[str(finding["severity"])])
     key = f" (key {finding['key']})" if finding.get("key") else ""
-    text = printable(f"{_interval(finding)}{finding['message']}{key}")
-    places = printable(", ".join(_place(copy) for copy in finding.get("copies", ())[:4]))
-    return f"  {label} {text}" + (f" at {places}" if places else "")
-
-
-def _interval(finding: Mapping[str, Any]) -> str:
-    if finding.get("of") != "offsets":
-        return ""
-    partition = f"{finding['topic']}:{finding['partition']}"
-    return f"{partition} {finding['first']}..{finding['last']}: "
-
-
-def _place(copy: Mapping[str, Any]) -> str:
-    if "file" in copy:
-        return f"{copy['file']}:{copy['row']}"
-    if "table" in copy:
-        return f"{copy['table']}:{copy['key']}"
-    return f"{copy['topic']}:{copy['partition']}@{copy['offset']}"
+    interval = ""
+    if finding.get("of") == "offsets":
+        partition = f"{finding['topic']}:{finding['partition']}"
+        interval = f"{partition} {finding['first']}..{finding['last']}: "
+    places = [
+        f"{copy['file']}:{copy['row']}"
+        if "file" in copy
+        else f"{copy['table']}:{copy['key']}"
+        if "table" in copy
+        else f"{copy['topic']}:{copy['partition']}@{copy['offset']}"
+        for copy in finding.get("copies", ())[:4]
+    ]
+    at = f" at {printable(', '.join(places))}" if places else ""
+    return f"  {label} {printable(interval + finding['message'] + key)}{at}"
 
 
 VERDICTS = {
@@ -114,11 +110,9 @@ class _Run:
     directory: Path
 
 
-def reconcile(
-    session: Session, job: str, target: str, resolved: Document, secrets: Secrets | None = None
-) -> None:
+def reconcile(session: Session, job: str, target: str, resolved: Document) -> None:
     """Run a job to its report; raise with the exit code unless both sides agree."""
-    reconcile_each(session, job, [Audit(target=target, resolved=resolved, secrets=secrets or {})])
+    reconcile_each(session, job, [Audit(target=target, resolved=resolved)])
 
 
 def reconcile_each(session: Session, job: str, audits: Sequence[Audit]) -> None:
@@ -163,10 +157,27 @@ def reconcile_each(session: Session, job: str, audits: Sequence[Audit]) -> None:
     answers = [_answer(run, ended) for run in runs]
     reports = [answer for answer in answers if not isinstance(answer, PyconnectError)]
     if reports and not session.output.style.quiet:
-        _show(session, reports, alone=len(runs) == 1)
-    results = [_result(run, job, answer) for run, answer in zip(runs, answers, strict=True)]
+        show(session, reports, alone=len(runs) == 1)
+    results = [
+        _failed(run, job, answer)
+        if isinstance(answer, PyconnectError)
+        else ObjectResult(
+            name=run.name,
+            action=job,
+            outcome=Outcome.DONE if answer["verdict"] == "agree" else Outcome.FAILED,
+            more={"verdict": answer["verdict"], "report": answer["report"]},
+        )
+        for run, answer in zip(runs, answers, strict=True)
+    ]
     session.record = BatchRecord.of(results)
     _raise_failures(session, runs, answers)
+
+
+def show(session: Session, reports: Sequence[Mapping[str, Any]], *, alone: bool) -> None:
+    """Print the summaries of reports, or the reports themselves as JSON: one, or a list."""
+    document: object = reports[0] if alone else list(reports)
+    texts = (summary(report, Path(report["report"]), session.output.paint) for report in reports)
+    session.output.document(document, text="\n\n".join(texts))
 
 
 Answer: TypeAlias = Mapping[str, Any] | PyconnectError
@@ -183,17 +194,6 @@ def _answer(run: _Run, ended: ProcessEnd) -> Answer:
         refusal.message if refusal else ended.without_answer,
         hint=refusal.hint if refusal else None,
         exit_code=ended.exit_code if refused or ended.exit_code == ExitCode.INTERRUPTED else None,
-    )
-
-
-def _result(run: _Run, job: str, answer: Answer) -> ObjectResult:
-    if isinstance(answer, PyconnectError):
-        return _failed(run, job, answer)
-    return ObjectResult(
-        name=run.name,
-        action=job,
-        outcome=Outcome.DONE if answer["verdict"] == "agree" else Outcome.FAILED,
-        more={"verdict": answer["verdict"], "report": answer["report"]},
     )
 
 
@@ -277,8 +277,8 @@ def _prepare_spark(
     All specs name the same jars, because they share a session. Returns the environment of the
     process, in which Spark maps the archive of its classes.
     """
-    from pyconnect_cli.reconcile.spark_archive import SparkArchive
     from pyconnect_cli.reconcile.spark_jars import (
+        SparkArchive,
         avro_jars,
         iceberg_jars,
         jdbc_jars,
@@ -301,46 +301,26 @@ def _prepare_spark(
         jars += kafka_source_jars(progress=progress)
     if any(map(uses_avro, documents)) and not any("spark-avro" in name for name in own):
         jars += avro_jars(progress=progress)
-    sides = [side for document in documents for side in _sides(document)]
+    named = [document.get(name) for document in documents for name in ("left", "right")]
+    sides = [side for side in named if isinstance(side, dict)]
     if any(side.get("format") == "iceberg" for side in sides) and not any(
         "iceberg-spark-runtime" in name for name in own
     ):
         jars += iceberg_jars(progress=progress)
-    for url in sorted(set().union(*map(_jdbc_urls, documents))):
+    # Of tables, and of catalogs that are databases.
+    catalogs = [each for side in sides if isinstance(each := side.get("catalog"), dict)]
+    urls = {str(side["url"]) for side in sides if side.get("kind") == "table"}
+    urls |= {str(catalog["url"]) for catalog in catalogs if catalog.get("kind") == "sql"}
+    for url in sorted(urls):
         drivers = jdbc_jars(url, progress=progress)
         names = [name.name.rpartition("-")[0] for name in drivers]
         if not any(name in given for name in names for given in own):
             jars += drivers
-    named = [*spark.get("jars", ()), *dict.fromkeys(map(str, jars))]
+    every = [*spark.get("jars", ()), *dict.fromkeys(map(str, jars))]
     for document in documents:
-        document["spark"] = {**spark, "jars": named}
+        document["spark"] = {**spark, "jars": every}
     archive.make_when_worth_it(progress)
     return archive.environment()
-
-
-def _sides(document: Document) -> list[Document]:
-    named = (document.get("left"), document.get("right"))
-    return [side for side in named if isinstance(side, dict)]
-
-
-def _jdbc_urls(document: Document) -> set[str]:
-    """Return the addresses of tables, and of catalogs that are databases."""
-    found = set()
-    for side in _sides(document):
-        catalog = side.get("catalog")
-        if side.get("kind") == "table":
-            found.add(str(side["url"]))
-        elif isinstance(catalog, dict) and catalog.get("kind") == "sql":
-            found.add(str(catalog["url"]))
-    return found
-
-
-def _show(session: Session, reports: Sequence[Mapping[str, Any]], *, alone: bool) -> None:
-
-    output = session.output
-    document: object = reports[0] if alone else list(reports)
-    texts = (summary(report, Path(report["report"]), output.paint) for report in reports)
-    output.document(document, text="\n\n".join(texts))
 
 
 SIDES = ("left", "right", "arrived")
@@ -350,19 +330,14 @@ AVRO = "avro"
 
 def uses_avro(document: Mapping[str, object]) -> bool:
     """Return whether a spec names files or values in Avro, or members of such values."""
-    return any(text == AVRO or text.startswith(f"{AVRO}:") for text in _forms(document))
-
-
-def _forms(document: Mapping[str, object]) -> Iterator[str]:
     tiers = document.get("tiers")
-    sides = [document.get(name) for name in SIDES]
-    for tier in tiers if isinstance(tiers, list) else ():
-        if isinstance(tier, Mapping):
-            sides.append(tier.get("side"))
-            yield str(tier.get("event_time"))
+    known = [
+        each for each in (tiers if isinstance(tiers, list) else ()) if isinstance(each, Mapping)
+    ]
+    sides = [*(document.get(name) for name in SIDES), *(tier.get("side") for tier in known)]
+    texts = [document.get(name) for name in EXTRACTIONS]
+    texts += [tier.get("event_time") for tier in known]
     for side in sides:
         if isinstance(side, Mapping):
-            yield str(side.get("value"))
-            yield str(side.get("format"))
-    for name in EXTRACTIONS:
-        yield str(document.get(name))
+            texts += [side.get("value"), side.get("format")]
+    return any(text == AVRO or text.startswith(f"{AVRO}:") for text in map(str, texts))

@@ -7,11 +7,9 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.reconcile.audited import Document
-from pyconnect_cli.reconcile.connectors import sink_bounds, sink_topics, source_topics
-from pyconnect_cli.reconcile.options import ReconcileVerb
+from pyconnect_cli.reconcile.connectors import Document, sink_bounds, sink_topics, source_topics
 from pyconnect_cli.reconcile.run import reconcile
-from pyconnect_cli.reconcile.spec import earlier_reports
+from pyconnect_cli.reconcile.spec import ReconcileVerb, earlier_reports
 from pyconnect_cli.session import Session, session_of
 
 Topics = Annotated[

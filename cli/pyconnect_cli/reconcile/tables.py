@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.reconcile.audited import Audited, Config, Document, Resolved
-from pyconnect_cli.reconcile.secrets import with_providers
+from pyconnect_cli.reconcile.connectors import Audited, Config, Document, Resolved, with_providers
 
 BY_HAND = "name the data yourself: --table with --jdbc-url, --jdbc-properties and --column"
 TLS_PARAMETERS = {"sslmode": "sslmode", "sslrootcert": "sslrootcert"}
@@ -97,9 +96,11 @@ def written_table(connector: Audited) -> Resolved:
         offsets = config.get("offsets.table.name") or "pyconnect_offsets"
         schema, _, table = offsets.rpartition(".")
         side["offsets"] = {"table": _quoted(config, schema, table), "connector": connector.name}
+    of = {"record_key": "key", "kafka": "kafka"}.get(config.get("pk.mode") or "none", "value")
+    fields = [name.strip() for name in (config.get("pk.fields") or "").split(",") if name.strip()]
     return Resolved(
         side=side,
-        topic={"row": _row(config) | _decimals(config) | whole},
+        topic={"row": {"of": of, "keys": fields, **_decimals(config), **whole}},
         members=_mode(config),
         secrets=with_providers(database_access(config)),
     )
@@ -118,12 +119,6 @@ def _mode(config: Config) -> Document:
         return {"mode": "upsert"}
     exactly_once = (config.get("delivery.guarantee") or "exactly-once") == "exactly-once"
     return {"mode": "append", "duplicates_allowed": not exactly_once}
-
-
-def _row(config: Config) -> Document:
-    of = {"record_key": "key", "kafka": "kafka"}.get(config.get("pk.mode") or "none", "value")
-    fields = [name.strip() for name in (config.get("pk.fields") or "").split(",") if name.strip()]
-    return {"of": of, "keys": fields}
 
 
 def _decimals(config: Config) -> Document:

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 Config = Mapping[str, str | None]
 PLAIN_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+")
+# Java's String.trim() cuts these, and no other white space.
+_TRIMMED = "".join(map(chr, range(0x21)))
 # The forwarded request of a name with `/`, `{` or `}` fails.
 FORWARDED_WRONGLY = re.compile("[;%]")
 # Every worker writes these changes itself.
@@ -169,7 +171,7 @@ class ConnectClient:
         """
         if PLAIN_NAME.fullmatch(name):
             return
-        if name != name.strip():
+        if name != name.strip(_TRIMMED):
             raise UsageError(f"workers cut the white space at the ends of the name `{name}`")
         try:
             self._get("connectors", name)

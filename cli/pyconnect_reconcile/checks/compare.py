@@ -16,8 +16,7 @@ from pyspark.sql import DataFrame, Observation, Row
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.checks import key_order
-from pyconnect_reconcile.compares import stages, uncertain
+from pyconnect_reconcile.compares import key_order, stages, uncertain
 from pyconnect_reconcile.compares.columns import (
     columns_of_records,
     columns_without_values,
@@ -26,15 +25,19 @@ from pyconnect_reconcile.compares.columns import (
 )
 from pyconnect_reconcile.compares.key_order import Identities
 from pyconnect_reconcile.compares.places import (
+    SAMPLES,
+    UNHELD,
     Places,
     copies_of,
     identity_of,
     places_of,
     places_of_strange,
+    unheld_findings,
+    unparsable_finding,
 )
 from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, plan_of, rows_of
+from pyconnect_reconcile.data_sides import LINE_FORMATS, VALUE, FileSide, TableSide
 from pyconnect_reconcile.errors import NotAuditable
-from pyconnect_reconcile.file_side import LINE_FORMATS, FileSide
 from pyconnect_reconcile.files import with_unread_marks
 from pyconnect_reconcile.findings import (
     COPIES,
@@ -46,7 +49,6 @@ from pyconnect_reconcile.findings import (
     verdict_of,
 )
 from pyconnect_reconcile.spec import Spec, TopicSide
-from pyconnect_reconcile.table_side import VALUE, TableSide
 from pyconnect_reconcile.topics.range_findings import (
     open_tails,
     refuse_compacted,
@@ -54,8 +56,7 @@ from pyconnect_reconcile.topics.range_findings import (
     unknown_policies,
     without_commits,
 )
-from pyconnect_reconcile.unparsable import SAMPLES, UNHELD, unheld_findings, unparsable_finding
-from pyconnect_reconcile.values.hashes import HASHES
+from pyconnect_reconcile.values.canonical import HASHES
 from pyconnect_reconcile.values.normal import Columns
 from pyconnect_reconcile.values.rows import RowPlan
 
@@ -69,42 +70,41 @@ TOTALS = (
     "coalesce(sum(IF(missing > 0, 1, 0)), 0) AS rows_missing",
     "coalesce(sum(IF(surplus > 0, 1, 0)), 0) AS rows_surplus",
 )
+KEY_TEXTS = {
+    "missing": "the key is in {left}, not in {right}",
+    "extra": "the key is in {right}, not in {left}",
+    "different": "the last version in {right} is not that of {left}",
+}
 # Both kinds of rows that differ lie side by side in most topics that differ much.
 LOOKED_AT = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sides:
-    left: Rows
-    right: Rows
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _First:
-    """The first stage: what was compared, in rows of both sides, and their checksums.
+    """The first stage: the sides, what was compared of their rows, and the checksums.
 
     `absent` are columns that no record has, of which some row has a value. `known` are the
     identities of an ordered compare, which prove equal sides without another stage.
     """
 
-    sides: _Sides
-    left: DataFrame
-    right: DataFrame
+    left: Rows
+    right: Rows
+    compared: tuple[DataFrame, DataFrame]
     sums: stages.Checksums
+    has_tail: bool
     absent: tuple[str, ...] = ()
     known: Identities | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Looked:
-    """The second stage: findings up to the limit, all of them by kind, how many buckets differ.
+    """The second stage: findings up to the limit, all of them by kind.
 
     `ahead` counts rows of the left's tail that the right has.
     """
 
     findings: tuple[Finding, ...] = ()
     totals: Mapping[str, int] = field(default_factory=dict)
-    buckets: int = 0
     ahead: int = 0
 
 
@@ -140,18 +140,16 @@ def _unread(bench: Bench, first: _First, columns: Columns) -> tuple[str, ...]:
     sums = first.sums
     if not bench.spec.columns or sums.bad or sums.unparsable_left == sums.left:
         return ()
-    return columns_without_values(bench, first.sides.left, first.sides.right, columns)
+    return columns_without_values(bench, first.left, first.right, columns)
 
 
 def _first(bench: Bench, columns: Columns, plan: RowPlan | None) -> _First:
     spec = bench.spec
     assert spec.left is not None
     assert spec.right is not None
-    sides = _Sides(
-        left=rows_of(bench, spec.left, columns=columns, plan=plan, with_tail=True),
-        right=rows_of(bench, spec.right, columns=columns, plan=plan, with_tail=True),
-    )
-    left, right = sides.left.rows, sides.right.rows
+    origin = rows_of(bench, spec.left, columns=columns, plan=plan, with_tail=True)
+    copy = rows_of(bench, spec.right, columns=columns, plan=plan, with_tail=True)
+    left, right = origin.rows, copy.rows
     if spec.arrived is not None:
         arrived = rows_of(bench, spec.arrived, columns=columns, plan=plan)
         right = right.select(*stages.APPENDED).unionByName(arrived.rows.select(*stages.APPENDED))
@@ -159,41 +157,48 @@ def _first(bench: Bench, columns: Columns, plan: RowPlan | None) -> _First:
         left, right = (stages.last_versions(rows.where("NOT tail")) for rows in (left, right))
         if isinstance(spec.left, TableSide) and spec.left.position is not None:
             # A source's table keeps last versions only: one that the topic has may be gone from it.
-            changed = sides.left.rows.where("tail").select(*KEY_HASHES).distinct()
+            changed = origin.rows.where("tail").select(*KEY_HASHES).distinct()
             right = right.join(changed, list(KEY_HASHES), "left_anti")
-    buckets = stages.bucket_count(sides.left.length or sides.right.length)
-    known = key_order.known(bench, sides.left, sides.right) if spec.ordered else None
-    sums = known.sums if known is not None and not _has_tail(bench, spec) else None
+    known = key_order.known(bench, origin, copy) if spec.ordered else None
+    has_tail = _may_have_tail(bench, origin) or _may_have_tail(bench, copy)
+    sums = known.sums if known is not None and not has_tail else None
     if sums is None:
-        bench.events.step(f"comparing {sides.left.name} with {sides.right.name}")
-        sums = stages.checksums(left, right, buckets)
-    return _First(sides=sides, left=left, right=right, sums=sums, known=known)
-
-
-def _has_tail(bench: Bench, spec: Spec) -> bool:
-    return any(
-        part.beyond_end.length or part.open_offsets.length
-        for side in (spec.left, spec.right)
-        if isinstance(side, TopicSide)
-        for part in bench.snapshot(side.topics, side.cluster).partitions
+        bench.events.step(f"comparing {origin.name} with {copy.name}")
+        sums = stages.checksums(left, right, stages.bucket_count(origin.length or copy.length))
+    return _First(
+        left=origin,
+        right=copy,
+        compared=(left, right),
+        sums=sums,
+        has_tail=has_tail,
+        known=known,
     )
 
 
+def _may_have_tail(bench: Bench, rows: Rows) -> bool:
+    match rows.side:
+        case TopicSide(topics=topics, cluster=cluster):
+            parts = bench.snapshot(topics, cluster).partitions
+            return any(part.beyond_end.length or part.open_offsets.length for part in parts)
+        case FileSide():
+            return bool(rows.files.uncommitted or rows.files.unfinished or rows.files.beyond)
+        case TableSide(position=position):
+            return position is not None
+
+
 def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> CheckOutcome:
-    spec, sides, sums = bench.spec, first.sides, first.sums
+    spec, sums = bench.spec, first.sums
     findings = [*_beginning(bench, first), *_unparsable(bench, first)]
     looked = _Looked(ahead=sums.right - sums.left)
     if sums.bad:
         bench.events.step(f"examining {len(sums.bad)} of {sums.buckets} buckets that differ")
-        look = _keys if spec.mode == "upsert" else _rows
-        looked = look(bench, sides, first.left, first.right, sums)
-        found = looked.findings
-        doubts = uncertain.doubts(bench, sides.left, sides.right, found)
-        findings += uncertain.doubted(found, doubts)
-    findings += uncertain.under_way(spec, sides.left, sides.right, sums, ahead=looked.ahead)
+        looked = _keys(bench, first) if spec.mode == "upsert" else _rows(bench, first)
+        findings += uncertain.doubted(bench, first.left, first.right, looked.findings)
+    differing = len(sums.bad) if any(looked.totals.values()) else 0
+    findings += uncertain.under_way(spec, first.left, first.right, sums, ahead=looked.ahead)
     if sums.tail_right:
-        both, missing = (first.left, first.right), looked.totals.get("missing", 0)
-        findings += uncertain.unfinished(bench, sides.right, sums, both, missing=missing)
+        missing = looked.totals.get("missing", 0)
+        findings += uncertain.unfinished(first.right, sums, first.compared, missing=missing)
     totals = dict(looked.totals)
     if unheld := [each.count for each in looked.findings if each.kind == UNHELD]:
         totals[UNHELD] = sum(unheld)
@@ -201,18 +206,17 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
         doubled = list(_doubled(first))
         findings += doubled
         totals |= {each.kind: each.count for each in doubled}
-    if spec.ordered:
-        assert first.known is not None
-        more, late = key_order.check(bench, sides.left, sides.right, first.known)
+    if first.known is not None:
+        more, late = key_order.check(bench, first.left, first.right, first.known)
         first.known.rows.unpersist()
         findings += more
         totals = {**totals, "disorder": late}
-    for rows in (sides.left, sides.right):
+    for rows in (first.left, first.right):
         if isinstance(rows.side, FileSide):
             # What was copied may be appended to.
             findings += rows.files.changes(rows.side.paths)
     if sums.left == 0 and verdict_of(findings) is not Verdict.DIFFER:
-        message = f"there is nothing to compare: {sides.left.name} has no row in the range"
+        message = f"there is nothing to compare: {first.left.name} has no row in the range"
         findings.append(Finding(kind="empty-range", severity=Severity.UNKNOWN, message=message))
     return CheckOutcome(
         findings=tuple(findings),
@@ -222,7 +226,7 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
             "rows_right": sums.right,
             "buckets": sums.buckets,
             "rows_under_way": sums.tail_left,
-            "buckets_differing": looked.buckets,
+            "buckets_differing": differing,
             **{kind: totals.get(kind, 0) for kind in ("missing", "extra", "different")},
             **({"disorder": totals["disorder"]} if spec.ordered else {}),
         },
@@ -232,22 +236,23 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
 
 def _doubled(first: _First) -> Iterator[Finding]:
     """Yield keys with several rows where a key has one row: nothing orders these rows."""
-    counted = (
-        (first.sides.left, first.left, first.sums.further_left, Severity.UNKNOWN),
-        (first.sides.right, first.right, first.sums.further_right, Severity.ERROR),
-    )
-    for rows, versions, further, severity in counted:
-        if isinstance(rows.side, TopicSide) or not further:
+    further = (first.sums.further_left, first.sums.further_right)
+    severities = (Severity.UNKNOWN, Severity.ERROR)
+    sides = zip((first.left, first.right), first.compared, further, severities, strict=True)
+    for rows, versions, count, severity in sides:
+        if isinstance(rows.side, TopicSide) or not count:
             continue
+        counted = Observation()
         several = versions.where("copies > 1 AND NOT keyless")
-        chosen = several.orderBy(*KEY_HASHES).limit(SAMPLES)
-        found = places_of(rows, chosen, KEY_HASHES, SAMPLES)
+        several = several.observe(counted, sql.count("*").alias("keys"))
+        chosen = several.orderBy(*KEY_HASHES).limit(SAMPLES).collect()
+        found = places_of(rows, [identity_of(row, KEY_HASHES) for row in chosen], KEY_HASHES)
         yield Finding(
             kind="repeated",
             severity=severity,
-            message=f"{count_of(several.count(), 'key has')} {count_of(further, 'row')} in"
+            message=f"{count_of(counted.get['keys'], 'key has')} {count_of(count, 'row')} in"
             f" {rows.name} more than one for each key",
-            count=further,
+            count=count,
             copies=tuple(place for places in found.values() for place in places)[:SAMPLES],
         )
 
@@ -279,7 +284,7 @@ def _not_compared(spec: Spec, plan: RowPlan | None) -> tuple[str, ...]:
 
 def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
     """Yield what is known after the first stage."""
-    for rows in (first.sides.left, first.sides.right):
+    for rows in (first.left, first.right):
         if isinstance(rows.side, TopicSide):
             snapshot = bench.snapshot(rows.side.topics, rows.side.cluster)
             yield from open_tails(snapshot)
@@ -291,40 +296,27 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
             if bench.spec.mode == "append":
                 yield from unknown_policies(snapshot)
             yield from uncertain.keyless_tombstones(bench.spec, rows, rows.side)
-    if first.absent:
-        yield Finding(
-            kind="not-compared",
-            severity=Severity.UNKNOWN,
-            message=f"the columns {', '.join(first.absent)} have values that were not compared, as"
-            " no record has them in this form: name the columns that are compared",
-            count=len(first.absent),
-        )
-    if first.sums.keyless:
-        yield Finding(
-            kind="keyless",
-            severity=Severity.UNKNOWN,
-            message=f"{count_of(first.sums.keyless, 'row has')} no key (`{bench.spec.key}`): all"
-            " different ones were compared, but not how often each is there",
-            count=first.sums.keyless,
-        )
-    if first.sums.tied:
-        yield Finding(
-            kind="unordered-keys",
-            severity=Severity.UNKNOWN,
-            message=f"{count_of(first.sums.tied, 'key has')} last records of the same time in"
-            " several partitions: either version was taken for the last one",
-            count=first.sums.tied,
-        )
+    absent, keyless, tied = first.absent, first.sums.keyless, first.sums.tied
+    messages = {
+        "not-compared": f"the columns {', '.join(absent)} have values that were not compared, as no"
+        " record has them in this form: name the columns that are compared",
+        "keyless": f"{count_of(keyless, 'row has')} no key (`{bench.spec.key}`): all different ones"
+        " were compared, but not how often each is there",
+        "unordered-keys": f"{count_of(tied, 'key has')} last records of the same time in several"
+        " partitions: either version was taken for the last one",
+    }
+    for (kind, message), count in zip(messages.items(), (len(absent), keyless, tied), strict=True):
+        if count:
+            yield Finding(kind=kind, severity=Severity.UNKNOWN, message=message, count=count)
 
 
 def _unparsable(bench: Bench, first: _First) -> Iterator[Finding]:
     """Yield what does not parse among the rows that are compared: their bytes are."""
     upsert = bench.spec.mode == "upsert"
-    sides, sums, compared = first.sides, first.sums, (first.left, first.right)
+    sums = first.sums
     counted = ((sums.left, sums.unparsable_left), (sums.right, sums.unparsable_right))
-    for rows, last, (total, wrong) in zip(
-        (sides.left, sides.right), compared, counted, strict=True
-    ):
+    sides = zip((first.left, first.right), first.compared, counted, strict=True)
+    for rows, last, (total, wrong) in sides:
         strange = rows.rows.where("NOT tail AND unparsable")
         if upsert and wrong:
             strange = stages.last_records(strange, last)
@@ -341,19 +333,17 @@ def _unparsable(bench: Bench, first: _First) -> Iterator[Finding]:
         )
 
 
-def _rows(
-    bench: Bench, sides: _Sides, left: DataFrame, right: DataFrame, sums: stages.Checksums
-) -> _Looked:
+def _rows(bench: Bench, first: _First) -> _Looked:
     """Look at the rows of bad buckets, append mode: all are counted, the first ones are named."""
-    limit = bench.spec.findings
+    limit, left, right = bench.spec.findings, first.left, first.right
     counted = Observation()
-    different = stages.differing_rows(bench, left, right, sums)
+    different = stages.differing_rows(*first.compared, first.sums)
     observed = different.observe(counted, *map(sql.expr, TOTALS))
     place = (sql.expr(f"IF(missing > 0, left_{of}, right_{of})") for of in ("lane", "offset"))
     # Repetitions come last: they may be allowed, and would hide rows that are on the right only.
     last = sql.expr(f"missing = 0 AND {KNOWN}")
-    first = observed.where("missing > 0 OR surplus > 0").orderBy(last, *place, *HASHES)
-    rows = first.limit(LOOKED_AT * limit).collect()
+    some = observed.where("missing > 0 OR surplus > 0").orderBy(last, *place, *HASHES)
+    rows = some.limit(LOOKED_AT * limit).collect()
     total = counted.get
     chosen = {}
     for kind, side in (("missing", "left"), ("surplus", "right")):
@@ -363,103 +353,110 @@ def _rows(
             of_kind = of_kind.orderBy(last, f"{side}_lane", f"{side}_offset", *HASHES)
             chosen[kind] = of_kind.limit(limit).collect()
     missing, surplus = chosen["missing"], chosen["surplus"]
-    lost = copies_of(bench, sides.left, missing, "left")
-    found = copies_of(bench, sides.right, surplus, "right")
-    if isinstance(sides.right.side, TableSide) or not found:
+    lost = copies_of(bench, left, missing, "left")
+    found = copies_of(bench, right, surplus, "right")
+    if isinstance(right.side, TableSide) or not found:
         # Rows without a key or a line are known by a record that they are copies of.
-        known = copies_of(bench, sides.left, [row for row in surplus if row.committed], "left")
+        known = copies_of(bench, left, [row for row in surplus if row.committed], "left")
         found = {row: (*known.get(row, ())[:1], *found.get(row, ())) for row in {**known, **found}}
-    findings = [_missing(row, lost, sides) for row in missing]
-    if missing and not isinstance(sides.right.side, TopicSide):
-        certain = sides.left.rows.where("NOT tail")
+    findings = [_row_finding(bench, row, lost, first) for row in missing]
+    if missing and not isinstance(right.side, TopicSide):
+        certain = left.rows.where("NOT tail")
         if bench.spec.arrived is not None:
             certain = certain.join(different.where("missing > 0"), list(HASHES), "left_semi")
-        findings += unheld_findings(certain, sides.right.name)
-    findings += [_surplus(row, found, sides, bench) for row in surplus]
-    totals = {"missing": total["missing"], "extra": total["extra"], "repeated": total["repeated"]}
+        findings += unheld_findings(certain, right.name)
+    findings += [_row_finding(bench, row, found, first) for row in surplus]
+    totals = {kind: total[kind] for kind in ("missing", "extra", "repeated")}
+    ahead = first.sums.right - first.sums.left + total["absent"]
     return _Looked(
         findings=tuple(findings),
         totals=totals,
-        buckets=len(sums.bad) if any(totals.values()) else 0,
-        ahead=sums.right - sums.left + total["absent"] - total["extra"] - total["repeated"],
+        ahead=ahead - total["extra"] - total["repeated"],
     )
 
 
-def _missing(row: Row, found: Places, sides: _Sides) -> Finding:
-    present = row.committed - row.missing
-    there = f" ({present} of {row.committed} copies are there)" if present else ""
-    return Finding(
-        kind="missing",
-        severity=Severity.ERROR,
-        message=f"in {sides.left.name}, not in {sides.right.name}{there}",
-        of=COPIES if present else None,
-        first=row.committed if present else None,
-        last=present or None,
-        count=row.missing,
-        copies=tuple(found.get(identity_of(row, HASHES), ())),
-    )
-
-
-def _surplus(row: Row, found: Places, sides: _Sides, bench: Bench) -> Finding:
-    known = row.committed + row.uncommitted
-    copies = tuple(found.get(identity_of(row, HASHES), ()))
+def _row_finding(bench: Bench, row: Row, places: Places, first: _First) -> Finding:
+    """Return the finding of a row that is missing or surplus."""
+    here, there = first.left.name, first.right.name
+    copies = tuple(places.get(identity_of(row, HASHES), ()))
+    known, present = row.committed + row.uncommitted, row.committed - row.missing
+    if row.missing and not present:
+        return Finding(
+            kind="missing",
+            severity=Severity.ERROR,
+            message=f"in {here}, not in {there}",
+            count=row.missing,
+            copies=copies,
+        )
     if known == 0:
         return Finding(
             kind="extra",
             severity=Severity.ERROR,
-            message=f"in {sides.right.name}, not in {sides.left.name}",
+            message=f"in {there}, not in {here}",
             count=row.there,
             copies=copies,
         )
+    allowed = bench.spec.duplicates_allowed and not row.missing
+    said = f"{count_of(row.there, 'time')} in {there}, {count_of(known, 'time')} in {here}"
+    if row.missing:
+        said = f"in {here}, not in {there} ({present} of {row.committed} copies are there)"
     return Finding(
-        kind="repeated",
-        severity=Severity.NOTE if bench.spec.duplicates_allowed else Severity.ERROR,
-        message=f"{count_of(row.there, 'time')} in {sides.right.name},"
-        f" {count_of(known, 'time')} in {sides.left.name}",
+        kind="missing" if row.missing else "repeated",
+        severity=Severity.NOTE if allowed else Severity.ERROR,
+        message=said,
         of=COPIES,
-        first=known,
-        last=row.there,
-        count=row.surplus,
+        first=row.committed if row.missing else known,
+        last=present if row.missing else row.there,
+        count=row.missing or row.surplus,
         copies=copies,
     )
 
 
-def _keys(
-    bench: Bench, sides: _Sides, left: DataFrame, right: DataFrame, sums: stages.Checksums
-) -> _Looked:
+def _keys(bench: Bench, first: _First) -> _Looked:
     """Look at the keys of bad buckets, upsert mode."""
-    limit = bench.spec.findings
-    every = stages.differing_keys(bench, left, right, sums).persist()
-    possible = [stages.tail_versions(rows.rows) for rows in (sides.left, sides.right)]
-    unfinished = possible[1]
-    if sums.tied:
-        tied = (stages.tied_versions(versions) for versions in (left, right))
-        possible = [one.unionByName(other) for one, other in zip(possible, tied, strict=True)]
-    different = stages.without_versions_under_way(every, *possible).persist()
+    left, right, sums = first.left, first.right, first.sums
+    different = every = stages.differing_keys(*first.compared, sums).persist()
+    under_way, is_open = 0, False
     try:
-        totals = {row.kind: row["count"] for row in different.groupBy("kind").count().collect()}
-        under_way = every.count() - sum(totals.values())
-        is_open = under_way > 0 and not unfinished.isEmpty()
-        chosen = different.orderBy(*KEY_HASHES).limit(limit).persist()
-        before = places_of(sides.left, chosen, KEY_HASHES, limit)
-        after = places_of(sides.right, chosen, KEY_HASHES, limit)
+        if first.has_tail or sums.tied:
+            possible = [stages.tail_versions(rows.rows) for rows in (left, right)]
+            unfinished = possible[1]
+            if sums.tied:
+                tied = map(stages.tied_versions, first.compared)
+                possible = [
+                    one.unionByName(other) for one, other in zip(possible, tied, strict=True)
+                ]
+            different = stages.without_versions_under_way(every, *possible).persist()
+            under_way = every.count() - different.count()
+            is_open = under_way > 0 and not unfinished.isEmpty()
+        counted = Observation()
+        kinds = (sql.expr(f"sum(IF(kind = '{kind}', 1, 0)) AS {kind}") for kind in KEY_TEXTS)
+        observed = different.observe(counted, *kinds).orderBy(*KEY_HASHES)
+        rows = observed.limit(bench.spec.findings).collect()
+        totals = {kind: count for kind, count in counted.get.items() if count}
+        wanted = [identity_of(row, KEY_HASHES) for row in rows]
+        places = [places_of(side, wanted, KEY_HASHES) for side in (left, right)]
         findings = [
-            _key_finding(row.kind, identity_of(row, KEY_HASHES), before, after, sides)
-            for row in chosen.collect()
+            Finding(
+                kind=row.kind,
+                severity=Severity.ERROR,
+                message=KEY_TEXTS[row.kind].format(left=left.name, right=right.name),
+                # The last version of each side stands for it.
+                copies=tuple(place for each in places for place in each.get(key, ())[-1:]),
+            )
+            for row, key in zip(rows, wanted, strict=True)
         ]
-        chosen.unpersist()
-        is_topic = isinstance(sides.right.side, TopicSide)
-        if totals.keys() & {"missing", "different"} and not is_topic:
+        if totals.keys() & {"missing", "different"} and not isinstance(right.side, TopicSide):
             versions = different.where("before IS NOT NULL").withColumnRenamed("before", "second")
-            lost = stages.last_records(sides.left.rows.where("NOT tail"), versions)
-            findings += unheld_findings(lost, sides.right.name)
+            lost = stages.last_records(left.rows.where("NOT tail"), versions)
+            findings += unheld_findings(lost, right.name)
     finally:
         different.unpersist()
         every.unpersist()
     if under_way:
         message = (
-            f"{count_of(under_way, 'key has')} a version in {sides.right.name} that may"
-            f" count in {sides.left.name}, or the reverse: it is beyond the compared offsets,"
+            f"{count_of(under_way, 'key has')} a version in {right.name} that may"
+            f" count in {left.name}, or the reverse: it is beyond the compared offsets,"
             " or of the time of the last one in another partition"
         )
         # An open transaction may still be aborted.
@@ -467,22 +464,4 @@ def _keys(
         findings.append(
             Finding(kind="under-way", severity=severity, message=message, count=under_way)
         )
-    buckets = len(sums.bad) if totals else 0
-    return _Looked(findings=tuple(findings), totals=totals, buckets=buckets)
-
-
-def _key_finding(
-    kind: str, identity: tuple[object, ...], before: Places, after: Places, sides: _Sides
-) -> Finding:
-    texts = {
-        "missing": f"the key is in {sides.left.name}, not in {sides.right.name}",
-        "extra": f"the key is in {sides.right.name}, not in {sides.left.name}",
-        "different": f"the last version in {sides.right.name} is not that of {sides.left.name}",
-    }
-    return Finding(
-        kind=kind,
-        severity=Severity.ERROR,
-        message=texts[kind],
-        # The last version of each side stands for it.
-        copies=(*before.get(identity, ())[-1:], *after.get(identity, ())[-1:]),
-    )
+    return _Looked(findings=tuple(findings), totals=totals)

@@ -7,19 +7,18 @@ range begins behind other records or ends before them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import reduce
-from itertools import chain
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.sides import named_rows, rows_of
+from pyconnect_reconcile.data_sides import FileSide
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, count_of, most_severe
 from pyconnect_reconcile.spec import Tier, TopicSide
 from pyconnect_reconcile.topics.range_findings import (
@@ -28,7 +27,6 @@ from pyconnect_reconcile.topics.range_findings import (
     removed_beginnings,
     unknown_policies,
 )
-from pyconnect_reconcile.topics.snapshot import TopicsSnapshot
 from pyconnect_reconcile.values.extract import with_text
 from pyconnect_reconcile.values.normal import field_of
 
@@ -75,46 +73,47 @@ def check(bench: Bench) -> CheckOutcome:
     kept = dated[:MOST_BUCKETS]
     # Saved ranges are older than the run.
     taken_ms = min([bench.begun_ms, *(snapshot.taken_ms for snapshot in snapshots)])
-    buckets = [_bucket(row, len(names), spec.bucket_minutes, taken_ms) for row in kept]
-    cut = [_is_cut(bench, tier) for tier in spec.tiers]
+    buckets = [_bucket(row, len(names), length_ms, taken_ms) for row in kept]
     # One row for each tier: a join takes no null for another one.
     without = [_counts(row, len(names)) for row in rows if row.bucket is None]
     timeless = [sum(counts) for counts in zip(*without, strict=True)] or [0] * len(names)
-    elsewhere = [_elsewhere(index, buckets, cut, timeless) for index in range(len(names))]
+    elsewhere = _elsewhere(bench, buckets, timeless)
     differing = [
         _difference(names, index, bucket, elsewhere[index])
         for bucket in buckets
         for index in range(1, len(names))
         if bucket.rows[index] != bucket.rows[0]
     ]
-    strange = [_timeless(sum(timeless), fatal=spec.fail_unparsable)] if any(timeless) else []
     untold = [] if dated else [_NOTHING]
     if dated and all(bucket.under_way for bucket in buckets):
         untold.append(_EVERYTHING_UNDER_WAY)
     if len(dated) > len(kept):
         untold.append(_TOO_MANY)
+    for snapshot in snapshots:
+        untold += open_tails(snapshot)
+        untold += removed_beginnings(snapshot, Severity.UNKNOWN, "their rows are not counted")
+        untold += unknown_policies(snapshot)
+    if strange := sum(timeless):
+        said = count_of(strange, "row has")
+        untold.append(
+            Finding(
+                kind="unparsable",
+                severity=Severity.ERROR if spec.fail_unparsable else Severity.UNKNOWN,
+                message=f"{said} no event time at the given place; left out",
+                count=strange,
+            )
+        )
     totals = {
         f"rows_{name}": sum(bucket.rows[index] for bucket in buckets)
         for index, name in enumerate(names)
     }
     return CheckOutcome(
-        findings=(
-            *untold,
-            *chain.from_iterable(map(_of_ranges, snapshots)),
-            *strange,
-            *most_severe(differing, spec.findings),
-        ),
-        totals={"difference": len(differing), "unparsable": sum(timeless)},
+        findings=(*untold, *most_severe(differing, spec.findings)),
+        totals={"difference": len(differing), "unparsable": strange},
         counts={"buckets": len(buckets), **totals},
         series={"tiers": names, "buckets": [asdict(bucket) for bucket in buckets]},
         not_compared=("the rows themselves: only their number in each span",),
     )
-
-
-def _of_ranges(snapshot: TopicsSnapshot) -> Iterator[Finding]:
-    yield from open_tails(snapshot)
-    yield from removed_beginnings(snapshot, Severity.UNKNOWN, "their rows are not counted")
-    yield from unknown_policies(snapshot)
 
 
 _NOTHING = Finding(
@@ -176,44 +175,46 @@ def _counts(row: Row, tiers: int) -> tuple[int, ...]:
     return tuple(row[f"rows_{index}"] or 0 for index in range(tiers))
 
 
-def _bucket(row: Row, tiers: int, minutes: int, taken_ms: int) -> _Bucket:
-    start = EPOCH + timedelta(minutes=row.bucket * minutes)
+def _bucket(row: Row, tiers: int, length_ms: int, taken_ms: int) -> _Bucket:
+    start = EPOCH + timedelta(milliseconds=row.bucket * length_ms)
     return _Bucket(
         # strftime leaves the zeros of early years out.
         time=start.isoformat(" ", "minutes").removesuffix("+00:00"),
-        under_way=(row.bucket + 1) * minutes * MINUTE_MS > taken_ms,
-        future=(row.bucket - 1) * minutes * MINUTE_MS > taken_ms,
+        under_way=(row.bucket + 1) * length_ms > taken_ms,
+        future=(row.bucket - 1) * length_ms > taken_ms,
         rows=_counts(row, tiers),
         latency_ms=tuple(row[f"latency_{index}"] for index in range(tiers)),
     )
 
 
-def _is_cut(bench: Bench, tier: Tier) -> bool:
-    """Return whether a tier may have rows outside of its range; spans before `since_ms` are out."""
-    if not isinstance(tier.side, TopicSide):
-        return False
-    parts = bench.snapshot(tier.side.topics, tier.side.cluster).partitions
-    asked_by_time = bench.spec.since_ms is not None
-    return any(
-        part.ends_early or (part.removed if asked_by_time else part.begins_late) for part in parts
-    )
-
-
 def _elsewhere(
-    index: int, buckets: Sequence[_Bucket], cut: Sequence[bool], timeless: Sequence[int]
-) -> Mapping[int, str]:
+    bench: Bench, buckets: Sequence[_Bucket], timeless: Sequence[int]
+) -> list[Mapping[int, str]]:
     """Return where the rows may be that a tier has fewer than the first, or the first than it.
 
-    By tier. Its rows without an event time may be all that it has fewer in spans that have ended.
+    By tier, and by which of both has fewer. Its range may be cut; spans before `since_ms` are out.
+    Its rows without an event time may be all that it has fewer in spans that have ended.
     """
-    found = {}
-    for tier, other in ((index, 0), (0, index)):
-        over = (bucket.rows for bucket in buckets if not bucket.under_way)
-        fewer = sum(max(rows[other] - rows[tier], 0) for rows in over)
-        if cut[tier]:
-            found[tier] = "outside of the range that was read"
-        elif fewer <= timeless[tier]:
-            found[tier] = "among its rows without an event time"
+    by_time = bench.spec.since_ms is not None
+    cut = [
+        isinstance(side, TopicSide)
+        and any(
+            part.ends_early or (part.removed if by_time else part.begins_late)
+            for part in bench.snapshot(side.topics, side.cluster).partitions
+        )
+        for side in (tier.side for tier in bench.spec.tiers)
+    ]
+    found: list[Mapping[int, str]] = []
+    for index in range(len(cut)):
+        places = {}
+        for tier, other in ((index, 0), (0, index)):
+            over = (bucket.rows for bucket in buckets if not bucket.under_way)
+            fewer = sum(max(rows[other] - rows[tier], 0) for rows in over)
+            if cut[tier]:
+                places[tier] = "outside of the range that was read"
+            elif fewer <= timeless[tier]:
+                places[tier] = "among its rows without an event time"
+        found.append(places)
     return found
 
 
@@ -235,13 +236,4 @@ def _difference(
         message=f"{bucket.time}: {words} in {names[index]} than in {names[0]}{tail}",
         group=names[index],
         count=abs(delta),
-    )
-
-
-def _timeless(count: int, *, fatal: bool) -> Finding:
-    return Finding(
-        kind="unparsable",
-        severity=Severity.ERROR if fatal else Severity.UNKNOWN,
-        message=f"{count_of(count, 'row has')} no event time at the given place; left out",
-        count=count,
     )

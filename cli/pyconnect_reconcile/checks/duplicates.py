@@ -7,16 +7,15 @@ uncommitted ones, so the committed level is read only when the first pass found 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as sql
 
-from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.bench import COMMITTED, UNCOMMITTED, Bench
+from pyconnect_reconcile.compares.places import places, unparsable_finding
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, count_of, undecided
-from pyconnect_reconcile.lookup import places
 from pyconnect_reconcile.spec import PROVENANCE
 from pyconnect_reconcile.topics.range_findings import (
     empty_ranges,
@@ -25,42 +24,21 @@ from pyconnect_reconcile.topics.range_findings import (
     removed_beginnings,
     unknown_policies,
 )
-from pyconnect_reconcile.topics.reading import COMMITTED, UNCOMMITTED
-from pyconnect_reconcile.unparsable import unparsable_finding
-from pyconnect_reconcile.values.canonical import with_marked
+from pyconnect_reconcile.values.canonical import HASHES, hashes, with_marked
 from pyconnect_reconcile.values.extract import (
     JSON_IN,
     OFFSET_HEADER,
     PARTITION_HEADER,
+    member_token,
     needs_headers,
     text_of,
+    without_mark,
 )
-from pyconnect_reconcile.values.hashes import HASHES, hashes
-from pyconnect_reconcile.values.members import member_token, without_mark
 from pyconnect_reconcile.values.normal import MARKED
 
 RECORD, IDENTITY = "record", "identity"
 OUTSIDE = "copies of records that are outside of the range"
 SINGLE, REPEATED, UNIDENTIFIED = "single", "repeated", "unidentified"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Counted:
-    """The counts of one pass; `repeated` has the HASHES and `count` of repeated records."""
-
-    rows: int
-    unidentified: int
-    identities: int
-    surplus: int
-    repeated: DataFrame
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Classified:
-    """`violations` counts all of them; `findings` are the kept ones."""
-
-    violations: int = 0
-    findings: tuple[Finding, ...] = ()
 
 
 def check(bench: Bench) -> CheckOutcome:
@@ -70,19 +48,42 @@ def check(bench: Bench) -> CheckOutcome:
     refuse_compacted(snapshot, "duplicates")
     uncommitted = _records(bench, UNCOMMITTED)
     bench.events.step("counting identities in uncommitted reads")
-    counts = _sorted_out(uncommitted).persist()
+    kind = (
+        sql.when(sql.col(HASHES[0]).isNull(), UNIDENTIFIED)
+        .when(sql.col("count") > 1, REPEATED)
+        .otherwise(SINGLE)
+    )
+    is_repeated = sql.col("kind") == REPEATED
+    kept = [sql.when(is_repeated, sql.col(name)).alias(name) for name in HASHES]
+    # What is repeated, one row each, and one row for all single records: small.
+    counts = (
+        uncommitted.groupBy(*HASHES)
+        .count()
+        .withColumn("kind", kind)
+        .select("kind", *kept, "count")
+        .groupBy("kind", *HASHES)
+        .agg(sql.sum("count").alias("count"))
+        .persist()
+    )
     try:
-        counted = _counted(counts)
-        found = _classified(bench, counted, uncommitted) if counted.identities else _Classified()
+        of_kind = counts.groupBy("kind").agg(sql.count("*"), sql.sum("count")).collect()
+        kinds = {name: (identities, rows) for name, identities, rows in of_kind}
+        identities, copies = kinds.get(REPEATED, (0, 0))
+        violations, findings = 0, list[Finding]()
+        if identities:
+            repeated = counts.where(is_repeated).select(*HASHES, "count")
+            violations, findings = _classified(bench, repeated, identities, uncommitted)
     finally:
         counts.unpersist()
     is_part = any(part.begins_late or part.ends_early for part in snapshot.partitions)
+    _, without = kinds.get(UNIDENTIFIED, (0, 0))
+    total = sum(rows for _, rows in kinds.values())
     unidentified = sql.col(HASHES[0]).isNull()
     strange = unparsable_finding(
         uncommitted,
         unidentified,
-        count=counted.unidentified,
-        rows=counted.rows,
+        count=without,
+        rows=total,
         what=f"identity ({spec.identity})",
         fatal=spec.fail_unparsable,
     )
@@ -98,18 +99,18 @@ def check(bench: Bench) -> CheckOutcome:
             ),
             *unknown_policies(snapshot),
             *strange,
-            *found.findings,
+            *findings,
         ),
         totals={
-            "duplicate": found.violations,
-            "benign-duplicate": counted.identities - found.violations,
-            "unparsable": counted.unidentified,
+            "duplicate": violations,
+            "benign-duplicate": identities - violations,
+            "unparsable": without,
         },
         counts={
             "offsets": snapshot.length,
-            "rows_uncommitted": counted.rows,
-            "identities_repeated": counted.identities,
-            "surplus_uncommitted": counted.surplus,
+            "rows_uncommitted": total,
+            "identities_repeated": identities,
+            "surplus_uncommitted": copies - identities,
         },
         not_compared=(OUTSIDE,) if is_part else (),
     )
@@ -130,7 +131,15 @@ def _records(bench: Bench, isolation: str) -> DataFrame:
         required = [text_of(f"header:{name}") for name in (PARTITION_HEADER, OFFSET_HEADER)]
         text = sql.concat_ws(" ", *required)
     elif spec.identity != RECORD:
-        records, identity, text = _identity(records, spec.identity)
+        kind, _, path = spec.identity.partition(":")
+        identity, text = text_of(spec.identity), text_of(spec.identity)
+        # Members have a type: 1 is 1.0, and "1" is another one. The text shows it.
+        if kind == "avro":
+            identity = sql.col(f"`{spec.identity}`")
+        elif kind in JSON_IN:
+            records = with_marked(records, sql.col(JSON_IN[kind]), MARKED)
+            identity = member_token(sql.col(MARKED), path)
+            text = without_mark(identity)
         required = [identity]
     parts = required or [sql.col("key"), sql.col("value")]
     if len(spec.topics) > 1:
@@ -143,122 +152,65 @@ def _records(bench: Bench, isolation: str) -> DataFrame:
     return records.withColumns({**columns, IDENTITY: text})
 
 
-def _identity(records: DataFrame, extraction: str) -> tuple[DataFrame, Column, Column]:
-    """Return the identity with its type, if it has one: 1 is 1.0, and "1" is another one.
+def _classified(
+    bench: Bench, repeated: DataFrame, identities: int, uncommitted: DataFrame
+) -> tuple[int, list[Finding]]:
+    """Tell violations from benign repetitions; each kind keeps the limit of findings.
 
-    It comes with the text that shows it.
+    Returns the number of all violations. `repeated` has HASHES and `count` of the identities.
     """
-    kind, _, path = extraction.partition(":")
-    if kind == "avro":
-        return records, sql.col(f"`{extraction}`"), text_of(extraction)
-    if kind not in JSON_IN:
-        return records, text_of(extraction), text_of(extraction)
-    records = with_marked(records, sql.col(JSON_IN[kind]), MARKED)
-    identity = member_token(sql.col(MARKED), path)
-    return records, identity, without_mark(identity)
-
-
-def _sorted_out(records: DataFrame) -> DataFrame:
-    """Return what is repeated, one row each, and one row for all single records: small."""
-    counted = records.groupBy(*HASHES).count()
-    kind = (
-        sql.when(sql.col(HASHES[0]).isNull(), UNIDENTIFIED)
-        .when(sql.col("count") > 1, REPEATED)
-        .otherwise(SINGLE)
-    )
-    kept = [sql.when(sql.col("kind") == REPEATED, sql.col(name)).alias(name) for name in HASHES]
-    return (
-        counted.withColumn("kind", kind)
-        .select("kind", *kept, "count")
-        .groupBy("kind", *HASHES)
-        .agg(sql.sum("count").alias("count"))
-    )
-
-
-def _counted(counts: DataFrame) -> _Counted:
-    kinds = {
-        row.kind: row
-        for row in counts.groupBy("kind")
-        .agg(sql.count("*").alias("identities"), sql.sum("count").alias("rows"))
-        .collect()
-    }
-    repeated = kinds.get(REPEATED)
-    identities, copies = (repeated.identities, repeated.rows) if repeated else (0, 0)
-    return _Counted(
-        rows=sum(row.rows for row in kinds.values()),
-        unidentified=kinds[UNIDENTIFIED].rows if UNIDENTIFIED in kinds else 0,
-        identities=identities,
-        surplus=copies - identities,
-        repeated=counts.where(sql.col("kind") == REPEATED).select(*HASHES, "count"),
-    )
-
-
-def _classified(bench: Bench, counted: _Counted, uncommitted: DataFrame) -> _Classified:
-    """Tell violations from benign repetitions; each kind keeps the limit of findings."""
-    limit = bench.spec.findings
-    keys = list(HASHES)
+    limit, keys = bench.spec.findings, list(HASHES)
+    order = (sql.desc("count"), *keys)
     bench.events.step("looking for repeated records in committed reads")
     committed = _records(bench, COMMITTED)
     violating = (
-        committed.join(counted.repeated.select(*keys), keys, "left_semi")
+        committed.join(repeated.select(*keys), keys, "left_semi")
         .groupBy(*keys)
         .count()
         .where("count > 1")
         .persist()
     )
+    counted = Observation()
     try:
-        violations = violating.count()
-        chosen = violating.orderBy(sql.desc("count"), *keys).limit(limit)
-        findings = list(_findings(chosen, committed, uncommitted, committed_copies=True))
-        if violations < counted.identities:
-            rest = counted.repeated.join(violating, keys, "left_anti")
-            chosen = rest.orderBy(sql.desc("count"), *keys).limit(limit)
-            findings += _findings(chosen, committed, uncommitted, committed_copies=False)
+        observed = violating.observe(counted, sql.count("*").alias("all"))
+        seen = observed.orderBy(*order).limit(limit).collect()
+        violations: int = counted.get["all"]
+        hidden = []
+        if violations < identities:
+            rest = repeated.join(violating, keys, "left_anti")
+            hidden = rest.orderBy(*order).limit(limit).collect()
     finally:
         violating.unpersist()
-    return _Classified(violations=violations, findings=tuple(findings))
-
-
-def _findings(
-    chosen: DataFrame,
-    committed: DataFrame,
-    uncommitted: DataFrame,
-    *,
-    committed_copies: bool,
-) -> Iterator[Finding]:
-    wanted = chosen.persist()
-    try:
-        counts = {tuple(row[name] for name in HASHES): row["count"] for row in wanted.collect()}
-        if not counts:
-            return
-        # Of these only the offsets are wanted: the identity takes the place of the key.
-        shown = places(committed.withColumn("key", sql.col(IDENTITY)), wanted, HASHES)
-        everywhere = places(uncommitted, wanted, HASHES)
-    finally:
-        wanted.unpersist()
-    visible = {
-        (place.topic, place.partition, place.offset)
-        for copies in shown.values()
-        for place in copies
-    }
-    for identity, count in counts.items():
+    # Of committed records only the offsets are wanted: the identity takes the place of the key.
+    named = committed.withColumn("key", sql.col(IDENTITY).cast("binary"))
+    both = named.withColumn("shown", sql.lit(True)).unionByName(
+        uncommitted.withColumn("shown", sql.lit(False))
+    )
+    wanted = [(*row[:2], shown) for row in (*seen, *hidden) for shown in (True, False)]
+    found = places(both, wanted, (*keys, "shown"))
+    benign = "a record was repeated after its transaction was aborted: no consumer of committed"
+    findings = []
+    for number, (first, second, count) in enumerate((*seen, *hidden)):
+        shown, every = (found.get((first, second, which), []) for which in (True, False))
+        visible = {(place.topic, place.partition, place.offset) for place in shown}
         copies = tuple(
             replace(place, visible=(place.topic, place.partition, place.offset) in visible)
-            for place in everywhere.get(identity, [])
+            for place in every
         )
-        if committed_copies:
-            message = f"consumers of committed records see a record {count_of(count, 'time')}"
-            kind, severity = "duplicate", Severity.ERROR
-        else:
-            message = "a record was repeated after its transaction was aborted: no"
-            message += " consumer of committed records sees it twice"
+        kind, severity = "duplicate", Severity.ERROR
+        message = f"consumers of committed records see a record {count_of(count, 'time')}"
+        if number >= len(seen):
             kind, severity = "benign-duplicate", Severity.NOTE
-        keys = (place.key for place in (*shown.get(identity, []), *copies))
-        yield Finding(
-            kind=kind,
-            severity=severity,
-            message=message,
-            key=next((key for key in keys if key is not None), None),
-            count=count,
-            copies=copies,
+            message = f"{benign} records sees it twice"
+        keys_of = (place.key for place in (*shown, *copies))
+        findings.append(
+            Finding(
+                kind=kind,
+                severity=severity,
+                message=message,
+                key=next((key for key in keys_of if key is not None), None),
+                count=count,
+                copies=copies,
+            )
         )
+    return violations, findings

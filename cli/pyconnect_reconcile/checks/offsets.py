@@ -7,13 +7,16 @@ these topics are compacted and small, so what they say is looked at in one place
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from pyspark.sql import Row
 from pyspark.sql import functions as sql
 
-from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.bench import COMMITTED, Bench
+from pyconnect_reconcile.compares.places import COPIES_KEPT
 from pyconnect_reconcile.errors import NotAuditable
 from pyconnect_reconcile.findings import (
     CheckOutcome,
@@ -24,9 +27,9 @@ from pyconnect_reconcile.findings import (
     most_severe,
 )
 from pyconnect_reconcile.internal_topics import task_configs, task_statuses
-from pyconnect_reconcile.internal_topics.circumstances import Circumstances
-from pyconnect_reconcile.internal_topics.offset_comparisons import LastCommits
 from pyconnect_reconcile.internal_topics.offset_history import (
+    Circumstances,
+    LastCommits,
     OffsetCommit,
     findings_of,
     histories,
@@ -34,10 +37,8 @@ from pyconnect_reconcile.internal_topics.offset_history import (
 )
 from pyconnect_reconcile.internal_topics.task_configs import TaskConfigSet
 from pyconnect_reconcile.internal_topics.task_statuses import Statuses, StatusReport, read_status
-from pyconnect_reconcile.lookup import COPIES_KEPT
 from pyconnect_reconcile.spec import AuditedTopics
 from pyconnect_reconcile.topics.range_findings import empty_ranges, open_tails
-from pyconnect_reconcile.topics.reading import COMMITTED
 
 MOST_RECORDS = 2_000_000
 KINDS = (
@@ -55,6 +56,7 @@ NOT_COMPARED = (
     "records that compaction or retention has removed",
     "members of offsets that are not numbers",
 )
+KEY = "CAST(key AS STRING) AS key"
 PLACE = ("topic", "partition", "offset", "timestamp_ms")
 
 
@@ -93,6 +95,19 @@ def check(bench: Bench) -> CheckOutcome:
             [each for each in found if each.kind == kind], bench.spec.findings
         )
     ]
+    strange = []
+    if read.strange:
+        said = count_of(len(read.strange), "record is")
+        strange = [
+            Finding(
+                kind="unparsable",
+                severity=Severity.ERROR if bench.spec.fail_unparsable else Severity.UNKNOWN,
+                message=f"{said} neither an offset of a source nor a status of a task or"
+                " connector; left out",
+                count=len(read.strange),
+                copies=tuple(read.strange[:COPIES_KEPT]),
+            )
+        ]
     internal = bench.snapshot(
         (*_offsets_topics(topics), *filter(None, (topics.config, topics.status)))
     )
@@ -100,7 +115,7 @@ def check(bench: Bench) -> CheckOutcome:
         findings=(
             *empty_ranges(bench.snapshot(_offsets_topics(topics))),
             *open_tails(internal),
-            *_unread(read.strange, fatal=bench.spec.fail_unparsable),
+            *strange,
             *kept,
         ),
         totals={
@@ -119,18 +134,6 @@ def check(bench: Bench) -> CheckOutcome:
     )
 
 
-def _unread(strange: Sequence[Place], *, fatal: bool) -> Iterator[Finding]:
-    if strange:
-        yield Finding(
-            kind="unparsable",
-            severity=Severity.ERROR if fatal else Severity.UNKNOWN,
-            message=f"{count_of(len(strange), 'record is')} neither an offset of a source"
-            " nor a status of a task or connector; left out",
-            count=len(strange),
-            copies=tuple(strange[:COPIES_KEPT]),
-        )
-
-
 def _offsets_topics(topics: AuditedTopics) -> tuple[str, ...]:
     return tuple(dict.fromkeys([topics.worker, *topics.connectors.values()]))
 
@@ -140,7 +143,8 @@ def _read(bench: Bench, topics: AuditedTopics) -> _Read:
     commits: list[OffsetCommit] = []
     strange: list[Place] = []
     for row in rows:
-        commit = read_commit(_at(row), _bytes(row.key), _bytes(row.value))
+        at = (row.topic, row.partition, row.offset, row.timestamp_ms)
+        commit = read_commit(at, _bytes(row.key), _bytes(row.value))
         if commit is not None:
             commits.append(commit)
         else:
@@ -148,10 +152,21 @@ def _read(bench: Bench, topics: AuditedTopics) -> _Read:
             strange.append(_place(row, key))
     statuses = []
     if topics.status is not None:
-        for place, fields in _status_rows(bench, topics.status):
-            status = read_status(place, fields)
+        # Their traces stay where they are.
+        fields = "'state STRING, worker_id STRING, generation INT'"
+        columns = (
+            f"from_json(CAST(value AS STRING), {fields}) AS fields",
+            "value IS NULL AS removed",
+        )
+        for row in _rows(bench, (topics.status,), KEY, *columns, prefixes=task_statuses.KEYS):
+            content = row.fields.asDict() if row.fields is not None else {}
+            place = _place(row, row.key)
+            status = read_status(place, None if row.removed else content)
             statuses.append(status) if status is not None else strange.append(place)
-    configs = TaskConfigSet(_config_rows(bench, topics.config) if topics.config else ())
+    tasks: list[Row] = []
+    if topics.config is not None:
+        tasks = _rows(bench, (topics.config,), KEY, "value", prefixes=task_configs.KEYS)
+    configs = TaskConfigSet((_place(row, row.key), _bytes(row.value)) for row in tasks)
     return _Read(
         commits=commits,
         statuses=statuses,
@@ -161,21 +176,6 @@ def _read(bench: Bench, topics: AuditedTopics) -> _Read:
     )
 
 
-def _status_rows(bench: Bench, topic: str) -> Iterator[tuple[Place, dict[str, object] | None]]:
-    """Yield the statuses of connectors and tasks; their traces stay where they are."""
-    fields = "from_json(CAST(value AS STRING), 'state STRING, worker_id STRING, generation INT')"
-    columns = ("CAST(key AS STRING) AS key", f"{fields} AS fields", "value IS NULL AS removed")
-    for row in _rows(bench, (topic,), *columns, prefixes=task_statuses.KEYS):
-        content = row.fields.asDict() if row.fields is not None else {}
-        yield _place(row, row.key), None if row.removed else content
-
-
-def _config_rows(bench: Bench, topic: str) -> Iterator[tuple[Place, bytes | None]]:
-    columns = ("CAST(key AS STRING) AS key", "value")
-    for row in _rows(bench, (topic,), *columns, prefixes=task_configs.KEYS):
-        yield _place(row, row.key), _bytes(row.value)
-
-
 def _rows(
     bench: Bench, names: tuple[str, ...], *columns: str, prefixes: tuple[str, ...] = ()
 ) -> list[Row]:
@@ -183,10 +183,7 @@ def _rows(
     records = bench.records(bench.snapshot(names).partitions, isolation=COMMITTED)
     if prefixes:
         key = sql.col("key").cast("string")
-        wanted = sql.lit(False)
-        for prefix in prefixes:
-            wanted = wanted | key.startswith(prefix)
-        records = records.where(wanted)
+        records = records.where(reduce(or_, (key.startswith(prefix) for prefix in prefixes)))
     rows: list[Row] = records.selectExpr(*PLACE, *columns).limit(MOST_RECORDS + 1).collect()
     if len(rows) > MOST_RECORDS:
         raise NotAuditable(
@@ -195,15 +192,8 @@ def _rows(
     return rows
 
 
-def _at(row: Row) -> tuple[str, int, int, int]:
-    return (row.topic, row.partition, row.offset, row.timestamp_ms)
-
-
 def _place(row: Row, key: str | None) -> Place:
-    topic, partition, offset, timestamp_ms = _at(row)
-    return Place(
-        topic=topic, partition=partition, offset=offset, timestamp_ms=timestamp_ms, key=key
-    )
+    return Place(**{name: row[name] for name in PLACE}, key=key)
 
 
 def _bytes(value: bytearray | None) -> bytes | None:

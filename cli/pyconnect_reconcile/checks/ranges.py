@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,8 +26,15 @@ HANGING_MS = 15 * 60 * 1000
 def check(spec: Spec, snapshot: TopicsSnapshot) -> CheckOutcome:
     """Compare a snapshot with the one of `spec.previous`, when there is one."""
     before = previous_snapshot(spec, snapshot)
+    # No record is audited here, and producers of open transactions show their age.
+    named = {(part.topic, part.partition) for part in snapshot.partitions if part.open_producers}
     findings: list[Finding] = [
-        *_open(snapshot),
+        *(
+            replace(finding, severity=Severity.NOTE)
+            if finding.kind == "open-transaction" and (finding.topic, finding.partition) in named
+            else finding
+            for finding in open_tails(snapshot)
+        ),
         *hanging(snapshot, older_than_ms=HANGING_MS),
         *without_previous(snapshot, before),
     ]
@@ -42,14 +48,6 @@ def check(spec: Spec, snapshot: TopicsSnapshot) -> CheckOutcome:
             "open_offsets": sum(part.open_tail for part in snapshot.partitions),
         },
     )
-
-
-def _open(snapshot: TopicsSnapshot) -> Iterator[Finding]:
-    """Yield open transactions: no record is audited here, and their producers show their age."""
-    named = {(part.topic, part.partition) for part in snapshot.partitions if part.open_producers}
-    for finding in open_tails(snapshot):
-        known = finding.kind == "open-transaction" and (finding.topic, finding.partition) in named
-        yield replace(finding, severity=Severity.NOTE) if known else finding
 
 
 def previous_snapshot(spec: Spec, now: TopicsSnapshot) -> TopicsSnapshot | None:

@@ -12,23 +12,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile import numbered
 from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.compares.places import AT, places, unparsable_finding
 from pyconnect_reconcile.findings import (
     CheckOutcome,
     Finding,
-    Place,
+    Interval,
     Severity,
     count_of,
     hidden,
+    holes_within,
     most_severe,
     undecided,
 )
-from pyconnect_reconcile.intervals import Interval, holes_within
-from pyconnect_reconcile.lookup import AT, places
 from pyconnect_reconcile.spec import PROVENANCE
 from pyconnect_reconcile.topics.range_findings import (
     empty_ranges,
@@ -38,7 +38,6 @@ from pyconnect_reconcile.topics.range_findings import (
     unknown_policies,
 )
 from pyconnect_reconcile.topics.snapshot import PartitionRange
-from pyconnect_reconcile.unparsable import unparsable_finding
 from pyconnect_reconcile.values.extract import (
     EPOCH_HEADER,
     PARTITION_HEADER,
@@ -53,7 +52,7 @@ MOST = 2**62 - 1
 # So many offsets of so many partitions show how the sources' records lie between each other.
 SAMPLE_OFFSETS, SAMPLE_PARTITIONS = 5_000, 4
 SAMPLE_VALUES = 10
-# A join of so many rows is done without an exchange of the other side.
+# So many rows are joined without an exchange of the other side; so many records are sorted at once.
 FEW = 100_000
 NOT_COMPARED = ("numbers below the lowest and above the highest one of each source",)
 FROM_ONE_NOT_COMPARED = ("numbers above the highest one of each source",)
@@ -65,41 +64,22 @@ class _Pass:
 
     records: DataFrame
     numbers: DataFrame
-    limit: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
-    """Per group the numbers `low` and `high`, outside of which a missing one is not known lost.
+class _Folded:
+    """The masks of a pass; `at_once`: each range was sorted as a whole, so `doubtful` is exact.
 
-    Partitions of which nothing was read may have had any number of any group, but no more of them
-    than `hidden`, their offsets outside of the range.
+    `bounds` has per group the numbers `low` and `high`, outside of which a missing one is not known
+    to be lost. Partitions of which nothing was read may have had any number of any group, but no
+    more of them than `hidden`, their offsets outside of the range.
     """
 
+    read: _Pass
+    masks: DataFrame
+    at_once: bool
     bounds: DataFrame | None = None
     hidden: int = 0
-
-    def split(self, found: Sequence[tuple[str, Interval]]) -> Iterator[tuple[str, Interval, bool]]:
-        """Yield the intervals with whether they are lost, cut at the bounds."""
-        limits = {}
-        if self.bounds is not None and found:
-            names = sorted({group for group, _ in found})
-            rows = self.bounds.where(sql.col("group").isin(names)).collect()
-            limits = {row.group: (row.low, row.high) for row in rows}
-        for group, (first, last) in found:
-            low, high = limits.get(group, (None, None))
-            if self.hidden or (low is not None and high is not None and low >= high):
-                yield group, Interval(first, last), False
-                continue
-            begin = first if low is None else min(max(first, low), last + 1)
-            end = last if high is None else max(min(last, high), begin - 1)
-            for part, lost in (
-                (Interval(first, begin - 1), False),
-                (Interval(begin, end), True),
-                (Interval(end + 1, last), False),
-            ):
-                if part.length > 0:
-                    yield group, part, lost
 
 
 def check(bench: Bench) -> CheckOutcome:
@@ -107,109 +87,49 @@ def check(bench: Bench) -> CheckOutcome:
     spec = bench.spec
     snapshot = bench.snapshot(spec.topics)
     refuse_compacted(snapshot, "sequence")
-    several_chunks = any(
-        part.start >> numbered.SORTED_BITS != part.end >> numbered.SORTED_BITS
-        for part in snapshot.partitions
-    )
-    interleaved = spec.ordered and spec.group is not None and _interleaved(bench)
+    # To sort or to read few records again costs less than a look at a sample of them.
+    few = snapshot.length <= FEW
+    sort = spec.ordered and (few or (spec.group is not None and _interleaved(bench)))
     bench.events.step("folding the sequence numbers")
-    first = _read(bench, snapshot.partitions, exact=False).numbers.limit(SAMPLE_VALUES)
-    of_json = any(str(each).startswith("json:") for each in (spec.sequence, spec.group))
-    quick = of_json and first.where("sequence IS NULL").isEmpty()
-
-    def folded_once(*, exact: bool) -> tuple[_Pass, DataFrame]:
-        read = _read(bench, snapshot.partitions, exact=exact)
-        if interleaved:
-            masks = numbered.sorted_masks(read.numbers, several_chunks=several_chunks)
-        else:
-            masks = numbered.masks(read.numbers)
-        return read, masks.persist()
-
-    read, folded = folded_once(exact=not quick)
-    if quick and not folded.where("bucket IS NULL").isEmpty():
-        # Values that are no plain objects are read again, by parsers that lose nothing.
-        folded.unpersist()
-        read, folded = folded_once(exact=True)
+    quick = any(str(each).startswith("json:") for each in (spec.sequence, spec.group))
+    if quick and not few:
+        first = _read(bench, snapshot.partitions, exact=False).numbers.limit(SAMPLE_VALUES)
+        quick = first.where("sequence IS NULL").isEmpty()
+    folded = _folded(bench, snapshot.partitions, sort=sort, quick=quick)
     try:
-        at_once = interleaved and not several_chunks
-        outcome = _judged(bench, read, folded, sorted_at_once=at_once)
+        outcome = _judged(bench, folded)
     finally:
-        folded.unpersist()
-    findings = (
-        *empty_ranges(snapshot),
-        *open_tails(snapshot),
-        *removed_beginnings(snapshot, Severity.UNKNOWN, _consequence(outcome)),
-        *unknown_policies(snapshot),
-        *outcome.findings,
+        folded.masks.unpersist()
+    groups = outcome.series["groups"]
+    assert isinstance(groups, list)
+    below = f"{groups[0]['lowest']:,}" if len(groups) == 1 else "its lowest one"
+    unknown = f"whether the numbers of a source below {below} were all there cannot be known"
+    outcome = replace(
+        outcome,
+        findings=(
+            *empty_ranges(snapshot),
+            *open_tails(snapshot),
+            *removed_beginnings(snapshot, Severity.UNKNOWN, unknown),
+            *unknown_policies(snapshot),
+            *outcome.findings,
+        ),
+        counts={"offsets": snapshot.length, **outcome.counts},
     )
-    counts = {"offsets": snapshot.length, **outcome.counts}
-    outcome = replace(outcome, findings=findings, counts=counts)
-    hides = spec.hide_keys and spec.group is not None and spec.group.startswith("key")
-    return _with_hidden_groups(outcome) if hides else outcome
+    if not spec.hide_keys or spec.group is None or not spec.group.startswith("key"):
+        return outcome
 
+    def hide(finding: Finding) -> Finding:
+        if finding.group is None:
+            return finding
+        name = hidden(finding.group)
+        message = finding.message.replace(_of(finding.group), _of(name), 1)
+        return replace(finding, group=name, message=message)
 
-def _judged(bench: Bench, read: _Pass, folded: DataFrame, *, sorted_at_once: bool) -> CheckOutcome:
-    """Answer from the masks; look up the records that they name."""
-    spec = bench.spec
-    known = folded.where("bucket IS NOT NULL")
-    buckets = numbered.over_partitions(known)
-    from_one = spec.sequence == PROVENANCE
-    bounded = _known(bench, known, bench.snapshot(spec.topics).partitions)
-    every = numbered.over_partitions(folded)
-    groups = numbered.groups(every, bounded.bounds, from_one=from_one).persist()
-    try:
-        total = groups.selectExpr(*TOTALS).collect()[0]
-        shown = groups.where("copies IS NOT NULL")
-        series = shown.orderBy(sql.desc("missing"), "group").limit(spec.findings).collect()
-        missing = int(total.missing)
-        found = _gaps(bounded, buckets, groups, spec.findings) if missing else []
-    finally:
-        groups.unpersist()
-    perhaps = min(missing, int(total.perhaps) + bounded.hidden)
-    split = [_missing(*each) for each in bounded.split(found)]
-    if bounded.hidden and missing > perhaps:
-        split.append(_beyond_hidden(missing - perhaps, bounded.hidden))
-    gaps = most_severe(split, spec.findings)
-    copies: list[Finding] = []
-    if total.rows > total.distinct:
-        bench.events.step("looking up repeated numbers")
-        copies = list(_copies(read, numbered.repeated(buckets)))
-    proven = not spec.ordered or (sorted_at_once and not total.doubtful)
-    late, disorder = (0, []) if proven else _disorder(bench, read, known)
-    strange = unparsable_finding(
-        read.records,
-        sql.col("sequence").isNull(),
-        count=total.wrong,
-        rows=total.rows + total.wrong,
-        what="sequence number at the given place",
-        fatal=spec.fail_unparsable,
+    return replace(
+        outcome,
+        findings=tuple(map(hide, outcome.findings)),
+        series={"groups": [{**each, "group": hidden(each["group"])} for each in groups]},
     )
-    totals = {
-        "missing": missing - perhaps,
-        "perhaps-missing": perhaps,
-        "repeated": total.rows - total.distinct,
-        "disordered": late,
-        "unparsable": total.wrong,
-    }
-    return CheckOutcome(
-        findings=(*undecided(strange), *gaps, *copies, *disorder),
-        totals=totals,
-        counts={"rows": total.rows + total.wrong, "groups": total.groups, **totals},
-        series={"groups": [_group_json(row) for row in series]},
-        not_compared=FROM_ONE_NOT_COMPARED if from_one else NOT_COMPARED,
-    )
-
-
-TOTALS = (
-    "count(copies) AS groups",
-    "coalesce(sum(copies), 0) AS rows",
-    "coalesce(sum(distinct), 0) AS distinct",
-    # Sums of differences may exceed 64 bits.
-    "coalesce(sum(CAST(missing AS DECIMAL(38, 0))), 0) AS missing",
-    "coalesce(sum(CAST(perhaps AS DECIMAL(38, 0))), 0) AS perhaps",
-    "coalesce(sum(wrong), 0) AS wrong",
-    "coalesce(bool_or(doubtful), false) AS doubtful",
-)
 
 
 def _interleaved(bench: Bench) -> bool:
@@ -228,6 +148,121 @@ def _interleaved(bench: Bench) -> bool:
     return bool(row.interleaved)
 
 
+def _folded(bench: Bench, parts: Sequence[PartitionRange], *, sort: bool, quick: bool) -> _Folded:
+    """Read the ranges and fold their numbers; the caller unpersists the masks.
+
+    Values that are no plain objects are read again, by parsers that lose nothing.
+    """
+    several = any(
+        part.start >> numbered.SORTED_BITS != part.end >> numbered.SORTED_BITS for part in parts
+    )
+    read = _read(bench, parts, exact=not quick)
+    if sort:
+        masks = numbered.sorted_masks(read.numbers, several_chunks=several)
+    else:
+        masks = numbered.masks(read.numbers)
+    folded = _Folded(read=read, masks=masks.persist(), at_once=sort and not several)
+    cut = [
+        (part.topic, part.partition, part.begins_late, part.ends_early)
+        for part in parts
+        if part.begins_late or part.ends_early
+    ]
+    if not quick and not cut:
+        return folded
+    there = folded.masks.groupBy("topic", "partition").agg(
+        sql.expr("count(bucket) AS known"), sql.expr("bool_or(bucket IS NULL) AS strange")
+    )
+    rows = there.collect()
+    if quick and any(row.strange for row in rows):
+        folded.masks.unpersist()
+        return _folded(bench, parts, sort=sort, quick=False)
+    if not cut:
+        return folded
+    known = {(row.topic, row.partition) for row in rows if row.known}
+    hollow = (part for part in parts if (part.topic, part.partition) not in known)
+    schema = "topic string, partition int, late boolean, early boolean"
+    at = bench.spark.createDataFrame(cut, schema)
+    return replace(
+        folded,
+        bounds=numbered.known_between(folded.masks.where("bucket IS NOT NULL"), at),
+        hidden=sum(part.start + max(part.high_watermark - part.end, 0) for part in hollow),
+    )
+
+
+TOTALS = (
+    "count(copies) AS groups",
+    "coalesce(sum(copies), 0) AS rows",
+    "coalesce(sum(distinct), 0) AS distinct",
+    # Sums of differences may exceed 64 bits.
+    "coalesce(sum(CAST(missing AS DECIMAL(38, 0))), 0) AS missing",
+    "coalesce(sum(CAST(perhaps AS DECIMAL(38, 0))), 0) AS perhaps",
+    "coalesce(sum(wrong), 0) AS wrong",
+    "coalesce(bool_or(doubtful), false) AS doubtful",
+)
+
+
+def _judged(bench: Bench, folded: _Folded) -> CheckOutcome:
+    """Answer from the masks; look up the records that they name."""
+    spec = bench.spec
+    from_one = spec.sequence == PROVENANCE
+    every = numbered.over_partitions(folded.masks).persist()
+    buckets = every.where("bucket IS NOT NULL")
+    groups = numbered.groups(every, folded.bounds, from_one=from_one).persist()
+    counted = Observation()
+    try:
+        shown = groups.observe(counted, *map(sql.expr, TOTALS)).where("copies IS NOT NULL")
+        series = shown.orderBy(sql.desc("missing"), "group").limit(spec.findings).collect()
+        total = counted.get
+        missing, rows = int(total["missing"]), total["rows"] + total["wrong"]
+        split = list(_gaps(folded, buckets, groups, spec.findings)) if missing else []
+        copies: list[Finding] = []
+        if total["rows"] > total["distinct"]:
+            bench.events.step("looking up repeated numbers")
+            copies = list(_copies(folded.read, numbered.repeated(buckets), spec.findings))
+    finally:
+        groups.unpersist()
+        every.unpersist()
+    perhaps = min(missing, int(total["perhaps"]) + folded.hidden)
+    if folded.hidden and missing > perhaps:
+        said = count_of(missing - perhaps, "number more is")
+        split.append(
+            Finding(
+                kind="missing",
+                severity=Severity.ERROR,
+                message=f"{said} missing than the {count_of(folded.hidden, 'offset')} outside of"
+                " the range can hold",
+                of="sequence",
+                count=missing - perhaps,
+            )
+        )
+    proven = not spec.ordered or (folded.at_once and not total["doubtful"])
+    late, disorder = (0, []) if proven else _disorder(bench, folded)
+    strange = unparsable_finding(
+        folded.read.records,
+        sql.col("sequence").isNull(),
+        count=total["wrong"],
+        rows=rows,
+        what="sequence number at the given place",
+        fatal=spec.fail_unparsable,
+    )
+    totals = {
+        "missing": missing - perhaps,
+        "perhaps-missing": perhaps,
+        "repeated": total["rows"] - total["distinct"],
+        "disordered": late,
+        "unparsable": total["wrong"],
+    }
+    names = {"group": "group", "lowest": "begin", "highest": "highest", "rows": "copies"}
+    names |= {"distinct": "distinct", "missing": "missing"}
+    return CheckOutcome(
+        findings=(*undecided(strange), *most_severe(split, spec.findings), *copies, *disorder),
+        totals=totals,
+        counts={"rows": rows, "groups": total["groups"], **totals},
+        series={"groups": [{to: row[of] for to, of in names.items()} for row in series]},
+        not_compared=FROM_ONE_NOT_COMPARED if from_one else NOT_COMPARED,
+    )
+
+
 def _read(bench: Bench, parts: Iterable[PartitionRange], *, exact: bool) -> _Pass:
     spec = bench.spec
     assert spec.sequence is not None
@@ -238,7 +273,10 @@ def _read(bench: Bench, parts: Iterable[PartitionRange], *, exact: bool) -> _Pas
         headers=provenance or needs_headers(spec.sequence, spec.group),
     )
     if provenance:
-        records = records.withColumn("group", _provenance_group())
+        # A source partition within one start of its task; null when either header is missing.
+        names = (PARTITION_HEADER, EPOCH_HEADER)
+        partition, epoch = (text_of(f"header:{name}") for name in names)
+        records = records.withColumn("group", sql.concat(partition, sql.lit("/"), epoch))
         records = with_texts(records, {"number": f"header:{SEQUENCE_HEADER}"}, whole=("number",))
     elif spec.group is None:
         # One group when there is no source id.
@@ -254,129 +292,84 @@ def _read(bench: Bench, parts: Iterable[PartitionRange], *, exact: bool) -> _Pas
     return _Pass(
         records=records,
         numbers=records.select("group", "topic", "partition", "offset", "sequence"),
-        limit=spec.findings,
     )
 
 
-def _provenance_group() -> Column:
-    """A source partition within one start of its task; null when either header is missing."""
-    partition, epoch = (text_of(f"header:{name}") for name in (PARTITION_HEADER, EPOCH_HEADER))
-    return sql.concat(partition, sql.lit("/"), epoch)
+def _gaps(folded: _Folded, buckets: DataFrame, groups: DataFrame, limit: int) -> Iterator[Finding]:
+    """Yield the first intervals of missing numbers; those that are lost are not crowded out.
 
-
-def _known(bench: Bench, known: DataFrame, parts: Sequence[PartitionRange]) -> _Known:
-    """Return which numbers the range may have left out."""
-    late = [(part.topic, part.partition) for part in parts if part.begins_late]
-    early = [(part.topic, part.partition) for part in parts if part.ends_early]
-    if not late and not early:
-        return _Known()
-    there = {
-        (row.topic, row.partition)
-        for row in known.select("topic", "partition").distinct().collect()
-    }
-    cut = [bench.spark.createDataFrame(at, "topic string, partition int") for at in (late, early)]
-    bounds = numbered.known_between(known, *cut)
-    hollow = (part for part in parts if (part.topic, part.partition) not in there)
-    hidden = sum(part.start + max(part.high_watermark - part.end, 0) for part in hollow)
-    return _Known(bounds=bounds, hidden=hidden)
-
-
-def _gaps(
-    known: _Known, buckets: DataFrame, groups: DataFrame, limit: int
-) -> list[tuple[str, Interval]]:
-    """Return the first intervals of missing numbers; those that are lost are not crowded out."""
+    An interval is cut at the bounds of its group.
+    """
     wide = numbered.gaps_between(buckets).unionByName(numbered.beginnings(groups))
-    holed = numbered.holed(buckets)
-    found = set(_first_gaps(wide, holed, limit))
-    if known.bounds is not None and not known.hidden:
-        found.update(
-            _first_gaps(
-                _within(wide, known.bounds, "first", "last"),
-                _within(holed, known.bounds, "lowest", "highest"),
-                limit,
-            )
+    within = numbered.holed(buckets).selectExpr(
+        "`group`", "lowest AS first", "highest AS last", "bucket", "mask"
+    )
+    found = wide.unionByName(within, allowMissingColumns=True)
+    order = ["group", "first"]
+    if folded.bounds is not None and not folded.hidden:
+        inside = "(low IS NULL OR last > low) AND (high IS NULL OR first < high)"
+        found = found.join(groups.select("group", "low", "high"), "group").withColumn(
+            "outside", sql.expr(f"NOT ({inside} AND coalesce(low < high, true))")
         )
-    return sorted(found)
-
-
-def _within(rows: DataFrame, bounds: DataFrame, first: str, last: str) -> DataFrame:
-    """Return the rows from `first` to `last` that reach between the bounds of their group."""
-    return rows.join(bounds, "group", "left").where(
-        f"(low IS NULL OR {last} > low) AND (high IS NULL OR {first} < high)"
-        " AND coalesce(low < high, true)"
-    )
-
-
-def _first_gaps(wide: DataFrame, holed: DataFrame, limit: int) -> list[tuple[str, Interval]]:
-    between = wide.orderBy("group", "first").limit(limit).collect()
-    within = holed.orderBy("group", "bucket").limit(limit).collect()
-    found = [(row.group, Interval(row.first, row.last)) for row in between]
-    for row in within:
-        holes = holes_within(row.bucket, row.mask, row.lowest, row.highest)
-        found += [(row.group, hole) for hole in holes]
-    return found
-
-
-def _missing(group: str, interval: Interval, lost: bool) -> Finding:
-    one = interval.length == 1
-    numbers = f"number {interval.first}" if one else f"numbers {interval.first} to {interval.last}"
-    verb = "is" if one else "are"
-    said = f"{verb} missing"
-    if not lost:
-        said = f"{verb} not in the range, but may be among the records outside of it"
-    return Finding(
-        kind="missing" if lost else "perhaps-missing",
-        severity=Severity.ERROR if lost else Severity.UNKNOWN,
-        message=f"{numbers}{_of(group)} {said}",
-        group=group or None,
-        of="sequence",
-        first=interval.first,
-        last=interval.last,
-        count=interval.length,
-    )
-
-
-def _beyond_hidden(count: int, hidden: int) -> Finding:
-    return Finding(
-        kind="missing",
-        severity=Severity.ERROR,
-        message=f"{count_of(count, 'number more is')} missing than the"
-        f" {count_of(hidden, 'offset')} outside of the range can hold",
-        of="sequence",
-        count=count,
-    )
-
-
-def _consequence(outcome: CheckOutcome) -> str:
-    """Say which numbers cannot be known without the beginning of a partition."""
-    groups = outcome.series["groups"]
-    assert isinstance(groups, list)
-    below = f"{groups[0]['lowest']:,}" if len(groups) == 1 else "its lowest one"
-    return f"whether the numbers of a source below {below} were all there cannot be known"
+        order, limit = ["outside", *order], 2 * limit
+    else:
+        found = found.selectExpr("*", "CAST(NULL AS BIGINT) AS low", "CAST(NULL AS BIGINT) AS high")
+    for row in sorted(found.orderBy(*order).limit(limit).collect(), key=lambda each: each[:2]):
+        whole = [Interval(row.first, row.last)]
+        if row.mask is not None:
+            whole = holes_within(row.bucket, row.mask)
+        low, high = row.low, row.high
+        for first, last in whole:
+            begin = first if low is None else min(max(first, low), last + 1)
+            end = last if high is None else max(min(last, high), begin - 1)
+            if folded.hidden or (low is not None and high is not None and low >= high):
+                begin, end = last + 1, last
+            for part, lost in (
+                (Interval(first, begin - 1), False),
+                (Interval(begin, end), True),
+                (Interval(end + 1, last), False),
+            ):
+                if part.length == 0:
+                    continue
+                numbers, said = f"numbers {part.first} to {part.last}", "are"
+                if part.length == 1:
+                    numbers, said = f"number {part.first}", "is"
+                if lost:
+                    said = f"{said} missing"
+                else:
+                    said = f"{said} not in the range, but may be among the records outside of it"
+                yield Finding(
+                    kind="missing" if lost else "perhaps-missing",
+                    severity=Severity.ERROR if lost else Severity.UNKNOWN,
+                    message=f"{numbers}{_of(row.group)} {said}",
+                    group=row.group or None,
+                    of="sequence",
+                    first=part.first,
+                    last=part.last,
+                    count=part.length,
+                )
 
 
 def _of(group: str) -> str:
     return f" of source {group}" if group else ""
 
 
-def _copies(read: _Pass, repeated: DataFrame) -> Iterator[Finding]:
+def _copies(read: _Pass, repeated: DataFrame, limit: int) -> Iterator[Finding]:
     # Each bucket has a repeated number at least.
-    first = repeated.orderBy("group", "bucket").limit(read.limit)
+    first = repeated.orderBy("group", "bucket").limit(limit)
     suspects = sql.broadcast(first.select("group", "bucket"))
-    numbers = (
+    rows = (
         read.numbers.withColumn("bucket", sql.expr("shiftright(sequence, 6)"))
         .join(suspects, ["group", "bucket"], "left_semi")
         .groupBy("group", "sequence")
         .count()
         .where("count > 1")
         .orderBy("group", "sequence")
-        .limit(read.limit)
-        .persist()
+        .limit(limit)
+        .collect()
     )
-    counts = {(row.group, row.sequence): row["count"] for row in numbers.collect()}
-    found = places(read.records, numbers, ("group", "sequence"))
-    numbers.unpersist()
-    for (group, number), count in counts.items():
+    found = places(read.records, [row[:2] for row in rows], ("group", "sequence"))
+    for group, number, count in rows:
         yield Finding(
             kind="repeated",
             severity=Severity.ERROR,
@@ -390,72 +383,37 @@ def _copies(read: _Pass, repeated: DataFrame) -> Iterator[Finding]:
         )
 
 
-def _disorder(bench: Bench, read: _Pass, known: DataFrame) -> tuple[int, list[Finding]]:
+def _disorder(bench: Bench, folded: _Folded) -> tuple[int, list[Finding]]:
     """Return how many records are late, and findings up to the limit."""
-    suspects = numbered.unproven(known).persist()
+    suspects = numbered.unproven(folded.masks.where("bucket IS NOT NULL")).persist()
+    counted = Observation()
     try:
         count = suspects.count()
         if count == 0:
             return 0, []
         bench.events.step("checking the order where it is not proven yet")
         looked_at = sql.broadcast(suspects) if count <= FEW else suspects
-        late = numbered.disordered(read.numbers, looked_at).persist()
-        total = late.count()
-        rows = late.orderBy("topic", "partition", "offset").limit(read.limit).collect()
-        late.unpersist()
+        late = numbered.disordered(folded.read.numbers, looked_at)
+        late = late.observe(counted, sql.count("*").alias("late"))
+        rows = late.orderBy("topic", "partition", "offset").limit(bench.spec.findings).collect()
     finally:
         suspects.unpersist()
-    if not rows:
-        return 0, []
-    at = bench.spark.createDataFrame(
-        [(row.topic, row.partition, row.offset) for row in rows],
-        "topic string, partition int, offset bigint",
-    )
+    at = [(row.topic, row.partition, row.offset) for row in rows]
     # These columns need no value of a record to be parsed.
-    found = places(read.records.select(*AT, "timestamp_ms", "key"), at, AT)
-    return total, [_late(row, found[row.topic, row.partition, row.offset]) for row in rows]
-
-
-def _late(row: Row, copies: Sequence[Place]) -> Finding:
-    return Finding(
-        kind="disorder",
-        severity=Severity.ERROR,
-        message=f"number {row.sequence}{_of(row.group)} comes after a higher one",
-        topic=row.topic,
-        partition=row.partition,
-        group=row.group or None,
-        of="sequence",
-        first=row.sequence,
-        last=row.sequence,
-        copies=tuple(copies),
-    )
-
-
-def _group_json(row: Row) -> dict[str, object]:
-    return {
-        "group": row.group,
-        "lowest": row.begin,
-        "highest": row.highest,
-        "rows": row.copies,
-        "distinct": row.distinct,
-        "missing": row.missing,
-    }
-
-
-def _with_hidden_groups(outcome: CheckOutcome) -> CheckOutcome:
-    """Return the outcome with hashes of the sources, which are keys of records."""
-
-    def hide(finding: Finding) -> Finding:
-        if finding.group is None:
-            return finding
-        name = hidden(finding.group)
-        message = finding.message.replace(_of(finding.group), _of(name), 1)
-        return replace(finding, group=name, message=message)
-
-    groups = outcome.series["groups"]
-    assert isinstance(groups, list)
-    return replace(
-        outcome,
-        findings=tuple(map(hide, outcome.findings)),
-        series={"groups": [{**each, "group": hidden(each["group"])} for each in groups]},
-    )
+    found = places(folded.read.records.select(*AT, "timestamp_ms", "key"), at, AT)
+    findings = [
+        Finding(
+            kind="disorder",
+            severity=Severity.ERROR,
+            message=f"number {row.sequence}{_of(row.group)} comes after a higher one",
+            topic=row.topic,
+            partition=row.partition,
+            group=row.group or None,
+            of="sequence",
+            first=row.sequence,
+            last=row.sequence,
+            copies=tuple(found[place]),
+        )
+        for row, place in zip(rows, at, strict=True)
+    ]
+    return counted.get["late"], findings

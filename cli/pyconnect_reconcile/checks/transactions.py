@@ -9,132 +9,133 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.findings import CheckOutcome, Finding, PartitionCounts, Severity
-from pyconnect_reconcile.intervals import Interval, joined, numbers_of, runs_of
+from pyconnect_reconcile.bench import COMMITTED, UNCOMMITTED, Bench
+from pyconnect_reconcile.findings import (
+    CheckOutcome,
+    Finding,
+    PartitionCounts,
+    Severity,
+    numbers_of,
+    runs_of,
+)
 from pyconnect_reconcile.topics.range_findings import (
     empty_ranges,
     open_tails,
     removed_beginnings,
     unknown_policies,
 )
-from pyconnect_reconcile.topics.reading import COMMITTED, UNCOMMITTED
-from pyconnect_reconcile.topics.snapshot import PartitionRange
 
-Key = tuple[str, int]
+MASK = "bit_or(shiftleft(1L, CAST(offset & 63 AS INT)))"
 
 
 def check(bench: Bench) -> CheckOutcome:
     """Count both isolation levels and name the aborted offsets."""
-    spec = bench.spec
-    snapshot = bench.snapshot(spec.topics)
-    bench.events.step("counting uncommitted records")
-    uncommitted = _masks(bench, snapshot.partitions, UNCOMMITTED)
-    bench.events.step("counting committed records")
-    committed = _masks(bench, snapshot.partitions, COMMITTED)
-    both = uncommitted.withColumnRenamed("mask", "all").join(
-        committed.withColumnRenamed("mask", "visible"), ["topic", "partition", "bucket"], "left"
+    snapshot = bench.snapshot(bench.spec.topics)
+    bench.events.step("counting uncommitted and committed records")
+    # Offsets are folded to masks of 64.
+    read = (
+        bench.records(snapshot.partitions, isolation=isolation)
+        .select("topic", "partition", "offset")
+        .withColumn("shown", sql.lit(isolation == COMMITTED))
+        for isolation in (UNCOMMITTED, COMMITTED)
     )
-    both = both.withColumn("visible", sql.coalesce("visible", sql.lit(0))).persist()
-    try:
-        rows = both.groupBy("topic", "partition").agg(
-            sql.sum(sql.bit_count("all")).alias("uncommitted"),
-            sql.sum(sql.bit_count("visible")).alias("committed"),
+    uncommitted, committed = read
+    masks = (
+        uncommitted.unionByName(committed)
+        .groupBy("topic", "partition", sql.expr("shiftright(offset, 6) AS bucket"))
+        .agg(
+            sql.expr(f"{MASK} FILTER (WHERE NOT shown) AS all"),
+            sql.expr(f"coalesce({MASK} FILTER (WHERE shown), 0L) AS visible"),
         )
-        counted = {(row.topic, row.partition): row for row in rows.collect()}
-        aborted = _aborted(both, spec.findings)
-    finally:
-        both.unpersist()
-    counts = tuple(
-        _counts(part, counted.get((part.topic, part.partition))) for part in snapshot.partitions
+        .persist()
     )
-    findings = [
-        *empty_ranges(snapshot),
-        *open_tails(snapshot),
-        *removed_beginnings(snapshot, Severity.NOTE, "their transactions are not counted"),
-    ]
+    try:
+        counted = masks.groupBy("topic", "partition").agg(
+            sql.sum(sql.bit_count("all")), sql.sum(sql.bit_count("visible"))
+        )
+        rows = {(topic, number): found for topic, number, *found in counted.collect()}
+        findings = _aborted(masks, bench.spec.findings)
+    finally:
+        masks.unpersist()
+    counts = []
     gaps = Counter[str]()
-    for each in counts:
-        gaps[each.topic] += each.markers or 0
+    for part in snapshot.partitions:
+        every, shown = rows.get((part.topic, part.partition), (0, 0))
+        gaps[part.topic] += part.length - every
+        counts.append(
+            PartitionCounts(
+                topic=part.topic,
+                partition=part.partition,
+                rows_uncommitted=every,
+                rows_committed=shown,
+                markers=part.length - every,
+                aborted=every - shown,
+            )
+        )
     # Without a gap in the offsets nothing has been removed.
     gapped = snapshot.of_topics([topic for topic, count in gaps.items() if count])
-    findings += unknown_policies(gapped)
-    findings += [_compaction(topic.topic) for topic in gapped.topics if topic.compacted]
-    for key, intervals in aborted.items():
-        findings += [_finding(key, interval) for interval in intervals]
-    totals = {"aborted": sum(each.aborted or 0 for each in counts)}
+    compacted = [
+        Finding(
+            kind="compacted",
+            severity=Severity.UNKNOWN,
+            message="the topic is compacted: its transaction markers cannot be distinguished"
+            " from removed records",
+            topic=topic.topic,
+        )
+        for topic in gapped.topics
+        if topic.compacted
+    ]
+    every, shown = map(sum, zip(*rows.values(), strict=True)) if rows else (0, 0)
+    totals = {"aborted": every - shown}
     return CheckOutcome(
-        findings=tuple(findings),
+        findings=(
+            *empty_ranges(snapshot),
+            *open_tails(snapshot),
+            *removed_beginnings(snapshot, Severity.NOTE, "their transactions are not counted"),
+            *unknown_policies(gapped),
+            *compacted,
+            *findings,
+        ),
         totals=totals,
         counts={
             "offsets": snapshot.length,
-            "rows_uncommitted": sum(each.rows_uncommitted or 0 for each in counts),
-            "rows_committed": sum(each.rows_committed or 0 for each in counts),
-            "markers": sum(each.markers or 0 for each in counts),
+            "rows_uncommitted": every,
+            "rows_committed": shown,
+            "markers": snapshot.length - every,
             **totals,
         },
-        partitions=counts,
+        partitions=tuple(counts),
     )
 
 
-def _masks(bench: Bench, ranges: tuple[PartitionRange, ...], isolation: str) -> DataFrame:
-    """Fold offsets to masks of 64: topic, partition, bucket, mask."""
-    records = bench.records(ranges, isolation=isolation)
-    return records.groupBy("topic", "partition", sql.expr("shiftright(offset, 6) AS bucket")).agg(
-        sql.expr("bit_or(shiftleft(1L, CAST(offset & 63 AS INT))) AS mask")
-    )
-
-
-def _aborted(both: DataFrame, limit: int) -> dict[Key, list[Interval]]:
-    missing = sql.col("all").bitwiseAND(sql.bitwise_not("visible"))
+def _aborted(masks: DataFrame, limit: int) -> list[Finding]:
+    """Return the intervals of aborted offsets in the first masks that have some."""
     rows = (
-        both.withColumn("aborted", missing)
+        masks.withColumn("aborted", sql.col("all").bitwiseAND(sql.bitwise_not("visible")))
         .where("aborted <> 0")
         .orderBy("topic", "partition", "bucket")
         .limit(limit)
         .select("topic", "partition", "bucket", "aborted")
     )
-    found: dict[Key, list[Interval]] = {}
-    for row in rows.collect():
-        runs = runs_of(numbers_of(row.bucket, row.aborted))
-        found.setdefault((row.topic, row.partition), []).extend(runs)
-    return {key: joined(intervals) for key, intervals in found.items()}
-
-
-def _counts(part: PartitionRange, row: Row | None) -> PartitionCounts:
-    uncommitted, committed = (row.uncommitted, row.committed) if row else (0, 0)
-    return PartitionCounts(
-        topic=part.topic,
-        partition=part.partition,
-        rows_uncommitted=uncommitted,
-        rows_committed=committed,
-        markers=part.length - uncommitted,
-        aborted=uncommitted - committed,
-    )
-
-
-def _finding(key: Key, interval: Interval) -> Finding:
-    return Finding(
-        kind="aborted",
-        severity=Severity.NOTE,
-        message="records of aborted transactions: consumers of committed records never see them",
-        topic=key[0],
-        partition=key[1],
-        of="offsets",
-        first=interval.first,
-        last=interval.last,
-        count=interval.length,
-    )
-
-
-def _compaction(topic: str) -> Finding:
-    return Finding(
-        kind="compacted",
-        severity=Severity.UNKNOWN,
-        message="the topic is compacted: its transaction markers cannot be distinguished"
-        " from removed records",
-        topic=topic,
-    )
+    offsets: dict[tuple[str, int], list[int]] = {}
+    for topic, partition, bucket, mask in rows.collect():
+        offsets.setdefault((topic, partition), []).extend(numbers_of(bucket, mask))
+    return [
+        Finding(
+            kind="aborted",
+            severity=Severity.NOTE,
+            message="records of aborted transactions: consumers of committed records never see"
+            " them",
+            topic=topic,
+            partition=partition,
+            of="offsets",
+            first=interval.first,
+            last=interval.last,
+            count=interval.length,
+        )
+        for (topic, partition), numbers in offsets.items()
+        for interval in runs_of(numbers)
+    ]

@@ -7,22 +7,19 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.loading import JSON_FORMS, require_microseconds
 from pyconnect_reconcile.compares.sides import Rows, content_of, frame_of, records_of
-from pyconnect_reconcile.file_side import FileSide
-from pyconnect_reconcile.spec import AVRO, ColumnRule, Side, TopicSide
-from pyconnect_reconcile.tokens import CORRUPT, DIRECTORY, HELD, TOKENS
+from pyconnect_reconcile.data_sides import CORRUPT, DIRECTORY, HELD, TOKENS, FileSide
+from pyconnect_reconcile.spec import AVRO, ColumnRule, TopicSide
 from pyconnect_reconcile.values.canonical import token, token_names
+from pyconnect_reconcile.values.kinds import NUMBER_TYPES, Compared, leaves_to_read
 from pyconnect_reconcile.values.normal import (
-    NUMBER_TYPES,
     Columns,
-    Compared,
     field_of,
     held_type,
-    leaves_to_read,
     member_kinds,
     with_column_tokens,
 )
@@ -49,7 +46,13 @@ def compared_columns(bench: Bench) -> Columns:
     texts = untyped or any(
         field.metadata.get(HELD) == DIRECTORY for frame in frames for field in frame.schema
     )
-    kinds = _kinds_of_texts(bench, sides) if texts and untold else {}
+    # What texts of files stand for: numbers where each record has a number, and so on.
+    kinds = {
+        name: next(iter(seen)) if len(seen) == 1 else "string"
+        for side in sides
+        if texts and untold and isinstance(side, TopicSide) and side.row is None
+        for name, seen in members_of(bench, side).items()
+    }
     return columns_of(frames, spec.columns, kinds, untyped=untyped)
 
 
@@ -95,16 +98,6 @@ def columns_of(
     return Columns(all=tuple(found), closed=not rules)
 
 
-def _kinds_of_texts(bench: Bench, sides: list[Side]) -> dict[str, str]:
-    """Return what texts of files stand for: numbers where each record has a number, and so on."""
-    kinds: dict[str, str] = {}
-    for side in sides:
-        if isinstance(side, TopicSide) and side.row is None:
-            for name, seen in members_of(bench, side).items():
-                kinds[name] = next(iter(seen)) if len(seen) == 1 else "string"
-    return kinds
-
-
 def members_of(bench: Bench, side: TopicSide) -> dict[str, frozenset[str]]:
     """Return the members of a topic's objects with the kinds of their values."""
     if side.value == AVRO:
@@ -112,21 +105,19 @@ def members_of(bench: Bench, side: TopicSide) -> dict[str, frozenset[str]]:
         found: dict[str, frozenset[str]] = {}
         for kind in schemas.types.values():
             for field in kind if isinstance(kind, StructType) else ():
-                found[field.name] = found.get(field.name, frozenset()) | {_kind_of(field.dataType)}
+                name = field.dataType.simpleString()
+                # What a text stands for that is compared with values of the type.
+                others = {"boolean", "date", "timestamp", "timestamp_ntz"}
+                stands = name if name in others else "string"
+                if NUMBER_TYPES.fullmatch(name):
+                    stands = "number"
+                found[field.name] = found.get(field.name, frozenset()) | {stands}
         return found
     if side.value not in JSON_FORMS:
         return {}
     ranges = bench.snapshot(side.topics, side.cluster).partitions
     records = records_of(bench, side, ranges, with_tail=True)
     return member_kinds(content_of(bench, records, side, Columns()).frame)
-
-
-def _kind_of(kind: DataType) -> str:
-    """Return what a text stands for that is compared with values of a type."""
-    name = kind.simpleString()
-    if NUMBER_TYPES.fullmatch(name):
-        return "number"
-    return name if name in {"boolean", "date", "timestamp", "timestamp_ntz"} else "string"
 
 
 def columns_of_records(bench: Bench, columns: Columns) -> tuple[Columns, tuple[str, ...]]:

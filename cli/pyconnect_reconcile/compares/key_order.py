@@ -1,9 +1,13 @@
-"""Whether records of one key come in the same order on two sides, from their hashes alone.
+"""topic-topic with `ordered`: records of one key are in the same order on both sides.
 
-Rows of both sides are paired by their hashes; a pair is the offset of one record on either side.
-What orders records is a *lane*, a partition of a topic, as one number (`with_lanes`). Repeated rows
-are paired copy by copy where both sides have as many of them; where the right has more, the first
-copies are; where it has fewer, it is not known which one is gone.
+What is missing or extra is the compare's own finding; here only what is on both sides counts.
+Records without a key have no order, and neither have keys in several partitions: a run that finds
+such records cannot agree.
+
+The order follows from hashes alone. Rows of both sides are paired by their hashes; a pair is the
+offset of one record on either side. What orders records is a *lane*, a partition of a topic, as one
+number. Repeated rows are paired copy by copy where both sides have as many of them; where the right
+has more, the first copies are; where it has fewer, it is not known which one is gone.
 
 The order is proven first: where lanes as a whole are in order, all their keys are (`numbered`
 proves it from masks, with the left offset as the number). Only else keys are looked at one by one.
@@ -14,21 +18,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame, Observation, Window
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile import numbered
-from pyconnect_reconcile.compares.sides import KEY_HASHES
+from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.compares.places import places_in_topic
+from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows
 from pyconnect_reconcile.compares.stages import Checksums
+from pyconnect_reconcile.findings import Finding, Severity, count_of
+from pyconnect_reconcile.numbered import EARLIER
+from pyconnect_reconcile.values.canonical import HASHES, hashes
 from pyconnect_reconcile.values.extract import with_text
-from pyconnect_reconcile.values.hashes import HASHES, hashes
 
 CHUNK_BITS = 18
 SINGLE = "key_first IS NOT NULL AND left_low = left_high AND right_low = right_high"
 REPEATED = f"{SINGLE} AND left_copies = right_copies AND left_copies > 1"
+FIRST_COPIES = f"{SINGLE} AND (left_copies = 1 AND right_copies = 1 OR right_copies > left_copies)"
 KEYLESS = "key_first IS NULL"
 UNPAIRED = "key_first IS NOT NULL AND (left_low <> left_high OR right_low <> right_high)"
-EARLIER = (Window.unboundedPreceding, -1)
 OF_SIDES = {
     "copies": "count(*)",
     "unparsable": "sum(CAST(unparsable AS BIGINT))",
@@ -36,15 +44,6 @@ OF_SIDES = {
     "high": "max(lane)",
     "offset": "min(offset)",
 }
-
-
-def with_order_keys(rows: DataFrame, key: str) -> DataFrame:
-    """Return rows with the KEY_HASHES of what orders them; null: no key, no order."""
-    text = sql.col("key")
-    if key != "key":
-        rows, text = with_text(rows, "order_key", key), sql.col("order_key")
-    hashed = zip(KEY_HASHES, hashes([text.cast("binary")]), strict=True)
-    return rows.withColumns({name: sql.when(text.isNotNull(), each) for name, each in hashed})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +63,17 @@ class Identities:
     keyless: int
 
 
-def identities(left: DataFrame, right: DataFrame) -> Identities:
-    """Group the rows of both sides by their hashes, with lanes; the caller unpersists them."""
-    sides = (left.withColumn("is_left", sql.lit(True)), right.withColumn("is_left", sql.lit(False)))
+def known(bench: Bench, left: Rows, right: Rows) -> Identities:
+    """Return the identities of both sides, which `check` and the compare itself use.
+
+    The caller unpersists their rows.
+    """
+    bench.events.step(f"comparing {left.name} with {right.name}, and the order of each key")
     used = [*HASHES, *KEY_HASHES, "is_left", "unparsable", "lane", "offset"]
-    both = sides[0].select(*used).unionByName(sides[1].select(*used))
+    one, other = (
+        _certain(bench, side).withColumn("is_left", sql.lit(side is left)).select(*used)
+        for side in (left, right)
+    )
     # One exchange of both sides and no join, for which each side would be sorted.
     counted = [
         sql.expr(f"{what} FILTER (WHERE {where}) AS {name}_{of}")
@@ -76,7 +81,7 @@ def identities(left: DataFrame, right: DataFrame) -> Identities:
         for of, what in OF_SIDES.items()
     ]
     keys = (sql.first(key).alias(key) for key in KEY_HASHES)
-    found = both.groupBy(*HASHES).agg(*keys, *counted)
+    found = one.unionByName(other).groupBy(*HASHES).agg(*keys, *counted)
     rows = found.withColumns(
         {name: sql.expr(f"nullif({name}, 0)") for name in ("left_copies", "right_copies")}
     ).persist()
@@ -107,31 +112,79 @@ def identities(left: DataFrame, right: DataFrame) -> Identities:
     )
 
 
-def first_copies(known: DataFrame) -> DataFrame:
-    """Return the pairs of first copies: KEY_HASHES, and lane and offset of each side."""
-    return known.where(
-        f"{SINGLE} AND (left_copies = 1 AND right_copies = 1 OR right_copies > left_copies)"
-    ).selectExpr(
+def _certain(bench: Bench, side: Rows) -> DataFrame:
+    """Return the rows with the KEY_HASHES of what orders them; null: no key, no order."""
+    rows, text = side.rows.where("NOT tail"), sql.col("key")
+    if bench.spec.key != "key":
+        rows, text = with_text(rows, "order_key", bench.spec.key), sql.col("order_key")
+    hashed = zip(KEY_HASHES, hashes([text.cast("binary")]), strict=True)
+    return rows.withColumns({name: sql.when(text.isNotNull(), each) for name, each in hashed})
+
+
+def check(bench: Bench, left: Rows, right: Rows, known: Identities) -> tuple[list[Finding], int]:
+    """Return findings, up to the spec's limit, and how many records are late."""
+    pairs = known.rows.where(FIRST_COPIES).selectExpr(
         *KEY_HASHES,
         "left_low AS left_lane",
         "left_offset",
         "right_low AS right_lane",
         "right_offset",
     )
+    if known.repeated:
+        later = _later_copies(bench, left, right, known.rows.where(REPEATED).select(*HASHES))
+        pairs = pairs.unionByName(later)
+    numbers = pairs.selectExpr(
+        "left_lane AS group",
+        "right_lane AS topic",
+        "0 AS partition",
+        "right_offset AS offset",
+        "left_offset AS sequence",
+    )
+    found, late, spread = list[Finding](), 0, 0
+    # Whether every pair of lanes is in the same order as a whole.
+    if not numbered.unproven(numbered.masks(numbers)).isEmpty():
+        found, late, spread = _one_by_one(bench, (left, right), known.rows, pairs)
+    elif known.unpaired:
+        # Equal records in several partitions are in no pair.
+        spread = known.rows.where(UNPAIRED).select(*KEY_HASHES).distinct().count()
+    messages = {
+        "unordered-keys": f"{count_of(spread, 'key is')} in several partitions of a side: such"
+        " records have no order, so it was not checked",
+        "keyless": f"{count_of(known.keyless, 'record has')} no key: no order was checked",
+    }
+    found += [
+        Finding(kind=kind, severity=Severity.UNKNOWN, message=message, count=count)
+        for (kind, message), count in zip(messages.items(), (spread, known.keyless), strict=True)
+        if count
+    ]
+    return found, late
 
 
-def repeated(known: DataFrame) -> DataFrame:
-    """Return the HASHES of rows that both sides have more than once, and as often."""
-    return known.where(REPEATED).select(*HASHES)
-
-
-def later_copies(left: DataFrame, right: DataFrame, wanted: DataFrame) -> DataFrame:
+def _later_copies(bench: Bench, left: Rows, right: Rows, wanted: DataFrame) -> DataFrame:
     """Return the pairs of rows that are repeated as often on both sides, copy by copy."""
-    sides = [_ranked(rows, wanted) for rows in (left, right)]
+
+    def ranked(rows: DataFrame) -> DataFrame:
+        """Return the wanted rows with `copy`, the number of each among its equals."""
+        chosen = rows.join(wanted, list(HASHES), "left_semi").withColumn(
+            "chunk", sql.expr(f"shiftright(offset, {CHUNK_BITS})")
+        )
+        across = Window.partitionBy(*HASHES).orderBy("chunk").rowsBetween(*EARLIER)
+        before = (
+            chosen.groupBy(*HASHES, "chunk")
+            .count()
+            .withColumn("before", sql.coalesce(sql.sum("count").over(across), sql.lit(0)))
+        )
+        within = sql.row_number().over(Window.partitionBy(*HASHES, "chunk").orderBy("offset"))
+        return (
+            chosen.withColumn("within", within)
+            .join(before.drop("count"), [*HASHES, "chunk"])
+            .withColumn("copy", sql.expr("before + within"))
+        )
+
+    one, other = (ranked(_certain(bench, side)) for side in (left, right))
     return (
-        sides[0]
-        .alias("l")
-        .join(sides[1].alias("r"), [*HASHES, "copy"])
+        one.alias("l")
+        .join(other.alias("r"), [*HASHES, "copy"])
         .selectExpr(
             *(f"l.{key}" for key in KEY_HASHES),
             "l.lane AS left_lane",
@@ -142,72 +195,62 @@ def later_copies(left: DataFrame, right: DataFrame, wanted: DataFrame) -> DataFr
     )
 
 
-def _ranked(rows: DataFrame, wanted: DataFrame) -> DataFrame:
-    """Return the wanted rows with `copy`, the number of each among its equals."""
-    chosen = rows.join(wanted, list(HASHES), "left_semi").withColumn(
-        "chunk", sql.expr(f"shiftright(offset, {CHUNK_BITS})")
-    )
-    across = Window.partitionBy(*HASHES).orderBy("chunk").rowsBetween(*EARLIER)
-    before = (
-        chosen.groupBy(*HASHES, "chunk")
-        .count()
-        .withColumn("before", sql.coalesce(sql.sum("count").over(across), sql.lit(0)))
-    )
-    within = sql.row_number().over(Window.partitionBy(*HASHES, "chunk").orderBy("offset"))
-    return (
-        chosen.withColumn("within", within)
-        .join(before.drop("count"), [*HASHES, "chunk"])
-        .withColumn("copy", sql.expr("before + within"))
-    )
+def _one_by_one(
+    bench: Bench, sides: tuple[Rows, Rows], known: DataFrame, pairs: DataFrame
+) -> tuple[list[Finding], int, int]:
+    """Return the late records, up to the limit, their number, and that of keys in several lanes.
 
-
-def is_proven(pairs: DataFrame) -> bool:
-    """Return whether every pair of lanes is in the same order as a whole."""
-    numbers = pairs.selectExpr(
-        "left_lane AS group",
-        "right_lane AS topic",
-        "0 AS partition",
-        "right_offset AS offset",
-        "left_offset AS sequence",
-    )
-    proven: bool = numbered.unproven(numbered.masks(numbers)).isEmpty()
-    return proven
-
-
-def unpaired(known: DataFrame) -> DataFrame:
-    """Return the rows that a side has in several lanes."""
-    return known.where(UNPAIRED)
-
-
-def spread_keys(known: DataFrame) -> DataFrame:
-    """Return the keys with records in several lanes of a side: nothing orders them."""
+    A record is late if its right copy comes after one of its key that follows it on the left.
+    """
+    bench.events.step("checking single keys whose order is not proven yet")
+    keys = list(KEY_HASHES)
     lanes = (
         known.where("key_first IS NOT NULL")
-        .groupBy(*KEY_HASHES)
+        .groupBy(*keys)
         .agg(
             *(sql.min(f"{side}_low").alias(f"{side}_low") for side in ("left", "right")),
             *(sql.max(f"{side}_high").alias(f"{side}_high") for side in ("left", "right")),
         )
     )
-    return lanes.where("left_low <> left_high OR right_low <> right_high").select(*KEY_HASHES)
-
-
-def late(pairs: DataFrame, spread: DataFrame) -> DataFrame:
-    """Return the pairs whose right copy comes after one of its key that follows it on the left."""
-    chunked = pairs.join(spread, list(KEY_HASHES), "left_anti").withColumn(
+    several = lanes.where("left_low <> left_high OR right_low <> right_high").select(*keys)
+    spread = several.persist()
+    chunked = pairs.join(spread, keys, "left_anti").withColumn(
         "chunk", sql.expr(f"shiftright(right_offset, {CHUNK_BITS})")
     )
-    within = Window.partitionBy(*KEY_HASHES, "chunk").orderBy("right_offset").rowsBetween(*EARLIER)
-    across = Window.partitionBy(*KEY_HASHES).orderBy("chunk").rowsBetween(*EARLIER)
+    within = Window.partitionBy(*keys, "chunk").orderBy("right_offset").rowsBetween(*EARLIER)
+    across = Window.partitionBy(*keys).orderBy("chunk").rowsBetween(*EARLIER)
     beyond = (
-        chunked.groupBy(*KEY_HASHES, "chunk")
+        chunked.groupBy(*keys, "chunk")
         .agg(sql.max("left_offset").alias("highest"))
         .withColumn("beyond", sql.max("highest").over(across))
         .drop("highest")
     )
-    return (
+    counted = Observation()
+    late = (
         chunked.withColumn("near", sql.max("left_offset").over(within))
-        .join(beyond, [*KEY_HASHES, "chunk"])
+        .join(beyond, [*keys, "chunk"])
         .where("left_offset < near OR left_offset < beyond")
-        .select(*pairs.columns)
+        .observe(counted, sql.count("*").alias("late"))
     )
+    try:
+        rows = late.orderBy("right_lane", "right_offset").limit(bench.spec.findings).collect()
+        total = spread.count()
+    finally:
+        spread.unpersist()
+    before, after = (
+        places_in_topic(bench, side.side, rows, name)
+        for side, name in zip(sides, ("left", "right"), strict=True)
+    )
+    findings = [
+        Finding(
+            kind="disorder",
+            severity=Severity.ERROR,
+            message=f"a record comes after another record of its key in {sides[1].name},"
+            f" and before that record in {sides[0].name}",
+            topic=there.topic,
+            partition=there.partition,
+            copies=(here, there),
+        )
+        for here, there in zip(before, after, strict=True)
+    ]
+    return findings, counted.get["late"], total

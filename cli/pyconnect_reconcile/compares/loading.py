@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, DataFrameReader
@@ -11,20 +11,32 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.data_sides import (
+    AVRO,
+    CORRUPT,
+    DIRECTORY,
+    HELD,
+    ICEBERG,
+    LINE_FORMATS,
+    MARK,
+    FileSide,
+)
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import AVRO, ICEBERG, LINE_FORMATS, FileSide
 from pyconnect_reconcile.files import (
     FixedFiles,
     in_plain_directories,
     is_local,
     partition_columns,
 )
-from pyconnect_reconcile.lakes.avro_files import READER_SCHEMA, clock_units, reader_schema
-from pyconnect_reconcile.lakes.nanoseconds import refuse_nanoseconds
-from pyconnect_reconcile.lakes.parquet_types import REFUSALS, readable_schema, with_clock_texts
 from pyconnect_reconcile.spark.errors import spark_errors
-from pyconnect_reconcile.spec import Spec, TopicSide
-from pyconnect_reconcile.tokens import CORRUPT, DIRECTORY, HELD, MARK
+from pyconnect_reconcile.spec import TopicSide
+from pyconnect_reconcile.stores.file_types import (
+    REFUSALS,
+    readable_schema,
+    refuse_nanoseconds,
+    with_clock_texts,
+)
+from pyconnect_reconcile.values.avro_schemas import READER_SCHEMA, clock_units, reader_schema
 from pyconnect_reconcile.values.normal import quoted
 
 PATTERN_MARKS, ESCAPED = re.compile(r"([\\*?\[\]{}])"), r"\\\1"
@@ -74,38 +86,6 @@ def _parquet(
     return frame
 
 
-def _with_directories(
-    frame: DataFrame, reader: DataFrameReader, located: list[str], named: Collection[str]
-) -> DataFrame:
-    """Read names of directories as texts: Spark makes numbers of digits."""
-    if any(HELD in field.metadata for field in frame.schema):
-        return frame
-    fields = [StructField(f.name, StringType()) if f.name in named else f for f in frame.schema]
-    frame = reader.schema(StructType(fields)).load(located)
-    held = {HELD: DIRECTORY}
-    return frame.withColumns({n: sql.col(quoted(n)).alias(n, metadata=held) for n in named})
-
-
-def _has_members(spec: Spec) -> bool:
-    sides = [side for side in (spec.left, spec.right) if isinstance(side, TopicSide)]
-    return any(side.row is None and side.value in {*JSON_FORMS, AVRO} for side in sides)
-
-
-def _iceberg(bench: Bench, reader: DataFrameReader, side: FileSide) -> DataFrame:
-    try:
-        frame = reader.load(bench.files[side.place].table)
-        frame.schema  # noqa: B018
-    except spark_errors() as exc:
-        if TIME_FIELDS not in str(exc):
-            raise
-        raise ReconcileError(
-            f"{side.paths[0]} has columns of times of day, and Iceberg's library reads no such"
-            " table in Spark",
-            hint="audit the data files by their paths: --files with --format parquet",
-        ) from exc
-    return frame
-
-
 def require_microseconds(bench: Bench, side: FileSide, fields: Iterable[StructField]) -> None:
     """Raise NotAuditable where compared columns have timestamps that Spark would cut."""
     if side.format in {"parquet", "orc"}:
@@ -139,7 +119,18 @@ def load(bench: Bench, side: FileSide, paths: tuple[str, ...], line_end: str) ->
             options["recursiveFileLookup"] = "true"
     reader = bench.spark.read.format(form).options(**options)
     if form == ICEBERG:
-        return _iceberg(bench, reader, side)
+        try:
+            frame = reader.load(bench.files[side.place].table)
+            frame.schema  # noqa: B018
+        except spark_errors() as exc:
+            if TIME_FIELDS not in str(exc):
+                raise
+            raise ReconcileError(
+                f"{side.paths[0]} has columns of times of day, and Iceberg's library reads no such"
+                " table in Spark",
+                hint="audit the data files by their paths: --files with --format parquet",
+            ) from exc
+        return frame
     if form == "csv":
         return _csv(reader, located)
     if form == AVRO:
@@ -149,9 +140,16 @@ def load(bench: Bench, side: FileSide, paths: tuple[str, ...], line_end: str) ->
     else:
         frame = reader.load(located)
     named &= {*frame.schema.names}
-    if named and "recursiveFileLookup" not in options and _has_members(bench.spec):
-        frame = _with_directories(frame, reader, located, named)
-    return frame
+    sides = [each for each in (bench.spec.left, bench.spec.right) if isinstance(each, TopicSide)]
+    members = any(each.row is None and each.value in {*JSON_FORMS, AVRO} for each in sides)
+    is_whole = any(HELD in field.metadata for field in frame.schema)
+    if not named or "recursiveFileLookup" in options or not members or is_whole:
+        return frame
+    # Names of directories are texts: Spark makes numbers of digits.
+    fields = [StructField(f.name, StringType()) if f.name in named else f for f in frame.schema]
+    frame = reader.schema(StructType(fields)).load(located)
+    held = {HELD: DIRECTORY}
+    return frame.withColumns({n: sql.col(quoted(n)).alias(n, metadata=held) for n in named})
 
 
 def _csv(reader: DataFrameReader, located: list[str]) -> DataFrame:

@@ -1,46 +1,95 @@
-"""The places of a compare's rows: offsets of topics, lines of files, keys of tables."""
+"""The last pass of a check: the places and keys of the few records and rows that matter.
+
+Places are offsets of topics, lines of files and keys of tables. A broadcast join keeps the records
+while the topic is read again. Only the kept places of a record pass through an exchange, however
+often the record is repeated.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as sql
+from pyspark.sql.types import StructField, StructType
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.sides import KEY_HASHES, LANE_BITS, Rows, line_of
-from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import FileSide
+from pyconnect_reconcile.data_sides import FileSide
 from pyconnect_reconcile.files import local_files, rows_of_lines
-from pyconnect_reconcile.findings import Place
-from pyconnect_reconcile.lookup import AT, places
+from pyconnect_reconcile.findings import Finding, Place, Severity, count_of
 from pyconnect_reconcile.spec import Side, TopicSide
-from pyconnect_reconcile.table_side import TableSide
-from pyconnect_reconcile.unparsable import SAMPLES, places_of_records
-from pyconnect_reconcile.values.hashes import HASHES
+from pyconnect_reconcile.values.canonical import HASHES
 
-Places = Mapping[tuple[object, ...], Sequence[Place]]
+# So many copies of one thing are named, the first ones; all are counted. Spark keeps that many
+# rows of each group before it exchanges them (`WindowGroupLimit`).
+COPIES_KEPT = 10
+AT = ("topic", "partition", "offset")
+PLACE_COLUMNS = ("topic", "partition", "offset", "timestamp_ms", "CAST(key AS STRING) AS key")
+SAMPLES = 10
+MOST_LINES = 1000
+UNHELD, MOST_FIELDS = "not-representable", 50
+Identity = tuple[object, ...]
+Places = Mapping[Identity, Sequence[Place]]
+"""Places by the values that records are looked up by."""
 
 
-def identity_of(row: Row, names: Sequence[str]) -> tuple[object, ...]:
+def places(
+    records: DataFrame, wanted: Collection[Identity], on: Sequence[str], *, last: bool = False
+) -> dict[Identity, list[Place]]:
+    """Return where the records are whose columns `on` have wanted values.
+
+    The first COPIES_KEPT of each, or the last one by its offset.
+    """
+    if not wanted:
+        return {}
+    order = [sql.desc("offset"), sql.desc("partition")] if last else list(map(sql.col, AT))
+    place = sql.row_number().over(Window.partitionBy(*on).orderBy(*order))
+    others = [f"`{name}`" for name in on if name not in AT]
+    rows = (
+        _chosen(records, wanted, on)
+        .selectExpr(*others, *PLACE_COLUMNS)
+        .withColumn("place", place)
+        .where(sql.col("place") <= (1 if last else COPIES_KEPT))
+        .collect()
+    )
+    found: dict[Identity, list[Place]] = {}
+    for row in sorted(rows, key=lambda row: int(row.place)):
+        found.setdefault(identity_of(row, on), []).append(_place_of(row))
+    return found
+
+
+def _chosen(rows: DataFrame, wanted: Collection[Identity], on: Sequence[str]) -> DataFrame:
+    kinds = StructType([StructField(name, rows.schema[name].dataType) for name in on])
+    few = rows.sparkSession.createDataFrame(list({*wanted}), kinds)
+    return rows.join(sql.broadcast(few), list(on), "left_semi")
+
+
+def _place_of(row: Row) -> Place:
+    return Place(
+        topic=row.topic,
+        partition=row.partition,
+        offset=row.offset,
+        timestamp_ms=row.timestamp_ms,
+        key=row.key,
+    )
+
+
+def identity_of(row: Row, names: Sequence[str]) -> Identity:
     return tuple(row[name] for name in names)
 
 
 def copies_of(bench: Bench, rows: Rows, found: list[Row], name: str) -> Places:
     """Return the first places of rows that differ, by their HASHES."""
-    if not found:
-        return {}
     several = ("committed", "uncommitted") if name == "left" else ("there", "unsettled")
+    wanted = [identity_of(row, HASHES) for row in found]
     if isinstance(rows.side, TopicSide) and all(
         sum(row[each] for each in several) == 1 and row[f"{name}_lane"] is not None for row in found
     ):
-        places = places_in_topic(bench, rows.side, found, name)
-        return {identity_of(row, HASHES): [place] for row, place in zip(found, places, strict=True)}
-    wanted = bench.spark.createDataFrame(
-        [identity_of(row, HASHES) for row in found], ", ".join(f"{name} bigint" for name in HASHES)
-    )
-    return places_of(rows, wanted, HASHES, bench.spec.findings)
+        at = places_in_topic(bench, rows.side, found, name)
+        return {identity: [place] for identity, place in zip(wanted, at, strict=True)}
+    return places_of(rows, wanted, HASHES)
 
 
 def places_in_topic(bench: Bench, side: Side, rows: Sequence[Row], name: str) -> list[Place]:
@@ -68,12 +117,35 @@ def places_in_topic(bench: Bench, side: Side, rows: Sequence[Row], name: str) ->
         if (among := offsets.get((part.topic, part.partition)))
     ]
     records = bench.records(ranges, isolation=side.isolation, cluster=side.cluster)
-    frame = bench.spark.createDataFrame(wanted, "topic string, partition int, offset bigint")
-    found = places(records, frame, AT)
+    found = places(records, wanted, AT)
     return [found[at][0] for at in wanted]
 
 
+def places_of(rows: Rows, wanted: Collection[Identity], on: Sequence[str]) -> Places:
+    """Return the places of a side's rows: of KEY_HASHES the last one; none in files with columns.
+
+    Lines are found again in local files; their text stays here.
+    """
+    match rows.side:
+        case TopicSide():
+            return places(rows.rows, wanted, on, last=on is KEY_HASHES)
+        case FileSide(format="text" | "json") as side:
+            line = line_of(side).alias("line")
+            lines = _chosen(rows.rows, wanted, on).select(*on, line).distinct()
+            found = lines.limit(max(MOST_LINES, len(wanted))).collect() if wanted else []
+            at = _places_of_lines(rows, side, {bytes(row.line) for row in found})
+            return {identity_of(row, on): at[bytes(row.line)] for row in found}
+        case FileSide():
+            return {}
+    named = rows.rows.where("NOT tail AND key IS NOT NULL")
+    return {
+        row: [replace(place, table=rows.name) for place in where]
+        for row, where in places(named, wanted, on, last=on is KEY_HASHES).items()
+    }
+
+
 def places_of_strange(rows: Rows, strange: DataFrame) -> list[Place]:
+    """Return the places of rows that do not parse."""
     match rows.side:
         case TopicSide():
             return places_of_records(strange)
@@ -81,49 +153,79 @@ def places_of_strange(rows: Rows, strange: DataFrame) -> list[Place]:
             lines = strange.select(line_of(side).alias("line")).distinct().collect()
             found = _places_of_lines(rows, side, {bytes(row.line) for row in lines})
             return [place for places in found.values() for place in places][:SAMPLES]
-        case FileSide() | TableSide():
-            return []
-    raise ReconcileError(f"a side of an unknown kind: {rows.side}")
-
-
-def places_of(rows: Rows, wanted: DataFrame, on: Sequence[str], limit: int) -> Places:
-    match rows.side:
-        case TopicSide():
-            return places(rows.rows, wanted, on, last=on is KEY_HASHES)
-        case FileSide(format="text" | "json") as side:
-            return _lines(rows, side, wanted, on, limit)
-        case TableSide():
-            named = rows.rows.where("NOT tail AND key IS NOT NULL")
-            found = places(named, wanted, on, last=on is KEY_HASHES)
-            return {
-                row: [replace(place, table=rows.name) for place in where]
-                for row, where in found.items()
-            }
-        case FileSide():
-            return {}
-    raise ReconcileError(f"a side of an unknown kind: {rows.side}")
-
-
-def _lines(rows: Rows, side: FileSide, wanted: DataFrame, on: Sequence[str], limit: int) -> Places:
-    """Find lines again in local files; their text stays here."""
-    found = (
-        rows.rows.join(sql.broadcast(wanted.select(*on).distinct()), list(on), "left_semi")
-        .select(*on, line_of(side).alias("line"))
-        .distinct()
-        .limit(limit)
-        .collect()
-    )
-    places = _places_of_lines(rows, side, {bytes(row.line) for row in found})
-    return {identity_of(row, on): places[bytes(row.line)] for row in found}
+    return []
 
 
 def _places_of_lines(rows: Rows, side: FileSide, lines: set[bytes]) -> Mapping[bytes, list[Place]]:
     """Find lines in the files; what follows a committed part is not looked at."""
     copies = {str(copy): name for copy, name in rows.files.copies.items()}
-    found = rows_of_lines(
-        list(rows.files.copies) or local_files(rows.files.listed or side.paths), lines
-    )
+    files = list(rows.files.copies) or local_files(rows.files.listed or side.paths)
     return {
         line: [Place(file=copies.get(file, file), row=row) for file, row in where]
-        for line, where in found.items()
+        for line, where in rows_of_lines(files, lines).items()
     }
+
+
+def places_of_records(records: DataFrame) -> list[Place]:
+    """Return where records of topics are."""
+    return list(map(_place_of, records.selectExpr(*PLACE_COLUMNS).collect()))
+
+
+def unparsable_finding(
+    records: DataFrame,
+    wrong: Column,
+    *,
+    count: int,
+    rows: int,
+    what: str,
+    fatal: bool,
+    of: str = "record",
+    fate: str = "left out",
+    places: Callable[[DataFrame], Sequence[Place]] = places_of_records,
+) -> list[Finding]:
+    """Return one finding with samples of the `count` records for which `wrong` holds.
+
+    `rows` is how many records (or what `of` says) there are: when none could be used the run cannot
+    tell anything. `places` finds the samples.
+    """
+    if count == 0:
+        return []
+    severity = Severity.NOTE
+    if fatal:
+        severity = Severity.ERROR
+    elif count >= rows:
+        severity = Severity.UNKNOWN
+    return [
+        Finding(
+            kind="unparsable",
+            severity=severity,
+            message=f"{count:,} of {count_of(rows, of)} {'has' if count == 1 else 'have'} no"
+            f" {what}; {fate}",
+            count=count,
+            copies=tuple(places(records.where(wrong).limit(SAMPLES))),
+        )
+    ]
+
+
+def unheld_findings(lost: DataFrame, sink: str) -> list[Finding]:
+    """Return one finding for each field whose value in `lost` rows the sink's columns cannot hold.
+
+    `lost` are rows of a topic (`compares.sides`) that are not in the sink.
+    """
+    each = lost.withColumn("field", sql.explode("unheld"))
+    counted = each.groupBy("field").count().orderBy(sql.desc("count"), "field")
+    rows = counted.limit(MOST_FIELDS).collect()
+    found = places(each, [(field,) for field, _ in rows], ("field",))
+    return [
+        Finding(
+            kind=UNHELD,
+            severity=Severity.ERROR,
+            message=f"{count_of(count, f'value of `{field}` has')}"
+            f" no place in {sink}: its columns cannot hold such values",
+            of="field",
+            group=field,
+            count=count,
+            copies=tuple(found[field,]),
+        )
+        for field, count in rows
+    ]

@@ -13,7 +13,6 @@ file a last line without an end.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -21,39 +20,43 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import TimestampNTZType
 
-from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.bench import UNCOMMITTED, Bench
 from pyconnect_reconcile.compares.loading import COLUMNAR, load
-from pyconnect_reconcile.database_tables.positions import with_tail_of
-from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import (
+from pyconnect_reconcile.data_sides import (
     BASE64,
     ENVELOPE,
     ICEBERG,
     LINE_FORMATS,
     PLAIN,
+    VALUE,
     FileSide,
+    TableSide,
 )
+from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.spec import FRAMED_FORMS, Side, Spec, TopicSide
-from pyconnect_reconcile.table_side import VALUE, TableSide
-from pyconnect_reconcile.topics.reading import UNCOMMITTED
+from pyconnect_reconcile.stores.tables import with_tail_of
 from pyconnect_reconcile.topics.snapshot import PartitionRange
-from pyconnect_reconcile.values.canonical import token, with_marked, with_steps
-from pyconnect_reconcile.values.extract import json_path, text_of, with_text
-from pyconnect_reconcile.values.hashes import HASHES, hashes
-from pyconnect_reconcile.values.members import member_token, without_mark
+from pyconnect_reconcile.values.canonical import HASHES, hashes, token, with_marked, with_steps
+from pyconnect_reconcile.values.extract import (
+    json_path,
+    member_token,
+    text_of,
+    with_text,
+    without_mark,
+)
+from pyconnect_reconcile.values.framed import AVRO_MEMBER, framed_content
+from pyconnect_reconcile.values.kinds import kind_steps
 from pyconnect_reconcile.values.normal import (
     MARKED,
     Columns,
     Content,
     field_of,
     json_columns,
-    kind_steps,
     quoted,
     typed_columns,
     whole_values,
 )
-from pyconnect_reconcile.values.registered import AVRO_MEMBER, framed_content
 from pyconnect_reconcile.values.rows import RowPlan, record_content, row_plan
 from pyconnect_reconcile.values.table_rows import row_key, table_content
 
@@ -187,17 +190,14 @@ def _topic(
     if bench.spec.job == "topic-topic" and bench.spec.mode == "append":
         compared = [sql.col("key"), *compared]
     rows = _shaped(bench, content, compared, key)
-    rows = rows.withColumns({"tombstone": sql.col("value").isNull(), "lane": _lane_of(side.topics)})
+    # The lane of a record: the index of its topic, then its partition in LANE_BITS.
+    lane = sql.lit(None).cast("bigint")
+    for index, topic in enumerate(side.topics):
+        lane = sql.when(sql.col("topic") == topic, sql.lit(index << LANE_BITS)).otherwise(lane)
+    lane = (lane + sql.col("partition")).cast("bigint")
+    rows = rows.withColumns({"tombstone": sql.col("value").isNull(), "lane": lane})
     length = sum(part.length for part in ranges)
     return Rows(name=", ".join(side.topics), rows=rows, side=side, length=length)
-
-
-def _lane_of(topics: Sequence[str]) -> Column:
-    """Return the lane of a record: the index of its topic, then its partition in LANE_BITS."""
-    number = sql.lit(None).cast("bigint")
-    for index, topic in enumerate(topics):
-        number = sql.when(sql.col("topic") == topic, sql.lit(index << LANE_BITS)).otherwise(number)
-    return (number + sql.col("partition")).cast("bigint")
 
 
 def _key_at(bench: Bench, columns: Columns) -> int | None:
@@ -298,21 +298,8 @@ def _with_lines(records: DataFrame, side: FileSide) -> DataFrame:
     return found.where("length(value) > 0") if side.lines else found
 
 
-def _as_values(lines: DataFrame, side: FileSide) -> DataFrame:
-    """Return lines of files without what a sink has written around their values."""
-    if side.lines in {PLAIN, BASE64}:
-        # The last line of a file is not there if it is empty.
-        return lines.where("length(value) > 0")
-    if side.lines != ENVELOPE:
-        return lines
-    within = sql.regexp_extract("value", ENVELOPED, 1)
-    # A line without an envelope stays one that no value is equal to.
-    other = sql.concat(sql.lit(NO_VALUE), "value")
-    return lines.withColumn("value", sql.when(within != "", within).otherwise(other))
-
-
 def line_of(side: FileSide) -> Column:
-    """Return the line of a row that `_as_values` has made, as bytes."""
+    """Return the line of a row that `_files` has made, as bytes."""
     value = sql.col("value").cast("string")
     if side.lines == ENVELOPE:
         envelope = sql.concat(sql.lit('{"value":'), value, sql.lit("}"))
@@ -327,7 +314,14 @@ def _files(bench: Bench, side: FileSide, columns: Columns, plan: RowPlan | None)
     ends = side is bench.spec.right and _writes_lines(bench.spec)
     line_end = _line_end(side) if ends else ""
     frame = load(bench, side, paths, line_end).withColumn("tail", sql.lit(False))
-    frame = _as_values(frame, side)
+    if side.lines in {PLAIN, BASE64}:
+        # The last line of a file is not there if it is empty.
+        frame = frame.where("length(value) > 0")
+    elif side.lines == ENVELOPE:
+        within = sql.regexp_extract("value", ENVELOPED, 1)
+        # A line without an envelope stays one that no value is equal to.
+        other = sql.concat(sql.lit(NO_VALUE), "value")
+        frame = frame.withColumn("value", sql.when(within != "", within).otherwise(other))
     tail = files.uncommitted or files.unfinished
     beyond = (str(tail),) if tail is not None else files.beyond
     if beyond:
@@ -358,14 +352,6 @@ def _table(bench: Bench, side: TableSide, columns: Columns, plan: RowPlan | None
     return Rows(name=side.table, rows=rows, side=side, files=table.files)
 
 
-def _of_zone(frame: DataFrame, zone: str) -> DataFrame:
-    """Return rows whose times without a zone are instants, those of this zone."""
-    local = [each.name for each in frame.schema if isinstance(each.dataType, TimestampNTZType)]
-    times = {name: sql.col(quoted(name)).cast("timestamp") for name in local}
-    found = {name: sql.to_utc_timestamp(time, zone) for name, time in times.items()}
-    return frame.withColumns(found) if found and zone != "UTC" else frame
-
-
 def _of_this_run(bench: Bench, frame: DataFrame, plan: RowPlan | None) -> DataFrame:
     """Leave out the rows of records before the ends of the last report."""
     left = bench.spec.left
@@ -378,6 +364,14 @@ def _of_this_run(bench: Bench, frame: DataFrame, plan: RowPlan | None) -> DataFr
         # A row without a place is of no earlier night.
         frame = frame.where(~sql.coalesce(before, sql.lit(False)))
     return frame
+
+
+def _of_zone(frame: DataFrame, zone: str) -> DataFrame:
+    """Return rows whose times without a zone are instants, those of this zone."""
+    local = [each.name for each in frame.schema if isinstance(each.dataType, TimestampNTZType)]
+    times = {name: sql.col(quoted(name)).cast("timestamp") for name in local}
+    found = {name: sql.to_utc_timestamp(time, zone) for name, time in times.items()}
+    return frame.withColumns(found) if found and zone != "UTC" else frame
 
 
 def _from_plan(bench: Bench, frame: DataFrame, plan: RowPlan, zone: str) -> DataFrame:
@@ -398,14 +392,13 @@ def _from_lines(bench: Bench, frame: DataFrame, form: str, columns: Columns) -> 
         content = json_columns(frame, "json", columns, all_marked=by_member)
     else:
         content = whole_values(frame, form)
-    key: list[Column] = []
-    if bench.spec.mode == "upsert":
-        if MARKED not in content.frame.columns:
-            raise ReconcileError("lines of text have no keys: compare JSON lines, or rows")
-        path = json_path(bench.spec.key.partition(":")[2] or bench.spec.key)
-        found = sql.get_json_object(sql.col(MARKED), path) if at is None else content.columns[at]
-        key = [_as_key(bench, found)]
-    return _placeless(_shaped(bench, content, content.columns, key))
+    if bench.spec.mode != "upsert":
+        return _placeless(_shaped(bench, content, content.columns, []))
+    if MARKED not in content.frame.columns:
+        raise ReconcileError("lines of text have no keys: compare JSON lines, or rows")
+    path = json_path(bench.spec.key.partition(":")[2] or bench.spec.key)
+    found = sql.get_json_object(sql.col(MARKED), path) if at is None else content.columns[at]
+    return _placeless(_shaped(bench, content, content.columns, [_as_key(bench, found)]))
 
 
 def _from_columns(bench: Bench, frame: DataFrame, columns: Columns) -> DataFrame:

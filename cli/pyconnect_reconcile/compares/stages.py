@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sql
 
-from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.sides import KEY_HASHES
-from pyconnect_reconcile.values.hashes import HASHES
+from pyconnect_reconcile.values.canonical import HASHES
 
 FEWEST_BUCKETS, MOST_BUCKETS, BUCKET_ROWS = 64, 65536, 512
 CHECKSUM = (
@@ -71,43 +70,44 @@ def bucket_count(length: int | None) -> int:
 
 def checksums(left: DataFrame, right: DataFrame, buckets: int) -> Checksums:
     """Compute the first stage; both sides are read once."""
-    sums = [
-        _bucketed(rows, buckets).groupBy("bucket").agg(*map(sql.expr, CHECKSUM))
-        for rows in (left, right)
+    sides = [
+        rows.groupBy(sql.expr(_bucket(buckets)).alias("bucket"))
+        .agg(*map(sql.expr, CHECKSUM))
+        .withColumn("side", sql.lit(side))
+        for side, rows in (("left", left), ("right", right))
     ]
-    found = (
-        sums[0]
-        .alias("l")
-        .join(sums[1].alias("r"), "bucket", "full_outer")
-        .selectExpr(
-            "bucket",
-            *(
-                f"coalesce({side}.{name}, 0) AS {side}_{name}"
-                for side in ("l", "r")
-                for name in (*SUMS, "tail", "unparsable", "further", "keyless", "tied")
-            ),
-        )
-    )
-    rows = found.collect()
+    found: dict[str, dict[int, Row]] = {"left": {}, "right": {}}
+    for row in sides[0].unionByName(sides[1]).collect():
+        found[row.side][row.bucket] = row
+    totals = {
+        f"{name}_{side}": sum(row[name] or 0 for row in rows.values())
+        for side, rows in found.items()
+        for name in ("rows", "tail", "unparsable", "further", "keyless", "tied")
+    }
+    sums = {
+        side: {bucket: tuple(row[name] for name in SUMS) for bucket, row in rows.items()}
+        for side, rows in found.items()
+    }
+    # A bucket without rows has the checksum of no rows.
+    nothing = (0,) * len(SUMS)
+    every = sorted(sums["left"].keys() | sums["right"].keys())
+    bad = (b for b in every if sums["left"].get(b, nothing) != sums["right"].get(b, nothing))
     return Checksums(
-        left=sum(row.l_rows - row.l_tail for row in rows),
-        right=sum(row.r_rows - row.r_tail for row in rows),
-        unparsable_left=sum(row.l_unparsable for row in rows),
-        unparsable_right=sum(row.r_unparsable for row in rows),
-        tail_left=sum(row.l_tail for row in rows),
-        tail_right=sum(row.r_tail for row in rows),
-        further_left=sum(row.l_further for row in rows),
-        further_right=sum(row.r_further for row in rows),
-        keyless=sum(row.l_keyless + row.r_keyless for row in rows),
-        tied=sum(row.l_tied + row.r_tied for row in rows),
+        left=totals["rows_left"] - totals["tail_left"],
+        right=totals["rows_right"] - totals["tail_right"],
+        keyless=totals["keyless_left"] + totals["keyless_right"],
+        tied=totals["tied_left"] + totals["tied_right"],
         buckets=buckets,
-        bad=tuple(
-            row.bucket for row in rows if any(row[f"l_{name}"] != row[f"r_{name}"] for name in SUMS)
-        ),
+        bad=tuple(bad),
+        **{
+            f"{name}_{side}": totals[f"{name}_{side}"]
+            for name in ("unparsable", "tail", "further")
+            for side in found
+        },
     )
 
 
-def differing_rows(bench: Bench, left: DataFrame, right: DataFrame, sums: Checksums) -> DataFrame:
+def differing_rows(left: DataFrame, right: DataFrame, sums: Checksums) -> DataFrame:
     """Return the multiset difference of the bad buckets.
 
     Columns: HASHES; committed and uncommitted (rows on the left, its tail); there and unsettled
@@ -117,7 +117,7 @@ def differing_rows(bench: Bench, left: DataFrame, right: DataFrame, sums: Checks
     """
     certain, tail = "CAST(NOT tail AS BIGINT)", "CAST(tail AS BIGINT)"
     sides = [
-        _of_buckets(bench, rows, sums).select(
+        _of_buckets(rows, sums).select(
             *HASHES,
             *(sql.expr(each).alias(name) for name, each in zip(COUNTED, counted, strict=True)),
             *(sql.expr(each).alias(name) for name, each in zip(LEAST, least, strict=True)),
@@ -214,13 +214,13 @@ def last_records(rows: DataFrame, versions: DataFrame) -> DataFrame:
     return named.join(wanted, [*KEY_HASHES, "version"], "left_semi")
 
 
-def differing_keys(bench: Bench, left: DataFrame, right: DataFrame, sums: Checksums) -> DataFrame:
+def differing_keys(left: DataFrame, right: DataFrame, sums: Checksums) -> DataFrame:
     """Return the keys of bad buckets whose last versions differ.
 
     Columns: KEY_HASHES, before and after (versions), kind.
     """
     sides = [
-        _of_buckets(bench, rows, sums).select(*KEY_HASHES, sql.col("second").alias(name))
+        _of_buckets(rows, sums).select(*KEY_HASHES, sql.col("second").alias(name))
         for rows, name in ((left, "before"), (right, "after"))
     ]
     kind = (
@@ -236,17 +236,12 @@ def differing_keys(bench: Bench, left: DataFrame, right: DataFrame, sums: Checks
     )
 
 
-def _bucketed(rows: DataFrame, buckets: int) -> DataFrame:
-    return rows.withColumn("bucket", _bucket(buckets))
+def _bucket(buckets: int) -> str:
+    return f"CAST(pmod(first, {buckets}) AS INT)"
 
 
-def _bucket(buckets: int) -> Column:
-    return sql.expr(f"CAST(pmod(first, {buckets}) AS INT)")
-
-
-def _of_buckets(bench: Bench, rows: DataFrame, sums: Checksums) -> DataFrame:
+def _of_buckets(rows: DataFrame, sums: Checksums) -> DataFrame:
     """Keep the rows of bad buckets, without an exchange."""
     if len(sums.bad) == sums.buckets:
         return rows
-    bad = bench.spark.createDataFrame([(bucket,) for bucket in sums.bad], "bucket int")
-    return _bucketed(rows, sums.buckets).join(sql.broadcast(bad), "bucket", "left_semi")
+    return rows.where(f"{_bucket(sums.buckets)} IN ({', '.join(map(str, sums.bad)) or 'NULL'})")

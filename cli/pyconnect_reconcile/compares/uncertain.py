@@ -6,8 +6,8 @@ was looked at, where its rows could not be copied first: to a table, or in files
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
@@ -21,71 +21,49 @@ from pyconnect_reconcile.spec import Spec, TopicSide
 SURPLUS = frozenset({"extra", "repeated"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doubt:
-    """Kinds of findings that prove nothing, and the finding that says why."""
-
-    kinds: frozenset[str]
-    reason: Finding
-
-
-def doubts(bench: Bench, left: Rows, right: Rows, findings: Iterable[Finding]) -> list[Doubt]:
+def doubted(bench: Bench, left: Rows, right: Rows, findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings with those that prove nothing as unknown, and the reasons."""
     found = {finding.kind for finding in findings if finding.severity is Severity.ERROR}
-    doubted = [*_expired(bench, left, SURPLUS), *_expired(bench, right, frozenset({"missing"}))]
-    kinds = SURPLUS | ({"different", "missing"} if bench.spec.mode == "upsert" else set())
-    if kinds & found:
-        doubted += _written_meanwhile(bench, left, right, kinds)
-    return [doubt for doubt in doubted if doubt.kinds & found]
-
-
-def doubted(findings: Iterable[Finding], doubts: Iterable[Doubt]) -> list[Finding]:
-    """Return the findings with those in doubt as unknown, and the reasons."""
-    kinds = frozenset[str]().union(*(doubt.kinds for doubt in doubts))
-    return [
-        *(
-            replace(finding, severity=Severity.UNKNOWN)
-            if finding.kind in kinds and finding.severity is Severity.ERROR
-            else finding
-            for finding in findings
-        ),
-        *(doubt.reason for doubt in doubts),
-    ]
-
-
-def _expired(bench: Bench, rows: Rows, kinds: frozenset[str]) -> Iterator[Doubt]:
-    if not isinstance(rows.side, TopicSide):
-        return
-    parts = bench.snapshot(rows.side.topics, rows.side.cluster).partitions
-    removed = sum(len(part.removed) for part in parts)
-    if removed:
-        yield Doubt(
-            kinds=kinds,
-            reason=Finding(
+    doubts: list[tuple[frozenset[str], Finding]] = []
+    for rows, kinds in ((left, SURPLUS), (right, frozenset({"missing"}))):
+        if not isinstance(rows.side, TopicSide):
+            continue
+        parts = bench.snapshot(rows.side.topics, rows.side.cluster).partitions
+        if removed := sum(len(part.removed) for part in parts):
+            reason = Finding(
                 kind="expired",
                 severity=Severity.UNKNOWN,
                 message=f"{count_of(removed, f'offset at the beginning of {rows.name} has')} been"
                 f" removed: records that are {' or '.join(sorted(kinds))} may have been among them",
                 count=removed,
-            ),
+            )
+            doubts.append((kinds, reason))
+    kinds = SURPLUS | ({"different", "missing"} if bench.spec.mode == "upsert" else frozenset())
+    if (
+        kinds & found
+        and isinstance(left.side, TopicSide)
+        and not right.files.copies
+        and is_bounded(bench.spec, left.side)
+        and ends_moved(bench.spec, left.side, bench.snapshot(left.side.topics, left.side.cluster))
+    ):
+        reason = Finding(
+            kind="written-meanwhile",
+            severity=Severity.UNKNOWN,
+            message=f"{left.name} received records while {right.name} was read: records that"
+            f" are {' or '.join(sorted(kinds))} may come from them",
         )
-
-
-def _written_meanwhile(
-    bench: Bench, left: Rows, right: Rows, kinds: frozenset[str]
-) -> Iterator[Doubt]:
-    if not isinstance(left.side, TopicSide) or right.files.copies:
-        return
-    before = bench.snapshot(left.side.topics, left.side.cluster)
-    if is_bounded(bench.spec, left.side) and ends_moved(bench.spec, left.side, before):
-        yield Doubt(
-            kinds=kinds,
-            reason=Finding(
-                kind="written-meanwhile",
-                severity=Severity.UNKNOWN,
-                message=f"{left.name} received records while {right.name} was read: records that"
-                f" are {' or '.join(sorted(kinds))} may come from them",
-            ),
-        )
+        doubts.append((kinds, reason))
+    doubts = [each for each in doubts if each[0] & found]
+    proving_nothing = frozenset[str]().union(*(kinds for kinds, _ in doubts))
+    return [
+        *(
+            replace(finding, severity=Severity.UNKNOWN)
+            if finding.kind in proving_nothing and finding.severity is Severity.ERROR
+            else finding
+            for finding in findings
+        ),
+        *(reason for _, reason in doubts),
+    ]
 
 
 def under_way(
@@ -110,7 +88,6 @@ def under_way(
 
 
 def unfinished(
-    bench: Bench,
     right: Rows,
     sums: stages.Checksums,
     compared: tuple[DataFrame, DataFrame],
@@ -123,7 +100,7 @@ def unfinished(
     An open transaction may still be aborted, and a line without an end may be half of one.
     """
     every = replace(sums, bad=tuple(range(sums.buckets)))
-    certain = stages.differing_rows(bench, compared[0], compared[1].where("NOT tail"), every)
+    certain = stages.differing_rows(compared[0], compared[1].where("NOT tail"), every)
     [row] = certain.selectExpr("coalesce(sum(missing), 0) AS missing").collect()
     needed = int(row.missing) - missing
     said = f"; {needed:,} of them are expected" if needed > 0 else ""

@@ -9,15 +9,63 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import combinations, pairwise
 
 from pyconnect_reconcile.findings import Finding, Place, Severity
-from pyconnect_reconcile.internal_topics.circumstances import Circumstances, time_text
+from pyconnect_reconcile.internal_topics.task_configs import (
+    TaskConfigSet,
+    equal_tasks,
+    overlap,
+    sharing,
+)
+from pyconnect_reconcile.internal_topics.task_statuses import Statuses
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """The evidence of the status and config topics; empty where they were not read."""
+
+    statuses: Statuses = field(default_factory=Statuses)
+    configs: TaskConfigSet = field(default_factory=TaskConfigSet)
+
+    def of_writers(self, connector: str, source: str, time_ms: int) -> str:
+        """Return the possible writers of an offset, as sentences."""
+        texts = []
+        tasks = self.configs.in_force(connector, time_ms) or self.configs.in_force(connector)
+        if tasks is not None and (shared := sharing(tasks, source)) is not None:
+            texts.append(f"{shared}: give it to one of them")
+        takeovers = self.statuses.takeovers(connector)
+        if before := [each for each in takeovers if each.after.time_ms <= time_ms]:
+            lost, holder = before[-1]
+            texts.append(
+                f"task {holder.task} was taken over by {holder.worker} at"
+                f" {time_text(holder.place)}, and {lost.worker} had not reported its end:"
+                f" check whether {lost.worker} still runs it"
+            )
+        if holders := self.statuses.holders_at(connector, time_ms):
+            told = ", ".join(f"task {each.task} by {each.worker}" for each in holders[:8])
+            more = f" and {len(holders) - 8} more" if len(holders) > 8 else ""
+            texts.append(f"Tasks held at that time, as reported: {told}{more}")
+        return "".join(f". {text[:1].upper()}{text[1:]}" for text in texts)
+
+
+def time_text(place: Place) -> str:
+    """Return a record's time for people, in UTC."""
+    moment = datetime.fromtimestamp((place.timestamp_ms or 0) / 1000, UTC)
+    return moment.strftime("%Y-%m-%d %H:%M:%SZ")
+
 
 # Maximum number of runs of positions in one history; the oldest are dropped first.
 MOST_RUNS = 16
 COPIES_KEPT = 20
+RESET_BY = {
+    None: "by a reset or by the connector itself",
+    True: "while the connector was stopped: a reset over REST, or by other tools",
+    False: "while the connector was not stopped: by the connector itself, or by other tools",
+}
+"""By whether the connector was stopped; None: it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,15 +154,30 @@ def findings_of(history: History, circumstances: Circumstances | None = None) ->
     """Return the resets, changes while stopped, regressions and second writers of one history."""
     known = circumstances or Circumstances()
     found: list[Finding] = []
+
+    def note(kind: str, commit: OffsetCommit, done: str) -> None:
+        found.append(
+            Finding(
+                kind=kind,
+                severity=Severity.NOTE,
+                message=f"offset of {commit.source} was {done}",
+                topic=commit.topic,
+                group=commit.connector,
+                copies=(commit.place,),
+            )
+        )
+
     # Resets and changes by hand part the history: after them anything may follow.
     parts: list[list[OffsetCommit]] = [[]]
     for commit in history:
-        stopped = known.stopped_at(commit.connector, commit.timestamp_ms)
+        stopped = known.statuses.stopped_at(commit.connector, commit.timestamp_ms)
+        when = time_text(commit.place)
         if commit.value is None:
-            found.append(_reset(commit, stopped=stopped))
+            note("reset", commit, f"deleted at {when}, {RESET_BY[stopped]}")
             parts.append([])
         elif stopped:
-            found.append(_altered(commit))
+            by = "over REST, or by other tools"
+            note("altered", commit, f"set at {when}, while the connector was stopped: {by}")
             parts.append([commit])
         else:
             parts[-1].append(commit)
@@ -152,42 +215,12 @@ def _interleaves(part: History) -> bool:
         runs.append((name, commit))
         del runs[:-MOST_RUNS]
         turns.append(name)
-    return any(_taking_turns(turns, pair) for pair in combinations(dict.fromkeys(turns), 2))
-
-
-def _taking_turns(turns: Sequence[int], pair: tuple[int, int]) -> bool:
-    """Return whether each of two runs goes on after the other: a, b, a, b at least."""
-    shown = [turn for turn in turns if turn in pair]
-    changes = sum(one != other for one, other in pairwise(shown))
-    return changes >= 3
-
-
-def _reset(commit: OffsetCommit, *, stopped: bool | None) -> Finding:
-    who = "by a reset or by the connector itself"
-    if stopped is not None:
-        who = "while the connector was stopped: a reset over REST, or by other tools"
-        if not stopped:
-            who = "while the connector was not stopped: by the connector itself, or by other tools"
-    return Finding(
-        kind="reset",
-        severity=Severity.NOTE,
-        message=f"offset of {commit.source} was deleted at {time_text(commit.place)}, {who}",
-        topic=commit.topic,
-        group=commit.connector,
-        copies=(commit.place,),
-    )
-
-
-def _altered(commit: OffsetCommit) -> Finding:
-    return Finding(
-        kind="altered",
-        severity=Severity.NOTE,
-        message=f"offset of {commit.source} was set at {time_text(commit.place)}, while the"
-        " connector was stopped: over REST, or by other tools",
-        topic=commit.topic,
-        group=commit.connector,
-        copies=(commit.place,),
-    )
+    # Each of two runs goes on after the other: a, b, a, b at least.
+    for pair in combinations(dict.fromkeys(turns), 2):
+        shown = [turn for turn in turns if turn in pair]
+        if sum(one != other for one, other in pairwise(shown)) >= 3:
+            return True
+    return False
 
 
 def _regression(before: OffsetCommit, after: OffsetCommit, known: Circumstances) -> Finding:
@@ -220,3 +253,123 @@ def _two_writers(
         count=len(back),
         copies=tuple(dict.fromkeys(each.place for pair in back for each in pair))[:COPIES_KEPT],
     )
+
+
+Source = tuple[str, str, str]
+"""Topic, connector, source partition."""
+
+
+class LastCommits:
+    """The last commit of each source partition; where there are several keys, the newest."""
+
+    def __init__(self, commits: Iterable[OffsetCommit]) -> None:
+        self._all: dict[Source, list[OffsetCommit]] = {}
+        for history in histories(commits):
+            last = history[-1]
+            self._all.setdefault((last.topic, last.connector, last.source), []).append(last)
+        for each in self._all.values():
+            each.sort(key=lambda commit: commit.timestamp_ms)
+        self.newest: Mapping[Source, OffsetCommit] = {
+            source: commits[-1] for source, commits in self._all.items()
+        }
+
+    def orphans(self, known: frozenset[str]) -> list[Finding]:
+        """Return the connectors with stored offsets that are not configured any more."""
+        alive: dict[str, list[OffsetCommit]] = {}
+        for commit in self.newest.values():
+            if commit.value is not None and commit.connector not in known:
+                alive.setdefault(commit.connector, []).append(commit)
+        return [
+            Finding(
+                kind="orphan",
+                severity=Severity.NOTE,
+                message=f"offsets of {len(left)} source partitions of a connector that is not"
+                " configured; pyconnect offsets orphans purge removes them",
+                group=connector,
+                count=len(left),
+                copies=tuple(commit.place for commit in left[:COPIES_KEPT]),
+            )
+            for connector, left in sorted(alive.items())
+        ]
+
+    def disagreements(self, worker: str, own: Mapping[str, str]) -> list[Finding]:
+        """Return source partitions whose offset in a connector's own topic is not the copy's.
+
+        The copy in the worker's topic is written after the commit, so being behind is no more than
+        a note. A reset that did not reach the copy is none: the connector starts from the copy.
+        """
+        found = []
+        for (topic, connector, source), commit in self.newest.items():
+            copy = self.newest.get((worker, connector, source))
+            if own.get(connector) != topic or topic == worker or copy is None:
+                continue
+            if copy.value == commit.value:
+                continue
+            words, severity = "different from the one", Severity.NOTE
+            if commit.value is None:
+                words, severity = (
+                    "still stored, and a task would start from it; the one",
+                    Severity.ERROR,
+                )
+            elif copy.value is not None and went_back(copy.value, commit.value):
+                words, severity = "ahead of the one", Severity.ERROR
+            deleted = " was deleted" if commit.value is None else ""
+            found.append(
+                Finding(
+                    kind="topics-disagree",
+                    severity=severity,
+                    message=f"offset of {commit.source}: the one in the worker's topic is {words}"
+                    f" in the connector's own topic{deleted}",
+                    topic=commit.topic,
+                    group=commit.connector,
+                    copies=(commit.place, copy.place),
+                )
+            )
+        return found
+
+    def splits(self) -> list[Finding]:
+        """Return source partitions that have an offset under two keys, or in two partitions."""
+        found = []
+        for commits in self._all.values():
+            alive = [commit for commit in commits if commit.value is not None]
+            if len(alive) < 2:
+                continue
+            newest = alive[-1]
+            one_key = len({commit.raw_key for commit in alive}) == 1
+            same = all(commit.value == newest.value for commit in alive)
+            message = (
+                f"offset of {newest.source} is stored under {len(alive)} spellings of its key: a"
+                " task finds the spelling that it writes itself, but resets over REST may miss it"
+            )
+            if one_key:
+                message = (
+                    f"offset of {newest.source} is stored in {len(alive)} partitions of the topic:"
+                    " it is not defined which of them a task starts from. Partitions were added to"
+                    " the topic, or writers with different partitioners use it"
+                )
+            finding = Finding(
+                kind="split-offset",
+                severity=Severity.ERROR if one_key and not same else Severity.NOTE,
+                message=message,
+                topic=newest.topic,
+                group=newest.connector,
+                count=len(alive),
+                copies=tuple(commit.place for commit in alive[:COPIES_KEPT]),
+            )
+            found.append(finding)
+        return found
+
+    def overlaps(self, circumstances: Circumstances) -> list[Finding]:
+        """Return source partitions that several tasks share by their configurations."""
+        found: list[Finding] = []
+        equal: set[str] = set()
+        for _, connector, source in self.newest:
+            tasks = circumstances.configs.in_force(connector)
+            if tasks is None or connector in equal:
+                continue
+            if (shared := equal_tasks(tasks)) is not None:
+                equal.add(connector)
+                found.append(overlap(tasks, shared, None))
+            elif (shared := sharing(tasks, source)) is not None:
+                found.append(overlap(tasks, shared, source))
+        return found

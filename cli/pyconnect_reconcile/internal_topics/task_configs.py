@@ -59,7 +59,35 @@ class TaskConfigSet:
         self._known: set[str] = set()
         self._written: dict[str, dict[int, Properties]] = {}
         for place, value in sorted(records, key=lambda record: record[0].offset or 0):
-            self._apply(place, _content(value))
+            try:
+                content = json.loads(value) if value and value.strip() else None
+            except ValueError:
+                content = {}
+            # Empty ones and JSON's null remove, as tombstones do.
+            if not isinstance(content, Mapping | None):
+                content = {}
+            key = place.key or ""
+            if key.startswith(CONNECTOR):
+                name = key.removeprefix(CONNECTOR)
+                if content is None:
+                    self._known.discard(name)
+                    self._written.pop(name, None)
+                else:
+                    self._known.add(name)
+            elif key.startswith(TASK):
+                task = split_task(key.removeprefix(TASK))
+                properties = (content or {}).get("properties")
+                if task is not None and isinstance(properties, Mapping):
+                    name, number = task
+                    texts = {str(each): str(value) for each, value in properties.items()}
+                    self._written.setdefault(name, {})[number] = texts
+            elif key.startswith(COMMIT):
+                name, count = key.removeprefix(COMMIT), (content or {}).get("tasks")
+                written = self._written.pop(name, {})
+                if isinstance(count, int) and written.keys() >= set(range(count)):
+                    tasks = {number: written[number] for number in range(count)}
+                    found = TaskSet(place=place, connector=name, tasks=tasks)
+                    self._sets.setdefault(name, []).append(found)
 
     @property
     def connectors(self) -> frozenset[str]:
@@ -77,42 +105,6 @@ class TaskConfigSet:
         if time_ms is None:
             return sets[-1] if sets else None
         return next((each for each in reversed(sets) if each.since_ms <= time_ms), None)
-
-    def _apply(self, place: Place, content: Mapping[str, object] | None) -> None:
-        key = place.key or ""
-        if key.startswith(CONNECTOR):
-            name = key.removeprefix(CONNECTOR)
-            if content is None:
-                self._known.discard(name)
-                self._written.pop(name, None)
-            else:
-                self._known.add(name)
-        elif key.startswith(TASK):
-            task = split_task(key.removeprefix(TASK))
-            properties = (content or {}).get("properties")
-            if task is not None and isinstance(properties, Mapping):
-                name, number = task
-                texts = {str(each): str(value) for each, value in properties.items()}
-                self._written.setdefault(name, {})[number] = texts
-        elif key.startswith(COMMIT):
-            self._commit(place, key.removeprefix(COMMIT), (content or {}).get("tasks"))
-
-    def _commit(self, place: Place, name: str, count: object) -> None:
-        written = self._written.pop(name, {})
-        if not isinstance(count, int) or not written.keys() >= set(range(count)):
-            return
-        tasks = {number: written[number] for number in range(count)}
-        found = TaskSet(place=place, connector=name, tasks=tasks)
-        self._sets.setdefault(name, []).append(found)
-
-
-def _content(value: bytes | None) -> Mapping[str, object] | None:
-    """Return what a value holds: empty ones and JSON's null remove, as tombstones do."""
-    try:
-        found = json.loads(value) if value and value.strip() else None
-    except ValueError:
-        return {}
-    return found if isinstance(found, Mapping) or found is None else {}
 
 
 def sharing(tasks: TaskSet, source: str) -> Shared | None:

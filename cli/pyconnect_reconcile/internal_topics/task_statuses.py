@@ -10,7 +10,7 @@ worker that was replaced without UNASSIGNED has crashed, or still runs; the topi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -87,13 +87,38 @@ class Statuses:
             self._by_key.setdefault((status.connector, status.task), []).append(status)
 
     def double_runs(self) -> list[Finding]:
-        """Return one finding for each task that two workers held at once."""
-        return [
-            finding
-            for (_, task), history in sorted(self._by_key.items(), key=lambda item: str(item[0]))
-            if task is not None
-            for finding in _double_runs(history)
-        ]
+        """Return a finding for each pair of workers that held a task at once, with the proofs."""
+        found: list[Finding] = []
+        for (_, task), history in sorted(self._by_key.items(), key=lambda item: str(item[0])):
+            # Written with different partitioners: nothing orders such reports.
+            if task is None or len({status.place.partition for status in history}) > 1:
+                continue
+            proofs: dict[frozenset[str], list[tuple[StatusReport, StatusReport]]] = {}
+            for index, status in enumerate(history):
+                if status.state not in HOLDING:
+                    continue
+                if (other := _held_meanwhile(history[:index], status)) is not None:
+                    pair = frozenset({other.worker, status.worker})
+                    proofs.setdefault(pair, []).append((other, status))
+            for pairs in proofs.values():
+                other, status = pairs[0]
+                places = dict.fromkeys(each.place for proof in pairs for each in proof)
+                finding = Finding(
+                    kind="double-run",
+                    severity=Severity.ERROR,
+                    message=f"task {status.task} was held by two workers at once: {other.worker}"
+                    f" reported {other.state} in generation {other.generation}, and after that"
+                    f" {status.worker} reported {status.state} in generation {status.generation}."
+                    " One of the workers missed a rebalance, or another Connect cluster uses the"
+                    " same topics. Stop the worker that the cluster does not name, then look for"
+                    " duplicates in the connector's topics",
+                    topic=status.place.topic,
+                    group=status.connector,
+                    count=len(pairs),
+                    copies=tuple(places)[:COPIES_KEPT],
+                )
+                found.append(finding)
+        return found
 
     def stopped_at(self, connector: str, time_ms: int) -> bool | None:
         """Return whether a connector was stopped and held no task; None when it is not known.
@@ -119,44 +144,23 @@ class Statuses:
 
     def takeovers(self, connector: str | None = None) -> list[Takeover]:
         """Return the takeovers of a connector's tasks, or of all, the earliest first."""
-        found = [
-            takeover
-            for (name, task), history in self._by_key.items()
-            if task is not None and connector in {None, name}
-            for takeover in _takeovers(history)
-        ]
+        found = []
+        for (name, task), history in self._by_key.items():
+            if task is None or connector not in {None, name}:
+                continue
+            holder: StatusReport | None = None
+            for status in history:
+                if status.state in HOLDING:
+                    if holder is not None and holder.worker != status.worker:
+                        found.append(Takeover(holder, status))
+                    holder = status
+                elif holder is not None and status.worker in {"", holder.worker}:
+                    holder = None
         return sorted(found, key=lambda takeover: takeover.after.time_ms)
 
 
 def _last(history: Sequence[StatusReport], time_ms: int) -> StatusReport | None:
     return next((each for each in reversed(history) if each.time_ms <= time_ms), None)
-
-
-def _takeovers(history: Sequence[StatusReport]) -> Iterator[Takeover]:
-    holder: StatusReport | None = None
-    for status in history:
-        if status.state in HOLDING:
-            if holder is not None and holder.worker != status.worker:
-                yield Takeover(holder, status)
-            holder = status
-        elif holder is not None and status.worker in {"", holder.worker}:
-            holder = None
-
-
-def _double_runs(history: Sequence[StatusReport]) -> Iterator[Finding]:
-    """Yield one finding for each pair of workers, with the reports that prove it."""
-    if len({status.place.partition for status in history}) > 1:
-        # Written with different partitioners: nothing orders these reports.
-        return
-    proofs: dict[frozenset[str], list[tuple[StatusReport, StatusReport]]] = {}
-    for index, status in enumerate(history):
-        if status.state in HOLDING:
-            other = _held_meanwhile(history[:index], status)
-            if other is not None:
-                pair = frozenset({other.worker, status.worker})
-                proofs.setdefault(pair, []).append((other, status))
-    for found in proofs.values():
-        yield _double_run(found)
 
 
 def _held_meanwhile(before: Sequence[StatusReport], status: StatusReport) -> StatusReport | None:
@@ -176,22 +180,3 @@ def _held_meanwhile(before: Sequence[StatusReport], status: StatusReport) -> Sta
         elif earlier.worker not in ended and earlier.generation >= status.generation:
             rival = rival or earlier
     return None
-
-
-def _double_run(proofs: Sequence[tuple[StatusReport, StatusReport]]) -> Finding:
-    other, status = proofs[0]
-    places = dict.fromkeys(each.place for proof in proofs for each in proof)
-    return Finding(
-        kind="double-run",
-        severity=Severity.ERROR,
-        message=f"task {status.task} was held by two workers at once: {other.worker} reported"
-        f" {other.state} in generation {other.generation}, and after that"
-        f" {status.worker} reported {status.state} in generation {status.generation}."
-        " One of the workers missed a rebalance, or another Connect cluster uses the"
-        " same topics. Stop the worker that the cluster does not name, then look for"
-        " duplicates in the connector's topics",
-        topic=status.place.topic,
-        group=status.connector,
-        count=len(proofs),
-        copies=tuple(places)[:COPIES_KEPT],
-    )

@@ -1,4 +1,6 @@
-"""The report of a run as one document. Pure; `report_files` writes it, `page` draws it.
+"""The report of a run as one document, and its files: JSON, NDJSON, Parquet and a page.
+
+All of them are written by this process, so that executors need not see the directory.
 
 Schema version 1, described in docs/reference/reconciliation.md. Members are added within a
 version, never changed. Values of records never get here, secrets neither: the spec
@@ -7,21 +9,26 @@ is told without its files.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 
 from pyconnect_reconcile.chain import Base
+from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import (
     COPIES,
     CheckOutcome,
     Finding,
+    Place,
     Severity,
     Verdict,
     grouped,
     verdict_of,
     with_hidden_keys,
 )
+from pyconnect_reconcile.report.page import page
 from pyconnect_reconcile.spec import MAIN, Spec, question_of, source_position
 from pyconnect_reconcile.topics.snapshot import TopicsSnapshot
 
@@ -64,6 +71,7 @@ class Report:
 
     def to_json(self) -> dict[str, object]:
         outcome, spec, findings = self.outcome, self.spec, self.findings
+        links = self.base.links if self.base else ()
         return {
             "schema_version": SCHEMA_VERSION,
             "job": spec.job,
@@ -83,7 +91,8 @@ class Report:
             "partitions": [asdict(counts) for counts in outcome.partitions],
             "series": dict(outcome.series),
             "not_compared": list(outcome.not_compared),
-            **self._chain(),
+            # The reports that this one continues, if its run was to continue one.
+            **({"chain": [asdict(link) for link in links]} if spec.since_last else {}),
             **({"iceberg": self.iceberg} if self.iceberg else {}),
             **({"digests": self.digests} if self.digests else {}),
             "notes": [GAP_NOTE, *spec.notes],
@@ -91,12 +100,6 @@ class Report:
             "snapshot": main.to_json() if (main := self.snapshots.get(MAIN)) else None,
             "snapshots": {name: each.to_json() for name, each in self.snapshots.items()},
         }
-
-    def _chain(self) -> dict[str, object]:
-        """Return the reports that this one continues, if its run was to continue one."""
-        if not self.spec.since_last:
-            return {}
-        return {"chain": [asdict(link) for link in self.base.links] if self.base else []}
 
 
 def of_every_kind(findings: Sequence[Finding], limit: int) -> list[Finding]:
@@ -111,27 +114,26 @@ def of_every_kind(findings: Sequence[Finding], limit: int) -> list[Finding]:
 
 def arranged(outcome: CheckOutcome, *, hide_keys: bool) -> CheckOutcome:
     """Return the outcome with its findings by severity and place, keys hidden when asked."""
-    findings = sorted(outcome.findings, key=_rank)
+
+    def rank(finding: Finding) -> tuple[int, str, str, int, int, str]:
+        place = next(iter(finding.copies), Place())
+        partition, offset = finding.partition, finding.first
+        if finding.copies and (offset is None or finding.of == COPIES):
+            partition = place.partition
+            offset = place.offset if place.offset is not None else place.row or -1
+        return (
+            _ORDER.index(finding.severity),
+            finding.kind,
+            finding.topic or place.topic or place.file or "",
+            partition if partition is not None else -1,
+            offset if offset is not None else -1,
+            finding.group or "",
+        )
+
+    findings = sorted(outcome.findings, key=rank)
     if hide_keys:
         findings = [with_hidden_keys(finding) for finding in findings]
     return replace(outcome, findings=tuple(findings))
-
-
-def _rank(finding: Finding) -> tuple[int, str, str, int, int, str]:
-    first = finding.copies[0] if finding.copies else None
-    partition = finding.partition if finding.partition is not None else -1
-    offset = finding.first if finding.first is not None else -1
-    if first is not None and (finding.first is None or finding.of == COPIES):
-        partition = first.partition if first.partition is not None else -1
-        offset = first.offset if first.offset is not None else first.row or -1
-    return (
-        _ORDER.index(finding.severity),
-        finding.kind,
-        finding.topic or (first.topic or first.file or "" if first else ""),
-        partition,
-        offset,
-        finding.group or "",
-    )
 
 
 def _asked(spec: Spec) -> dict[str, object]:
@@ -152,3 +154,63 @@ def _asked(spec: Spec) -> dict[str, object]:
         "duplicates_allowed": spec.duplicates_allowed,
         "position": list(source_position(spec)),
     }
+
+
+def make_directory(directory: Path) -> None:
+    """Make the report's directory before any work is done; it must be empty or new."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if any(directory.iterdir()):
+            raise ReconcileError(
+                f"{directory} is not empty", hint="name a new directory with --report"
+            )
+    except OSError as exc:
+        raise ReconcileError(f"{directory}: the report cannot be written: {exc.strerror}") from exc
+
+
+def write_report(report: Report, directory: Path, *, parquet: bool) -> None:
+    """Write everything; Parquet when asked for and if pyarrow is installed."""
+    document = report.to_json()
+    findings = report.findings
+    (directory / "findings").mkdir(exist_ok=True)
+    lines = [json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in findings]
+    _write(directory / "findings" / "findings.ndjson", "".join(lines))
+    if parquet:
+        _write_parquet(findings, directory / "findings" / "findings.parquet")
+    _write(directory / "report.html", page(document))
+    # Written last, so that its existence shows a complete report.
+    _write(directory / "report.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+
+
+def _write_parquet(findings: Iterable[Finding], target: Path) -> None:
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        # A driver of spark-submit may have Spark and this package alone.
+        return
+    texts = ("kind", "severity", "message", "topic", "group", "key", "of")
+    numbers = ("first", "last", "count")
+    place = pa.struct(
+        [
+            *((name, pa.string()) for name in ("topic", "key", "file", "table")),
+            *((name, pa.int64()) for name in ("offset", "timestamp_ms", "row")),
+            ("partition", pa.int32()),
+            ("visible", pa.bool_()),
+        ]
+    )
+    schema = pa.schema(
+        [
+            *((name, pa.string()) for name in texts),
+            *((name, pa.int64()) for name in numbers),
+            ("partition", pa.int32()),
+            ("copies", pa.list_(place)),
+        ]
+    )
+    rows = [{**asdict(each), "severity": each.severity.value} for each in findings]
+    target.mkdir()
+    parquet.write_table(pa.Table.from_pylist(rows, schema=schema), target / "part-00000.parquet")
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")

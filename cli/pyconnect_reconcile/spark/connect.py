@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -41,11 +41,29 @@ def connect(url: str, app_name: str) -> SparkSession:
 
     URLs may hold a token and are never shown. ImportError if packages of the client are missing.
     """
+    import grpc
     import pyspark
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client import DefaultChannelBuilder
 
     _require_release(f"the client is pyspark {pyspark.__version__}", pyspark.__version__)
-    _require_reachable(url)
+    try:
+        builder = DefaultChannelBuilder(url)
+        channel = builder.toChannel()
+    except ValueError as exc:
+        # Its text would quote the parameters, of which one may be a token.
+        raise InvalidQuestion(
+            "the address of the Spark Connect server is not sc://HOST:PORT[/;KEY=VALUE…]"
+        ) from exc
+    try:
+        grpc.channel_ready_future(channel).result(timeout=REACH_S)
+    except grpc.FutureTimeoutError as exc:
+        raise ReconcileError(
+            f"no Spark Connect server answers at {builder.endpoint}",
+            hint="is --remote right, and is the server up? with TLS: sc://HOST:PORT/;use_ssl=true",
+        ) from exc
+    finally:
+        channel.close()
     os.environ.pop(REMOTE_VARIABLE, None)
     # Settings follow later: with them PySpark would send a request before its time limit is set.
     session = SparkSession.builder.remote(url).create()
@@ -58,8 +76,18 @@ def set_up(session: SparkSession, settings: SparkSettings) -> None:
     """Give the session the user's settings and jars; ReconcileError for what it cannot have."""
     from pyspark.errors import AnalysisException
 
+    from pyconnect_reconcile.properties import read_properties
+
     _require_release(f"the server has Spark {session.version}", session.version)
-    for key, value in _sql_settings(settings).items():
+    if settings.packages:
+        raise InvalidQuestion(
+            "a Spark Connect server does not accept packages from a session",
+            hint="start the server with --packages, or give the jars with --jars",
+        )
+    # A file of settings may be for local sessions too: what it says of JVMs is left out.
+    file = read_properties(settings.properties_file)
+    given = {key: value for key, value in file.items() if key.startswith(SQL_SETTINGS)}
+    for key, value in {**given, **settings.conf}.items():
         try:
             session.conf.set(key, value)
         except AnalysisException as exc:
@@ -163,49 +191,7 @@ def _require_release(found: str, version: str) -> None:
         )
 
 
-def _require_reachable(url: str) -> None:
-    import grpc
-    from pyspark.sql.connect.client import DefaultChannelBuilder
-
-    try:
-        builder = DefaultChannelBuilder(url)
-        channel = builder.toChannel()
-    except ValueError as exc:
-        # Its text would quote the parameters, of which one may be a token.
-        raise InvalidQuestion(
-            "the address of the Spark Connect server is not sc://HOST:PORT[/;KEY=VALUE…]"
-        ) from exc
-    try:
-        grpc.channel_ready_future(channel).result(timeout=REACH_S)
-    except grpc.FutureTimeoutError as exc:
-        raise ReconcileError(
-            f"no Spark Connect server answers at {builder.endpoint}",
-            hint="is --remote right, and is the server up? with TLS: sc://HOST:PORT/;use_ssl=true",
-        ) from exc
-    finally:
-        channel.close()
-
-
 def _limit_retries(session: SparkSession, **retries: float) -> None:
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     session.client.set_retry_policies([DefaultPolicy(**retries)])
-
-
-def _sql_settings(settings: SparkSettings) -> Mapping[str, str]:
-    """Return the settings a session of a shared server can have; others refuse themselves.
-
-    A file of settings may be for local sessions too: what it says of JVMs is left out.
-    """
-    from pyconnect_reconcile.properties import read_properties
-
-    if settings.packages:
-        raise InvalidQuestion(
-            "a Spark Connect server does not accept packages from a session",
-            hint="start the server with --packages, or give the jars with --jars",
-        )
-    file = read_properties(settings.properties_file) if settings.properties_file else {}
-    return {
-        **{key: value for key, value in file.items() if key.startswith(SQL_SETTINGS)},
-        **settings.conf,
-    }

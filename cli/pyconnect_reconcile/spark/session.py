@@ -11,8 +11,9 @@ thread: none loses the JVM, and a call to the JVM that one interrupts does not d
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
@@ -24,8 +25,8 @@ from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.files import absolute
+from pyconnect_reconcile.properties import submitted
 from pyconnect_reconcile.spark import connect
-from pyconnect_reconcile.spark_submit import submitted
 from pyconnect_reconcile.spec import SparkSettings
 
 if TYPE_CHECKING:
@@ -198,6 +199,7 @@ def _session(
 ) -> SparkSession:
     """Start a session, but end after the JVM's start if the caller needs none any more."""
     try:
+        from pyspark import SparkConf, SparkContext
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError as exc:
@@ -212,7 +214,12 @@ def _session(
         builder = builder.config(key, value)
     try:
         if conf:
-            _start_jvm(conf)
+            # The JVM that the next session of this process uses; not in the main thread. pyspark
+            # knows the process only once it has answered. An exception before that, such as that
+            # of a signal in the main thread, would leave a JVM that finds its connection file's
+            # directory removed, and then waits forever.
+            settings_of_jvm = SparkConf().setAll(list(conf.items()))
+            SparkContext._ensure_initialized(conf=settings_of_jvm)  # noqa: SLF001
         if over.is_set():
             raise ReconcileError("Spark is not needed any more")
         session = builder.getOrCreate()
@@ -230,14 +237,16 @@ def _rely_on(session: SparkSession) -> None:
 
 def _local_conf(settings: SparkSettings, work_directory: Path) -> dict[str, str]:
     """Return what the JVM and the session are started with; the user's `conf` wins."""
-    os.environ.setdefault("PYSPARK_PYTHON", _interpreter())
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log_configuration = work_directory / "log4j2.properties"
     log_configuration.write_text(LOG_CONFIGURATION.format(level="error"))
     master = settings.master or "local[*]"
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     conf = {
         **LOCAL_CONF,
         "spark.master": master,
-        "spark.driver.memory": f"{_default_memory_mib()}m",
+        # Half of the machine's memory, between 1 and 4 GiB.
+        "spark.driver.memory": f"{max(1024, min(4096, total // 2**21))}m",
         # Spark makes a directory `artifacts` where it runs, which may be read-only.
         "spark.driver.extraJavaOptions": (
             f"{LATE_OPTIMISATION} -Dlog4j2.configurationFile={log_configuration.as_uri()}"
@@ -260,18 +269,6 @@ def _local_conf(settings: SparkSettings, work_directory: Path) -> dict[str, str]
     return conf
 
 
-def _interpreter() -> str:
-    import sys
-
-    return sys.executable
-
-
-def _default_memory_mib() -> int:
-    """Half of the machine's memory, between 1 and 4 GiB."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1024, min(4096, total // 2**21))
-
-
 def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
@@ -282,18 +279,6 @@ def _end(started: Future[SparkSession]) -> None:
         started.result().stop()
     if not submitted():
         _end_jvm()
-
-
-def _start_jvm(conf: Mapping[str, str]) -> None:
-    """Start the JVM that the next session of this process uses; not in the main thread.
-
-    pyspark knows the process only once it has answered. An exception before that, such as that of a
-    signal in the main thread, would leave a JVM that finds its connection file's directory removed,
-    and then waits forever.
-    """
-    from pyspark import SparkConf, SparkContext
-
-    SparkContext._ensure_initialized(conf=SparkConf().setAll(list(conf.items())))  # noqa: SLF001
 
 
 def _end_jvm() -> None:

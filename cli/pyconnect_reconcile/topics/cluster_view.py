@@ -38,8 +38,9 @@ class _Connections:
 
     def __init__(self) -> None:
         self.last: str | None = None
+        self.refused = False
+        """Whether trying again cannot help."""
         self._handshakes = 0
-        self._refused = False
 
     def __call__(self, error: Any) -> None:
         from confluent_kafka import KafkaError
@@ -50,12 +51,7 @@ class _Connections:
             return
         self.last = error.str()
         self._handshakes += error.code() == handshake
-        self._refused = error.code() == refused or self._handshakes >= HANDSHAKES_REFUSED
-
-    @property
-    def refused(self) -> bool:
-        """Whether trying again cannot help."""
-        return self._refused
+        self.refused = error.code() == refused or self._handshakes >= HANDSHAKES_REFUSED
 
 
 class ClusterView:
@@ -91,10 +87,15 @@ class ClusterView:
 
         Raises ReconcileError for a topic that does not exist and for brokers that do not answer.
         """
+        from pyconnect_clients.brokers.failures import CLIENT_ERRORS
         from pyconnect_clients.brokers.requests import EARLIEST, LATEST
 
         taken_ms = int(time.time() * 1000)
-        described = self._describe(topics)
+        described = {}
+        for name, answer in self._requests.topics(topics, TIMEOUT_S):
+            if isinstance(answer, BaseException):
+                raise self._failed(f"topic {name}", answer) from answer
+            described[name] = answer
         partitions = [
             (name, part.id) for name, topic in described.items() for part in topic.partitions
         ]
@@ -119,8 +120,12 @@ class ClusterView:
         opened = [at for at, part in ranges.items() if part.open_tail > 0]
         for at, producers in self._open_producers(opened).items():
             ranges[at] = replace(ranges[at], open_producers=producers)
+        try:
+            cluster_id = str(self._admin.list_topics(timeout=TIMEOUT_S).cluster_id)
+        except CLIENT_ERRORS as exc:
+            raise self._failed("describe the cluster", exc) from exc
         return TopicsSnapshot(
-            cluster_id=self._cluster_id(),
+            cluster_id=cluster_id,
             taken_ms=taken_ms,
             topics=tuple(
                 TopicSnapshot(
@@ -160,14 +165,6 @@ class ClusterView:
             offset = found[(part.topic, part.partition)]
             bounds.setdefault(part.topic, {})[part.partition] = part.end if offset < 0 else offset
         return bounds
-
-    def _describe(self, topics: Sequence[str]) -> dict[str, Any]:
-        described = {}
-        for name, answer in self._requests.topics(topics, TIMEOUT_S):
-            if isinstance(answer, BaseException):
-                raise self._failed(f"topic {name}", answer) from answer
-            described[name] = answer
-        return described
 
     def _offsets(
         self, partitions: Sequence[tuple[str, int]], at: Any, *, committed: bool = False
@@ -209,14 +206,6 @@ class ClusterView:
                 # Reading topics needs no grant to describe their configuration.
                 policies[resource.name] = UNKNOWN_POLICY
         return policies
-
-    def _cluster_id(self) -> str:
-        from pyconnect_clients.brokers.failures import CLIENT_ERRORS
-
-        try:
-            return str(self._admin.list_topics(timeout=TIMEOUT_S).cluster_id)
-        except CLIENT_ERRORS as exc:
-            raise self._failed("describe the cluster", exc) from exc
 
     def _open_producers(
         self, at: list[tuple[str, int]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import NotAuditable
@@ -16,7 +16,21 @@ def open_tails(snapshot: TopicsSnapshot) -> Iterator[Finding]:
     The scope of a run may end at the last stable offset or before it: then it is only a note.
     """
     for part in snapshot.partitions:
-        yield from _beyond_the_end(part)
+        bound = max(part.asked_start or 0, part.asked_end or 0)
+        if bound > part.high_watermark:
+            yield Finding(
+                kind="cut-range",
+                severity=Severity.UNKNOWN,
+                message=f"the range was asked for up to offset {bound}, but the partition ends"
+                f" at offset {part.high_watermark}: were records lost, or was the topic created"
+                " again?",
+                topic=part.topic,
+                partition=part.partition,
+                of="offsets",
+                first=part.high_watermark,
+                last=bound - 1,
+                count=bound - part.high_watermark,
+            )
         asked = part.asked_end
         if part.open_tail <= 0 or (asked is not None and asked < part.last_stable):
             continue
@@ -38,24 +52,6 @@ def open_tails(snapshot: TopicsSnapshot) -> Iterator[Finding]:
             first=part.last_stable,
             last=part.high_watermark - 1,
             count=part.open_tail,
-        )
-
-
-def _beyond_the_end(part: PartitionRange) -> Iterator[Finding]:
-    """Yield a bound that was asked for and that the partition does not reach."""
-    bound = max(part.asked_start or 0, part.asked_end or 0)
-    if bound > part.high_watermark:
-        yield Finding(
-            kind="cut-range",
-            severity=Severity.UNKNOWN,
-            message=f"the range was asked for up to offset {bound}, but the partition ends at"
-            f" offset {part.high_watermark}: were records lost, or was the topic created again?",
-            topic=part.topic,
-            partition=part.partition,
-            of="offsets",
-            first=part.high_watermark,
-            last=bound - 1,
-            count=bound - part.high_watermark,
         )
 
 
@@ -172,42 +168,40 @@ def against_previous(now: TopicsSnapshot, before: TopicsSnapshot) -> Iterator[Fi
                 topic=topic.topic,
             )
             continue
-        yield from _moved(topic.partitions, old.partitions)
+        for part in topic.partitions:
+            for before_part in old.partitions:
+                if before_part.partition == part.partition:
+                    yield from _moved(part, before_part)
 
 
-def _moved(now: Sequence[PartitionRange], before: Iterable[PartitionRange]) -> Iterator[Finding]:
-    known = {part.partition: part for part in before}
-    for part in now:
-        old = known.get(part.partition)
-        if old is None:
-            continue
-        if part.earliest > old.earliest:
-            read = max(min(part.earliest, old.end) - old.earliest, 0)
-            unread = max(part.earliest - old.end, 0)
-            yield Finding(
-                kind="retention-loss",
-                severity=Severity.ERROR if unread else Severity.NOTE,
-                message=f"retention removed {count_of(part.earliest - old.earliest, 'offset')}"
-                f" since the saved run: {read:,} in its range, {unread:,} never audited",
-                topic=part.topic,
-                partition=part.partition,
-                of="offsets",
-                first=old.earliest,
-                last=part.earliest - 1,
-                count=part.earliest - old.earliest,
-            )
-        if part.high_watermark < old.high_watermark:
-            yield Finding(
-                kind="truncated",
-                severity=Severity.ERROR,
-                message="the partition ends before the end of the saved run: records were lost",
-                topic=part.topic,
-                partition=part.partition,
-                of="offsets",
-                first=part.high_watermark,
-                last=old.high_watermark - 1,
-                count=old.high_watermark - part.high_watermark,
-            )
+def _moved(part: PartitionRange, old: PartitionRange) -> Iterator[Finding]:
+    if part.earliest > old.earliest:
+        read = max(min(part.earliest, old.end) - old.earliest, 0)
+        unread = max(part.earliest - old.end, 0)
+        yield Finding(
+            kind="retention-loss",
+            severity=Severity.ERROR if unread else Severity.NOTE,
+            message=f"retention removed {count_of(part.earliest - old.earliest, 'offset')}"
+            f" since the saved run: {read:,} in its range, {unread:,} never audited",
+            topic=part.topic,
+            partition=part.partition,
+            of="offsets",
+            first=old.earliest,
+            last=part.earliest - 1,
+            count=part.earliest - old.earliest,
+        )
+    if part.high_watermark < old.high_watermark:
+        yield Finding(
+            kind="truncated",
+            severity=Severity.ERROR,
+            message="the partition ends before the end of the saved run: records were lost",
+            topic=part.topic,
+            partition=part.partition,
+            of="offsets",
+            first=part.high_watermark,
+            last=old.high_watermark - 1,
+            count=old.high_watermark - part.high_watermark,
+        )
 
 
 def hanging(snapshot: TopicsSnapshot, *, older_than_ms: int) -> Iterator[Finding]:

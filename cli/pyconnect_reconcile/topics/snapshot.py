@@ -186,34 +186,30 @@ def stable_only(snapshot: TopicsSnapshot) -> TopicsSnapshot:
 def read_snapshot(document: object) -> TopicsSnapshot:
     """Read a saved snapshot; ReconcileError when it is none."""
     try:
-        return _read(document)
+        if not isinstance(document, Mapping):
+            raise TypeError("not an object")
+        # A whole report holds its snapshot as a member.
+        content = document.get("snapshot", document)
+        if content["version"] != FORMAT_VERSION:
+            raise ValueError(f"version {content['version']} is not {FORMAT_VERSION}")
+        return TopicsSnapshot(
+            cluster_id=str(content["cluster_id"]),
+            taken_ms=int(content["taken_ms"]),
+            topics=tuple(
+                TopicSnapshot(
+                    topic=str(topic["topic"]),
+                    topic_id=str(topic["topic_id"]),
+                    cleanup_policy=str(topic["cleanup_policy"]),
+                    partitions=tuple(map(_read_partition, topic["partitions"])),
+                )
+                for topic in content["topics"]
+            ),
+        )
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
         raise ReconcileError(
             f"these are not saved ranges: {type(exc).__name__}: {exc}",
             hint="give the report.json of a run, or the `snapshot` member of it",
         ) from exc
-
-
-def _read(document: object) -> TopicsSnapshot:
-    if not isinstance(document, Mapping):
-        raise TypeError("not an object")
-    # A whole report holds its snapshot as a member.
-    content = document.get("snapshot", document)
-    if content["version"] != FORMAT_VERSION:
-        raise ValueError(f"version {content['version']} is not {FORMAT_VERSION}")
-    return TopicsSnapshot(
-        cluster_id=str(content["cluster_id"]),
-        taken_ms=int(content["taken_ms"]),
-        topics=tuple(
-            TopicSnapshot(
-                topic=str(topic["topic"]),
-                topic_id=str(topic["topic_id"]),
-                cleanup_policy=str(topic["cleanup_policy"]),
-                partitions=tuple(map(_read_partition, topic["partitions"])),
-            )
-            for topic in content["topics"]
-        ),
-    )
 
 
 def _read_partition(document: Mapping[str, object]) -> PartitionRange:

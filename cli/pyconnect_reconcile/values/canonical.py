@@ -45,10 +45,14 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from pyconnect_reconcile.data_sides import MARK
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.tokens import MARK
 from pyconnect_reconcile.values.releases import canonical_json, member_of_first
 
+HASHES = ("first", "second")
+"""Rows as two 64-bit hashes, which pass through exchanges in place of payloads; `first` alone
+buckets rows. Together they have 128 bits, so that different rows are not taken for the same."""
+SEEDS = (17, 7_046_029_254_386_353_131)
 INTEGRAL: Mapping[str, int] = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _ESCAPED = "\\u0001"
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
@@ -92,36 +96,31 @@ def _expanded(text: Column) -> Column:
     exponent = sql.regexp_extract(text, "[eE]([+-]?[0-9]+)$", 1).cast("bigint")
     kept = _trimmed("rtrim", "0", sql.concat(whole, fraction))
     places = sql.coalesce(exponent, sql.lit(0)) + sql.length(whole) - sql.length(kept)
+    # Sign, digits without zeros at the ends, exponent of the last.
     parts = sql.struct(
         sql.when(text.startswith("-"), "-").otherwise("").alias("sign"),
         _trimmed("ltrim", "0", kept).alias("digits"),
         places.cast("int").alias("exponent"),
     )
-    return once(parts, _written)
+
+    def written(number: Column) -> Column:
+        sign, digits, exponent = number["sign"], number["digits"], number["exponent"]
+        point = sql.length(digits) + exponent
+        before = sql.concat(sign, sql.left(digits, point), sql.lit("."))
+        return (
+            sql.when(digits == "", "0")
+            .when(exponent.between(0, _PLACES), sql.concat(sign, digits, _zeros(exponent)))
+            .when(~exponent.between(-_PLACES, -1), sql.concat(sign, digits, sql.lit("E"), exponent))
+            .when(point > 0, sql.concat(before, sql.right(digits, -exponent)))
+            .otherwise(sql.concat(sign, sql.lit("0."), _zeros(-point), digits))
+        )
+
+    return once(parts, written)
 
 
 def once(value: Column, step: Step) -> Column:
     """Return what a step makes of a value that is computed once, however often the step uses it."""
     return sql.transform(sql.array(value), step)[0]
-
-
-def _written(number: Column) -> Column:
-    """Return the text of a number: sign, digits without zeros at the ends, exponent of the last."""
-    sign, digits, exponent = number["sign"], number["digits"], number["exponent"]
-    point = sql.length(digits) + exponent
-    return (
-        sql.when(digits == "", "0")
-        .when(
-            exponent.between(0, _PLACES),
-            sql.concat(sign, digits, _zeros(exponent)),
-        )
-        .when(~exponent.between(-_PLACES, -1), sql.concat(sign, digits, sql.lit("E"), exponent))
-        .when(
-            point > 0,
-            sql.concat(sign, sql.left(digits, point), sql.lit("."), sql.right(digits, -exponent)),
-        )
-        .otherwise(sql.concat(sign, sql.lit("0."), _zeros(-point), digits))
-    )
 
 
 def _zeros(count: Column) -> Column:
@@ -146,8 +145,13 @@ def _escaped(raw: Column) -> Column:
 
 def _rare_numbers(raw: Column) -> Column:
     long = (sql.length(raw) >= _PLACES - 1) & raw.rlike(f"[0-9]{{{_PLACES - 1}}}")
+
+    def spelt_part(part: Column) -> Column:
+        quoted = sql.concat(sql.lit(f'"{_ESCAPED}'), _expanded(part), sql.lit('"'))
+        return sql.when(part.rlike(_NUMBER), quoted).otherwise(part)
+
     tokens = sql.regexp_extract_all(raw, sql.lit(_TOKENS), sql.lit(0))
-    spelt = sql.array_join(sql.transform(tokens, _spelt), "")
+    spelt = sql.array_join(sql.transform(tokens, spelt_part), "")
     return sql.when(raw.rlike(_WITH_EXPONENT) | long, spelt).otherwise(raw)
 
 
@@ -162,11 +166,6 @@ def _readable(raw: Column) -> Column:
 
 
 _STEPS = (_escaped, _rare_numbers, _leaves, _readable)
-
-
-def _spelt(part: Column) -> Column:
-    quoted = sql.concat(sql.lit(f'"{_ESCAPED}'), _expanded(part), sql.lit('"'))
-    return sql.when(part.rlike(_NUMBER), quoted).otherwise(part)
 
 
 def _quoted(token: str) -> str:
@@ -188,13 +187,12 @@ def document(marked: Column, member: str = "") -> Column:
 def typed_document(column: Column, kind: DataType) -> Column:
     """Return the canonical JSON of a column of a type, as `document` returns that of a text."""
     listed = sql.to_json(sql.array(_with_tokens(column, kind)), {"ignoreNullFields": "false"})
-    return canonical_json(once(listed, _ended))
 
+    def ended(listed: Column) -> Column:
+        open_list = listed.substr(sql.lit(1), sql.length(listed) - 1)
+        return sql.concat(open_list, sql.lit(f",{_END_MARK}]"))
 
-def _ended(listed: Column) -> Column:
-    """Return a JSON array with the mark behind its value."""
-    open_list = listed.substr(sql.lit(1), sql.length(listed) - 1)
-    return sql.concat(open_list, sql.lit(f",{_END_MARK}]"))
+    return canonical_json(once(listed, ended))
 
 
 def without_nulls(text: Column) -> Column:
@@ -286,15 +284,6 @@ def token_steps(column: Column, kind: DataType) -> tuple[Column, list[Step]]:
         shown = sql.to_json(_with_tokens(column, kind), {"ignoreNullFields": "false"})
         text = sql.when(column.isNotNull(), shown)
         return text, [nested]
-    return _leaf_steps(column, kind)
-
-
-def text_token(text: Column) -> Column:
-    marked = text.substr(1, 1).isin("{", "[", MARK)
-    return sql.when(marked, sql.concat(sql.lit(f"{MARK}s"), text)).otherwise(text)
-
-
-def _leaf_steps(column: Column, kind: DataType) -> tuple[Column, list[Step]]:
     text = column.cast("string")
     match kind:
         case StringType():
@@ -303,30 +292,31 @@ def _leaf_steps(column: Column, kind: DataType) -> tuple[Column, list[Step]]:
             return text, [number_token]
         case FloatType() | DoubleType():
             return text, [partial(shortest, kind.simpleString()), number_token]
-    return _simple(column, kind), []
-
-
-def _simple(column: Column, kind: DataType) -> Column:
-    match kind:
         case BooleanType():
-            return sql.when(column, f"{MARK}t").when(~column, f"{MARK}f")
+            return sql.when(column, f"{MARK}t").when(~column, f"{MARK}f"), []
         case ByteType() | ShortType() | IntegerType() | LongType():
-            return sql.concat(sql.lit(MARK), column.cast("string"))
-        case TimestampType():
-            return sql.concat(sql.lit(f"{MARK}i"), sql.unix_micros(column).cast("string"))
-        case TimestampNTZType():
-            moment = sql.to_utc_timestamp(column.cast("timestamp"), "UTC")
-            return sql.concat(sql.lit(f"{MARK}i"), sql.unix_micros(moment).cast("string"))
+            return sql.concat(sql.lit(MARK), text), []
+        case TimestampType() | TimestampNTZType():
+            moment = column
+            if isinstance(kind, TimestampNTZType):
+                moment = sql.to_utc_timestamp(column.cast("timestamp"), "UTC")
+            micros = sql.unix_micros(moment).cast("string")
+            return sql.concat(sql.lit(f"{MARK}i"), micros), []
         case NullType():
-            return sql.lit(None).cast("string")
+            return sql.lit(None).cast("string"), []
         case DateType():
-            return sql.concat(sql.lit(f"{MARK}d"), sql.unix_date(column).cast("string"))
+            return sql.concat(sql.lit(f"{MARK}d"), sql.unix_date(column).cast("string")), []
         case BinaryType():
-            return sql.concat(sql.lit(f"{MARK}b"), sql.hex(column))
+            return sql.concat(sql.lit(f"{MARK}b"), sql.hex(column)), []
     raise ReconcileError(
         f"columns of type {kind.simpleString()} cannot be compared",
         hint="name the columns that are compared: --column NAME",
     )
+
+
+def text_token(text: Column) -> Column:
+    marked = text.substr(1, 1).isin("{", "[", MARK)
+    return sql.when(marked, sql.concat(sql.lit(f"{MARK}s"), text)).otherwise(text)
 
 
 def number_token(text: Column) -> Column:
@@ -373,3 +363,13 @@ def _with_tokens(column: Column, kind: DataType) -> Column:
 def member_name(name: str) -> str:
     """Return the name of a member in a marked text."""
     return f"{MARK}s{name}" if name[:1] in {"{", "[", MARK} and name else name
+
+
+def hashes(columns: Sequence[Column]) -> list[Column]:
+    """Return the two hashes of a row's columns, xxHash64 with two seeds; null and empty differ."""
+    parts = [part for column in columns for part in (column.isNull(), column)]
+    return [
+        # The seed of Spark's xxhash64 is fixed; a literal in front stands for another.
+        sql.xxhash64(sql.lit(seed), *parts).alias(name)
+        for seed, name in zip(SEEDS, HASHES, strict=True)
+    ]

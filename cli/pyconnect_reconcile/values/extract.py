@@ -6,27 +6,35 @@ avro:PATH           a member of the Avro value; `Bench.records` has decoded it
 key  key.json:PATH  the key as text, or a member of the JSON key
 text  regex:RE      the value as text, or the first group of a pattern in it
 timestamp           the record's timestamp in ms
+
+A text that is not JSON has no members: none with something behind its value, none with a member
+twice. Parsers find members in such texts, too, and round numbers on the way; `canonical` does not.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
-from pyconnect_reconcile.extractions import check_extraction
-from pyconnect_reconcile.tokens import MARK
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+from pyconnect_reconcile.data_sides import MARK
+from pyconnect_reconcile.document import check_extraction
+from pyconnect_reconcile.values.canonical import document, with_marked
+from pyconnect_reconcile.values.kinds import with_nested
+from pyconnect_reconcile.values.releases import is_utf8
 
-_MEMBER = re.compile(r"json:(?:\$\.)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
 JSON_IN = {"json": "value", "key.json": "key"}
 """The column whose JSON has the members of an extraction."""
 PARTITION_HEADER = "pyconnect.source.partition"
 OFFSET_HEADER = "pyconnect.source.offset"
 SEQUENCE_HEADER = "pyconnect.source.seq"
 EPOCH_HEADER = "pyconnect.source.epoch"
+_MEMBER = re.compile(r"json:(?:\$\.)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
+_REST = 2**31 - 1
+# Parsers write numbers with points or exponents in another way, and arrays and objects.
+_AS_WRITTEN = r"^[A-Za-z0-9_:/ -]+$"
 
 
 def needs_headers(*extractions: str | None) -> bool:
@@ -36,22 +44,16 @@ def needs_headers(*extractions: str | None) -> bool:
 
 def with_text(records: DataFrame, name: str, extraction: str) -> DataFrame:
     """Return the records with an extracted value as text in a column; null where there is none."""
-    from pyspark.sql import functions as sql
-
-    from pyconnect_reconcile.values.members import with_member
-
     kind, _, path = extraction.partition(":")
-    if held := JSON_IN.get(kind):
-        return with_member(records, name, sql.col(held), path)
-    return records.withColumn(name, text_of(extraction))
+    if kind not in JSON_IN:
+        return records.withColumn(name, text_of(extraction))
+    records = with_marked(records, sql.col(JSON_IN[kind]), "marked")
+    found = without_mark(member_token(sql.col("marked"), path))
+    return records.withColumn(name, found).drop("marked")
 
 
 def text_of(extraction: str) -> Column:
     """Return what `with_text` has, except for members of JSON, which are found in steps."""
-    from pyspark.sql import functions as sql
-
-    from pyconnect_reconcile.values.releases import is_utf8
-
     check_extraction(extraction)
     kind, _, argument = extraction.partition(":")
     match kind:
@@ -85,13 +87,10 @@ def with_texts(
     """Return the records with extracted texts as columns of these names.
 
     Those in `whole` are expected to be whole numbers and become bigint; a text that is none becomes
-    null. Members of the JSON value itself are read by one parse of it, however many they are; they
-    are null in values that are no plain objects, too, unless `exact`.
+    null. Members of the JSON value itself are read by one parse of it, however many they are.
+    Unless `exact`, they are null in values that are no plain objects, too: one parse with types is
+    quicker than one that loses nothing.
     """
-    from pyspark.sql import functions as sql
-
-    from pyconnect_reconcile.values.members import whole_number, with_members
-
     members = {
         name: found["name"]
         for name, extraction in extractions.items()
@@ -100,8 +99,58 @@ def with_texts(
     for name in extractions.keys() - members.keys():
         records = with_text(records, name, extractions[name])
         if name in whole:
-            records = records.withColumn(name, whole_number(sql.col(name)))
-    return with_members(records, members, whole=whole, exact=exact) if members else records
+            records = records.withColumn(name, _whole_number(sql.col(name)))
+    if not members:
+        return records
+    text = sql.col("value").cast("string")
+    if exact:
+        records = with_marked(records, text, "marked")
+        tokens = {name: member_token(sql.col("marked"), path) for name, path in members.items()}
+        texts = {name: without_mark(token) for name, token in tokens.items()}
+        columns = {n: _whole_number(each) if n in whole else each for n, each in texts.items()}
+        return records.withColumns(columns).drop("marked")
+    fields = sorted(members.items(), key=lambda item: item[0] in whole)
+    kinds = (f"`{member}` {'BIGINT' if name in whole else 'STRING'}" for name, member in fields)
+    # A text in which Spark finds an object is one without objects inside.
+    ends = text.startswith("{") & (sql.instr(text, "}") == sql.length(text))
+    proven = ends & ~text.contains("\\")
+    for member in members.values():
+        rest = sql.replace(text, sql.lit(f'"{member}"'), sql.lit(""))
+        # The member is there once.
+        proven &= sql.octet_length(rest) == sql.octet_length(text) - len(f'"{member}"')
+    strict = {"allowSingleQuotes": "false"}
+    parsed = sql.from_json(sql.when(proven, text), ", ".join(kinds), strict)
+    records = records.withColumn("parsed", parsed)
+    parts = {name: sql.col("parsed")[member] for name, member in members.items()}
+    columns = {
+        name: each if name in whole else sql.when(each.rlike(_AS_WRITTEN), each)
+        for name, each in parts.items()
+    }
+    return records.withColumns(columns).drop("parsed")
+
+
+def _whole_number(text: Column) -> Column:
+    """Return a text as a number; null where it is none, has a fraction or needs over 64 bits."""
+    # A cast alone would cut fractions off.
+    return sql.when(text.rlike(r"^\s*[+-]?\d+(\.0*)?\s*$"), text.cast("bigint"))
+
+
+def member_token(marked: Column, path: str) -> Column:
+    """Return the token of a member of a marked text; null where the text is not JSON."""
+    found = with_nested(sql.get_json_object(marked, json_path(path)))
+    return sql.when(document(marked).isNotNull(), found)
+
+
+def without_mark(token: Column) -> Column:
+    """Return the text of a token; that of an array or object keeps its mark."""
+    return (
+        sql.when(token == f"{MARK}t", "true")
+        .when(token == f"{MARK}f", "false")
+        .when(token.startswith(f"{MARK}s"), token.substr(3, _REST))
+        .when(token.startswith(f"{MARK}j"), token)
+        .when(token.startswith(MARK), token.substr(2, _REST))
+        .otherwise(token)
+    )
 
 
 def json_path(argument: str) -> str:

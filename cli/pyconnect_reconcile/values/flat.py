@@ -23,7 +23,7 @@ from itertools import pairwise
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from pyconnect_reconcile.tokens import MARK
+from pyconnect_reconcile.data_sides import MARK
 from pyconnect_reconcile.values.canonical import text_token
 from pyconnect_reconcile.values.releases import is_utf8
 

@@ -13,8 +13,8 @@ is a finding of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -30,14 +30,32 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from pyconnect_reconcile.data_sides import MARK as TOKEN
 from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import Finding, Severity, count_of
-from pyconnect_reconcile.tokens import MARK as TOKEN
-from pyconnect_reconcile.values import canonical
-from pyconnect_reconcile.values.avro_schemas import END, MARK, VALUE, framed_schema, micro_clocks
-from pyconnect_reconcile.values.registry import RegisteredSchema, SchemaRegistry
+from pyconnect_reconcile.spec import AVRO, MAIN, Registry, Spec, TopicSide
+from pyconnect_reconcile.values.avro_schemas import (
+    END,
+    MARK,
+    VALUE,
+    framed_schema,
+    micro_clocks,
+)
+from pyconnect_reconcile.values.canonical import text_token, token, typed_document
+from pyconnect_reconcile.values.normal import (
+    Columns,
+    Content,
+    documents,
+    json_columns,
+    unheld,
+    whole_values,
+    with_tokens,
+)
+from pyconnect_reconcile.values.registry import RegisteredSchema, SchemaRegistry, open_registry
 from pyconnect_reconcile.values.releases import from_avro
 
+AVRO_MEMBER = "avro:"
 MOST_SCHEMAS = 100
 HEAD_BYTES = 5
 SCHEMA_ID = "pyconnect_schema"
@@ -51,30 +69,89 @@ class AvroSchemas:
     types: Mapping[int, DataType]
     findings: tuple[Finding, ...] = ()
 
+    @property
+    def columns(self) -> dict[int, str]:
+        """The names of the columns with decoded values."""
+        return {number: f"pyconnect_avro_{number}" for number in self.texts}
 
-def schema_id() -> Column:
-    """The id of the schema that a value names; null when it names none."""
+    def value(self, number: int) -> Column:
+        """Return the value that a schema has decoded; of `_with_decoded`."""
+        return sql.col(self.columns[number])[VALUE]
+
+    @property
+    def is_whole(self) -> Column:
+        """Whether a value was decoded, down to its last byte; of `_with_decoded`."""
+        mark = sql.expr(f"X'{MARK.hex()}'")
+        marks = (
+            sql.coalesce(sql.col(name)[END] == mark, sql.lit(False))
+            for name in self.columns.values()
+        )
+        return reduce(lambda one, other: one | other, marks, sql.lit(False))
+
+    def member(self, path: str) -> dict[int, tuple[Column, DataType]]:
+        """Return where the schemas that have it hold a member, `a.b` for nested ones; by schema."""
+        found = {}
+        for number, kind in self.types.items():
+            column, inside = self.value(number), kind
+            for step in path.removeprefix("$.").split("."):
+                if not isinstance(inside, StructType) or step not in inside.names:
+                    break
+                column, inside = column[step], inside[step].dataType
+            else:
+                found[number] = (column, inside)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSchemas:
+    """The schemas that values of topics name; a run asks for those of the same topics once.
+
+    `registries` are by cluster. `read` returns all records of topics in a cluster: those of a
+    sample or a tail may lack a schema that others name.
+    """
+
+    registries: Mapping[str, Registry]
+    read: Callable[[Sequence[str], str], DataFrame]
+    events: Events
+    _known: dict[tuple[str, tuple[str, ...]], AvroSchemas] = field(default_factory=dict)
+
+    def of(self, topics: Sequence[str], cluster: str) -> AvroSchemas:
+        """Return those that the records of these topics name."""
+        place = (cluster, tuple(sorted(topics)))
+        if place in self._known:
+            return self._known[place]
+        settings = self.registries.get(cluster) or self.registries.get(MAIN)
+        if settings is None:
+            raise ReconcileError(
+                "the values are Avro, and no schema registry is known",
+                hint="give --registry URL, or `registries` in the spec",
+            )
+        self.events.step("reading the schemas of the values")
+        with open_registry(settings) as registry:
+            self._known[place] = avro_schemas(self.read(topics, cluster), registry)
+        return self._known[place]
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what is wrong with the schemas that were asked for."""
+        return tuple(finding for schemas in self._known.values() for finding in schemas.findings)
+
+
+def _schema_id() -> Column:
+    """Return the id of the schema that a value names; null when it names none."""
     framed = f"length(value) >= {HEAD_BYTES} AND substring(value, 1, 1) = X'00'"
     return sql.expr(
         f"CASE WHEN {framed} THEN CAST(conv(hex(substring(value, 2, 4)), 16, 10) AS BIGINT) END"
     )
 
 
-def without_frame(records: DataFrame) -> DataFrame:
-    """Return the records with the JSON of their values in place of the values.
-
-    A value without a frame is no JSON afterwards, either.
-    """
-    body = sql.expr(f"substring(value, {HEAD_BYTES + 1})")
-    framed = sql.when(schema_id().isNotNull(), body).otherwise(sql.expr("concat(X'00', value)"))
-    return records.withColumn("value", sql.when(sql.col("value").isNotNull(), framed))
-
-
 def avro_schemas(records: DataFrame, registry: SchemaRegistry) -> AvroSchemas:
-    """Read which schemas the records name and ask for each; what cannot be used is a finding."""
+    """Read which schemas the records name and ask for each; what cannot be used is a finding.
+
+    It is a note: the records that do not parse because of it are counted by the jobs.
+    """
     counted = (
         records.where("value IS NOT NULL")
-        .groupBy(schema_id().alias("id"))
+        .groupBy(_schema_id().alias("id"))
         .count()
         .where("id IS NOT NULL")
         .orderBy("id")
@@ -89,17 +166,30 @@ def avro_schemas(records: DataFrame, registry: SchemaRegistry) -> AvroSchemas:
     texts: dict[int, str] = {}
     types: dict[int, DataType] = {}
     findings: list[Finding] = []
-    for row in counted:
-        usable = _usable(records, registry.schema(row.id))
-        if isinstance(usable, str):
-            findings.append(_unusable(row.id, row["count"], usable))
-        else:
-            texts[row.id], types[row.id] = usable
+    for number, count in counted:
+        usable = _usable(records, registry.schema(number))
+        if not isinstance(usable, str):
+            texts[number], types[number] = usable
+            continue
+        said = count_of(count, "record")
+        findings.append(
+            Finding(
+                kind="unknown-schema",
+                severity=Severity.NOTE,
+                message=f"schema {number} of {said}: {usable}; its values do not parse",
+                of="schema",
+                first=number,
+                last=number,
+                count=count,
+            )
+        )
     return AvroSchemas(texts, types, tuple(findings))
 
 
 def _usable(records: DataFrame, schema: RegisteredSchema | None) -> tuple[str, DataType] | str:
     """Return Spark's text and type of a schema, or why there is none."""
+    from pyconnect_reconcile.spark.errors import spark_errors_translated
+
     if schema is None:
         return "the registry does not know it"
     if schema.kind != "AVRO":
@@ -110,18 +200,9 @@ def _usable(records: DataFrame, schema: RegisteredSchema | None) -> tuple[str, D
         return f"its text is not JSON: {exc}"
     if micro_clocks(text) is None:
         return "it has times of day in microseconds within arrays, maps or records"
-    decoded = _type_of(records, text)
-    if isinstance(decoded, str):
-        return decoded
-    return text, decoded
-
-
-def _type_of(records: DataFrame, text: str) -> DataType | str:
-    from pyconnect_reconcile.spark.errors import spark_errors_translated
-
     try:
         with spark_errors_translated():
-            schema = records.select(_decoded(text).alias("decoded")).schema
+            framed = records.select(_decoded(text).alias("decoded")).schema["decoded"].dataType
     except ReconcileError as exc:
         if "NOT_LOADED" in exc.message:
             raise ReconcileError(
@@ -129,9 +210,8 @@ def _type_of(records: DataFrame, text: str) -> DataType | str:
                 hint="give --packages org.apache.spark:spark-avro_2.13:VERSION of your Spark",
             ) from exc
         return f"Spark cannot read it: {exc.message}"
-    framed = schema["decoded"].dataType
     assert isinstance(framed, StructType)
-    return framed[VALUE].dataType
+    return text, framed[VALUE].dataType
 
 
 def _decoded(text: str) -> Column:
@@ -145,110 +225,141 @@ def _decoded(text: str) -> Column:
     return decoded
 
 
-def _unusable(number: int, count: int, why: str) -> Finding:
-    """Return a note: the records that do not parse because of it are counted by the jobs."""
-    return Finding(
-        kind="unknown-schema",
-        severity=Severity.NOTE,
-        message=f"schema {number} of {count_of(count, 'record')}: {why}; its values do not parse",
-        of="schema",
-        first=number,
-        last=number,
-        count=count,
-    )
-
-
-def _column_name(number: int) -> str:
-    return f"pyconnect_avro_{number}"
-
-
-def with_decoded(records: DataFrame, schemas: AvroSchemas) -> DataFrame:
+def _with_decoded(records: DataFrame, schemas: AvroSchemas) -> DataFrame:
     """Return the records with a column for each schema, null where the value has another one."""
-    identified = records.withColumn(SCHEMA_ID, schema_id())
+    identified = records.withColumn(SCHEMA_ID, _schema_id())
     return identified.withColumns(
         {
-            _column_name(number): sql.when(sql.col(SCHEMA_ID) == number, _decoded(text))
-            for number, text in schemas.texts.items()
+            name: sql.when(sql.col(SCHEMA_ID) == number, _decoded(schemas.texts[number]))
+            for number, name in schemas.columns.items()
         }
     )
 
 
-def is_whole(schemas: AvroSchemas) -> Column:
-    """Return whether a value was decoded, down to its last byte; of `with_decoded`."""
-    marks = (
-        sql.coalesce(
-            sql.col(_column_name(number))[END] == sql.expr(f"X'{MARK.hex()}'"), sql.lit(False)
-        )
-        for number in schemas.texts
-    )
-    return reduce(lambda one, other: one | other, marks, sql.lit(False))
-
-
-def value_of(number: int) -> Column:
-    """Return the value that a schema has decoded; of `with_decoded`."""
-    return sql.col(_column_name(number))[VALUE]
-
-
-def member(schemas: AvroSchemas, path: str) -> dict[int, tuple[Column, DataType]]:
-    """Return where the schemas that have it hold a member, `a.b` for nested ones; by schema."""
-    steps = path.removeprefix("$.").split(".")
-    found = {}
-    for number, kind in schemas.types.items():
-        column = value_of(number)
-        inside: DataType | None = kind
-        for step in steps:
-            if not isinstance(inside, StructType) or step not in inside.names:
-                inside = None
-                break
-            column, inside = column[step], inside[step].dataType
-        if inside is not None:
-            found[number] = (column, inside)
-    return found
-
-
-def merged(columns: Mapping[int, Column]) -> Column:
+def _merged(columns: Mapping[int, Column]) -> Column:
     """Return the column of the schema that a value has; they are of one type."""
     chosen = [sql.when(sql.col(SCHEMA_ID) == number, each) for number, each in columns.items()]
-    return sql.coalesce(*chosen) if chosen else sql.lit(None)
+    return (sql.coalesce(*chosen) if chosen else sql.lit(None)).cast("string")
 
 
-def document(schemas: AvroSchemas) -> Column:
-    """Return values as documents in canonical form; null where they do not parse."""
-    documents = {
-        number: canonical.typed_document(value_of(number), kind)
+def framed_content(
+    known: TopicSchemas,
+    records: DataFrame,
+    side: TopicSide,
+    columns: Columns,
+    *,
+    all_marked: bool,
+) -> Content:
+    """Return the records and what of their values is compared; JSON as by `json_columns`.
+
+    A value without a frame is no JSON, either.
+    """
+    if side.value != AVRO:
+        body = sql.expr(f"substring(value, {HEAD_BYTES + 1})")
+        json = sql.when(_schema_id().isNotNull(), body).otherwise(sql.expr("concat(X'00', value)"))
+        records = records.withColumn("value", sql.when(sql.col("value").isNotNull(), json))
+        if not columns.all:
+            return whole_values(records, "json")
+        return json_columns(records, "json", columns, all_marked=all_marked)
+    schemas = known.of(side.topics, side.cluster)
+    decoded = _with_decoded(records, schemas)
+    if columns.all:
+        return _avro_columns(decoded, schemas, side, columns)
+    found = {
+        number: typed_document(schemas.value(number), kind)
         for number, kind in schemas.types.items()
     }
-    return sql.when(is_whole(schemas), merged(documents)).cast("string")
+    return documents(decoded, sql.when(schemas.is_whole, _merged(found)).cast("string"))
 
 
-def without_decoded(records: DataFrame, schemas: AvroSchemas) -> DataFrame:
-    """Return the records without the columns that `with_decoded` adds."""
-    return records.drop(SCHEMA_ID, *map(_column_name, schemas.texts))
+def _avro_columns(
+    decoded: DataFrame, schemas: AvroSchemas, side: TopicSide, columns: Columns
+) -> Content:
+    places = []
+    for column in columns.all:
+        found = schemas.member(column.rule.path)
+        if schemas.texts and not found and not columns.closed:
+            raise ReconcileError(
+                f"no schema of {', '.join(side.topics)} has a member `{column.rule.path}`",
+                hint="name the compared values and their places: --column, or `columns` with"
+                " `path`",
+            )
+        places.append(_merged({number: token(*place) for number, place in found.items()}))
+    decoded, content = with_tokens(decoded, places, columns.all)
+    wrong = sql.col("value").isNotNull() & ~schemas.is_whole
+    # By schema, the names of fields that are not null and have no column.
+    others: dict[int, Column] = {}
+    for number, kind in schemas.types.items():
+        names = kind.names if columns.closed and isinstance(kind, StructType) else []
+        value = schemas.value(number)
+        missing = [
+            sql.when(value[name].isNotNull(), sql.lit(name))
+            for name in names
+            if name not in columns.known
+        ]
+        if missing:
+            named = sql.concat_ws(", ", *missing)
+            others[number] = sql.when(named != "", named)
+    left_over = _merged(others)
+    rest = (
+        sql.when(sql.col("value").isNull(), sql.lit(b"null"))
+        .when(wrong, sql.concat(sql.lit(b"raw "), sql.col("value")))
+        .otherwise(left_over.cast("binary"))
+    )
+    return Content(
+        frame=decoded,
+        columns=[*content, rest],
+        unparsable=wrong,
+        unheld=unheld(content, columns, left_over),
+    )
 
 
-def _plain(column: Column, kind: DataType) -> Column:
-    """Return a member's token; bytes and times as texts, decimals with the zeros of their scale."""
-    text = column.cast("string")
-    match kind:
-        case StringType():
-            return canonical.text_token(column)
-        case StructType() | ArrayType() | MapType():
-            return canonical.token(column, kind)
-        case DoubleType() | FloatType():
-            # As texts large ones have an exponent.
-            whole = column.cast("bigint")
-            text = sql.when(whole.cast(kind) == column, whole.cast("string")).otherwise(text)
-    return sql.concat(sql.lit(TOKEN), text) if isinstance(kind, NumericType) else text
+def with_avro_members(
+    known: TopicSchemas,
+    records: DataFrame,
+    asked: Sequence[str],
+    topics: Sequence[str],
+    cluster: str,
+) -> DataFrame:
+    """Return the records with the tokens of each `avro:PATH` that is asked of these topics.
 
-
-def with_members(records: DataFrame, schemas: AvroSchemas, paths: Mapping[str, str]) -> DataFrame:
-    """Return the records with the tokens of members of their values, by name of the column.
-
-    They are null where a value does not parse, or its schema has no such member.
+    They are null where a value does not parse, or its schema has no such member. Bytes and times
+    are texts, decimals have the zeros of their scale.
     """
-    decoded = with_decoded(records, schemas)
+    if not asked:
+        return records
+    schemas = known.of(topics, cluster)
+
+    def plain(column: Column, kind: DataType) -> Column:
+        text = column.cast("string")
+        match kind:
+            case StringType():
+                return text_token(column)
+            case StructType() | ArrayType() | MapType():
+                return token(column, kind)
+            case DoubleType() | FloatType():
+                # As texts large ones have an exponent.
+                whole = column.cast("bigint")
+                text = sql.when(whole.cast(kind) == column, whole.cast("string")).otherwise(text)
+        return sql.concat(sql.lit(TOKEN), text) if isinstance(kind, NumericType) else text
+
     columns = {}
-    for name, path in paths.items():
-        texts = {number: _plain(*place) for number, place in member(schemas, path).items()}
-        columns[name] = sql.when(is_whole(schemas), merged(texts)).cast("string")
-    return without_decoded(decoded.withColumns(columns), schemas)
+    for extraction in asked:
+        found = schemas.member(extraction.removeprefix(AVRO_MEMBER))
+        if schemas.texts and not found:
+            raise ReconcileError(f"no schema of {', '.join(topics)} has a field for `{extraction}`")
+        texts = _merged({number: plain(*place) for number, place in found.items()})
+        columns[extraction] = sql.when(schemas.is_whole, texts)
+    decoded = _with_decoded(records, schemas).withColumns(columns)
+    return decoded.drop(SCHEMA_ID, *schemas.columns.values())
+
+
+def avro_members(spec: Spec, topics: Sequence[str]) -> list[str]:
+    """Return the extractions from Avro values that a spec has for these topics."""
+    tiers = [
+        tier.event_time
+        for tier in spec.tiers
+        if isinstance(tier.side, TopicSide) and set(tier.side.topics) >= set(topics)
+    ]
+    texts = [spec.sequence, spec.group, spec.identity, spec.key, *tiers]
+    return sorted({text for text in texts if text is not None and text.startswith(AVRO_MEMBER)})

@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.properties import read_properties
@@ -59,7 +60,8 @@ class SchemaRegistry:
         references = document.get("references") or []
         assert isinstance(references, list)
         for reference in references:
-            path = f"/subjects/{_quoted(reference['subject'])}/versions/{reference['version']}"
+            subject = quote(str(reference["subject"]), safe="")
+            path = f"/subjects/{subject}/versions/{reference['version']}"
             found = self._get(path)
             if found is None:
                 raise ReconcileError(f"the schema registry has no {path}, which a schema refers to")
@@ -101,35 +103,23 @@ def open_registry(settings: Registry) -> Iterator[SchemaRegistry]:
     urls = tuple(url.strip().rstrip("/") for url in settings.url.split(",") if url.strip())
     user, _, password = properties.get("basic.auth.user.info", "").partition(":")
     token = properties.get("bearer.auth.token")
+    try:
+        tls = ssl.create_default_context(cafile=properties.get(f"{SSL}truststore.location") or None)
+        if store := properties.get(f"{SSL}keystore.location"):
+            tls.load_cert_chain(store, password=properties.get(f"{SSL}key.password"))
+    except (OSError, ssl.SSLError) as exc:
+        raise ReconcileError(
+            f"the stores for the schema registry cannot be read as PEM: {exc}"
+        ) from exc
     with httpx.Client(
         timeout=TIMEOUT_S,
-        verify=_tls(properties),
+        verify=tls,
         auth=(user, password) if user else None,
         headers={"Authorization": f"Bearer {token}"} if token else None,
     ) as client:
         yield SchemaRegistry(client, urls)
 
 
-def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(
-            cafile=properties.get(f"{SSL}truststore.location") or None
-        )
-        if store := properties.get(f"{SSL}keystore.location"):
-            context.load_cert_chain(store, password=properties.get(f"{SSL}key.password"))
-    except (OSError, ssl.SSLError) as exc:
-        raise ReconcileError(
-            f"the stores for the schema registry cannot be read as PEM: {exc}"
-        ) from exc
-    return context
-
-
 def _shown(url: str) -> str:
     """Return an address without the user and password that it may hold."""
     return _USER.sub("//", url)
-
-
-def _quoted(text: object) -> str:
-    from urllib.parse import quote
-
-    return quote(str(text), safe="")

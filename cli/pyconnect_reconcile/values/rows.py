@@ -23,9 +23,17 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from pyconnect_reconcile.data_sides import (
+    BASE64,
+    DOCUMENT,
+    KAFKA,
+    KAFKA_COLUMNS,
+    KEY,
+    MARK,
+    VALUE,
+    RowRule,
+)
 from pyconnect_reconcile.errors import NotAuditable, ReconcileError
-from pyconnect_reconcile.table_side import BASE64, KAFKA, KAFKA_COLUMNS, KEY, VALUE, RowRule
-from pyconnect_reconcile.tokens import DOCUMENT, MARK
 from pyconnect_reconcile.values.canonical import (
     INTEGRAL,
     json_text,
@@ -37,16 +45,13 @@ from pyconnect_reconcile.values.canonical import (
     with_marked,
 )
 from pyconnect_reconcile.values.flat import FlatObjects, with_flat_objects
+from pyconnect_reconcile.values.kinds import NUMBER_TYPES, Compared, clock, of_base64
 from pyconnect_reconcile.values.normal import (
     END,
-    NUMBER_TYPES,
     Columns,
-    Compared,
     Content,
-    clock,
     first_object,
     objects,
-    of_base64,
     unheld,
     with_tokens,
 )
@@ -279,27 +284,27 @@ def _form(content: bytearray | None) -> str:
         document = json.loads(bytes(content or b""))
     except ValueError:
         return TEXT
-    if isinstance(document, dict) and document.keys() == ENVELOPE:
-        return CONNECT_JSON
-    return JSON
+    is_envelope = isinstance(document, dict) and document.keys() == ENVELOPE
+    return CONNECT_JSON if is_envelope else JSON
 
 
 def _seen(name: str, form: str) -> Column:
     """Return what a value shows, as a list: its schema as JSON, or its members with their kinds."""
+
+    def with_kind(member: Column) -> Column:
+        kind = sql.when(member["value"].rlike(r"^[\[{]"), "n").otherwise("-")
+        return sql.concat(kind, member["key"])
+
     text = sql.col(name).cast("string")
     if form == CONNECT_JSON:
         found = sql.array_compact(sql.array(sql.to_json(sql.from_json(text, _SCHEMA)["schema"])))
     else:
         members = sql.map_entries(sql.from_json(text, "MAP<STRING, STRING>"))
-        found = sql.transform(members, lambda each: _with_kind(each["key"], each["value"]))
+        found = sql.transform(members, with_kind)
     named = sql.transform(
         found, lambda each: sql.struct(sql.lit(name).alias("of"), each.alias("seen"))
     )
     return sql.coalesce(named, sql.array().cast("array<struct<of: string, seen: string>>"))
-
-
-def _with_kind(name: Column, text: Column) -> Column:
-    return sql.concat(sql.when(text.rlike(r"^[\[{]"), "n").otherwise("-"), name)
 
 
 def _content(form: str, seen: Iterable[str]) -> Fields:

@@ -10,7 +10,7 @@ from functools import partial, reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from pyconnect_reconcile.tokens import DOCUMENT, MARK, TIME, TOKENS
+from pyconnect_reconcile.data_sides import DOCUMENT, MARK, TIME
 from pyconnect_reconcile.values.canonical import (
     INTEGRAL,
     Step,
@@ -20,15 +20,13 @@ from pyconnect_reconcile.values.canonical import (
     text_token,
     token,
 )
+from pyconnect_reconcile.values.kinds import CLOCK, Compared
 from pyconnect_reconcile.values.normal import (
-    CLOCK,
-    Compared,
     Content,
     column_content,
     declared_steps,
     field_of,
     held_type,
-    or_own_token,
     quoted,
     with_tokens,
 )
@@ -43,12 +41,8 @@ EXACT = re.compile("tinyint|smallint|int|bigint|string|date|decimal|numeric")
 def table_content(frame: DataFrame, plan: RowPlan, zone: str) -> Content:
     """Return the plan's columns of a table; `zone` is that of timestamps without one."""
     found = [_of_table(frame, column, zone, writes=plan.writes) for column in plan.columns]
-    steps = [list(steps) for _, steps, _ in found]
-    if TOKENS in frame.columns:
-        for column, before in zip(plan.columns, steps, strict=True):
-            before.append(partial(or_own_token, column.name))
-    kinds = [kind for _, _, kind in found]
-    frame, tokens = with_tokens(frame, [each for each, _, _ in found], kinds, before=steps)
+    texts, steps, kinds = zip(*found, strict=True) if found else ((), (), ())
+    frame, tokens = with_tokens(frame, texts, kinds, before=steps)
     return column_content(frame, tokens)
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.reconcile.audited import Audited, Config, Document
+from pyconnect_cli.reconcile.connectors import PROVIDERS, Audited, Config, Document
 from pyconnect_cli.reconcile.resolution import SINKS, SOURCES, resolver
-from pyconnect_cli.reconcile.secrets import PROVIDERS
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import complete_files

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.reconcile.audited import Audited, Config, Resolved
+from pyconnect_cli.reconcile.connectors import Audited, Config, Resolved
 from pyconnect_cli.reconcile.resolution import SINKS, resolver
 from pyconnect_reconcile.spec import read_spec
 from tests.cli.conftest import Run

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.reconcile.run import _show, summary
+from pyconnect_cli.reconcile.run import show, summary
 from pyconnect_cli.session import Session
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -55,7 +55,7 @@ def shown(
     monkeypatch.setattr(sys, "stdout", screen)
     session = Session({**environ, "TERM": "xterm"})
     session.given.update(given)
-    _show(session, [{**report_of(1), "report": str(DIRECTORY)}], alone=True)
+    show(session, [{**report_of(1), "report": str(DIRECTORY)}], alone=True)
     return screen.getvalue()
 
 

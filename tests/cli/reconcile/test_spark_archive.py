@@ -11,9 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from pyconnect_cli.reconcile import spark_archive
+from pyconnect_cli.reconcile import spark_jars
 from pyconnect_cli.reconcile.process import ProcessEnd
-from pyconnect_cli.reconcile.spark_archive import MOST_ARCHIVES, OPTIONS_VARIABLE, SparkArchive
+from pyconnect_cli.reconcile.spark_jars import MOST_ARCHIVES, OPTIONS_VARIABLE, SparkArchive
 from pyconnect_sandbox.java import Java
 
 DIFFER = 1
@@ -37,7 +37,7 @@ class Rehearsals:
 @pytest.fixture
 def rehearsals(monkeypatch: pytest.MonkeyPatch) -> Rehearsals:
     rehearsed = Rehearsals()
-    monkeypatch.setattr(spark_archive, "_rehearse", rehearsed)
+    monkeypatch.setattr(spark_jars, "_rehearse", rehearsed)
     return rehearsed
 
 
@@ -109,7 +109,7 @@ def test_a_java_that_cannot_make_one_is_asked_once(
 ) -> None:
     """Audits do not repeat what takes seconds and fails."""
     unable = Rehearsals(able=False)
-    monkeypatch.setattr(spark_archive, "_rehearse", unable)
+    monkeypatch.setattr(spark_jars, "_rehearse", unable)
     archive = archive_in(tmp_path / "archives", environ)
     archive.make()
     archive.make()

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.reconcile.audited import Audited, Config, Document
+from pyconnect_cli.reconcile.connectors import Audited, Config, Document
 from pyconnect_cli.reconcile.resolution import SINKS, SOURCES, resolver
 from pyconnect_cli.reconcile.run import name_secrets, write_private
 from pyconnect_cli.reconcile.tables import read_table, written_table
 from pyconnect_cli.rest.offset_entries import OffsetEntry
+from pyconnect_reconcile.data_sides import CommittedOffsets, RowRule, TablePosition, TableSide
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.properties import store_properties, table_properties
 from pyconnect_reconcile.spec import TopicSide, read_spec
-from pyconnect_reconcile.table_side import CommittedOffsets, RowRule, TablePosition, TableSide
 from tests.cli.conftest import Run
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 

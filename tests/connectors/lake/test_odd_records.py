@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.expressions import EqualTo
 
 from pyconnect_api import (
     BYTES_SCHEMA,
@@ -440,23 +441,47 @@ def test_bytes_and_floats_that_a_table_cannot_hold_are_reported(tmp_path: Path) 
     assert "column text is string, and the rows have binary" in texts[1][1]
 
 
-def test_files_that_have_a_row_twice_are_not_committed(tmp_path: Path) -> None:
-    """Partitions by fields of structs are of tables that others made."""
+@pytest.mark.parametrize("odd", [-0.0, float("nan")])
+def test_files_that_do_not_have_each_row_once_are_not_committed(tmp_path: Path, odd: float) -> None:
+    """A table may get another partitioning at any time, also by a field of a struct."""
     size = SchemaBuilder.struct().field("size", FLOAT64_SCHEMA).build()
     schema = SchemaBuilder.struct().field("in", size).build()
     sink = started(tmp_path, "iceberg")
-    for number in (1.5, 0.0, -0.0):
-        row = Struct.of_checked(schema, [Struct.of_checked(size, [number])])
-        sink.send(row, value_schema=schema)
-    sink.deliver(1)
+
+    def send_sizes(*numbers: float) -> None:
+        for number in numbers:
+            row = Struct.of_checked(schema, [Struct.of_checked(size, [number])])
+            sink.send(row, value_schema=schema)
+        sink.deliver()
+
+    send_sizes(1.5)
     sink.restart()
-    table = test_tables.table(tmp_path)
-    with table.update_spec() as update:
+    send_sizes(odd)
+    # The task has looked at the table before.
+    with test_tables.table(tmp_path).update_spec() as update:
         update.add_identity("in.size")
-    sink.deliver()
-    with pytest.raises(ConnectException, match=r"2 rows became 4 in the files of lake\.topic"):
+    send_sizes(0.0)
+    with pytest.raises(ConnectException, match=r"2 rows became \d in the files of lake\.topic"):
         sink.task._target.finish([TOPIC])  # type: ignore[attr-defined]
     assert rows(tmp_path, "iceberg") == [{"in": {"size": 1.5}}]
+    sink = started(tmp_path, "iceberg")
+    send_sizes(1.5, odd, 2.5)
+    sink.stop()
+    ((record, error),) = reports(sink)
+    assert record.kafka_offset == 1
+    assert "Field in.size of topic-0@1 is" in str(error)
+    assert [row["in"]["size"] for row in rows(tmp_path, "iceberg")] == [2.5, 1.5]
+
+
+@pytest.mark.parametrize("text", ["x" * 15 + "\ud7ff" + "y", "\ud7ff" * 17, "\U0010ffff" * 17])
+def test_the_statistics_of_a_text_are_texts(tmp_path: Path, text: str) -> None:
+    """The bound above 16 characters is the next text: behind U+D7FF there are surrogates."""
+    sink = started(tmp_path, "iceberg")
+    sink.send(odd(1, text=text), value_schema=ROW)
+    sink.deliver()
+    sink.stop()
+    found = test_tables.table(tmp_path).scan(row_filter=EqualTo("text", text)).to_arrow()
+    assert found.column("text").to_pylist() == [text]
 
 
 @pytest.mark.parametrize("written", ["parquet", "csv", "iceberg"])

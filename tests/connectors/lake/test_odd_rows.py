@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyconnect_agent.builtin.converters.json import JsonConverter
-from pyconnect_api import DataException, SourceRecord, Struct
+from pyconnect_api import ConnectException, DataException, SourceRecord, Struct
 from pyconnect_api.testing import SourceHarness
 from pyconnect_connectors.lake.source import LakeSourceConnector
 from pyconnect_connectors.odd_values import OddValueException
@@ -304,3 +304,14 @@ def test_a_policy_that_is_not_known_is_refused(tmp_path: Path) -> None:
     config = LakeSourceConnector().validate(props(tmp_path, {"values.out.of.range": "zero"}))
     (wrong,) = [value.name for value in config.config_values if value.error_messages]
     assert wrong == "values.out.of.range"
+
+
+def test_a_page_whose_checksum_is_wrong_is_not_read(tmp_path: Path) -> None:
+    """Its values would be others, where no compression notices it."""
+    file = tmp_path / "a.parquet"
+    options = {"compression": "none", "use_dictionary": False, "write_page_checksum": True}
+    pq.write_table(pa.table({"v": ["before", "behind"]}), file, **options)
+    file.write_bytes(file.read_bytes().replace(b"before", b"afters"))
+    source = started(tmp_path, {"format.class": "parquet", "max.retries": "0"})
+    with pytest.raises(ConnectException, match=r"Cannot read a\.parquet: .*checksum"):
+        source.run(1)

@@ -77,6 +77,19 @@ def test_a_task_continues_in_the_middle_of_a_file(tmp_path: Path, name: str, cou
         found = [v.get("n") if isinstance(v, Struct) else v["n"] for v in values]  # type: ignore[index]
         assert found == [str(n) for n in range(begin, count)]
         source.stop()
+    source = started(tmp_path, {"format.class": name})
+    source.offsets.store({"file": f"a.{name}"}, {"row": count + 1})
+    with pytest.raises(DataException, match=f"File a.{name}: it has 10 rows, and 11 were read"):
+        source.poll()
+
+
+def test_a_broken_row_among_those_that_were_read_names_the_file(tmp_path: Path) -> None:
+    """The file was replaced by one whose quotes are not closed."""
+    (tmp_path / "a.csv").write_text('n\n1\n"2\n3\n4\n')
+    source = started(tmp_path, {"format.class": "csv"})
+    source.offsets.store({"file": "a.csv"}, {"row": 3})
+    with pytest.raises(DataException, match=r"File a\.csv: before row 4: a quote is not closed"):
+        source.poll()
 
 
 def test_files_that_were_read_are_not_opened_again(
@@ -172,9 +185,10 @@ def test_types_become_those_of_connect(tmp_path: Path) -> None:
     source.stop()
 
 
-def test_compressed_text_is_read(tmp_path: Path) -> None:
-    """The name says so; empty values of CSV are null."""
-    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b'a,b\n1,\n"x\ny",2\n'))
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.csv", "a.GZ"])
+def test_compressed_text_is_read(tmp_path: Path, name: str) -> None:
+    """Whatever its name is; empty values of CSV are null."""
+    (tmp_path / name).write_bytes(gzip.compress(b'a,b\n1,\n"x\ny",2\n'))
     source = started(tmp_path, {"format.class": "csv"})
     values = [record.value for record in source.run(2)]
     assert [v.stored_values() for v in values if isinstance(v, Struct)] == [
@@ -307,7 +321,13 @@ def test_changed_offsets_are_files_and_rows(tmp_path: Path) -> None:
     connector = LakeSourceConnector()
     good = [({"file": "a"}, {"row": 1}), ({"file": "b"}, None)]
     assert connector.alter_offsets(props(tmp_path), good)
-    for partition, offset in (({"path": "a"}, {"row": 1}), ({"file": "a"}, {"line": 1})):
+    assert connector.alter_offsets(props(tmp_path), [({"file": "a"}, {"row": 1, "done": False})])
+    for partition, offset in (
+        ({"path": "a"}, {"row": 1}),
+        ({"file": "a"}, {"line": 1}),
+        ({"file": "a"}, {"row": True}),
+        ({"file": "a"}, {"row": 1, "done": "false"}),
+    ):
         with pytest.raises(ConnectException, match="must have the key"):
             connector.alter_offsets(props(tmp_path), [(partition, offset)])
 

@@ -186,6 +186,22 @@ def test_an_update_changes_rows_that_are_there(file: Path, database: sqlite3.Con
     sink.stop()
 
 
+def test_a_column_may_have_any_name_beside_those_of_parameters(
+    file: Path, database: sqlite3.Connection
+) -> None:
+    """The names of parameters are those of no columns."""
+    database.execute("CREATE TABLE topic (p1 INTEGER PRIMARY KEY, p0 INTEGER)")
+    database.execute("INSERT INTO topic VALUES (1, 2)")
+    settings = {"pk_mode": "record_value", "pk_fields": "p1", "insert_mode": "update"}
+    sink = SinkHarness(SqlSinkTask, props(file, **settings))
+    sink.start()
+    schema = SchemaBuilder.struct().field("p1", INT32_SCHEMA).field("p0", INT32_SCHEMA).build()
+    sink.send(Struct(schema).put("p1", 1).put("p0", 3), value_schema=schema)
+    sink.deliver()
+    assert rows(database) == [(1, 3)]
+    sink.stop()
+
+
 def test_the_primary_key_can_be_the_records_place(file: Path, database: sqlite3.Connection) -> None:
     """Topic, partition and offset identify a record without a key."""
     sink = SinkHarness(SqlSinkTask, props(file, pk_mode="kafka", insert_mode="upsert"))

@@ -294,6 +294,22 @@ def test_tables_are_chosen_and_dealt_to_tasks(file: Path, database: sqlite3.Conn
     assert [config["tables"] for config in configs] == ["order_lines", "orders"]
 
 
+def test_each_table_is_read_whatever_its_name_is(file: Path, database: sqlite3.Connection) -> None:
+    """A comma in a name is none between two, and spaces belong to it."""
+    names = [" a ", "a,b", "a", "100%", "%2C"]
+    for name in names:
+        database.execute(f'CREATE TABLE "{name}" (id INTEGER PRIMARY KEY)')
+        database.execute(f'INSERT INTO "{name}" VALUES (1)')
+    harness = ConnectorHarness(SqlSourceConnector, incrementing(file))
+    harness.start()
+    source = harness.source()
+    source.start()
+    places = [record.source_partition for record in source.run(len(names))]
+    assert sorted(str(place["table"]) for place in places if place) == sorted(names)
+    source.stop()
+    harness.stop()
+
+
 def test_a_new_table_gets_a_task(file: Path, database: sqlite3.Connection) -> None:
     """The connector looks for changes and asks for other tasks."""
     database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
@@ -332,6 +348,11 @@ def test_offsets_are_changed_to_those_of_the_mode_only(file: Path) -> None:
         connector.alter_offsets(config, [({"table": "orders"}, {"timestamp": "2024"})])
     with pytest.raises(ConnectException, match="the key 'table'"):
         connector.alter_offsets(config, [({"query": "query"}, {"incrementing": 5})])
+    query = {**incrementing(file), "query": "SELECT 1 id", "topic.prefix": "t"}
+    assert connector.alter_offsets(query, [({"query": "query"}, {"incrementing": 5})])
+    for given, partition in ((config, {"table": 5}), (query, {"query": "SELECT 1 id"})):
+        with pytest.raises(ConnectException, match="The partition of a table is its name"):
+            connector.alter_offsets(given, [(partition, {"incrementing": 5})])
 
 
 @pytest.mark.parametrize(
@@ -344,6 +365,10 @@ def test_offsets_are_changed_to_those_of_the_mode_only(file: Path) -> None:
         ({"incrementing": True, "timestamp": "2024-06-01"}, False),
         ({"incrementing": 1, "timestamp": None}, False),
         ({"incrementing": 1, "timestamp": "yesterday"}, False),
+        ({"incrementing": 1, "timestamp": "2024-06-01garbage"}, False),
+        ({"incrementing": 1, "timestamp": "2024-13-01 00:00:00"}, False),
+        ({"incrementing": 1, "timestamp": "2024-06-01 25:00"}, False),
+        ({"incrementing": 1, "timestamp": "2024-06-01 10:00:00.5+02"}, True),
         ({"incrementing": 1, "timestamp": 1717236000000}, False),
     ],
 )

@@ -118,7 +118,11 @@ def test_an_unsigned_number_beyond_64_bits_never_becomes_another_one(
     records = harness.run(len(UNSIGNED))
     texts = [str(number) for number in UNSIGNED]
     assert field(records, "id") == field(records, "v") == texts
-    assert [r.source_offset for r in records] == [{"incrementing": n} for n in UNSIGNED]
+    positions = [n if n < 2**63 else str(n) for n in UNSIGNED]
+    assert [r.source_offset for r in records] == [{"incrementing": n} for n in positions]
+    harness.commit()
+    harness.restart()
+    assert harness.poll() == []
     harness.stop()
     harness = source(mariadb, database, errors_tolerance="all", **settings)
     assert field(harness.run(2), "v") == list(UNSIGNED[:2])
@@ -525,3 +529,34 @@ def test_what_mariadb_would_fill_in_or_not_find(mariadb: MariaDbServer, database
         left = [(1,)] if value is not None else [(0,)]
         assert execute(mariadb, database, "SELECT count(*) FROM narrow") == left
     harness.stop()
+
+
+def test_a_column_that_changes_under_a_task_is_looked_at_again(
+    mariadb: MariaDbServer, database: str
+) -> None:
+    """A narrower one would round."""
+    execute(mariadb, database, "CREATE TABLE topic (v decimal(10, 2))")
+    reporter = RecordingReporter()
+    harness = sink(mariadb, database, reporter)
+    schema = SchemaBuilder.struct().field("v", decimal_builder(2)).build()
+    for number, scale in (("1.00", 0), ("2.50", 1), ("3.50", 2)):
+        harness.send(Struct(schema).put("v", Decimal(number)), value_schema=schema)
+        harness.deliver()
+        execute(mariadb, database, f"ALTER TABLE topic MODIFY v decimal(10, {scale})")
+    harness.stop()
+    assert [record.kafka_offset for record, _ in reporter.reports] == [1]
+    assert execute(mariadb, database, "SELECT v FROM topic") == [(Decimal(1),), (Decimal("3.5"),)]
+
+
+def test_null_never_becomes_the_next_number(mariadb: MariaDbServer, database: str) -> None:
+    """A record that lacks the field leaves the number to MariaDB."""
+    execute(mariadb, database, "CREATE TABLE topic (id int AUTO_INCREMENT PRIMARY KEY, v int)")
+    reporter = RecordingReporter()
+    harness = sink(mariadb, database, reporter)
+    for name, number in (("id", None), ("id", 7), ("v", 5)):
+        schema = SchemaBuilder.struct().field(name, SchemaBuilder.int32().optional()).build()
+        harness.send(Struct(schema).put(name, number), value_schema=schema)
+    harness.deliver()
+    harness.stop()
+    assert [record.kafka_offset for record, _ in reporter.reports] == [0]
+    assert execute(mariadb, database, "SELECT * FROM topic") == [(7, None), (8, 5)]

@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_api import DataException, SchemaBuilder, SourceRecord, Struct, decimal_builder
+from pyconnect_api import (
+    OPTIONAL_INT32_SCHEMA,
+    ConnectException,
+    DataException,
+    SchemaBuilder,
+    SourceRecord,
+    Struct,
+    decimal_builder,
+)
 from pyconnect_api.testing import RecordingReporter, SinkHarness, SourceHarness
 from pyconnect_connectors.odd_values import OddValueException
 from pyconnect_connectors.sql.sink_task import SqlSinkTask
@@ -301,3 +309,46 @@ def test_what_was_read_can_be_written_into_a_table_of_the_same_types(
     )
     writer.stop()
     harness.stop()
+
+
+@pytest.mark.parametrize(("kind", "odd"), [("integer", "x"), ("text", b"0"), ("numeric(5,2)", "x")])
+def test_a_growing_column_never_hides_the_rows_behind_a_value_of_another_type(
+    file: Path, database: sqlite3.Connection, kind: str, odd: object
+) -> None:
+    """SQLite has bytes after texts and texts after numbers: a task would find nothing more."""
+    database.execute(f"CREATE TABLE odd (id {kind})")
+    database.executemany("INSERT INTO odd VALUES (?)", [("1",), (odd,)])
+    harness = source(file, errors_tolerance="all")
+    assert len(harness.run(1)) == 1
+    database.execute("INSERT INTO odd VALUES ('2')")
+    with pytest.raises(ConnectException, match="Column id of table odd has NaN, infinity or a"):
+        harness.run(1)
+
+
+@pytest.mark.parametrize(("kind", "offset"), [("integer", "x"), ("integer", "5x"), ("text", 5)])
+def test_an_offset_of_another_type_than_the_column_is_refused(
+    file: Path, database: sqlite3.Connection, kind: str, offset: object
+) -> None:
+    """Behind it SQLite finds no row, and MariaDB all of them again."""
+    database.execute(f"CREATE TABLE odd (id {kind})")
+    database.execute("INSERT INTO odd VALUES ('7')")
+    harness = source(file)
+    harness.offsets.store({"table": "odd"}, {"incrementing": offset})
+    with pytest.raises(ConnectException, match="or its offset is one: no row is found behind it"):
+        harness.poll()
+
+
+def test_null_never_becomes_the_next_number(file: Path, database: sqlite3.Connection) -> None:
+    """SQLite numbers the rows of an INTEGER PRIMARY KEY by itself."""
+    database.execute("CREATE TABLE topic (id INTEGER PRIMARY KEY, v text)")
+    schema = SchemaBuilder.struct().field("id", OPTIONAL_INT32_SCHEMA).build()
+    reporter = RecordingReporter()
+    harness = sink(file, reporter)
+    for number in (None, 1):
+        harness.send(Struct(schema).put("id", number), value_schema=schema)
+    harness.deliver()
+    harness.stop()
+    assert database.execute("SELECT id FROM topic").fetchall() == [(1,)]
+    ((record, error),) = reporter.reports
+    assert record.kafka_offset == 0
+    assert "null, which would become the next number, does not fit INTEGER" in str(error)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from pyconnect_reconcile.findings import Severity
-from pyconnect_reconcile.internal_topics.circumstances import Circumstances
-from pyconnect_reconcile.internal_topics.offset_comparisons import LastCommits
 from pyconnect_reconcile.internal_topics.offset_history import (
+    Circumstances,
+    LastCommits,
     OffsetCommit,
     findings_of,
     histories,

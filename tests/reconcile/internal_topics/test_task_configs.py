@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 
 from pyconnect_reconcile.findings import Place, Severity
-from pyconnect_reconcile.internal_topics.circumstances import Circumstances
-from pyconnect_reconcile.internal_topics.offset_comparisons import LastCommits
-from pyconnect_reconcile.internal_topics.offset_history import read_commit
+from pyconnect_reconcile.internal_topics.offset_history import (
+    Circumstances,
+    LastCommits,
+    read_commit,
+)
 from pyconnect_reconcile.internal_topics.task_configs import TaskConfigSet, sharing
 from tests.reconcile.internal_topics.internal_records import config_records
 

@@ -18,8 +18,7 @@ from pyconnect_reconcile.checks import ranges
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict, verdict_of
 from pyconnect_reconcile.job_runs import check
-from pyconnect_reconcile.report.contents import Report, arranged
-from pyconnect_reconcile.report.files import write_report
+from pyconnect_reconcile.report.contents import Report, arranged, write_report
 from pyconnect_reconcile.spec import MAIN, read_spec
 
 Place = tuple[int | None, int | None]

@@ -14,13 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.capture import fixed_files
-from pyconnect_reconcile.database_tables.copies import copied
+from pyconnect_reconcile.data_sides import FileSide, TableSide
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.job_runs import check
 from pyconnect_reconcile.report.contents import arranged
 from pyconnect_reconcile.spec import MAIN, read_spec
-from pyconnect_reconcile.table_side import TableSide
+from pyconnect_reconcile.stores.tables import copied
 from pyconnect_reconcile.topics.snapshot import PartitionRange, TopicSnapshot, TopicsSnapshot
 from tests.support.audits.audits import Answer
 
@@ -82,8 +81,8 @@ class RecordedBench(Bench):
         parquet.write_table(table, file)
         return self.spark.read.parquet(file.as_uri())
 
-    def _gone(self, cluster: str, snapshot: TopicsSnapshot) -> list[str]:
-        return []
+    def require_same_topics(self) -> None:
+        """Nothing deletes the topics of a test."""
 
 
 def _offset(each: Given, at: int) -> int:

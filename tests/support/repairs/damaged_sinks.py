@@ -17,8 +17,7 @@ from sqlalchemy import create_engine, make_url
 from sqlalchemy.pool import NullPool
 
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Place
-from pyconnect_reconcile.report.contents import Report
-from pyconnect_reconcile.report.files import write_report
+from pyconnect_reconcile.report.contents import Report, write_report
 from pyconnect_reconcile.spec import MAIN, TopicSide, read_spec
 from pyconnect_reconcile.topics.cluster_view import ClusterView
 from pyconnect_reconcile.topics.snapshot import narrowed

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from pyconnect_cli.reconcile.spark_archive import OPTIONS_VARIABLE
+from pyconnect_cli.reconcile.spark_jars import OPTIONS_VARIABLE
 from pyconnect_sandbox.ports import free_port
 from tests.support.eventually import eventually
 

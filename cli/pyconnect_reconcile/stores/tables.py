@@ -1,22 +1,47 @@
-"""Columns of PostgreSQL, MariaDB and MySQL as their tables have them.
+"""Copies of tables: what one statement returned, so that the rows are those of one moment.
 
-Spark's reader keeps 38 digits of a number, moves early dates to another calendar, and knows neither
-infinity nor times beyond a day. Columns of such types are therefore read as the texts that the
-database writes. A text that the column's type has becomes its value; another one stays what it is,
-as a token in the column `TOKENS`. `HELD` in a column's metadata names a type that Spark lacks.
+A table cannot be read twice with the same answer while a sink writes it. SQLite is read by
+Python's own driver, other databases by Spark over JDBC.
+
+Columns of PostgreSQL, MariaDB and MySQL are as their tables have them. Spark's reader keeps 38
+digits of a number, moves early dates to another calendar, and knows neither infinity nor times
+beyond a day. Columns of such types are therefore read as the texts that the database writes. A text
+that the column's type has becomes its value; another one stays what it is, as a token in the column
+`TOKENS`. `HELD` in a column's metadata names a type that Spark lacks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+from pathlib import Path
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructField
 
+from pyconnect_reconcile.data_sides import (
+    DOCUMENT,
+    HELD,
+    MARK,
+    NUMERIC,
+    OFFSET_COLUMNS,
+    SQLITE,
+    TIME,
+    TOKENS,
+    TablePosition,
+    TableSide,
+    committed_bounds,
+)
+from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import NotAuditable, ReconcileError
-from pyconnect_reconcile.tokens import DOCUMENT, HELD, MARK, NUMERIC, TIME, TOKENS
+from pyconnect_reconcile.files import FixedFiles
+from pyconnect_reconcile.findings import count_of
+from pyconnect_reconcile.properties import table_properties
+from pyconnect_reconcile.spark.errors import spark_errors_translated
+from pyconnect_reconcile.stores import sqlite
 
 Read = Callable[[str], DataFrame]
 _OPTIONS: Mapping[str, Mapping[str, str]] = {
@@ -38,12 +63,16 @@ _DRIVERS = {"postgresql": {"driver": "org.postgresql.Driver"}}
 _MARIADB = "jdbc:mariadb:"
 _JOINED = {"sessionInitStatement": "; ", "sessionVariables": ","}
 MOST_DIGITS, UNLIMITED = 38, 31
+FETCH_ROWS = "10000"
 _KINDS = (
     "SELECT format_type(coalesce(b.oid, t.oid), NULL) FROM pg_catalog.pg_type AS t"
     " LEFT JOIN pg_catalog.pg_type AS b ON b.oid = t.typbasetype"
     " WHERE t.oid = pg_catalog.pg_typeof({name})::oid"
 )
 _TEXTS = frozenset({"text", "character varying"})
+_AS_THEY_ARE = frozenset(
+    {"smallint", "integer", "bigint", "real", "double precision", "boolean", "bytea"}
+)
 _CHAR = "__CHAR_VARCHAR_TYPE_STRING"
 """Where Spark keeps the type of a column whose texts it fills with spaces."""
 _DAY = r"(?!0000)\d{4}-\d\d-\d\d"
@@ -117,7 +146,12 @@ def exact_rows(read: Read, url: str, table: str, zone: str) -> DataFrame:
         case "mysql":
             columns = [_of_mysql(field, _quoted(field.name, "`")) for field in fields]
         case _:
-            _require_exact(fields, table)
+            # Oracle's NUMBER is one: Spark would round it to ten digits behind the point.
+            if rounded := [field.name for field in fields if _decimal(field) == NUMERIC]:
+                raise NotAuditable(
+                    f"Spark may round the numbers of {', '.join(rounded)} in {table}",
+                    hint="have the database write them as texts: --table '(SELECT … AS …) rows'",
+                )
             return rows
     quote = "`" if _family(url) == "mysql" else '"'
     selected = ", ".join(
@@ -125,19 +159,6 @@ def exact_rows(read: Read, url: str, table: str, zone: str) -> DataFrame:
     )
     texts = f"(SELECT {selected} FROM {_aliased(table)}) AS pyconnect_rows"  # noqa: S608
     return _typed(read(texts), columns)
-
-
-def _require_exact(fields: Iterable[StructField], table: str) -> None:
-    """Refuse numbers that Spark reads with the most digits it has, of a database not known here.
-
-    Oracle's NUMBER is one: Spark would round it to ten digits behind the point.
-    """
-    rounded = [field.name for field in fields if _decimal(field) == NUMERIC]
-    if rounded:
-        raise NotAuditable(
-            f"Spark may round the numbers of {', '.join(rounded)} in {table}",
-            hint="have the database write them as texts: --table '(SELECT … AS …) rows'",
-        )
 
 
 def _quoted(name: str, quote: str) -> str:
@@ -190,11 +211,6 @@ def _of_postgres(field: StructField, name: str, kind: str) -> _Column:
     return _Column(name=field.name, selected=selected, kind=kept)
 
 
-_AS_THEY_ARE = frozenset(
-    {"smallint", "integer", "bigint", "real", "double precision", "boolean", "bytea"}
-)
-
-
 def _of_mysql(field: StructField, name: str) -> _Column:
     type_ = field.dataType.simpleString()
     selected, kind = f"CAST({name} AS CHAR)", None
@@ -230,31 +246,122 @@ def _typed(frame: DataFrame, columns: list[_Column]) -> DataFrame:
     """Return the rows with the types of their columns, and tokens of what the types lack."""
     found, tokens = [], []
     for column in columns:
-        text = sql.col(_quoted(column.name, "`"))
-        value = _value(text, column.kind)
+        value = text = sql.col(_quoted(column.name, "`"))
+        kind = column.kind or ""
+        if kind == "binary":
+            value = sql.unhex(text)
+        elif kind == "double":
+            value = text.cast(kind)
+        elif form := _FORMS.get(kind.partition("(")[0]):
+            read = sql.regexp_replace(text, r"\+00$", "").cast(kind)
+            value = sql.when(text.rlike(form), read)
+            # A text that is no value of the type is a token; NaN is a number.
+            odd = sql.concat(sql.lit(MARK), text) if kind.startswith("decimal") else text
+            tokens += [sql.lit(column.name), sql.when(value.isNull(), odd)]
         # Metadata of the driver ends here.
-        metadata = {HELD: column.kind if column.kind in {NUMERIC, TIME, DOCUMENT} else ""}
+        metadata = {HELD: kind if kind in {NUMERIC, TIME, DOCUMENT} else ""}
         found.append(value.alias(column.name, metadata=metadata))
-        if (column.kind or "").partition("(")[0] in _FORMS:
-            odd = sql.when(value.isNull(), _odd(text, column.kind or ""))
-            tokens += [sql.lit(column.name), odd]
     if tokens:
         all_of_them = sql.create_map(*tokens)
         found.append(sql.map_filter(all_of_them, lambda _, token: token.isNotNull()).alias(TOKENS))
     return frame.select(*found)
 
 
-def _value(text: Column, kind: str | None) -> Column:
-    if kind == "binary":
-        return sql.unhex(text)
-    if kind == "double":
-        return text.cast(kind)
-    form = _FORMS.get((kind or "").partition("(")[0])
-    if kind is None or form is None:
-        return text
-    return sql.when(text.rlike(form), sql.regexp_replace(text, r"\+00$", "").cast(kind))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedTable:
+    """A table's rows in files, and the offsets that were committed before they were read."""
+
+    frame: DataFrame
+    files: FixedFiles
+    committed: Bounds = field(default_factory=dict)
 
 
-def _odd(text: Column, kind: str) -> Column:
-    """Return the token of a text that is no value of the type: NaN is a number."""
-    return sql.concat(sql.lit(MARK), text) if kind.startswith("decimal") else text
+def copied(session: Callable[[], SparkSession], side: TableSide, directory: Path) -> CopiedTable:
+    """Copy a table below `directory`; ReconcileError when the database refuses it."""
+    from pyspark.sql.utils import is_remote
+
+    rows = directory / "rows"
+    files = FixedFiles(copies={rows: side.table})
+    if side.url.startswith(SQLITE):
+        copy = sqlite.copied(side, rows)
+        with spark_errors_translated():
+            frame = copy.read(session(), rows)
+        return CopiedTable(frame=frame, files=files, committed=copy.committed)
+
+    def read(table: str) -> DataFrame:
+        options = {
+            "fetchsize": FETCH_ROWS,
+            "preferTimestampNTZ": "true",
+            **exact_options(side.url, side.options),
+            **table_properties(side.properties),
+            **exact_address(side.url),
+            "dbtable": table,
+        }
+        return session().read.format("jdbc").options(**options).load()
+
+    with spark_errors_translated():
+        committed: Bounds = {}
+        if side.offsets is not None:
+            # Before the rows: these may be newer than the offsets, never older.
+            kept = read(side.offsets.table).select(*OFFSET_COLUMNS).collect()
+            committed = committed_bounds(side.offsets.connector, kept)
+        # Executors write: a relative path would be one of the driver's JVM.
+        place = rows.absolute().as_uri()
+        exact_rows(read, side.url, side.table, side.zone).write.parquet(place)
+        if not is_remote() and not any(rows.glob("*.parquet")):
+            # It is on the disks of executors: Spark would read it as an empty table.
+            raise ReconcileError(
+                f"{rows.parent} is not the same directory for the driver and its executors",
+                hint="tables are copied into the report's directory: name one with --report on"
+                " storage that all machines share",
+            )
+        return CopiedTable(frame=session().read.parquet(place), files=files, committed=committed)
+
+
+def with_tail_of(rows: DataFrame, position: TablePosition) -> DataFrame:
+    """Return the rows that the source can find, with the column `tail`: not read by then.
+
+    Rows without a position are never read. NotAuditable for values that have no order here.
+    """
+    time = number = None
+    if position.timestamps:
+        time = sql.coalesce(*(sql.col(f"`{name}`") for name in position.timestamps))
+    # A value that the column's type does not have would be left out as null.
+    odd = sql.lit(False)
+    names = [*position.timestamps, *filter(None, [position.incrementing])]
+    if TOKENS in rows.columns:
+        odd = reduce(or_, (sql.col(TOKENS)[name].isNotNull() for name in names), odd)
+    if (name := position.incrementing) is not None:
+        column = sql.col(f"`{name}`")
+        # Numbers of any length are texts.
+        is_long = rows.schema[name].metadata.get(HELD) == NUMERIC
+        number = column.cast("decimal(38,10)") if is_long else column
+        odd = odd | (number.isNull() & column.isNotNull())
+    if count := rows.where(odd).count():
+        raise NotAuditable(
+            f"{count_of(count, 'row has')} a value in {' or '.join(names)} that has no place among"
+            " the positions of the source, such as infinity or a text of another form",
+            hint="correct these values, or compare the rows with --table and --column",
+        )
+    found = sql.lit(True)
+    for column in (time, number):
+        if column is not None:
+            found = found & column.isNotNull()
+    beyond = sql.lit(False)
+    if number is not None:
+        beyond = _after(rows, number, position.number)
+    if time is not None:
+        later = _after(rows, time, position.timestamp)
+        same = sql.lit(position.timestamp).cast(_type(rows, time)) == time
+        beyond = later | (same & beyond) if position.timestamp is not None else later
+    return rows.where(found).withColumn("tail", beyond)
+
+
+def _after(rows: DataFrame, column: Column, value: str | None) -> Column:
+    if value is None:
+        return sql.lit(True)
+    return column > sql.lit(value).cast(_type(rows, column))
+
+
+def _type(rows: DataFrame, column: Column) -> str:
+    return str(rows.select(column.alias("column")).schema["column"].dataType.simpleString())

@@ -21,10 +21,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from pyconnect_reconcile.data_sides import (
+    HELD,
+    MARK,
+    NUMERIC,
+    OFFSET_COLUMNS,
+    SQLITE,
+    TIME,
+    TOKENS,
+    TableSide,
+    committed_bounds,
+)
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.table_side import OFFSET_COLUMNS, SQLITE, TableSide, committed_bounds
-from pyconnect_reconcile.tokens import HELD, MARK, NUMERIC, TIME, TOKENS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -160,7 +169,14 @@ def _written(value: object, kind: str) -> object:
             return value if _is_moment(value, _DAY) else None
         case "timestamp_ntz":
             return value if _is_moment(value, _MOMENT) else None
-    return str(value) if _fits(value, kind) else None
+    # A decimal of the type has all digits of the value, or it is none.
+    if isinstance(value, bytes) or not _NUMBER.fullmatch(str(value)):
+        return None
+    precision, scale = map(int, kind.removeprefix("decimal(").rstrip(")").split(","))
+    sign_and_whole, _, fraction = format(Decimal(str(value)), "f").partition(".")
+    whole = sign_and_whole.lstrip("-0")
+    fits = len(fraction.rstrip("0")) <= scale and len(whole) <= precision - scale
+    return str(value) if fits else None
 
 
 def _is_moment(value: object, form: re.Pattern[str]) -> bool:
@@ -172,16 +188,6 @@ def _is_moment(value: object, form: re.Pattern[str]) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _fits(value: object, kind: str) -> bool:
-    """Return whether a decimal of a type has all digits of a value."""
-    if isinstance(value, bytes) or not _NUMBER.fullmatch(str(value)):
-        return False
-    precision, scale = map(int, kind.removeprefix("decimal(").rstrip(")").split(","))
-    sign_and_whole, _, fraction = format(Decimal(str(value)), "f").partition(".")
-    whole = sign_and_whole.lstrip("-0")
-    return len(fraction.rstrip("0")) <= scale and len(whole) <= precision - scale
 
 
 def _token(value: object) -> str:

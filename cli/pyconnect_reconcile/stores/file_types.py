@@ -1,34 +1,139 @@
-"""Timestamps of files with nanoseconds, of which Spark reads the microseconds without a word.
+"""Files that Spark does not read as they are: times of day, wider columns, nanoseconds.
 
-They are in Parquet's INT96 and in ORC. Read as bytes or texts they are whole.
+The footers of Parquet files give a schema that Spark reads. Times of day become texts. A column
+that is wider in some files than in others is read as wide. Of timestamps with nanoseconds, in
+Parquet's INT96 and in ORC, Spark reads the microseconds without a word: files that have such ones
+are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from operator import or_
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     DataType,
+    DecimalType,
+    IntegerType,
+    LongType,
     MapType,
+    ShortType,
     StringType,
     StructField,
     StructType,
     TimestampType,
 )
 
+from pyconnect_reconcile.data_sides import HELD, TIME
 from pyconnect_reconcile.errors import NotAuditable, ReconcileError
 from pyconnect_reconcile.files import is_local, local_files
 from pyconnect_reconcile.spark.errors import spark_errors
 from pyconnect_reconcile.values.normal import quoted
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+REFUSALS = (
+    "PARQUET_TYPE_ILLEGAL",
+    "Illegal Parquet type",
+    "UNSUPPORTED_TIME_TYPE",
+    "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION",
+    "CANNOT_MERGE_INCOMPATIBLE_DATA_TYPE",
+    "CANNOT_MERGE_SCHEMAS",
+)
+LAKE_HINT = "install the extra lake, which names them: pip install '.[lake]'"
+_MICROS_OF = {"ms": 1000, "us": 1}
+_MOST_DIGITS = 38
 _OPTIONS = {"recursiveFileLookup": "true", "mergeSchema": "true"}
+
+
+def readable_schema(paths: Sequence[str], wanted: Collection[str]) -> StructType:
+    """Return the schema with which Spark reads files: `wanted` columns, without them all.
+
+    Whole numbers may have become wider from file to file. ReconcileError names the columns that
+    Spark does not read.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as exc:
+        raise ReconcileError(
+            "Spark does not read all columns of these Parquet files", hint=LAKE_HINT
+        ) from exc
+    schemas = [parquet.read_schema(file) for file in local_files(paths)]
+    different = (pa.ArrowTypeError, pa.ArrowInvalid)
+    try:
+        try:
+            every = pa.unify_schemas(schemas)
+        except different:
+            narrow = {pa.int8(), pa.int16(), pa.int32()}
+            wide = (
+                [each.with_type(pa.int64()) if each.type in narrow else each for each in schema]
+                for schema in schemas
+            )
+            every = pa.unify_schemas([pa.schema(fields) for fields in wide])
+    except different as exc:
+        raise ReconcileError(
+            f"the Parquet files have columns of different types: {exc}",
+            hint="compare the files of one type by their paths: --files",
+        ) from exc
+    fields = [field for field in every if not wanted or field.name in wanted]
+    refused = [f"{field.name} ({field.type})" for field in fields if _is_refused(field.type)]
+    if refused:
+        raise ReconcileError(
+            f"Spark does not read these columns of Parquet: {', '.join(refused)}",
+            hint="name the columns that are compared: --column NAME",
+        )
+    return StructType([_field(each) for each in fields])
+
+
+def with_clock_texts(frame: DataFrame, units: Mapping[str, str]) -> DataFrame:
+    """Return rows whose times of day, numbers of these units (`ms`, `us`), are texts."""
+    for name, unit in units.items():
+        micros = sql.timestamp_micros(sql.col(quoted(name)).cast("bigint") * _MICROS_OF[unit])
+        text = sql.date_format(micros, "HH:mm:ss.SSSSSS")
+        frame = frame.withColumn(name, text.alias(name, metadata={HELD: TIME}))
+    return frame
+
+
+def _is_refused(kind: pa.DataType) -> bool:
+    from pyarrow import types
+
+    if types.is_nested(kind):
+        inside = [kind.field(number).type for number in range(kind.num_fields)]
+        return any(types.is_time(each) or _is_refused(each) for each in inside)
+    if types.is_time(kind) or types.is_timestamp(kind):
+        return str(kind.unit) == "ns"
+    return bool(
+        types.is_float16(kind) or (types.is_decimal(kind) and kind.precision > _MOST_DIGITS)
+    )
+
+
+def _field(field: pa.Field) -> StructField:
+    from pyarrow import types
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    kind = field.type
+    if types.is_time(kind):
+        number = IntegerType() if types.is_time32(kind) else LongType()
+        return StructField(field.name, number, metadata={HELD: TIME, "unit": kind.unit})
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    wider: dict[str, Any] = {
+        "uint8": ShortType(),
+        "uint16": IntegerType(),
+        "uint32": LongType(),
+        "uint64": DecimalType(20, 0),
+    }
+    found = wider.get(str(kind)) or from_arrow_type(kind, prefer_timestamp_ntz=True)
+    return StructField(field.name, found)
 
 
 def refuse_nanoseconds(
@@ -40,7 +145,7 @@ def refuse_nanoseconds(
 ) -> None:
     """Raise NotAuditable where compared columns of Parquet or ORC have more than microseconds.
 
-    `located` writes a path as Spark takes it.
+    `located` writes a path as Spark takes it. Read as bytes or texts the timestamps are whole.
     """
     timed = [field for field in fields if "timestamp" in field.dataType.simpleString()]
     if timed and form == "parquet":
@@ -83,8 +188,7 @@ def _with_int96(
         from pyarrow import parquet
     except ImportError as exc:
         raise ReconcileError(
-            "which columns of these Parquet files are INT96 cannot be read",
-            hint="install the extra lake, which names them: pip install '.[lake]'",
+            "which columns of these Parquet files are INT96 cannot be read", hint=LAKE_HINT
         ) from exc
     found = []
     for file in map(str, local_files(paths)):

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_reconcile.database_tables.sqlite import copied, spark_type
+from pyconnect_reconcile.data_sides import MARK, TOKENS, CommittedOffsets, TableSide
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.table_side import CommittedOffsets, TableSide
-from pyconnect_reconcile.tokens import MARK, TOKENS
+from pyconnect_reconcile.stores.sqlite import copied, spark_type
 
 
 @pytest.fixture

@@ -1,6 +1,11 @@
-"""Iceberg tables: the catalog says where the metadata is, and Spark's reader does the rest.
+"""Files of S3 and Iceberg tables, which Spark cannot reach by a path.
 
-That file never changes, so what is read is one snapshot, however long the sink goes on.
+Spark has no S3 client of its own: files are copied to the run's directory, each through memory in
+pieces. The copies are gone with the run. pyarrow reads the store, another library than the one
+that LakeSink writes with.
+
+The catalog of an Iceberg table says where the metadata is, and Spark's reader does the rest. That
+file never changes, so what is read is one snapshot, however long the sink goes on.
 """
 
 from __future__ import annotations
@@ -8,24 +13,26 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
-from pyconnect_reconcile.database_tables.copies import copied
+from pyconnect_clients.installation import install_command
+from pyconnect_reconcile.data_sides import SQL, FileSide, IcebergCatalog, Store, TableSide
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import SQL, FileSide, IcebergCatalog, Store
-from pyconnect_reconcile.files import FixedFiles
-from pyconnect_reconcile.lakes.downloads import copy_files
+from pyconnect_reconcile.files import FixedFiles, complete_files, is_data
 from pyconnect_reconcile.properties import store_properties
-from pyconnect_reconcile.table_side import TableSide
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TIMEOUT_S = 15.0
+GZIP = b"\x1f\x8b"
+PIECE_BYTES = 8 * 2**20
+AT_ONCE = 4
+TIMEOUT_S, STORE_TIMEOUT_S = 15.0, 10.0
 NOT_FOUND = 404
 SEPARATOR = "\x1f"
 """Between the levels of a namespace, in the REST protocol."""
@@ -37,6 +44,72 @@ LOCAL = "org.apache.hadoop.fs.LocalFileSystem"
 """A table's metadata has URLs of its files; Hadoop can have them lead to copies of those files."""
 
 
+def downloaded(
+    url: str,
+    store: Store,
+    properties: str | None,
+    read: Sequence[str] | None,
+    directory: Path,
+) -> FixedFiles:
+    """Copy the files below a URL; `read` are those of them that a source has read to the end."""
+    if not copy_files(url, store, properties, directory, rename=read is None):
+        raise ReconcileError(f"{url}: there are no files yet")
+    places = None if read is None else [str(directory / name.partition("://")[2]) for name in read]
+    return complete_files([str(directory / url.partition("://")[2].rstrip("/"))], places)
+
+
+def copy_files(
+    url: str, store: Store, properties: str | None, directory: Path, *, rename: bool = False
+) -> int:
+    """Copy what is below a URL to `directory/bucket/path`; return the number of files.
+
+    With `rename` files that gzip has packed get its ending.
+    """
+    try:
+        from pyarrow.fs import FileSelector, S3FileSystem
+    except ImportError as exc:
+        raise ReconcileError(
+            "files of S3 are read with pyarrow, which is not installed",
+            hint=f"install it: {install_command('lake')}",
+        ) from exc
+    access = store_properties(properties)
+    root = url.partition("://")[2].rstrip("/")
+    try:
+        system = S3FileSystem(
+            access_key=access.get("access_key"),
+            secret_key=access.get("secret_key"),
+            region=store.region,
+            endpoint_override=store.endpoint,
+            connect_timeout=STORE_TIMEOUT_S,
+        )
+        there = system.get_file_info(FileSelector(root, recursive=True, allow_not_found=True))
+        names = [
+            info.path for info in there if info.is_file and is_data(info.path.removeprefix(root))
+        ]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            copies = [pool.submit(_copy, system, name, directory, rename=rename) for name in names]
+            for copied in copies:
+                copied.result()
+    except OSError as exc:
+        lines = str(exc).splitlines()
+        raise ReconcileError(f"{url} cannot be read: {lines[0] if lines else exc!r}") from exc
+    return len(names)
+
+
+def _copy(system: Any, name: str, directory: Path, *, rename: bool) -> None:
+    target = directory / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # Else pyarrow unpacks what ends in .gz, and Spark does so again.
+    with system.open_input_stream(name, compression=None) as source:
+        head = source.read(len(GZIP))
+        if rename and head == GZIP and target.suffix != ".gz":
+            # Spark unpacks by the name; Aiven's sink packs whatever its template says.
+            target = target.with_name(f"{target.name}.gz")
+        with target.open("xb") as copy:
+            copy.write(head)
+            shutil.copyfileobj(source, copy, PIECE_BYTES)
+
+
 def current_table(
     session: Callable[[], SparkSession], side: FileSide, catalog: IcebergCatalog, directory: Path
 ) -> FixedFiles:
@@ -46,7 +119,23 @@ def current_table(
     """
     (table,) = side.paths
     if catalog.kind == SQL:
-        location = _metadata_in_database(session, table, catalog, side.properties, directory)
+        # It imports Spark, which files of a store do without.
+        from pyconnect_reconcile.stores.tables import copied
+
+        namespace, _, name = table.rpartition(".")
+        tables = TableSide(
+            url=catalog.url,
+            table="iceberg_tables",
+            properties=side.properties,
+            options=catalog.options,
+        )
+        rows = copied(session, tables, directory).frame
+        found = rows.where(
+            (rows.catalog_name == catalog.name)
+            & (rows.table_namespace == namespace)
+            & (rows.table_name == name)
+        ).collect()
+        location = str(found[0].metadata_location) if found else None
     else:
         location = metadata_in_service(table, catalog, side.properties)
     if location is None:
@@ -112,26 +201,6 @@ def _copied_table(
         f".hadoop.fs.viewfs.overload.scheme.target.{url.scheme}.impl": LOCAL,
         f".hadoop.fs.viewfs.mounttable.{url.netloc}.link.{url.path}": copy.as_uri(),
     }
-
-
-def _metadata_in_database(
-    session: Callable[[], SparkSession],
-    table: str,
-    catalog: IcebergCatalog,
-    properties: str | None,
-    directory: Path,
-) -> str | None:
-    namespace, _, name = table.rpartition(".")
-    tables = TableSide(
-        url=catalog.url, table="iceberg_tables", properties=properties, options=catalog.options
-    )
-    rows = copied(session, tables, directory).frame
-    found = rows.where(
-        (rows.catalog_name == catalog.name)
-        & (rows.table_namespace == namespace)
-        & (rows.table_name == name)
-    ).collect()
-    return str(found[0].metadata_location) if found else None
 
 
 def metadata_in_service(table: str, catalog: IcebergCatalog, properties: str | None) -> str | None:

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
+from pyconnect_reconcile.data_sides import IcebergCatalog
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import IcebergCatalog
-from pyconnect_reconcile.lakes import catalogs
+from pyconnect_reconcile.stores.lakes import metadata_in_service
 from tests.support.servers.iceberg_rest import TOKEN, running_rest_catalog
 
 pytestmark = pytest.mark.wire
@@ -32,8 +32,8 @@ def test_a_rest_catalog_names_the_metadata_of_a_table(tmp_path: Path) -> None:
         table = client.load_table("shop.orders")
         catalog, known = IcebergCatalog(kind="rest", url=url), access(tmp_path, TOKEN)
         assert (
-            catalogs.metadata_in_service("shop.orders", catalog, known) == table.metadata_location
+            metadata_in_service("shop.orders", catalog, known) == table.metadata_location
         )
-        assert catalogs.metadata_in_service("shop.none", catalog, known) is None
+        assert metadata_in_service("shop.none", catalog, known) is None
         with pytest.raises(ReconcileError, match="401"):
-            catalogs.metadata_in_service("shop.orders", catalog, access(tmp_path, "other"))
+            metadata_in_service("shop.orders", catalog, access(tmp_path, "other"))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_reconcile.data_sides import Store
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import Store
-from pyconnect_reconcile.lakes.downloads import downloaded
+from pyconnect_reconcile.stores.lakes import downloaded
 from tests.support.servers.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 
 pytestmark = pytest.mark.wire

@@ -1,1 +1,0 @@
-"""Tables of databases, copied at one moment of a run."""
