@@ -180,7 +180,25 @@ def secured_arguments(security: Security, bootstrap: str) -> dict[str, Any]:
         arguments["ssl_context"] = client_context(security.tls)
     if security.sasl is not None and isinstance(security.sasl.login, TokenLogin):
         login = security.sasl.login.near(bootstrap)
-        arguments["sasl_oauth_token_provider"] = _provider(_ready(login), login)
+        source = _ready(login)
+        from kafka.errors import KafkaConnectionError
+        from kafka.net.sasl.oauth import AbstractTokenProvider
+
+        # The library has no types.
+        class HeldTokens(AbstractTokenProvider):  # type: ignore[misc]
+            """Hands out the token that is held; the library calls it on its network thread."""
+
+            def token(self) -> str:
+                try:
+                    return source.token().text
+                except TokenError as exc:
+                    # The library takes this error for a failed connection, and tries again.
+                    raise KafkaConnectionError(str(exc)) from exc
+
+            def extensions(self) -> dict[str, str]:
+                return dict(login.extensions)
+
+        arguments["sasl_oauth_token_provider"] = HeldTokens()
     return arguments
 
 
@@ -212,24 +230,3 @@ def _ready(login: TokenLogin) -> TokenSource:
     except TokenError as exc:
         raise ClientPropertyError(login.source_key, str(exc)) from exc
     return source
-
-
-def _provider(source: TokenSource, login: TokenLogin) -> object:
-    from kafka.errors import KafkaConnectionError
-    from kafka.net.sasl.oauth import AbstractTokenProvider
-
-    # The library has no types.
-    class HeldTokens(AbstractTokenProvider):  # type: ignore[misc]
-        """Hands out the token that is held; the library calls it on its network thread."""
-
-        def token(self) -> str:
-            try:
-                return source.token().text
-            except TokenError as exc:
-                # The library takes this error for a failed connection, and tries again.
-                raise KafkaConnectionError(str(exc)) from exc
-
-        def extensions(self) -> dict[str, str]:
-            return dict(login.extensions)
-
-    return HeldTokens()

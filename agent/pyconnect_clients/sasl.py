@@ -85,20 +85,18 @@ def parse_sasl(properties: Mapping[str, str]) -> Sasl:
                 relogin_ms=properties.get(_RELOGIN),
             )
         case "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512":
-            login = _password(mechanism, entry.options)
+            for needed in ("username", "password"):
+                if needed not in entry.options:
+                    raise ClientPropertyError(
+                        JAAS_CONFIG,
+                        f"{mechanism} needs a {needed}",
+                        f'add {needed}="..." to the login module\'s options',
+                    )
+            login = PasswordLogin(
+                username=entry.options["username"], password=entry.options["password"]
+            )
         case _:
             raise ClientPropertyError(
                 _MECHANISM, f"{mechanism} is not supported", f"use one of {', '.join(MECHANISMS)}"
             )
     return Sasl(mechanism=mechanism, login=login)
-
-
-def _password(mechanism: str, options: Mapping[str, str]) -> PasswordLogin:
-    for needed in ("username", "password"):
-        if needed not in options:
-            raise ClientPropertyError(
-                JAAS_CONFIG,
-                f"{mechanism} needs a {needed}",
-                f'add {needed}="..." to the login module\'s options',
-            )
-    return PasswordLogin(username=options["username"], password=options["password"])

@@ -75,7 +75,15 @@ def fetcher(login: TokenLogin) -> Fetch:
         case UnsecuredTokens() as unsecured:
             get = partial(_unsecured, unsecured)
         case MskTokens() as msk:
-            return partial(_from_signer, msk, _signer(), login)
+            try:
+                from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
+            except ImportError as exc:
+                raise ClientPropertyError(
+                    "sasl.mechanism",
+                    "AWS MSK IAM needs the signer of AWS, which is not installed",
+                    install_command("msk"),
+                ) from exc
+            return partial(_from_signer, msk, MSKAuthTokenProvider, login)
         case _:
             assert_never(login.tokens)
     return lambda: _read(*get(), login)
@@ -93,7 +101,23 @@ def _from_endpoint(
 ) -> tuple[str, float | None]:
     """Return a token, and for how many seconds the server says it is valid."""
     try:
-        status, body = _exchange(endpoint, context)
+        parts = urlsplit(endpoint.url)
+        host = parts.hostname or ""
+        port = parts.port or (443 if context else 80)
+        connected = socket.create_connection(
+            (host, port), timeout=endpoint.connect_timeout_ms / 1000
+        )
+        with connected as plain:
+            stream = context.wrap_socket(plain, server_hostname=host) if context else plain
+            with stream:
+                deadline_s = time.monotonic() + endpoint.read_timeout_ms / 1000
+                stream.settimeout(endpoint.read_timeout_ms / 1000)
+                stream.sendall(_request(endpoint))
+                received = io.BytesIO(_received(stream, deadline_s))
+        # The class reads nothing of a socket but its file.
+        response = http.client.HTTPResponse(SimpleNamespace(makefile=lambda _mode: received))  # type: ignore[arg-type]
+        response.begin()
+        status, body = response.status, response.read()
     except (OSError, http.client.HTTPException, ValueError) as exc:
         reason = "no answer in time" if isinstance(exc, TimeoutError) else _reason(exc)
         raise TokenError(f"{endpoint.url}: {reason}") from exc
@@ -109,24 +133,6 @@ def _from_endpoint(
         raise TokenError(f"{endpoint.url}: the answer contains no access_token")
     seconds = answer.get("expires_in")
     return text, seconds if isinstance(seconds, (int, float)) else None
-
-
-def _exchange(endpoint: EndpointTokens, context: ssl.SSLContext | None) -> tuple[int, bytes]:
-    parts = urlsplit(endpoint.url)
-    host = parts.hostname or ""
-    port = parts.port or (443 if context else 80)
-    connected = socket.create_connection((host, port), timeout=endpoint.connect_timeout_ms / 1000)
-    with connected as plain:
-        stream = context.wrap_socket(plain, server_hostname=host) if context else plain
-        with stream:
-            deadline_s = time.monotonic() + endpoint.read_timeout_ms / 1000
-            stream.settimeout(endpoint.read_timeout_ms / 1000)
-            stream.sendall(_request(endpoint))
-            received = io.BytesIO(_received(stream, deadline_s))
-    # The class reads nothing of a socket but its file.
-    response = http.client.HTTPResponse(SimpleNamespace(makefile=lambda _mode: received))  # type: ignore[arg-type]
-    response.begin()
-    return response.status, response.read()
 
 
 def _request(endpoint: EndpointTokens) -> bytes:
@@ -225,19 +231,6 @@ def _claims(text: str) -> Mapping[str, Any]:
         return _json_object(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
     except ValueError:
         return {}
-
-
-# The signer publishes no types.
-def _signer() -> Any:
-    try:
-        from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
-    except ImportError as exc:
-        raise ClientPropertyError(
-            "sasl.mechanism",
-            "AWS MSK IAM needs the signer of AWS, which is not installed",
-            install_command("msk"),
-        ) from exc
-    return MSKAuthTokenProvider
 
 
 def _from_signer(tokens: MskTokens, signer: Any, login: TokenLogin) -> Token:

@@ -199,7 +199,11 @@ def parse_token_login(
     options = entry.options
     tokens: EndpointTokens | FileTokens | UnsecuredTokens | MskTokens
     if mechanism == MSK_MECHANISM or entry.simple_name == _MSK_MODULE:
-        tokens = _msk(options)
+        tokens = MskTokens(
+            profile=options.get("awsProfileName"),
+            role_arn=options.get("awsRoleArn"),
+            role_session=options.get("awsRoleSessionName"),
+        )
     else:
         tokens = _oauth(properties, options)
     return TokenLogin(
@@ -291,14 +295,6 @@ def _unsecured(options: Mapping[str, str]) -> UnsecuredTokens:
             JAAS_CONFIG, "unsecuredLoginLifetimeSeconds is not a number above 0"
         )
     return UnsecuredTokens(claims=tuple(claims), lifetime_s=int(lifetime))
-
-
-def _msk(options: Mapping[str, str]) -> MskTokens:
-    return MskTokens(
-        profile=options.get("awsProfileName"),
-        role_arn=options.get("awsRoleArn"),
-        role_session=options.get("awsRoleSessionName"),
-    )
 
 
 def _refresh(properties: Mapping[str, str]) -> RefreshSettings:

@@ -7,7 +7,7 @@ and transactional ids lie on the cluster that the connector's producer writes to
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -78,22 +78,6 @@ class ConnectorNeeds:
         return self._clients[role][0]
 
     def _source(self) -> Iterator[Need]:
-        yield from self._targets()
-        yield from self._offsets()
-        altering, *tasks = self.transactional_ids
-        fencing = NeedSeverity.BLOCKER if len(tasks) > 1 else NeedSeverity.WARNING
-        for transactional_id in tasks:
-            yield self._need("X1", ResourceType.TRANSACTIONAL_ID, transactional_id)
-            yield self._need(
-                "X2", ResourceType.TRANSACTIONAL_ID, transactional_id, severity=fencing
-            )
-        yield self._need("X3", ResourceType.TRANSACTIONAL_ID, f"{altering}-0")
-        yield self._need("X4", ResourceType.TRANSACTIONAL_ID, altering)
-        if self._facts.old_brokers:
-            for rule in ("X5p", "X5a"):
-                yield self._need(rule, *CLUSTER)
-
-    def _targets(self) -> Iterator[Need]:
         connector = self._connector
         topics = set(connector.topics)
         configured = connector.config.get("topic")
@@ -113,6 +97,19 @@ class ConnectorNeeds:
                 yield self._need("S2", ResourceType.TOPIC, topic)
             if self._missing(topic, Role.PRODUCER):
                 yield self._need("S3" if creates else "S4", ResourceType.TOPIC, topic)
+        yield from self._offsets()
+        altering, *tasks = self.transactional_ids
+        fencing = NeedSeverity.BLOCKER if len(tasks) > 1 else NeedSeverity.WARNING
+        for transactional_id in tasks:
+            yield self._need("X1", ResourceType.TRANSACTIONAL_ID, transactional_id)
+            yield self._need(
+                "X2", ResourceType.TRANSACTIONAL_ID, transactional_id, severity=fencing
+            )
+        yield self._need("X3", ResourceType.TRANSACTIONAL_ID, f"{altering}-0")
+        yield self._need("X4", ResourceType.TRANSACTIONAL_ID, altering)
+        if self._facts.old_brokers:
+            for rule in ("X5p", "X5a"):
+                yield self._need(rule, *CLUSTER)
 
     def _offsets(self) -> Iterator[Need]:
         own = bool(self._connector.config.get("offsets.storage.topic"))
@@ -133,16 +130,6 @@ class ConnectorNeeds:
         yield self._need("K1", ResourceType.GROUP, group)
         for rule in ("K5", "K6", "K7"):
             yield self._need(rule, ResourceType.GROUP, group)
-        for topic in self._sink_topics():
-            yield self._need("K2", ResourceType.TOPIC, topic)
-            yield self._need("K6", ResourceType.TOPIC, topic)
-        if dead_letters := self._connector.config.get(DEAD_LETTER_TOPIC):
-            yield self._need("K3", ResourceType.TOPIC, dead_letters)
-            yield self._need("K4d", ResourceType.TOPIC, dead_letters)
-            if self._missing(dead_letters, Role.ADMIN):
-                yield self._need("K4c", ResourceType.TOPIC, dead_letters)
-
-    def _sink_topics(self) -> Sequence[str]:
         config = self._connector.config
         named = {name.strip() for name in (config.get("topics") or "").split(",") if name.strip()}
         listed = named.union(self._connector.topics)
@@ -158,7 +145,14 @@ class ConnectorNeeds:
                     f"{self._connector.name}: the topics that match topics.regex={pattern} are"
                     " not known; they need the same grants as topics=…"
                 )
-        return sorted(listed)
+        for topic in sorted(listed):
+            yield self._need("K2", ResourceType.TOPIC, topic)
+            yield self._need("K6", ResourceType.TOPIC, topic)
+        if dead_letters := self._connector.config.get(DEAD_LETTER_TOPIC):
+            yield self._need("K3", ResourceType.TOPIC, dead_letters)
+            yield self._need("K4d", ResourceType.TOPIC, dead_letters)
+            if self._missing(dead_letters, Role.ADMIN):
+                yield self._need("K4c", ResourceType.TOPIC, dead_letters)
 
     def _group(self) -> str:
         connector = self._connector
@@ -264,7 +258,18 @@ def cluster_needs(facts: ClusterFacts, phase: Phase) -> Needs:
             for collision in collisions(facts.workers[0].leader_transactional_id, ids)
         )
     wanted = tuple(need for need in needs if need.phase.rank <= phase.rank)
-    return Needs(wanted, (*notes, *_unknown_principals(wanted)))
+    unknown = {(need.rule.role, need.owner) for need in wanted if need.principal is None}
+    return Needs(
+        wanted,
+        (
+            *notes,
+            *[
+                f"{owner}: the principal of its {role.value} client is not known; give it"
+                f" with --principal {owner}:{role.value}=User:NAME"
+                for role, owner in sorted(unknown, key=lambda item: (item[1], item[0].value))
+            ],
+        ),
+    )
 
 
 def _needs_elsewhere(
@@ -350,12 +355,3 @@ def _unsecured(worker: WorkerFacts, connector: ConnectorFacts, own: ConnectorNee
         " has some: producers use only the worker's producer.* properties"
     )
     return [text]
-
-
-def _unknown_principals(needs: Iterable[Need]) -> list[str]:
-    unknown = {(need.rule.role, need.owner) for need in needs if need.principal is None}
-    return [
-        f"{owner}: the principal of its {role.value} client is not known; give it"
-        f" with --principal {owner}:{role.value}=User:NAME"
-        for role, owner in sorted(unknown, key=lambda item: (item[1], item[0].value))
-    ]

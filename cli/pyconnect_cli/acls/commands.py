@@ -174,7 +174,14 @@ def generate(
         prefixes=_prefixes(session, gathered, report) if prefixed else None,
     )
     _print_grants(session, found, remove=remove, strimzi_cluster=strimzi_cluster)
-    _print_doubts(session, report, found)
+    output = session.output
+    for conflict in found.conflicts:
+        output.warning(f"{conflict.need.text} stays denied: {conflict.evidence}")
+    for need in found.unnamed:
+        output.warning(f"{need.owner}: {need.text} for a principal that is not known")
+    for note in report.notes:
+        output.warning(note)
+    output.message(summary(report))
 
 
 def _print_grants(session: Session, found: GrantSet, *, remove: bool, strimzi_cluster: str) -> None:
@@ -193,17 +200,6 @@ def _print_grants(session: Session, found: GrantSet, *, remove: bool, strimzi_cl
             bootstrap = session.settings.kafka_bootstrap or "BROKERS"
             for command in kafka_acls(found.grants, bootstrap, remove=remove):
                 output.line(command)
-
-
-def _print_doubts(session: Session, report: AclReport, found: GrantSet) -> None:
-    output = session.output
-    for conflict in found.conflicts:
-        output.warning(f"{conflict.need.text} stays denied: {conflict.evidence}")
-    for need in found.unnamed:
-        output.warning(f"{need.owner}: {need.text} for a principal that is not known")
-    for note in report.notes:
-        output.warning(note)
-    output.message(summary(report))
 
 
 def _prefixes(session: Session, gathered: Gathered, report: AclReport) -> dict[str, str]:

@@ -77,7 +77,19 @@ def gather(session: Session, options: AclOptions) -> Gathered:
     wanted = options.phase
     if wanted is None:
         wanted = min((worker.phase for worker in workers), key=lambda p: p.rank).following
-    reports = _agent_reports(session, workers, wanted)
+    # Ask all agents at once: each asks its brokers meanwhile.
+
+    def ask(url: str) -> Json | None:
+        try:
+            with AgentClient(session.exchange_with(url)) as agent:
+                return agent.acls(wanted.value)
+        except PreconditionFailed:
+            return None  # an agent of a version without this report
+
+    urls = [worker.name for worker in workers if "://" in worker.name]
+    with ThreadPoolExecutor(_AT_ONCE) as executor:
+        answers = list(executor.map(ask, urls))
+    reports = {url: answer for url, answer in zip(urls, answers, strict=True) if answer is not None}
     views = _connector_views(session, options)
     counts = _agents_task_counts(reports) if reports else _stored_task_counts(session, workers)
     facts = ClusterFacts(
@@ -147,24 +159,6 @@ def _urls(session: Session, options: AclOptions) -> list[str]:
         if options.worker_configs or options.worker_properties:
             return []
         raise
-
-
-def _agent_reports(
-    session: Session, workers: Iterable[WorkerFacts], phase: Phase
-) -> dict[str, Json]:
-    """Ask all agents at once: each asks its brokers meanwhile."""
-
-    def ask(url: str) -> Json | None:
-        try:
-            with AgentClient(session.exchange_with(url)) as agent:
-                return agent.acls(phase.value)
-        except PreconditionFailed:
-            return None  # an agent of a version without this report
-
-    urls = [worker.name for worker in workers if "://" in worker.name]
-    with ThreadPoolExecutor(_AT_ONCE) as executor:
-        answers = list(executor.map(ask, urls))
-    return {url: answer for url, answer in zip(urls, answers, strict=True) if answer is not None}
 
 
 def _with_principals(worker: WorkerFacts, reports: Mapping[str, Json]) -> WorkerFacts:
@@ -304,31 +298,27 @@ def probed_here(
     reports: dict[str, Json] = {}
     for worker in workers:
         try:
-            reports[worker.name] = _report(session, facts, phase, worker)
+            question = {
+                "properties": {**_UNIMPORTANT, **worker.properties},
+                "phase": phase.value,
+                "connectors": [asdict(connector) for connector in facts.connectors],
+            }
+            try:
+                ended = subprocess.run(
+                    _COMMAND,
+                    input=json.dumps(question),
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    timeout=max(session.budget.remaining_s(), 1.0),
+                )
+            except subprocess.TimeoutExpired as exc:
+                raise WaitTimedOut("the brokers did not answer in time") from exc
+            if ended.returncode == _EXIT_CONFIG:
+                raise UsageError(ended.stderr.strip())
+            if ended.returncode != 0:
+                raise ServerError(f"the probe ended with code {ended.returncode}")
+            reports[worker.name] = as_object(json.loads(ended.stdout))
         except PyconnectError as error:
             session.output.warning(f"{worker.name}: its clients were not probed: {error.message}")
     return reports
-
-
-def _report(session: Session, facts: ClusterFacts, phase: Phase, worker: WorkerFacts) -> Json:
-    question = {
-        "properties": {**_UNIMPORTANT, **worker.properties},
-        "phase": phase.value,
-        "connectors": [asdict(connector) for connector in facts.connectors],
-    }
-    try:
-        ended = subprocess.run(
-            _COMMAND,
-            input=json.dumps(question),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=max(session.budget.remaining_s(), 1.0),
-        )
-    except subprocess.TimeoutExpired as exc:
-        raise WaitTimedOut("the brokers did not answer in time") from exc
-    if ended.returncode == _EXIT_CONFIG:
-        raise UsageError(ended.stderr.strip())
-    if ended.returncode != 0:
-        raise ServerError(f"the probe ended with code {ended.returncode}")
-    return as_object(json.loads(ended.stdout))

@@ -269,27 +269,23 @@ class _Batch:
         except OutOfTime as error:
             return result(outcome=Outcome.NOT_TRIED, error=error)
         except UnknownOutcome as error:
-            return self._looked(step, error)
+            result = partial(ObjectResult, name=step.name, action=self._verb)
+            if step.look is None:
+                return result(outcome=Outcome.UNKNOWN, error=error)
+            try:
+                with self._session.second_look() as client:
+                    seen = step.look(client)
+            except PyconnectError as unseen:
+                text = f"{error.message}; its state cannot be read: {unseen.message}"
+            else:
+                if seen.done:
+                    remark = f"{seen.text}; the worker did not answer in time"
+                    return result(action=step.done, outcome=Outcome.DONE, remark=remark)
+                text = f"{error.message}; now: {seen.text}"
+            return result(outcome=Outcome.UNKNOWN, error=UnknownOutcome(text, hint=error.hint))
         except PyconnectError as error:
             return result(outcome=Outcome.FAILED, error=error)
         return result(action=step.done, outcome=Outcome.DONE, remark=remark)
-
-    def _looked(self, step: BatchStep, error: UnknownOutcome) -> ObjectResult:
-        """Return the error of an unanswered change with the state that was seen afterwards."""
-        result = partial(ObjectResult, name=step.name, action=self._verb)
-        if step.look is None:
-            return result(outcome=Outcome.UNKNOWN, error=error)
-        try:
-            with self._session.second_look() as client:
-                seen = step.look(client)
-        except PyconnectError as unseen:
-            text = f"{error.message}; its state cannot be read: {unseen.message}"
-        else:
-            if seen.done:
-                remark = f"{seen.text}; the worker did not answer in time"
-                return result(action=step.done, outcome=Outcome.DONE, remark=remark)
-            text = f"{error.message}; now: {seen.text}"
-        return result(outcome=Outcome.UNKNOWN, error=UnknownOutcome(text, hint=error.hint))
 
     def _print_ended(self) -> None:
         results = self.record.results()

@@ -60,19 +60,6 @@ def edit(context: typer.Context, name: NameArgument) -> None:
         run_steps(session, "update", [BatchStep(name=name, done="updated", act=act, look=look)])
 
 
-def _run_editor(editor: str, path: str) -> None:
-    try:
-        code = subprocess.run([*shlex.split(editor), path], check=False).returncode
-    except (OSError, ValueError) as exc:
-        raise UsageError(
-            f"the editor `{editor}` cannot be run: {getattr(exc, 'strerror', None) or exc};"
-            " nothing was changed",
-            hint="set VISUAL or EDITOR, or use: pyconnect connectors patch",
-        ) from exc
-    if code != 0:
-        raise PyconnectError(f"`{editor}` failed; nothing was changed")
-
-
 @contextmanager
 def _edited(session: Session, name: str, config: dict[str, str | None]) -> Iterator[ConnectorFile]:
     """Let the user edit a configuration, again while it is not valid, if the user is there to ask.
@@ -91,7 +78,16 @@ def _edited(session: Session, name: str, config: dict[str, str | None]) -> Itera
     before = Path(path).read_bytes()
     try:
         while True:
-            _run_editor(editor, path)
+            try:
+                code = subprocess.run([*shlex.split(editor), path], check=False).returncode
+            except (OSError, ValueError) as exc:
+                raise UsageError(
+                    f"the editor `{editor}` cannot be run: {getattr(exc, 'strerror', None) or exc};"
+                    " nothing was changed",
+                    hint="set VISUAL or EDITOR, or use: pyconnect connectors patch",
+                ) from exc
+            if code != 0:
+                raise PyconnectError(f"`{editor}` failed; nothing was changed")
             session.renew_time()
             try:
                 edited = _read_edited(session, name, config, path)

@@ -21,7 +21,6 @@ from pyconnect_cli.render.styles import printable, state_style
 from pyconnect_cli.render.tables import Column, state_column, table_lines, worker_column
 from pyconnect_cli.rest.masking import mask_config
 from pyconnect_cli.rest.model import (
-    ConnectorInfo,
     ConnectorStatus,
     ConnectorView,
     TaskState,
@@ -113,7 +112,38 @@ def describe(
             name=name,
         )
         return
-    for line in _description(session, info, status, topics, config, restarts=restarts):
+    from pyconnect_cli.acting.workers import describe_restarts
+
+    output = session.output
+    view = ConnectorView(name=info.name, info=info, status=status)
+    lines = key_value_lines(
+        {
+            "name": info.name,
+            "type": info.type,
+            "class": info.class_name,
+            "state": view.state,
+            "worker": _worker(view) or "-",
+            "version": _version(view) or "-",
+            "topics": ", ".join(topics) or "-",
+            **({"restarts": describe_restarts(restarts.get(None))} if restarts else {}),
+        },
+        painted={"state": output.paint(view.state, state_style(view.state))},
+    )
+    items = [] if status is None else [(info.name, status.connector)]
+    if status is not None:
+        items += [(f"{info.name}/{task.id}", task) for task in status.tasks]
+        lines += ["", output.paint("tasks", "strong")]
+        lines += _task_lines(output, status.tasks, restarts) or ["  none"]
+    for where, item in items:
+        if item.trace:
+            lines += ["", output.paint(f"trace of {where}", "bad")]
+            lines += trace_lines(item.trace)
+    lines += ["", output.paint("config", "strong")]
+    lines += key_value_lines(
+        {key: "null" if value is None else value for key, value in sorted(config.items())},
+        indent="  ",
+    )
+    for line in lines:
         session.output.line(line)
 
 
@@ -226,49 +256,6 @@ def _status_or_none(session: Session, name: str) -> ConnectorStatus | None:
         return session.client.connector_status(name)
     except NotFound:
         return None
-
-
-def _description(
-    session: Session,
-    info: ConnectorInfo,
-    status: ConnectorStatus | None,
-    used_topics: list[str],
-    config: dict[str, str | None],
-    *,
-    restarts: Restarts,
-) -> list[str]:
-    from pyconnect_cli.acting.workers import describe_restarts
-
-    output = session.output
-    view = ConnectorView(name=info.name, info=info, status=status)
-    lines = key_value_lines(
-        {
-            "name": info.name,
-            "type": info.type,
-            "class": info.class_name,
-            "state": view.state,
-            "worker": _worker(view) or "-",
-            "version": _version(view) or "-",
-            "topics": ", ".join(used_topics) or "-",
-            **({"restarts": describe_restarts(restarts.get(None))} if restarts else {}),
-        },
-        painted={"state": output.paint(view.state, state_style(view.state))},
-    )
-    items = [] if status is None else [(info.name, status.connector)]
-    if status is not None:
-        items += [(f"{info.name}/{task.id}", task) for task in status.tasks]
-        lines += ["", output.paint("tasks", "strong")]
-        lines += _task_lines(output, status.tasks, restarts) or ["  none"]
-    for where, item in items:
-        if item.trace:
-            lines += ["", output.paint(f"trace of {where}", "bad")]
-            lines += trace_lines(item.trace)
-    lines += ["", output.paint("config", "strong")]
-    lines += key_value_lines(
-        {key: "null" if value is None else value for key, value in sorted(config.items())},
-        indent="  ",
-    )
-    return lines
 
 
 def _task_lines(output: Output, tasks: Sequence[TaskState], restarts: Restarts) -> list[str]:

@@ -98,19 +98,16 @@ class Backups:
     def all(self, now: datetime) -> tuple[list[OffsetsSnapshot], dict[str, str]]:
         """Return the backups that have not expired, newest first, and other files' faults by id."""
         found, broken = [], {}
-        for identity in self._identities(now):
+        try:
+            names = [path.stem for path in self.directory.glob("*.json")]
+        except OSError as exc:
+            raise UsageError(f"{self.directory}: cannot be read: {exc.strerror}") from exc
+        for identity in sorted((name for name in names if not expired(name, now)), reverse=True):
             try:
                 found.append(self.find(identity, now))
             except UsageError as error:
                 broken[identity] = error.message
         return found, broken
-
-    def _identities(self, now: datetime) -> list[str]:
-        try:
-            names = [path.stem for path in self.directory.glob("*.json")]
-        except OSError as exc:
-            raise UsageError(f"{self.directory}: cannot be read: {exc.strerror}") from exc
-        return sorted((name for name in names if not expired(name, now)), reverse=True)
 
     def _path(self, identity: str) -> Path:
         return self.directory / f"{identity}.json"

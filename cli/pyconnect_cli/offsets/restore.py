@@ -65,7 +65,20 @@ def undo(
     # A user sees the plan with the question and can refuse.
     unasked = session.settings.yes and not options.force and not session.given.get("dry_run")
     if snapshot.orphan:
-        _restore_orphan(session, snapshot, backup=options.backup, unasked=unasked)
+        backup = options.backup
+        keeper = OrphanKeeper(session)
+        name = snapshot.connector
+        plan = keeper.undo_plan(snapshot)
+        if unasked:
+            require_untouched(snapshot, plan)
+        for line in since_lines(plan):
+            session.output.message(line)
+        if session.given.get("dry_run"):
+            offsets = counted(len(snapshot.offsets), "offset")
+            session.output.line(f"would restore {offsets} of the deleted {name}")
+        change = OffsetsChange(name=name, act=lambda: keeper.restore(snapshot, backup=backup))
+        backups = keeper.backups if backup else None
+        run_changes(session, [change], "undo", "undone", backups, what="name")
         return
 
     def planner(view: OffsetsView) -> OffsetsPlan:
@@ -147,24 +160,6 @@ def copy(
         if other is not session:
             session.record = other.record
             other.close()
-
-
-def _restore_orphan(
-    session: Session, snapshot: OffsetsSnapshot, *, backup: bool, unasked: bool
-) -> None:
-    keeper = OrphanKeeper(session)
-    name = snapshot.connector
-    plan = keeper.undo_plan(snapshot)
-    if unasked:
-        require_untouched(snapshot, plan)
-    for line in since_lines(plan):
-        session.output.message(line)
-    if session.given.get("dry_run"):
-        offsets = counted(len(snapshot.offsets), "offset")
-        session.output.line(f"would restore {offsets} of the deleted {name}")
-    change = OffsetsChange(name=name, act=lambda: keeper.restore(snapshot, backup=backup))
-    backups = keeper.backups if backup else None
-    run_changes(session, [change], "undo", "undone", backups, what="name")
 
 
 def _planned(

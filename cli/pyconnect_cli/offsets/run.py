@@ -131,7 +131,14 @@ def change_offsets(
     if session.given.get("dry_run") and refused:
         raise PartialFailure(f"{len(refused)} would be refused")
     if needed:
-        _require_changes(session)
+        # Raise PreconditionFailed before a connector is stopped for a worker that changes nothing.
+        version = session.worker.version
+        if kafka_version(version) < FIRST_WITH_CHANGES:
+            raise PreconditionFailed(
+                f"the worker runs version {version}: offsets can be changed over REST since"
+                " Kafka 3.6"
+                " (KIP-875); nothing was changed"
+            )
     run = _Changes(session, action, planner, around, views)
     changes = [
         OffsetsChange(name=name, needed=name in needed, act=partial(run.act, plan))
@@ -217,9 +224,16 @@ class _Changes:
             return None
         stopped_here = view.state != "STOPPED"
         if stopped_here:
-            self._stop(view.name)
+            try:
+                self.session.client.stop_connector(view.name)
+            except UnknownOutcome:
+                # The wait that follows sees the result of the stop.
+                self.session.output.message(
+                    f"{view.name}: the stop was not answered; waiting for STOPPED"
+                )
         try:
-            if self._just_planned(view.name):
+            alone = len(self._views) == 1 and self.session.settings.yes
+            if alone and has_state(self._views[view.name].status, "STOPPED"):
                 remark = self._change(planned)
             else:
                 wait_for_state(self.session, [view.name], "STOPPED")
@@ -255,18 +269,6 @@ class _Changes:
             return None
         verb = "paused" if view.state == "PAUSED" else "resumed"
         return f"no offset was changed, and {view.name} was {verb} again"
-
-    def _stop(self, name: str) -> None:
-        try:
-            self.session.client.stop_connector(name)
-        except UnknownOutcome:
-            # The wait that follows sees the result of the stop.
-            self.session.output.message(f"{name}: the stop was not answered; waiting for STOPPED")
-
-    def _just_planned(self, name: str) -> bool:
-        """Return whether the plan was made a moment ago, from a view of a STOPPED connector."""
-        alone = len(self._views) == 1 and self.session.settings.yes
-        return alone and has_state(self._views[name].status, "STOPPED")
 
     def _planned_again(self, view: OffsetsView) -> OffsetsPlan:
         """Plan from a fresh view: tasks commit while they stop."""
@@ -353,16 +355,6 @@ class _Changes:
             )
 
         wait_until(self.session, same, late, most_s=READ_BACK_S, pause_s=0.05)
-
-
-def _require_changes(session: Session) -> None:
-    """Raise PreconditionFailed before a connector is stopped for a worker that changes nothing."""
-    version = session.worker.version
-    if kafka_version(version) < FIRST_WITH_CHANGES:
-        raise PreconditionFailed(
-            f"the worker runs version {version}: offsets can be changed over REST since Kafka 3.6"
-            " (KIP-875); nothing was changed"
-        )
 
 
 def _planned(

@@ -132,7 +132,27 @@ class Watcher:
         from pyconnect_cli.kafka.model import sink_positions, sink_topics
 
         sinks = [view for view in views if view.type == "sink"]
-        stored = self._stored_offsets(sinks, doubts)
+        from pyconnect_cli.offsets.stored import sink_offsets
+
+        stored: dict[str, tuple[Mapping[str, str | None], Sequence[OffsetEntry]]] = {}
+        unread: dict[str, list[str]] = {}
+        for start in range(0, len(sinks), SINKS_AT_ONCE):
+            part = sinks[start : start + SINKS_AT_ONCE]
+            answers = ask_all(part, partial(sink_offsets, self._session))
+            for sink, answer in zip(part, answers, strict=True):
+                if isinstance(answer, PyconnectError):
+                    if not isinstance(answer, NotFound):  # the connector was deleted meanwhile
+                        unread.setdefault(answer.message, []).append(sink.name)
+                else:
+                    stored[sink.name] = (sink.info.config if sink.info else {}, answer)
+            silent = [answer for answer in answers if isinstance(answer, Unreachable)]
+            if len(silent) == len(part):
+                # Each further part would wait as long.
+                unread[silent[0].message] += [sink.name for sink in sinks[start + len(part) :]]
+                break
+        for reason, names in unread.items():
+            more = f" and {len(names) - FEW_NAMES} more" if len(names) > FEW_NAMES else ""
+            doubts.append(f"lag of {', '.join(names[:FEW_NAMES])}{more}: {reason}")
         wanted = {
             name: (sink_topics(config, entries), entries)
             for name, (config, entries) in stored.items()
@@ -153,32 +173,6 @@ class Watcher:
 
         settings = kafka_cluster(self._session, PURPOSE).librdkafka()
         return all_read(settings, config, positions)
-
-    def _stored_offsets(
-        self, sinks: Sequence[ConnectorView], doubts: list[str]
-    ) -> dict[str, tuple[Mapping[str, str | None], Sequence[OffsetEntry]]]:
-        from pyconnect_cli.offsets.stored import sink_offsets
-
-        found: dict[str, tuple[Mapping[str, str | None], Sequence[OffsetEntry]]] = {}
-        unread: dict[str, list[str]] = {}
-        for start in range(0, len(sinks), SINKS_AT_ONCE):
-            part = sinks[start : start + SINKS_AT_ONCE]
-            answers = ask_all(part, partial(sink_offsets, self._session))
-            for sink, answer in zip(part, answers, strict=True):
-                if isinstance(answer, PyconnectError):
-                    if not isinstance(answer, NotFound):  # the connector was deleted meanwhile
-                        unread.setdefault(answer.message, []).append(sink.name)
-                else:
-                    found[sink.name] = (sink.info.config if sink.info else {}, answer)
-            silent = [answer for answer in answers if isinstance(answer, Unreachable)]
-            if len(silent) == len(part):
-                # Each further part would wait as long.
-                unread[silent[0].message] += [sink.name for sink in sinks[start + len(part) :]]
-                break
-        for reason, names in unread.items():
-            more = f" and {len(names) - FEW_NAMES} more" if len(names) > FEW_NAMES else ""
-            doubts.append(f"lag of {', '.join(names[:FEW_NAMES])}{more}: {reason}")
-        return found
 
     def _ends(self, topics: set[str]) -> dict[TopicPartition, int]:
         if not topics or not self._session.settings.kafka_bootstrap:

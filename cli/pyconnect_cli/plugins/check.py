@@ -58,7 +58,15 @@ def check(
     --kafka, else with any release.
     """
     session = session_of(context)
-    release = _known(kafka)
+    try:
+        if kafka is not None:
+            kafka_api().bit(kafka)
+    except KeyError:
+        raise UsageError(
+            f"the classes of Kafka {kafka} are not known; known are"
+            f" {', '.join(kafka_api().releases)}"
+        ) from None
+    release = kafka
     entries = [*(directories or []), *_plugin_path(worker)]
     for entry in entries:
         if not entry.exists():
@@ -79,18 +87,6 @@ def check(
         )
     if failed:
         raise typer.Exit(ExitCode.NEGATIVE)
-
-
-def _known(release: str | None) -> str | None:
-    try:
-        if release is not None:
-            kafka_api().bit(release)
-    except KeyError:
-        raise UsageError(
-            f"the classes of Kafka {release} are not known; known are"
-            f" {', '.join(kafka_api().releases)}"
-        ) from None
-    return release
 
 
 def _plugin_path(worker: Path | None) -> list[Path]:

@@ -201,18 +201,13 @@ def ended_steps(steps: Sequence[CheckStep], code: int, stacks: str) -> list[Chec
         detail = f"the process was ended by {Signals(-code).name}"
     else:
         detail = f"the plugin ended the process with exit code {code}"
-    return [*steps[:-1], replace(last, result="failed", detail=detail, stack=_of_plugin(stacks))]
-
-
-def _of_plugin(stacks: str) -> str:
-    """Return the stacks, each cut at the self-check's call of the plugin."""
     shown: list[str] = []
     own = False
     for line in stacks.splitlines():
         own = ("/pyconnect_agent/plugins/" in line or own) and line.startswith("  ")
         if line and not own and not line.startswith("Timeout"):
             shown.append(line)
-    return "\n".join(shown)
+    return [*steps[:-1], replace(last, result="failed", detail=detail, stack="\n".join(shown))]
 
 
 def _step(line: str) -> CheckStep | None:

@@ -291,7 +291,9 @@ class Exchange:
         timeout = httpx.Timeout(allowance.seconds, connect=min(CONNECT_S, allowance.seconds))
         # Basic credentials inside an address are for that address only and win over the context's.
         auth = httpx.BasicAuth(*credentials) if credentials else httpx.USE_CLIENT_DEFAULT
-        self._note_request(request, url, content)
+        self._note(f"> {request.method} {url}{request.target()}")
+        if self._verbosity > 1 and content is not None:
+            self._note(f"> {_masked_json(request.body)}")
         started = self._clock()
         ask = partial(
             client.stream,
@@ -318,7 +320,15 @@ class Exchange:
         finally:
             if named:
                 self._waiting.discard(url)
-        self._note_response(response, self._clock() - started)
+        self._note(
+            f"< {response.status_code} {response.reason_phrase}"
+            f" ({len(response.content)} bytes, {(self._clock() - started) * 1000:.0f} ms)"
+        )
+        if self._verbosity > 1 and response.content:
+            try:
+                self._note(f"< {_masked_json(shallow(response.json()))}")
+            except (ValueError, RecursionError):
+                self._note(f"< {response.text[:500]}")
         return response
 
     def _client(self) -> httpx.Client:
@@ -357,22 +367,6 @@ class Exchange:
     def _note(self, line: str) -> None:
         if self._verbosity:
             self._trace(mask_text(line))
-
-    def _note_request(self, request: RestRequest, url: str, content: bytes | None) -> None:
-        self._note(f"> {request.method} {url}{request.target()}")
-        if self._verbosity > 1 and content is not None:
-            self._note(f"> {_masked_json(request.body)}")
-
-    def _note_response(self, response: httpx.Response, seconds: float) -> None:
-        self._note(
-            f"< {response.status_code} {response.reason_phrase}"
-            f" ({len(response.content)} bytes, {seconds * 1000:.0f} ms)"
-        )
-        if self._verbosity > 1 and response.content:
-            try:
-                self._note(f"< {_masked_json(shallow(response.json()))}")
-            except (ValueError, RecursionError):
-                self._note(f"< {response.text[:500]}")
 
 
 def _whole_answer(

@@ -298,21 +298,17 @@ def root_cause(trace: str) -> str:
     if not lines:
         return ""
     if lines[0].startswith("Traceback"):
-        return _python_cause(lines)
+        # Follow `raise … from …` back to its start, but not an exception raised in a handler.
+        chain: list[str] = []
+        in_frames = False
+        for line in lines:
+            if line.startswith("Traceback"):
+                in_frames = True
+            elif line == DURING_HANDLING:
+                chain = []
+            elif in_frames and not line.startswith(" ") and line != DIRECT_CAUSE:
+                chain.append(line)
+                in_frames = False
+        return chain[0] if chain else lines[-1].strip()
     causes = [line for line in lines if line.startswith(CAUSED_BY)]
     return causes[-1].removeprefix(CAUSED_BY) if causes else lines[0].strip()
-
-
-def _python_cause(lines: list[str]) -> str:
-    """Follow `raise … from …` back to its start, but not an exception raised in a handler."""
-    chain: list[str] = []
-    in_frames = False
-    for line in lines:
-        if line.startswith("Traceback"):
-            in_frames = True
-        elif line == DURING_HANDLING:
-            chain = []
-        elif in_frames and not line.startswith(" ") and line != DIRECT_CAUSE:
-            chain.append(line)
-            in_frames = False
-    return chain[0] if chain else lines[-1].strip()

@@ -173,16 +173,28 @@ def parse_config_file(path: Path, origin: str, content: bytes) -> ConfigFile:
         raise ContextError(f"{path}: `contexts` must be a table of tables")
     for name in contexts:
         _require_printable(name, path)
+    value = document.get("current")
+    if value is not None and not isinstance(value, str):
+        raise ContextError(f"{path}: `current` must be a text")
+    if value is not None:
+        _require_printable(value, path)
     file = ConfigFile(
         path=path,
         origin=origin,
-        current=_current(document.get("current"), path),
+        current=value,
         defaults=_settings(document.get("defaults", {}), path, "defaults"),
         contexts={
             name: _settings(table, path, f"contexts.{name}") for name, table in contexts.items()
         },
     )
-    _refuse_unsafe(file)
+    tables = (file.defaults, *file.contexts.values())
+    holds_secret = any(key in table for table in tables for key in LITERAL_SECRETS)
+    mode = stat.S_IMODE(file.path.stat().st_mode)
+    if holds_secret and os.name == "posix" and mode & stat.S_IROTH:
+        raise ContextError(
+            f"{file.path}: contains a secret, and every user of this machine can read it",
+            hint=f"chmod 600 {file.path}, or use password_file or password_command",
+        )
     return file
 
 
@@ -237,14 +249,6 @@ def _setting(key: str, value: object, path: Path, where: str) -> Setting:
     return value
 
 
-def _current(value: object, path: Path) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise ContextError(f"{path}: `current` must be a text")
-    if value is not None:
-        _require_printable(value, path)
-    return value
-
-
 def shown_setting(key: str, value: Setting) -> str:
     """Return a setting as a text without secrets."""
     if key in LITERAL_SECRETS:
@@ -252,17 +256,6 @@ def shown_setting(key: str, value: Setting) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(mask_url, value))
     return mask_text(str(value))
-
-
-def _refuse_unsafe(file: ConfigFile) -> None:
-    tables = (file.defaults, *file.contexts.values())
-    holds_secret = any(key in table for table in tables for key in LITERAL_SECRETS)
-    mode = stat.S_IMODE(file.path.stat().st_mode)
-    if holds_secret and os.name == "posix" and mode & stat.S_IROTH:
-        raise ContextError(
-            f"{file.path}: contains a secret, and every user of this machine can read it",
-            hint=f"chmod 600 {file.path}, or use password_file or password_command",
-        )
 
 
 def update_user_file(path: Path, change: ConfigChange) -> None:
@@ -276,7 +269,11 @@ def update_user_file(path: Path, change: ConfigChange) -> None:
     except ParseError as exc:
         raise ContextError(f"{path}: is not valid TOML: {exc}") from exc
     change.apply(document)
-    _write_private(path, tomlkit.dumps(document))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(path, tomlkit.dumps(document))
+    except OSError as exc:
+        raise OutputLost(f"{path}: cannot be written: {exc.strerror}") from exc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,14 +328,6 @@ def merge_settings(table: dict[str, object], settings: Mapping[str, Setting]) ->
             target.pop(key, None)
         else:
             target[key] = list(value) if isinstance(value, tuple) else value
-
-
-def _write_private(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_whole(path, text)
-    except OSError as exc:
-        raise OutputLost(f"{path}: cannot be written: {exc.strerror}") from exc
 
 
 def require_trust(

@@ -230,7 +230,16 @@ class _Resolver:
             if self._origins["output"] == "flag":
                 raise UsageError("--jq selects from JSON", hint="leave -o out, or give -o json")
             output = "json"
-        password, token = self._credentials()
+        # The other is unused.
+        found: dict[str, Secret | None] = dict.fromkeys(LITERAL_SECRETS)
+        for layer in self._layers:
+            for name in LITERAL_SECRETS:
+                if secret := _secret_of(layer, name):
+                    found[name] = secret
+                    self._origins[name] = layer.origin
+            if any(found.values()):
+                break
+        password, token = found["password"], found["token"]
         value = self._get("url")
         return Settings(
             files=self._files,
@@ -291,18 +300,6 @@ class _Resolver:
     def _text(self, name: str) -> str | None:
         value = self._get(name)
         return None if value is None else str(value)
-
-    def _credentials(self) -> tuple[Secret | None, Secret | None]:
-        """Return the password or token of the first layer that has one; the other is unused."""
-        found: dict[str, Secret | None] = dict.fromkeys(LITERAL_SECRETS)
-        for layer in self._layers:
-            for name in LITERAL_SECRETS:
-                if secret := _secret_of(layer, name):
-                    found[name] = secret
-                    self._origins[name] = layer.origin
-            if any(found.values()):
-                break
-        return found["password"], found["token"]
 
 
 def _secret_of(layer: Layer, name: str) -> Secret | None:

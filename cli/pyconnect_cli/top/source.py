@@ -166,29 +166,25 @@ def _run(session: Session, words: Words) -> int:
     """Run a verb with a session, whose output gets the error too; return the exit code."""
     session.arguments = words
     try:
-        return _invoke(session, words)
+        noun = find_noun(words[0])
+        assert noun is not None
+        command = load_noun(noun)
+        try:
+            with command.make_context(
+                f"pyconnect {noun.name}", list(words[1:]), obj=session
+            ) as context:
+                answer = context.command.invoke(context)
+        except typer.Exit as leaving:
+            return leaving.exit_code
+        except typer.TyperException as error:
+            raise PyconnectError(error.format_message(), exit_code=ExitCode.USAGE) from error
+        return answer if isinstance(answer, int) else ExitCode.OK
     except PyconnectError as error:
         if error.message:
             session.output.error(error)
         return error.exit_code
     finally:
         session.close()
-
-
-def _invoke(session: Session, words: tuple[str, ...]) -> int:
-    noun = find_noun(words[0])
-    assert noun is not None
-    command = load_noun(noun)
-    try:
-        with command.make_context(
-            f"pyconnect {noun.name}", list(words[1:]), obj=session
-        ) as context:
-            answer = context.command.invoke(context)
-    except typer.Exit as leaving:
-        return leaving.exit_code
-    except typer.TyperException as error:
-        raise PyconnectError(error.format_message(), exit_code=ExitCode.USAGE) from error
-    return answer if isinstance(answer, int) else ExitCode.OK
 
 
 def _session_like(session: Session, output: Output, *, agreed: bool) -> Session:

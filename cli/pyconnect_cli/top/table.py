@@ -327,7 +327,13 @@ def help_lines(page: Page) -> list[str]:
     """Return the help page: where to go, what to do, how to sort."""
     sections = (
         ("Move", NAVIGATION),
-        ("Show and change", [(key.shown, _help(key.help, key.changes)) for key in KEYS]),
+        (
+            "Show and change",
+            [
+                (key.shown, (f"{key.help}; shows the plan and asks" if key.changes else key.help))
+                for key in KEYS
+            ],
+        ),
         (
             f"Sort {page.value}; once more turns the order round",
             [(f"shift-{letter.lower()}", title) for letter, title in sort_columns(page).items()],
@@ -337,10 +343,6 @@ def help_lines(page: Page) -> list[str]:
     for title, rows in sections:
         lines += [title, *(f"  {key:<10}{text}" for key, text in rows), ""]
     return lines[:-1]
-
-
-def _help(text: str, changes: bool) -> str:
-    return f"{text}; shows the plan and asks" if changes else text
 
 
 def _counts(noun: str, states: Iterable[str]) -> list[Part]:

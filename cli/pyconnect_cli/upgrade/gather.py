@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pyconnect_cli.acls.gather import file_workers, gather
@@ -12,11 +12,16 @@ from pyconnect_cli.errors import PyconnectError, UsageError
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session
-from pyconnect_cli.upgrade.cluster import java, kafka_group
+from pyconnect_cli.upgrade.cluster import kafka_group
 from pyconnect_cli.upgrade.cluster.broker_facts import CONFIG_TOPIC, aborted_offsets, brokers
-from pyconnect_cli.upgrade.cluster.observe import Observer
+from pyconnect_cli.upgrade.cluster.observe import (
+    NOT_ENABLED,
+    SUPPORT,
+    Observer,
+    has_fencing_endpoint,
+    support_errors,
+)
 from pyconnect_cli.upgrade.perform import Performer
-from pyconnect_cli.upgrade.plan import client_settings
 from pyconnect_cli.upgrade.plan.checks import PhaseWish
 from pyconnect_cli.upgrade.plan.model import (
     Kind,
@@ -26,6 +31,13 @@ from pyconnect_cli.upgrade.plan.model import (
     SourceFacts,
     UpgradedWorker,
     View,
+    boundary_interval_ms,
+    breaking_of_leader,
+    breaking_settings,
+    client_clusters,
+    replaced_of_leader,
+    replaced_settings,
+    transaction_timeout_ms,
 )
 from pyconnect_clients.acls.facts import server_set
 from pyconnect_clients.acls.model import GrantFinding, GrantVerdict
@@ -50,12 +62,16 @@ def planning_view(
 ) -> View:
     """Return a view with brokers, connectors, ACLs and the output of the `show` commands."""
     view = observer.look()
-    view = replace(view, workers=tuple(_probed(observer, worker, show) for worker in view.workers))
-    view = replace(view, workers=tuple(_permitted(observer, worker) for worker in view.workers))
+    view = replace(view, workers=tuple(_asked(observer, worker, show) for worker in view.workers))
     if not any(worker.reachable for worker in view.workers):
         return view
     files = {worker.name: worker.properties for worker in file_workers(acls)}
-    workers = {**_agents_properties(observer, view), **files}
+    agents = {
+        worker.url: observer.workers.admin(worker.url).config()
+        for worker in view.workers
+        if worker.kind is Kind.AGENT and worker.reachable
+    }
+    workers = {**agents, **files}
     # The workers of a group are configured alike, as far as it matters for connectors.
     first = next(iter(workers.values()), {})
     sources = _sources(observer, view, wish, first)
@@ -65,9 +81,19 @@ def planning_view(
         or session.settings.offsets_topic
     )
     blockers, unknown = _acls(session, view, wish.target, acls)
+    found = {}
+    if wish.target is Phase.ENABLED:
+        found = {
+            source.offsets_topic: f"{source.name}'s offsets topic"
+            for source in sources
+            if source.offsets_topic and not source.own_cluster
+        }
+    for key, use in INTERNAL_TOPICS.items():
+        if name := first.get(key):
+            found[name] = use
     return replace(
         view,
-        brokers=brokers(observer.protocol, _topics(first, sources, wish)),
+        brokers=brokers(observer.protocol, found),
         offsets_topic=topic,
         aborted_offsets=_aborted(session, view, topic),
         sources=sources,
@@ -79,39 +105,28 @@ def planning_view(
     )
 
 
-def _probed(observer: Observer, worker: UpgradedWorker, show: Performer) -> UpgradedWorker:
-    """Look for a Java worker's fencing endpoint, and read its phase from its file.
+def _asked(observer: Observer, worker: UpgradedWorker, show: Performer) -> UpgradedWorker:
+    """Look for a Java worker's fencing endpoint and its file's phase, and for an agent's rights.
 
     The phase in the file counts unless the worker's behaviour contradicts it.
     """
-    if not worker.reachable or worker.kind is not Kind.JAVA:
+    if not worker.reachable:
         return worker
-    worker = replace(worker, fences=java.has_fencing_endpoint(observer.workers.rest(worker.url)))
-    phase = show.show(worker.url)
-    if phase is None or phase not in worker.phases:
-        return worker
-    return replace(worker, phases=frozenset({phase}), source=PhaseSource.SHOWN)
-
-
-def _permitted(observer: Observer, worker: UpgradedWorker) -> UpgradedWorker:
-    if worker.means is not Means.AGENT or not worker.reachable:
-        return worker
-    try:
-        admin = observer.workers.admin(worker.url)
-        allowed = admin.config().get("agent.allow.phase.change") == "true"
-        restarts = admin.info().raw.get("restart") != "none"
-    except PyconnectError:
-        return worker
-    return worker if allowed and restarts else replace(worker, means=Means.OPERATOR)
-
-
-def _agents_properties(observer: Observer, view: View) -> dict[str, Properties]:
-    """Return the properties of each agent by its URL; secrets are masked."""
-    return {
-        worker.url: observer.workers.admin(worker.url).config()
-        for worker in view.workers
-        if worker.kind is Kind.AGENT and worker.reachable
-    }
+    if worker.kind is Kind.JAVA:
+        fences = has_fencing_endpoint(observer.workers.rest(worker.url))
+        worker = replace(worker, fences=fences)
+        phase = show.show(worker.url)
+        if phase is not None and phase in worker.phases:
+            worker = replace(worker, phases=frozenset({phase}), source=PhaseSource.SHOWN)
+    if worker.means is Means.AGENT:
+        try:
+            admin = observer.workers.admin(worker.url)
+            allowed = admin.config().get("agent.allow.phase.change") == "true"
+            if not allowed or admin.info().raw.get("restart") == "none":
+                worker = replace(worker, means=Means.OPERATOR)
+        except PyconnectError:
+            pass
+    return worker
 
 
 def unusable_plugins(
@@ -137,33 +152,18 @@ def unusable_plugins(
     )
 
 
-def _topics(worker: Properties, sources: Sequence[SourceFacts], wish: PhaseWish) -> dict[str, str]:
-    """Return the use of each known topic of Connect, by name."""
-    found = {}
-    if wish.target is Phase.ENABLED:
-        found = {
-            source.offsets_topic: f"{source.name}'s offsets topic"
-            for source in sources
-            if source.offsets_topic and not source.own_cluster
-        }
-    for key, use in INTERNAL_TOPICS.items():
-        if name := worker.get(key):
-            found[name] = use
-    return found
-
-
 def _worker_settings(workers: Mapping[str, Properties], wish: PhaseWish) -> KnownSettings:
     enabled = wish.target is Phase.ENABLED
     return KnownSettings(
         replaced=tuple(
             f"{name}: {setting}"
             for name, properties in workers.items()
-            for setting in client_settings.replaced_of_leader(properties, enabled=enabled)
+            for setting in replaced_of_leader(properties, enabled=enabled)
         ),
         breaking=tuple(
             f"{name}: {setting}"
             for name, properties in workers.items()
-            for setting in client_settings.breaking_of_leader(properties)
+            for setting in breaking_of_leader(properties)
         ),
     )
 
@@ -194,9 +194,9 @@ def _sources(
         if connector.type == "source" and connector.info is not None:
             source = _source(connector, properties)
             if wish.target is Phase.ENABLED:
-                config = {**connector.info.config, "name": name, java.SUPPORT: "required"}
-                errors = java.support_errors(client.validate(connector.info.class_name, config))
-                against = tuple(error for error in errors if error != java.NOT_ENABLED)
+                config = {**connector.info.config, "name": name, SUPPORT: "required"}
+                errors = support_errors(client.validate(connector.info.class_name, config))
+                against = tuple(error for error in errors if error != NOT_ENABLED)
                 source = replace(source, preflight=against)
             found.append(source)
     return tuple(found)
@@ -205,20 +205,20 @@ def _sources(
 def _source(view: ConnectorView, worker: Properties) -> SourceFacts:
     assert view.info is not None
     config = view.info.config
-    timeout_ms = client_settings.transaction_timeout_ms(worker, config)
-    addresses = client_settings.clusters(worker, config)
+    timeout_ms = transaction_timeout_ms(worker, config)
+    addresses = client_clusters(worker, config)
     return SourceFacts(
         name=view.name,
         state=view.state,
         tasks=len(view.info.tasks),
         tasks_max=tasks_max(config),
         offsets_topic=config.get("offsets.storage.topic"),
-        requires_exactly_once=(config.get(java.SUPPORT) or "").lower() == "required",
+        requires_exactly_once=(config.get(SUPPORT) or "").lower() == "required",
         boundary=(config.get("transaction.boundary") or "poll").lower(),
-        boundary_interval_ms=client_settings.boundary_interval_ms(worker, config),
+        boundary_interval_ms=boundary_interval_ms(worker, config),
         transaction_timeout_ms=timeout_ms or DEFAULT_TRANSACTION_TIMEOUT_MS,
-        replaced=client_settings.replaced(worker, config),
-        breaking=client_settings.breaking(worker, config),
+        replaced=replaced_settings(worker, config),
+        breaking=breaking_settings(worker, config),
         own_cluster=bool(addresses - {server_set(worker.get("bootstrap.servers"))}),
         several_clusters=len(addresses) > 1,
     )

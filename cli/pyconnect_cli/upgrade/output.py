@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyconnect_cli.render.tables import Column, worker_column
 from pyconnect_cli.session import Session
-from pyconnect_cli.upgrade.journal import last_runs
+from pyconnect_cli.upgrade.perform import last_runs
 from pyconnect_cli.upgrade.plan.checks import PlanFinding
 from pyconnect_cli.upgrade.plan.model import UpgradedWorker
 from pyconnect_cli.upgrade.plan.planning import Plan
@@ -108,26 +108,24 @@ def runs(session: Session, directory: Path) -> None:
     session.output.listing(
         RUN_COLUMNS,
         found,
-        document=[_run_document(run) for run in found],
+        document=[
+            {
+                "run_id": run.started.run_id,
+                "group": run.started.group_id,
+                "kafka_cluster_id": run.started.cluster_id,
+                "target": run.started.target,
+                "state": run.state,
+                "leg": None if run.leg is None else str(run.leg),
+                "verified": sorted(run.verified),
+                "under_way": sorted(run.steps),
+                "reason": None if run.halted is None else run.halted.reason,
+                "hint": None if run.halted is None else run.halted.hint,
+            }
+            for run in found
+        ],
         names=[run.started.run_id for run in found],
         empty="this user has not run an upgrade on this host",
     )
-
-
-def _run_document(run: Run) -> dict[str, object]:
-    started = run.started
-    return {
-        "run_id": started.run_id,
-        "group": started.group_id,
-        "kafka_cluster_id": started.cluster_id,
-        "target": started.target,
-        "state": run.state,
-        "leg": None if run.leg is None else str(run.leg),
-        "verified": sorted(run.verified),
-        "under_way": sorted(run.steps),
-        "reason": None if run.halted is None else run.halted.reason,
-        "hint": None if run.halted is None else run.halted.hint,
-    }
 
 
 def _text(finding: PlanFinding) -> str:

@@ -191,14 +191,19 @@ def _described(protocol: KafkaProtocol, names: list[str]) -> list[WorkerGroup]:
                     hint="this command needs Describe on the workers' group",
                 )
             if group.error_code == _NO_SUCH_GROUP:
-                found.append(_no_group(group.group_id))
+                found.append(
+                    WorkerGroup(
+                        id=group.group_id,
+                        state="Dead",
+                        type="",
+                        protocol="",
+                        members=(),
+                        leader_url=None,
+                    )
+                )
             elif group.error_code == _NONE:
                 found.append(_group(group))
     return found
-
-
-def _no_group(name: str) -> WorkerGroup:
-    return WorkerGroup(id=name, state="Dead", type="", protocol="", members=(), leader_url=None)
 
 
 # The library's answers have no types.
@@ -207,11 +212,11 @@ def _group(found: Any) -> WorkerGroup:
     members = []
     leader_url = None
     for member in found.members:
-        url = _url(_text_after(bytes(member.member_metadata or b""), 2)) if of_connect else ""
+        url = _url_after(bytes(member.member_metadata or b""), 2) if of_connect else ""
         members.append(Member(id=member.member_id, url=url))
         assignment = bytes(member.member_assignment or b"")
         if of_connect and assignment:
-            leader_url = _url(_text_after(assignment, 4, skip=1)) or leader_url
+            leader_url = _url_after(assignment, 4, skip=1) or leader_url
     return WorkerGroup(
         id=found.group_id,
         state=found.group_state,
@@ -222,16 +227,12 @@ def _group(found: Any) -> WorkerGroup:
     )
 
 
-def _text_after(data: bytes, at: int, *, skip: int = 0) -> str:
-    """Return the text at `at`, or the one `skip` texts later; empty if there is none."""
+def _url_after(data: bytes, at: int, *, skip: int = 0) -> str:
+    """Return the URL at `at`, or the text `skip` texts later; empty if there is none."""
     try:
         for _ in range(skip):
             at += 2 + int(struct.unpack_from(">h", data, at)[0])
         (length,) = struct.unpack_from(">h", data, at)
     except struct.error:
         return ""
-    return data[at + 2 : at + 2 + length].decode("utf-8", errors="replace")
-
-
-def _url(text: str) -> str:
-    return text.rstrip("/")
+    return data[at + 2 : at + 2 + length].decode("utf-8", errors="replace").rstrip("/")

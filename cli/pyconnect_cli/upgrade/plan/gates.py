@@ -65,9 +65,11 @@ def broken_invariant(run: Run, view: View) -> Halted | None:
             return Halted(
                 reason=problem, hint="find the reason of the change and revert it; then resume"
             )
-    if view.stable and _weaker(view.protocol, run.started.protocol):
+    now, before = view.protocol, run.started.protocol
+    known = now in PROTOCOLS and before in PROTOCOLS
+    if view.stable and known and PROTOCOLS.index(now) < PROTOCOLS.index(before):
         return Halted(
-            reason=f"the group's protocol changed from {run.started.protocol} to {view.protocol}",
+            reason=f"the group's protocol changed from {before} to {now}",
             hint="give every worker the same connect.protocol as before, then resume",
         )
     return None
@@ -115,12 +117,6 @@ def has_arrived(run: Run, leg: Leg, step: StepStarted, worker: UpgradedWorker | 
     )
 
 
-def _weaker(now: str, before: str) -> bool:
-    if now not in PROTOCOLS or before not in PROTOCOLS:
-        return False
-    return PROTOCOLS.index(now) < PROTOCOLS.index(before)
-
-
 def leader_problem(leg: Leg, view: View) -> str | None:
     """Return the reason why the leader's writes are not safe at the end of a leg, or None."""
     if leg.target is Phase.DISABLED or view.leader_writes is not False:
@@ -134,16 +130,7 @@ FIRST_WITH_STOPPED = (3, 5, 0)
 _NUMBERS = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
-def numbers(version: str) -> tuple[int, int, int] | None:
-    """Return `4.3.1-rc0` as (4, 3, 1); None for a text that is not a version."""
-    match = _NUMBERS.match(version)
-    if match is None:
-        return None
-    major, minor, patch = match.groups(default="0")
-    return int(major), int(minor), int(patch)
-
-
 def is_before(version: str, first: tuple[int, int, int]) -> bool:
-    """Whether a version is known to be older than `first`."""
-    found = numbers(version)
-    return found is not None and found < first
+    """Whether a version, as `4.3.1-rc0`, is known to be older than `first`."""
+    match = _NUMBERS.match(version)
+    return match is not None and tuple(map(int, match.groups(default="0"))) < first
