@@ -22,10 +22,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.sasl import TOKEN_MECHANISMS, parse_sasl
-from pyconnect_clients.security import Security
+from pyconnect_clients.key_stores import client_context
+from pyconnect_clients.security import TOKEN_MECHANISMS, Security, parse_sasl
 from pyconnect_clients.security_settings import kafka_python_arguments
-from pyconnect_clients.tls import client_context
 from pyconnect_clients.token_fetch import Fetch, Token, TokenError, fetcher
 from pyconnect_clients.token_login import (
     TOKEN_KEYS,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyconnect_clients.java_program import java_version
+from pyconnect_clients.installation import java_version
 from pyconnect_clients.plugin_jars.kafka_api import kafka_api
 from pyconnect_clients.plugin_jars.kafka_links import KafkaLinks, Missing, read_links
 from pyconnect_clients.plugin_jars.locations import class_path_of, java_locations

@@ -8,11 +8,13 @@ tokens.
 
 from __future__ import annotations
 
-from pyconnect_clients.sasl import KerberosLogin, PasswordLogin, Sasl
 from pyconnect_clients.security import (
+    KerberosLogin,
+    PasswordLogin,
     PemCertificates,
     PemFile,
     PemIdentity,
+    Sasl,
     Security,
     StoreFile,
     Tls,

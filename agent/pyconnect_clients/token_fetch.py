@@ -27,8 +27,8 @@ from urllib.parse import quote_plus, unquote, urlsplit
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.installation import install_command
 from pyconnect_clients.jaas import JAAS_CONFIG
+from pyconnect_clients.key_stores import client_context
 from pyconnect_clients.security import Tls, parse_security
-from pyconnect_clients.tls import client_context
 from pyconnect_clients.token_login import (
     FILE_SCHEME,
     EndpointTokens,

@@ -204,7 +204,7 @@ class Session:
 
     def _keep_names(self, views: Mapping[str, ConnectorView]) -> None:
         """Keep names for the Tab key, which does not ask clusters that want credentials."""
-        from pyconnect_cli.rest.kept_names import cache_of, write_cache
+        from pyconnect_cli.directories import cache_of, write_cache
         from pyconnect_cli.settings.resolved import needs_credentials
 
         if not needs_credentials(self.settings):
@@ -224,8 +224,8 @@ class Session:
 
     def _dead_addresses(self) -> DeadAddresses:
         """Return the addresses that did not answer a run of the last minute."""
+        from pyconnect_cli.directories import cache_of, read_cache, write_cache
         from pyconnect_cli.rest.exchange import DeadAddresses
-        from pyconnect_cli.rest.kept_names import cache_of, read_cache, write_cache
 
         urls = self.endpoint.urls
         if len(urls) < 2:

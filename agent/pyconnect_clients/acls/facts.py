@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pyconnect_clients.acls.model import Role
-from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC, leader_transactional_id
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC, Phase, leader_transactional_id
 
 Config = Mapping[str, str | None]
 

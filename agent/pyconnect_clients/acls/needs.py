@@ -26,12 +26,12 @@ from pyconnect_clients.acls.model import CLUSTER, Need, NeedSeverity, Resource, 
 from pyconnect_clients.acls.rules import RULES
 from pyconnect_clients.connect_names import (
     DEAD_LETTER_TOPIC,
+    Phase,
     collisions,
     sink_group_id,
     source_transactional_ids,
     tasks_max,
 )
-from pyconnect_clients.phases import Phase
 from pyconnect_clients.security import ANONYMOUS, principal_of
 
 

@@ -22,10 +22,14 @@ from pyconnect_cli.errors import (
     UsageError,
     WaitTimedOut,
 )
-from pyconnect_cli.kafka.cluster import kafka_cluster
-from pyconnect_cli.kafka.protocol import kafka_protocol
+from pyconnect_cli.kafka.admin import (
+    existing_topics,
+    has_old_brokers,
+    kafka_cluster,
+    kafka_protocol,
+    list_acls,
+)
 from pyconnect_cli.kafka.reader import task_counts
-from pyconnect_cli.kafka.security import existing_topics, has_old_brokers, list_acls
 from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.model import ConnectorView, Json, as_list, as_object, optional_text
 from pyconnect_cli.session import Session
@@ -42,7 +46,7 @@ from pyconnect_clients.acls.model import (
     Role,
 )
 from pyconnect_clients.acls.needs import TOOL
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 _AT_ONCE = 8
 PURPOSE = "listing ACLs needs Kafka itself"

@@ -27,8 +27,8 @@ from pyconnect_cli.errors import (
 )
 from pyconnect_cli.render.outcomes import BatchRecord, ObjectResult, Outcome, counted, summary
 from pyconnect_cli.render.styles import json_text, printable
-from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.rest.client import Config, ConnectClient
+from pyconnect_cli.rest.endpoint import in_background
 from pyconnect_cli.rest.model import TaskId
 from pyconnect_cli.session import Session
 

@@ -26,11 +26,10 @@ from pyconnect_cli.errors import (
     UsageError,
     WaitTimedOut,
 )
-from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.outcomes import ObjectResult, Outcome, counted
-from pyconnect_cli.render.streams import tell, write_data
+from pyconnect_cli.render.streams import tell, write_data, write_whole
 from pyconnect_cli.render.styles import json_text
-from pyconnect_cli.render.whole_files import write_whole
 from pyconnect_cli.rest.masking import mask_command, mask_url
 from pyconnect_cli.session import Session
 

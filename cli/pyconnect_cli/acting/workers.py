@@ -19,11 +19,10 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
-from pyconnect_cli.parsing.durations import format_duration
+from pyconnect_cli.parsing.values import format_duration
 from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, AutomaticRestarts
-from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.rest.client import ConnectClient
-from pyconnect_cli.rest.endpoint import base_url
+from pyconnect_cli.rest.endpoint import base_url, in_background
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorStatus
 from pyconnect_cli.session import Session

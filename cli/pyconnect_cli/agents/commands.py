@@ -17,13 +17,12 @@ from pyconnect_cli.acting.workers import ask_workers, describe_restarts, worker_
 from pyconnect_cli.agents.readiness import Readiness
 from pyconnect_cli.agents.readiness import readiness as examine_readiness
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError, WaitTimedOut
-from pyconnect_cli.parsing.arguments import AllWorkersOption
-from pyconnect_cli.parsing.durations import format_duration
+from pyconnect_cli.parsing.values import format_duration
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column, worker_column
 from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, AgentInfo
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import PlannedVerb
+from pyconnect_cli.verbs import AllWorkersOption, PlannedVerb
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.plugin_findings import check_locations, plugin_path_of
 from pyconnect_clients.properties_file import load_properties

@@ -27,7 +27,7 @@ from pyconnect_cli.offsets.plan.change import (
     plan_restore,
 )
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
-from pyconnect_cli.parsing.json_text import parse_json
+from pyconnect_cli.parsing.values import parse_json
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.model import ConnectCluster, as_list, as_object
 from pyconnect_cli.rest.offset_entries import show_offset, show_partition

@@ -9,7 +9,7 @@ from functools import cached_property
 from pyconnect_cli.acting.workers import ask_workers
 from pyconnect_cli.backup.plan import SavedConnector
 from pyconnect_cli.errors import NotFound, PyconnectError, ServerError
-from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.admin import kafka_cluster
 from pyconnect_cli.kafka.reader import stored_target_states
 from pyconnect_cli.offsets.run import offsets_view, snapshot_of
 from pyconnect_cli.rest.agent_client import AgentClient

@@ -27,7 +27,15 @@ from pyconnect_cli.acting.workers import (
     connect_cluster,
     urls_with,
 )
-from pyconnect_cli.backup.files import Levels, SavedCluster, find_backup, manifest_of, read_backup
+from pyconnect_cli.backup.files import (
+    Levels,
+    RestoreRun,
+    SavedCluster,
+    StateBefore,
+    find_backup,
+    manifest_of,
+    read_backup,
+)
 from pyconnect_cli.backup.plan import (
     ConnectorRestore,
     Manifest,
@@ -38,7 +46,6 @@ from pyconnect_cli.backup.plan import (
     restored_offsets,
 )
 from pyconnect_cli.backup.reading import ClusterReader, worker_levels
-from pyconnect_cli.backup.runs import RestoreRun, StateBefore
 from pyconnect_cli.backup.save import LOGGERS_OF, WorkerConfigOption
 from pyconnect_cli.connectors.from_files import SetOption, key_changes
 from pyconnect_cli.connectors.promote import MapOption, Remapping, remapping

@@ -24,8 +24,8 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
-from pyconnect_cli.parsing.durations import utc_text
 from pyconnect_cli.parsing.options import CRON_OPTIONS, SELECTION_OPTIONS, WORK_OPTIONS, OptionSpec
+from pyconnect_cli.parsing.values import utc_text
 from pyconnect_cli.render.outcomes import Outcome
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.masking import mask_config

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.errors import NotFound, UsageError
-from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.endpoint import base_url

@@ -31,10 +31,9 @@ from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.connectors.plan import ConnectorFile, differences
 from pyconnect_cli.connectors.validation import check_settings
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, UsageError
-from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ActingVerb, ChangingVerb
+from pyconnect_cli.verbs import ActingVerb, ChangingVerb, NameArgument, NamesArgument
 
 app = typer.Typer()
 

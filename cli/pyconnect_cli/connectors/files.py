@@ -12,9 +12,9 @@ from pathlib import Path
 
 from pyconnect_cli.connectors.plan import ConnectorFile
 from pyconnect_cli.errors import OutputLost, UsageError
-from pyconnect_cli.parsing.json_text import parse_json
+from pyconnect_cli.parsing.values import parse_json
+from pyconnect_cli.render.streams import file_name, write_whole
 from pyconnect_cli.render.styles import json_text
-from pyconnect_cli.render.whole_files import file_name, write_whole
 from pyconnect_cli.session import Session
 from pyconnect_cli.settings.given_files import parse_properties, read_given, yaml_documents
 

@@ -30,9 +30,10 @@ from pyconnect_cli.connectors.plan import (
     plan_apply,
     refuse_masked,
 )
-from pyconnect_cli.connectors.plan_output import show_plan, total
 from pyconnect_cli.connectors.validation import (
     check_settings,
+    show_plan,
+    total,
     validate_all,
     validation,
     validation_lines,
@@ -50,13 +51,18 @@ from pyconnect_cli.offsets.files import read_snapshot_file
 from pyconnect_cli.offsets.plan.change import Action, OffsetsPlan, OffsetsView, plan_restore
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot, require_fitting, same_class
 from pyconnect_cli.offsets.run import Around, change_new_connector
-from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
 from pyconnect_cli.render.outcomes import BatchRecord
-from pyconnect_cli.render.whole_files import PRIVATE
+from pyconnect_cli.render.streams import PRIVATE
 from pyconnect_cli.rest.masking import mask_config, mask_document
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ActingVerb, CreatingVerb, SelectingCronVerb
+from pyconnect_cli.verbs import (
+    ActingVerb,
+    CreatingVerb,
+    FilesOption,
+    NamesArgument,
+    SelectingCronVerb,
+)
 
 app = typer.Typer()
 

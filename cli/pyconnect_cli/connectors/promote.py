@@ -28,13 +28,12 @@ from pyconnect_cli.connectors.from_files import (
     required_files,
 )
 from pyconnect_cli.connectors.plan import Change, Config, ConnectorFile, PlannedChange, plan_apply
-from pyconnect_cli.connectors.plan_output import show_plan
+from pyconnect_cli.connectors.validation import show_plan
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
-from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
 from pyconnect_cli.rest.masking import MASK, REFERENCES_ONLY, mask_url, mask_value
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of, session_of_context
-from pyconnect_cli.verbs import ActingVerb
+from pyconnect_cli.verbs import ActingVerb, FilesOption, NamesArgument
 from pyconnect_clients.secret_keys import is_secret_key
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}")

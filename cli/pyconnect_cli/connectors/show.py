@@ -13,9 +13,8 @@ from pyconnect_cli.acting.conditions import selection_from
 from pyconnect_cli.acting.selection import known_connector, listed_views, selected_views
 from pyconnect_cli.acting.wait import looks, stable_seconds, wait_for_state
 from pyconnect_cli.errors import Forbidden, NotFound, PreconditionFailed, UsageError
-from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
-from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.options import WAIT_STATES
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.output import Output, key_value_lines
 from pyconnect_cli.render.styles import printable, state_style
 from pyconnect_cli.render.tables import Column, state_column, table_lines, worker_column
@@ -27,7 +26,7 @@ from pyconnect_cli.rest.model import (
     root_cause,
 )
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import SelectingVerb
+from pyconnect_cli.verbs import NameArgument, NamesArgument, SelectingVerb
 
 if TYPE_CHECKING:
     from pyconnect_cli.acting.workers import Restarts

@@ -22,14 +22,13 @@ import typer
 from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.connectors.plan import ConnectorFile, refuse_masked
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
-from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.admin import kafka_cluster
 from pyconnect_cli.kafka.reader import some_records
-from pyconnect_cli.parsing.durations import parse_duration
-from pyconnect_cli.parsing.json_text import parse_json
+from pyconnect_cli.parsing.values import parse_duration, parse_json
 from pyconnect_cli.rest.request import LIST_PLUGINS, told
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.given_files import read_given, worker_properties
-from pyconnect_cli.topics.commands import PURPOSE, record_json
+from pyconnect_cli.topics import PURPOSE, record_json
 from pyconnect_clients.installation import install_command
 
 app = typer.Typer()

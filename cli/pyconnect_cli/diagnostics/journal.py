@@ -11,7 +11,7 @@ import typer
 
 from pyconnect_cli.acting.workers import ask_workers, worker_urls
 from pyconnect_cli.errors import PyconnectError
-from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.styles import printable
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.agent_client import AgentClient, AgentJournal, RecordedChange

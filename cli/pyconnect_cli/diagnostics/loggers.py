@@ -16,8 +16,8 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.errors import NotFound, PartialFailure, PyconnectError, Unreachable, UsageError
-from pyconnect_cli.parsing.durations import format_duration, parse_duration
 from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.parsing.values import format_duration, parse_duration
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.answers import LoggerLevel
 from pyconnect_cli.rest.client import ConnectClient

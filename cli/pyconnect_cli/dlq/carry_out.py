@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from pyconnect_cli.dlq.journal import HISTORY, ReplayJournal
 from pyconnect_cli.dlq.mend import Mend
 from pyconnect_cli.dlq.plan.causes import as_sent, cause_of, context_of, group_id, is_letter_of
 from pyconnect_cli.dlq.plan.replays import (
@@ -25,6 +24,7 @@ from pyconnect_cli.dlq.plan.replays import (
     sent_counts,
     sent_places,
 )
+from pyconnect_cli.dlq.queue import HISTORY, ReplayJournal
 from pyconnect_cli.errors import Conflict, Interrupted, NotFound, WaitTimedOut
 from pyconnect_cli.kafka.admin import KafkaAdmin
 from pyconnect_cli.kafka.model import TopicPartition, TopicRecord

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyconnect_cli.errors import PreconditionFailed, UsageError
 from pyconnect_cli.kafka.model import TopicRecord
-from pyconnect_cli.parsing.json_text import parse_json
+from pyconnect_cli.parsing.values import parse_json
 from pyconnect_cli.render.output import jq_program
 from pyconnect_cli.render.styles import json_text
 from pyconnect_clients.installation import install_command

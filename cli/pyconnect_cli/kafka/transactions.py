@@ -13,9 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pyconnect_cli.errors import NotFound, Unreachable, WaitTimedOut
-from pyconnect_cli.kafka.admin import translated
+from pyconnect_cli.kafka.admin import error_of, protocol_errors, translated
 from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
-from pyconnect_cli.kafka.protocol import error_of, translated_errors
 from pyconnect_cli.render.styles import counted
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def list_transactional_ids(
     not known to any coordinator.
     """
     await_coordinators(protocol)
-    with translated_errors("list transactions"):
+    with protocol_errors("list transactions"):
         listed = protocol.admin.list_transactions(
             producer_id_filters=sorted(set(producer_ids)), state_filters=states
         )
@@ -160,7 +159,7 @@ def open_producers(protocol: KafkaProtocol, topics: Iterable[str]) -> list[OpenP
     """
     from pyconnect_clients.brokers.protocol import open_producers as described
 
-    with translated_errors("describe producers"):
+    with protocol_errors("describe producers"):
         found = [
             OpenProducer(
                 partition=TopicPartition(*at),
@@ -190,7 +189,7 @@ def abort(protocol: KafkaProtocol, producer: OpenProducer) -> None:
         producer_epoch=producer.epoch,
         coordinator_epoch=max(producer.coordinator_epoch, 0),
     )
-    with translated_errors(f"abort the transaction in {producer.partition}"):
+    with protocol_errors(f"abort the transaction in {producer.partition}"):
         protocol.admin.abort_transaction(spec)
 
 

@@ -26,8 +26,7 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
-from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
-from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin, kafka_cluster
 from pyconnect_cli.kafka.model import (
     SinkPosition,
     TopicPartition,
@@ -57,12 +56,11 @@ from pyconnect_cli.offsets.stored import (
     sink_offsets,
     topic_doubts,
 )
-from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
-from pyconnect_cli.parsing.durations import parse_moment
+from pyconnect_cli.parsing.values import parse_moment
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import session_of
-from pyconnect_cli.verbs import SelectingVerb
+from pyconnect_cli.verbs import NameArgument, NamesArgument, SelectingVerb
 
 app = typer.Typer()
 

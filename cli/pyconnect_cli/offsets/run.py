@@ -27,7 +27,7 @@ from pyconnect_cli.errors import (
     UsageError,
     WaitTimedOut,
 )
-from pyconnect_cli.offsets.backups import Backups, backup_directory
+from pyconnect_cli.offsets.files import Backups, backup_directory
 from pyconnect_cli.offsets.output import show_plans, undo_command
 from pyconnect_cli.offsets.plan.change import (
     DONE,
@@ -37,7 +37,6 @@ from pyconnect_cli.offsets.plan.change import (
     read_back_differs,
 )
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
-from pyconnect_cli.parsing.durations import utc_text
 from pyconnect_cli.parsing.options import (
     CRON_OPTIONS,
     PLAN_OPTIONS,
@@ -46,6 +45,7 @@ from pyconnect_cli.parsing.options import (
     WAIT_OPTIONS,
     OptionSpec,
 )
+from pyconnect_cli.parsing.values import utc_text
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.client import kafka_version
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorView, WorkerInfo
@@ -60,36 +60,29 @@ FIRST_WITH_CHANGES = (3, 6)
 REFUSALS = (UsageError, PreconditionFailed, NotAuthenticated, Forbidden, NotFound, OutOfTime)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetsChange:
-    """The change of one connector's offsets, whose plan the user has seen; `act`: see BatchStep."""
-
-    name: str
-    act: Callable[[], str | None]
-    needed: bool = True
+UNCHANGED = "unchanged"
+"""What a step without a change has done."""
 
 
 def run_changes(
     session: Session,
-    changes: Sequence[OffsetsChange],
+    steps: Sequence[BatchStep],
     verb: str,
-    done: str,
     backups: Backups | None,
     *,
     what: str = "connector",
 ) -> None:
-    """Ask, act and print how to undo it; nothing with --dry-run. `backups` None: none is wanted."""
-    needed = [change.name for change in changes if change.needed]
-    if session.ends_with_plan(changes=bool(needed)) or not changes:
+    """Ask, act and print how to undo it; nothing with --dry-run. `backups` None: none is wanted.
+
+    The user has seen the plan of each step.
+    """
+    needed = [step.name for step in steps if step.done != UNCHANGED]
+    if session.ends_with_plan(changes=bool(needed)) or not steps:
         return
     if needed:
         if backups:
             backups.require_writable()
         confirm_names(session, f"{verb} the offsets of", needed, what=what)
-    steps = [
-        BatchStep(name=each.name, done=done if each.needed else "unchanged", act=each.act)
-        for each in changes
-    ]
     try:
         run_steps(session, verb, steps, asks=Asks.BEFORE)
     finally:
@@ -121,7 +114,13 @@ def change_offsets(
     """
     if not views:
         return
-    planned = {view.name: _planned(session, view, planner, around) for view in views}
+    planned: dict[str, OffsetsPlan | PyconnectError] = {}
+    for view in views:
+        try:
+            found = _plan_or_raise(session, planner, offsets_view(session, view), around)
+            planned[view.name] = found
+        except PyconnectError as error:
+            planned[view.name] = error
     refused = [error for error in planned.values() if isinstance(error, PyconnectError)]
     if len(planned) == 1 and refused:
         raise refused[0]
@@ -131,20 +130,23 @@ def change_offsets(
     if session.given.get("dry_run") and refused:
         raise PartialFailure(f"{len(refused)} would be refused")
     if needed:
-        # Raise PreconditionFailed before a connector is stopped for a worker that changes nothing.
+        # Before a connector is stopped for a worker that changes nothing.
         version = session.worker.version
         if kafka_version(version) < FIRST_WITH_CHANGES:
             raise PreconditionFailed(
                 f"the worker runs version {version}: offsets can be changed over REST since"
-                " Kafka 3.6"
-                " (KIP-875); nothing was changed"
+                " Kafka 3.6 (KIP-875); nothing was changed"
             )
     run = _Changes(session, action, planner, around, views)
-    changes = [
-        OffsetsChange(name=name, needed=name in needed, act=partial(run.act, plan))
+    steps = [
+        BatchStep(
+            name=name,
+            done=DONE[action] if name in needed else UNCHANGED,
+            act=partial(run.act, plan),
+        )
         for name, plan in planned.items()
     ]
-    run_changes(session, changes, action.value, DONE[action], run.backups)
+    run_changes(session, steps, action.value, run.backups)
     goal = "RUNNING" if around.resume else "STOPPED"
     wait_if_asked(session, dict.fromkeys((plan.view.name for plan in plans), goal))
 
@@ -355,15 +357,6 @@ class _Changes:
             )
 
         wait_until(self.session, same, late, most_s=READ_BACK_S, pause_s=0.05)
-
-
-def _planned(
-    session: Session, view: ConnectorView, planner: Planner, around: Around
-) -> OffsetsPlan | PyconnectError:
-    try:
-        return _plan_or_raise(session, planner, offsets_view(session, view), around)
-    except PyconnectError as error:
-        return error
 
 
 def _plan_or_raise(

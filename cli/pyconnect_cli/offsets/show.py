@@ -18,8 +18,7 @@ from pyconnect_cli.acting.selection import (
 )
 from pyconnect_cli.acting.wait import looks
 from pyconnect_cli.errors import PyconnectError, UsageError
-from pyconnect_cli.parsing.arguments import NamesArgument
-from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.offset_entries import (
     SINK_OFFSET_KEY,
@@ -30,7 +29,7 @@ from pyconnect_cli.rest.offset_entries import (
     show_partition,
 )
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import SelectingVerb
+from pyconnect_cli.verbs import NamesArgument, SelectingVerb
 
 if TYPE_CHECKING:
     from pyconnect_cli.offsets.plan.change import OffsetChange

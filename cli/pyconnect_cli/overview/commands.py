@@ -10,9 +10,9 @@ import typer
 from pyconnect_cli.errors import ExitCode, PyconnectError
 from pyconnect_cli.overview.gather import Watcher, hanging_transactions
 from pyconnect_cli.overview.status import HANGING_DOUBT, cluster_status, status_lines
-from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.outcomes import BatchRecord
-from pyconnect_cli.rest.background import in_background
+from pyconnect_cli.rest.endpoint import in_background
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import CronVerb
 

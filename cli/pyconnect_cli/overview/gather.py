@@ -168,7 +168,7 @@ class Watcher:
     def _all_read(
         self, config: Mapping[str, str | None], positions: Mapping[TopicPartition, SinkPosition]
     ) -> set[TopicPartition]:
-        from pyconnect_cli.kafka.cluster import kafka_cluster
+        from pyconnect_cli.kafka.admin import kafka_cluster
         from pyconnect_cli.offsets.stored import all_read
 
         settings = kafka_cluster(self._session, PURPOSE).librdkafka()

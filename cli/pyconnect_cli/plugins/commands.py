@@ -23,13 +23,13 @@ import typer
 
 from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
-from pyconnect_cli.parsing.arguments import FilesOption
-from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.plugins import check, new
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.answers import ConfigKey, Plugin
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import FilesOption
 from pyconnect_clients.installation import install_command
 
 app = typer.Typer(help="List, describe and test the plugins of a worker.")

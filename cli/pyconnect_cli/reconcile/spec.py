@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from pyconnect_cli.directories import state_directory
 from pyconnect_cli.errors import PreconditionFailed, UsageError
-from pyconnect_cli.parsing.durations import parse_moment
+from pyconnect_cli.parsing.values import parse_moment
 from pyconnect_cli.reconcile.audited import Document
 from pyconnect_cli.session import Session
 

@@ -24,15 +24,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyconnect_cli.errors import OutOfTime, ServerError, UnknownOutcome, Unreachable
-from pyconnect_cli.parsing.json_text import TOO_DEEP, shallow
+from pyconnect_cli.parsing.values import TOO_DEEP, shallow
 from pyconnect_cli.render.streams import tell
-from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.rest.endpoint import (
     CONNECT_S,
     Allowance,
     Budget,
     Endpoint,
     base_url,
+    in_background,
     tls_context,
 )
 from pyconnect_cli.rest.masking import mask_document, mask_text

@@ -27,7 +27,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.parsing.values import parse_duration
 
 COMMANDS = ("configure", "restart", "stop", "start", "show", "replace")
 PLACES = ("host", "port", "url", "phase", "run_id")

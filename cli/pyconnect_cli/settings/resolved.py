@@ -17,8 +17,8 @@ from signal import SIGKILL
 from typing import Literal
 
 from pyconnect_cli.errors import ContextError, UsageError
-from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.options import COLOURS, GLOBAL_OPTIONS, OUTPUT_FORMATS
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.rest.endpoint import DEFAULT_REQUEST_S, DEFAULT_RUN_S, Limits
 from pyconnect_cli.settings.contexts import LITERAL_SECRETS, ConfigFiles, Setting, load_config_files
 

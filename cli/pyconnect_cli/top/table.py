@@ -23,7 +23,7 @@ from pyconnect_cli.overview.status import (
     number_text,
     short_cause,
 )
-from pyconnect_cli.parsing.durations import format_duration
+from pyconnect_cli.parsing.values import format_duration
 from pyconnect_cli.render.styles import cell_width, counted, printable, shorten, state_style
 from pyconnect_cli.render.tables import Column, empty_columns, fitted_columns
 from pyconnect_cli.top.keys import KEYS

@@ -22,7 +22,7 @@ from textual.widgets import DataTable, Input, Static
 
 from pyconnect_cli.errors import PyconnectError
 from pyconnect_cli.overview.clusters import ClusterRow
-from pyconnect_cli.rest.background import in_background
+from pyconnect_cli.rest.endpoint import in_background
 from pyconnect_cli.top.keys import KEYS, CommandLine, Words, command_line_of
 from pyconnect_cli.top.screens import AskScreen, LiveTable, TextScreen, styled
 from pyconnect_cli.top.source import Ended, Source

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyconnect_cli.acting.workers import ask_all
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, UsageError
+from pyconnect_cli.kafka.admin import kafka_protocol
 from pyconnect_cli.kafka.model import OpenProducer, Transaction, sink_topics
-from pyconnect_cli.kafka.protocol import kafka_protocol
 from pyconnect_cli.kafka.transactions import (
     describe_transactions,
     existing_partitions,

@@ -16,10 +16,10 @@ from pyconnect_cli.acls.options import BROKER_OPTIONS, AclOptions, acl_options
 from pyconnect_cli.acting.conditions import texts
 from pyconnect_cli.directories import new_identity
 from pyconnect_cli.errors import Conflict, PreconditionFailed, PyconnectError, UsageError
-from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.admin import kafka_cluster
 from pyconnect_cli.noun_groups import NounGroup
-from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.options import option_specs
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
@@ -32,7 +32,7 @@ from pyconnect_cli.upgrade.plan.decide import StepLimits
 from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
 from pyconnect_cli.upgrade.plan.run import Finished, Resumed, Run, Started, applied
 from pyconnect_cli.verbs import ChangingVerb, Context, Verb
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 CLUSTER_OPTIONS = option_specs("""
 --inventory  FILE
@@ -256,7 +256,7 @@ def abandon(context: typer.Context) -> None:
 
 @contextmanager
 def _cluster(session: Session, options: UpgradeOptions) -> Iterator[Observer]:
-    from pyconnect_cli.kafka.protocol import connected
+    from pyconnect_cli.kafka.admin import connected
     from pyconnect_cli.upgrade.cluster.kafka_group import cluster_id, group_of_workers
 
     cluster = kafka_cluster(session, KAFKA_NEEDED)

@@ -9,7 +9,7 @@ from pyconnect_cli.acls.gather import file_workers, gather
 from pyconnect_cli.acls.options import AclOptions
 from pyconnect_cli.acls.plan.check import AclReport
 from pyconnect_cli.errors import PyconnectError, UsageError
-from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.admin import kafka_cluster
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session
 from pyconnect_cli.upgrade.cluster import kafka_group
@@ -41,8 +41,7 @@ from pyconnect_cli.upgrade.plan.model import (
 )
 from pyconnect_clients.acls.facts import server_set
 from pyconnect_clients.acls.model import GrantFinding, GrantVerdict
-from pyconnect_clients.connect_names import tasks_max
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase, tasks_max
 from pyconnect_clients.plugin_findings import check_locations, plugin_path_of
 from pyconnect_clients.plugin_jars.kafka_api import kafka_api, minor_release
 

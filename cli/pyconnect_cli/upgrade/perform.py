@@ -51,7 +51,7 @@ from pyconnect_cli.upgrade.plan.run import (
     applied,
     replay,
 )
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 PROPERTY = "exactly.once.source.support"
 _TAIL = 400

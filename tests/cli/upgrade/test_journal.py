@@ -25,7 +25,7 @@ from pyconnect_cli.upgrade.plan.run import (
     StepVerified,
     replay,
 )
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 STARTED = Started(
     run_id="r",

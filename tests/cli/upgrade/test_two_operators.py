@@ -16,7 +16,7 @@ from pyconnect_cli.upgrade import commands
 from pyconnect_cli.upgrade.cluster import lock
 from pyconnect_cli.upgrade.perform import Journal, journal_directory
 from pyconnect_cli.upgrade.plan.run import Entry, Finished, Leg, Run, Started
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 OURS = Started(
     run_id="ours",

@@ -36,7 +36,7 @@ from pyconnect_clients.acls.model import (
     ResourceType,
 )
 from pyconnect_clients.acls.needs import cluster_needs
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 ANYBODY = "User:*"
 ANY = "*"

@@ -14,7 +14,7 @@ from pyconnect_cli.errors import PreconditionFailed, UsageError
 from pyconnect_cli.kafka.model import StoredRecord
 from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView
 from pyconnect_cli.offsets.plan.checks import read_entries
-from pyconnect_cli.parsing.json_text import parse_json
+from pyconnect_cli.parsing.values import parse_json
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.model import UNKNOWN_CLUSTER, ConnectCluster
 from pyconnect_cli.rest.offset_entries import OffsetEntry, show_offset, show_partition
@@ -73,8 +73,20 @@ class OffsetsSnapshot:
         if self.left is not None:
             document["left"] = [entry.to_json() for entry in self.left]
         if self.orphan:
-            records = [_record_json(record) for record in self.records]
-            document |= {"orphan": True, "records": records}
+            document |= {
+                "orphan": True,
+                "records": [
+                    {
+                        "topic": record.topic,
+                        "partition": record.partition,
+                        "key": base64.b64encode(record.key).decode(),
+                        "value": None
+                        if record.value is None
+                        else base64.b64encode(record.value).decode(),
+                    }
+                    for record in self.records
+                ],
+            }
         return document
 
 
@@ -118,27 +130,23 @@ def _read_offsets(document: object, connector_type: str, place: str) -> tuple[Of
     return () if document == [] else read_entries(document, connector_type, place)
 
 
-def _record_json(record: StoredRecord) -> dict[str, object]:
-    value = None if record.value is None else base64.b64encode(record.value).decode()
-    key = base64.b64encode(record.key).decode()
-    return {"topic": record.topic, "partition": record.partition, "key": key, "value": value}
-
-
 def _read_records(document: object, place: str) -> tuple[StoredRecord, ...]:
     try:
-        return tuple(_read_record(entry) for entry in document)  # type: ignore[attr-defined] # asked for forgiveness
+        return tuple(
+            StoredRecord(
+                topic=str(entry["topic"]),
+                partition=int(str(entry["partition"])),
+                key=base64.b64decode(str(entry["key"]), validate=True),
+                value=_bytes(entry["value"]),
+            )
+            for entry in document  # type: ignore[attr-defined] # asked for forgiveness
+        )
     except (TypeError, KeyError, ValueError) as exc:
         raise UsageError(f"{place}: `records` are damaged") from exc
 
 
-def _read_record(entry: Mapping[str, object]) -> StoredRecord:
-    value = entry["value"]
-    return StoredRecord(
-        topic=str(entry["topic"]),
-        partition=int(str(entry["partition"])),
-        key=base64.b64decode(str(entry["key"]), validate=True),
-        value=None if value is None else base64.b64decode(str(value), validate=True),
-    )
+def _bytes(text: object) -> bytes | None:
+    return None if text is None else base64.b64decode(str(text), validate=True)
 
 
 FORCE = "if this is intended: --force"

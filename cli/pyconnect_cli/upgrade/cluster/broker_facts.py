@@ -16,9 +16,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import PyconnectError
-from pyconnect_cli.kafka.admin import KafkaAdmin
+from pyconnect_cli.kafka.admin import KafkaAdmin, protocol_errors
 from pyconnect_cli.kafka.model import TopicPartition
-from pyconnect_cli.kafka.protocol import translated_errors
 from pyconnect_cli.kafka.reader import records
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.upgrade.cluster.kafka_group import has_transactions
@@ -147,7 +146,7 @@ def _settings(protocol: KafkaProtocol, kind: str, name: str) -> Mapping[str, str
 
     resource = ConfigResource(ConfigResourceType[kind.upper()], name)
     try:
-        with translated_errors("describe configurations"):
+        with protocol_errors("describe configurations"):
             found = protocol.admin.describe_configs([resource], config_filter=ConfigFilterType.ALL)
     except PyconnectError:
         return {}

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import Forbidden, NotFound, ServerError, Unreachable
-from pyconnect_cli.kafka.admin import translated
-from pyconnect_cli.kafka.protocol import error_of
+from pyconnect_cli.kafka.admin import error_of, translated
 from pyconnect_cli.kafka.transactions import describe_transactions, list_transactional_ids
 from pyconnect_cli.upgrade.plan.model import OpenTransaction
 

@@ -30,8 +30,7 @@ from pyconnect_cli.upgrade.plan.model import (
     UpgradedWorker,
     View,
 )
-from pyconnect_clients.connect_names import leader_transactional_id
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase, leader_transactional_id
 
 if TYPE_CHECKING:
     from pyconnect_clients.brokers.protocol import KafkaProtocol

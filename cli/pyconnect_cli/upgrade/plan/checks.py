@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
-from pyconnect_cli.upgrade.plan.gates import (
+from pyconnect_cli.upgrade.plan.model import Kind, Means, PhaseSource, UpgradedWorker, View
+from pyconnect_cli.upgrade.plan.run import (
     FIRST_WITH_PHASES,
     FIRST_WITH_STOPPED,
     FIRST_WITHOUT_KNOWN_FAULTS,
     PROTOCOLS,
     is_before,
 )
-from pyconnect_cli.upgrade.plan.model import Kind, Means, PhaseSource, UpgradedWorker, View
-from pyconnect_clients.connect_names import alter_transactional_id, collisions
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase, alter_transactional_id, collisions
 
 LEAST_TRANSACTION_TIMEOUT_MS = 90_000
 AGENTS_ONLY = (

@@ -15,13 +15,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from pyconnect_cli.render.styles import counted
-from pyconnect_cli.upgrade.plan.gates import (
-    broken_invariant,
-    gate_problem,
-    has_arrived,
-    is_at_target,
-    leader_problem,
-)
 from pyconnect_cli.upgrade.plan.model import (
     Means,
     OpenTransaction,
@@ -38,8 +31,13 @@ from pyconnect_cli.upgrade.plan.run import (
     Run,
     StepStarted,
     StepVerified,
+    broken_invariant,
+    gate_problem,
+    has_arrived,
+    is_at_target,
+    leader_problem,
 )
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

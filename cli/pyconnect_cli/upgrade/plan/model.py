@@ -14,8 +14,7 @@ from enum import StrEnum
 
 from pyconnect_clients.acls.facts import Config, client_config, client_layers, server_set
 from pyconnect_clients.acls.model import Role
-from pyconnect_clients.connect_names import source_transactional_ids
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase, source_transactional_ids
 
 
 class PhaseSource(StrEnum):

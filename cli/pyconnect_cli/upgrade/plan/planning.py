@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pyconnect_cli.upgrade.plan.checks import PhaseWish, PlanFinding, findings
 from pyconnect_cli.upgrade.plan.model import PhaseSource, UpgradedWorker, View, phase_range
 from pyconnect_cli.upgrade.plan.run import Inventoried, Leg, Started
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 DISABLED, PREPARING, ENABLED = Phase.DISABLED, Phase.PREPARING, Phase.ENABLED
 

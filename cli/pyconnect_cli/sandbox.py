@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pyconnect_cli.errors import ExitCode, UsageError, WaitTimedOut
+from pyconnect_cli.render.streams import PRIVATE
 from pyconnect_cli.render.styles import counted
-from pyconnect_cli.render.whole_files import PRIVATE
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import Endpoint
 from pyconnect_cli.rest.exchange import Exchange

@@ -17,7 +17,6 @@ from pyconnect_cli.acting.wait import LONGER, wait_if_asked, wait_until, within_
 from pyconnect_cli.acting.workers import ask_workers, assigned_workers, urls_with
 from pyconnect_cli.connectors.show import trace_lines
 from pyconnect_cli.errors import NotFound, PyconnectError, UsageError, WaitTimedOut
-from pyconnect_cli.parsing.arguments import NamesArgument
 from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column, state_column, worker_column
@@ -25,7 +24,7 @@ from pyconnect_cli.rest.agent_client import AgentClient, RunsElsewhere
 from pyconnect_cli.rest.masking import mask_config
 from pyconnect_cli.rest.model import ConnectorView, TaskId, TaskState, root_cause
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ActingVerb, BatchVerb, SelectingVerb
+from pyconnect_cli.verbs import ActingVerb, BatchVerb, NamesArgument, SelectingVerb
 
 app = typer.Typer(help="List, inspect, restart and kill tasks.")
 
