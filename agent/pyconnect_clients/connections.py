@@ -121,7 +121,11 @@ def _keep_fresh(fetch: Fetch, settings: RefreshSettings, held: _Held) -> None:
         # A signer or a parser may raise anything; the login has to outlive it.
         except BaseException as exc:  # noqa: BLE001
             failures += 1
-            failure = _as_token_error(exc)
+            if isinstance(exc, TokenError):
+                failure = exc
+            else:
+                # The text of an unexpected error may quote what was sent.
+                failure = TokenError(f"unexpected {type(exc).__name__}")
             LOG.warning(
                 "a token could not be fetched",
                 extra={"attempt": failures, "reason": str(failure)},
@@ -153,13 +157,6 @@ def _ends_before(due_ms: int, held: _Held) -> bool:
         if held.end.wait(min(remaining_s, _LONGEST_WAIT_S)):
             return True
     return held.end.is_set()
-
-
-def _as_token_error(error: BaseException) -> TokenError:
-    if isinstance(error, TokenError):
-        return error
-    # The text of an unexpected error may quote what was sent.
-    return TokenError(f"unexpected {type(error).__name__}")
 
 
 def _now_ms() -> int:

@@ -84,7 +84,26 @@ def with_pem(tls: Tls) -> Tls:
     if isinstance(tls.trust, StoreFile):
         tls = replace(tls, trust=_trust(tls.trust))
     if isinstance(tls.identity, StoreFile):
-        tls = _identified(tls, tls.identity)
+        store = tls.identity
+        data = _data(store)
+        if PEM_MARK in data:
+            text = _pem_text(store, data)
+            tls = replace(tls, identity=PemIdentity(key=text, chain=text))
+        else:
+            if store.password is None:
+                raise ClientPropertyError(
+                    f"{store.store}.password", f"it is missing, and {store.location} needs one"
+                )
+            content = _content(store, data, key_password=tls.key_password or store.password)
+            if len(content.keys) != 1:
+                number = len(content.keys) or "no"
+                raise _unusable(
+                    store, f"there are {number} keys in it", "make one with one private key"
+                )
+            [(key, chain)] = content.keys
+            assert key is not None
+            identity = PemIdentity(key=pem_key(key), chain=pem_certificates(chain))
+            tls = replace(tls, identity=identity, key_password=None)
     return tls
 
 
@@ -106,25 +125,6 @@ def _trust(store: StoreFile) -> PemCertificates:
     if not trusted:
         raise _unusable(store, "there is no certificate in it")
     return PemCertificates(text=pem_certificates(trusted))
-
-
-def _identified(tls: Tls, store: StoreFile) -> Tls:
-    data = _data(store)
-    if PEM_MARK in data:
-        text = _pem_text(store, data)
-        return replace(tls, identity=PemIdentity(key=text, chain=text))
-    if store.password is None:
-        raise ClientPropertyError(
-            f"{store.store}.password", f"it is missing, and {store.location} needs one"
-        )
-    content = _content(store, data, key_password=tls.key_password or store.password)
-    if len(content.keys) != 1:
-        number = len(content.keys) or "no"
-        raise _unusable(store, f"there are {number} keys in it", "make one with one private key")
-    [(key, chain)] = content.keys
-    assert key is not None
-    identity = PemIdentity(key=pem_key(key), chain=pem_certificates(chain))
-    return replace(tls, identity=identity, key_password=None)
 
 
 def _data(store: StoreFile) -> bytes:

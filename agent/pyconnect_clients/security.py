@@ -224,7 +224,15 @@ def parse_security(properties: Mapping[str, str | None]) -> Security:
     """
     trimmed = {name: value.strip() for name, value in properties.items() if value is not None}
     given = {name: text for name, text in trimmed.items() if text}
-    protocol = _protocol(given.get(_PROTOCOL, Protocol.PLAINTEXT.value))
+    text = given.get(_PROTOCOL, Protocol.PLAINTEXT.value)
+    try:
+        protocol = Protocol(text.upper())
+    except ValueError as exc:
+        raise ClientPropertyError(
+            _PROTOCOL,
+            f"{text} is not a protocol of Kafka",
+            f"use one of {', '.join(protocol.value for protocol in Protocol)}",
+        ) from exc
     return Security(
         protocol=protocol,
         tls=_tls(given, trimmed.get(_ALGORITHM, "https")) if protocol.has_tls else None,
@@ -260,17 +268,6 @@ def refuse_other_names(properties: Mapping[str, str]) -> None:
             raise ClientPropertyError(
                 name, "this is librdkafka's name", f"give it as Java's clients take it: {java}"
             )
-
-
-def _protocol(text: str) -> Protocol:
-    try:
-        return Protocol(text.upper())
-    except ValueError as exc:
-        raise ClientPropertyError(
-            _PROTOCOL,
-            f"{text} is not a protocol of Kafka",
-            f"use one of {', '.join(protocol.value for protocol in Protocol)}",
-        ) from exc
 
 
 def _tls(given: Mapping[str, str], algorithm: str) -> Tls:

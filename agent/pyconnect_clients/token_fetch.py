@@ -17,6 +17,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -207,7 +208,11 @@ def _unsecured(tokens: UnsecuredTokens) -> tuple[str, None]:
 
 def _read(text: str, valid_s: float | None, login: TokenLogin) -> Token:
     """Return a token with the lifetime and subject that it states, as far as it states them."""
-    claims = _claims(text)
+    parts = text.split(".")
+    claims: Mapping[str, Any] = {}  # of a token that is no JWT
+    if len(parts) == 3:
+        with suppress(ValueError):
+            claims = _json_object(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
     now_s = time.time()
     expiry_s = claims.get("exp", None if valid_s is None else now_s + valid_s)
     issued_s = claims.get("iat", now_s)
@@ -220,17 +225,6 @@ def _read(text: str, valid_s: float | None, login: TokenLogin) -> Token:
         lifetime=Lifetime(start_ms=int(issued_s * 1000), expiry_ms=int(expiry_s * 1000)),
         principal=str(claims.get(login.subject_claim, "")),
     )
-
-
-def _claims(text: str) -> Mapping[str, Any]:
-    """Return the payload of a JWT; nothing for a token of another kind."""
-    parts = text.split(".")
-    if len(parts) != 3:
-        return {}
-    try:
-        return _json_object(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    except ValueError:
-        return {}
 
 
 def _from_signer(tokens: MskTokens, signer: Any, login: TokenLogin) -> Token:

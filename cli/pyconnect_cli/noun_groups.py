@@ -156,7 +156,20 @@ class VerbsOnDemand(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._loaded:
-            self._loaded[name] = self._load(name, self._known[name])
+            known = self._known[name]
+            if known.plain:
+                self._loaded[name] = _plain_noun(name, known)
+            else:
+                app: typer.Typer = import_module(known.module).app
+                adopt(app)
+                commands = {
+                    info.name or typer.main.get_command_name(info.callback.__name__): info
+                    for info in app.registered_commands
+                    if info.callback is not None
+                }
+                self._loaded[name] = typer.main.get_command_from_info(
+                    commands[name], pretty_exceptions_short=False, rich_markup_mode=None
+                )
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -164,20 +177,6 @@ class VerbsOnDemand(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._known)
-
-    def _load(self, name: str, known: KnownCommand) -> Any:
-        if known.plain:
-            return _plain_noun(name, known)
-        app: typer.Typer = import_module(known.module).app
-        adopt(app)
-        commands = {
-            info.name or typer.main.get_command_name(info.callback.__name__): info
-            for info in app.registered_commands
-            if info.callback is not None
-        }
-        return typer.main.get_command_from_info(
-            commands[name], pretty_exceptions_short=False, rich_markup_mode=None
-        )
 
 
 def _plain_noun(name: str, known: KnownCommand) -> NounGroup:

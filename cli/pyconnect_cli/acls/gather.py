@@ -139,7 +139,14 @@ def file_workers(options: AclOptions) -> list[WorkerFacts]:
 def _agents(session: Session, options: AclOptions) -> list[WorkerFacts]:
     """Return the agents among the workers; Java workers report nothing about grants."""
     agents = []
-    urls = _urls(session, options)
+    # None if a file is enough and no worker runs yet.
+    try:
+        urls = worker_urls(session, everywhere=True)
+    except Unreachable:
+        if options.worker_configs or options.worker_properties:
+            urls = []
+        else:
+            raise
     answers = ask_workers(session, urls, lambda exchange: AgentClient(exchange).config())
     for url, properties in zip(urls, answers, strict=True):
         if isinstance(properties, PreconditionFailed):
@@ -153,16 +160,6 @@ def _agents(session: Session, options: AclOptions) -> list[WorkerFacts]:
             merged = {**properties, **dict(options.worker_properties)}
             agents.append(WorkerFacts(name=url, properties=merged, is_agent=True))
     return agents
-
-
-def _urls(session: Session, options: AclOptions) -> list[str]:
-    """Return the workers' addresses; none if a file is enough and no worker runs yet."""
-    try:
-        return worker_urls(session, everywhere=True)
-    except Unreachable:
-        if options.worker_configs or options.worker_properties:
-            return []
-        raise
 
 
 def _with_principals(worker: WorkerFacts, reports: Mapping[str, Json]) -> WorkerFacts:

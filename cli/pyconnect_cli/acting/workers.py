@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import (
@@ -26,9 +26,6 @@ from pyconnect_cli.rest.endpoint import base_url, in_background
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorStatus
 from pyconnect_cli.session import Session
-
-if TYPE_CHECKING:
-    from pyconnect_cli.rest.answers import Health
 
 Answer = TypeVar("Answer")
 
@@ -143,7 +140,13 @@ def worker_health(exchange: Exchange) -> WorkerHealth:
     client = ConnectClient(exchange)
     try:
         info = client.worker_info()
-        health = _health(client, url)
+        try:
+            health = client.health()
+        except (NotFound, PreconditionFailed):
+            from pyconnect_cli.rest.answers import Health
+
+            # Workers before 4.0 have no /health; only their answer shows that they run.
+            health = Health(url=url, status="healthy", message="answers; it has no /health yet")
         return WorkerHealth(
             url=url,
             status=health.status,
@@ -156,16 +159,6 @@ def worker_health(exchange: Exchange) -> WorkerHealth:
         return WorkerHealth(url=url, status="unreachable", message=exc.message)
     except PyconnectError as exc:
         return WorkerHealth(url=url, status="failed", message=exc.message)
-
-
-def _health(client: ConnectClient, url: str) -> Health:
-    try:
-        return client.health()
-    except (NotFound, PreconditionFailed):
-        from pyconnect_cli.rest.answers import Health
-
-        # Workers before 4.0 have no /health; only their answer shows that they run.
-        return Health(url=url, status="healthy", message="answers; it has no /health yet")
 
 
 def assigned_workers(statuses: Iterable[ConnectorStatus | None]) -> set[str]:

@@ -89,7 +89,12 @@ def _edited(session: Session, name: str, config: dict[str, str | None]) -> Itera
                 raise PyconnectError(f"`{editor}` failed; nothing was changed")
             session.renew_time()
             try:
-                edited = _read_edited(session, name, config, path)
+                edited, *others = read_connector_files([path], name=name)
+                if others:
+                    raise UsageError(f"one configuration was expected, not {len(others) + 1}")
+                changed = [found.key for found in differences(config, edited.config)]
+                if changed:
+                    check_settings(session, name, edited.config, changed, refuses=True)
                 break
             except UsageError as error:
                 if session.settings.yes or not session.interactive:
@@ -104,19 +109,6 @@ def _edited(session: Session, name: str, config: dict[str, str | None]) -> Itera
         Path(path).unlink(missing_ok=True)
         raise
     Path(path).unlink(missing_ok=True)
-
-
-def _read_edited(
-    session: Session, name: str, before: dict[str, str | None], path: str
-) -> ConnectorFile:
-    """Read an edited configuration; UsageError if it cannot be read or a worker finds errors."""
-    files = read_connector_files([path], name=name)
-    if len(files) != 1:
-        raise UsageError(f"one configuration was expected, not {len(files)}")
-    changed = [difference.key for difference in differences(before, files[0].config)]
-    if changed:
-        check_settings(session, name, files[0].config, changed, refuses=True)
-    return files[0]
 
 
 @app.command(cls=ActingVerb)

@@ -103,9 +103,14 @@ def _read(place: str, name: str | None) -> list[ConnectorFile]:
     if not text.strip():
         raise UsageError(f"{shown}: is empty")
     if suffix == ".properties":
-        documents: list[object] = [parse_properties(text, shown)]
+        loaded: list[object] = [parse_properties(text, shown)]
+    elif suffix == ".json" or (not suffix and text.lstrip()[:1] in {"{", "["}):
+        document = parse_json(text, shown)
+        loaded = document if isinstance(document, list) else [document]
     else:
-        documents = _documents(text, suffix, shown)
+        found = yaml_documents(text, shown)
+        loaded = [entry for d in found for entry in (d if isinstance(d, list) else [d])]
+    documents = [entry for one in loaded for entry in resources(one)]
     if not documents:
         raise UsageError(f"{shown}: is empty")
     many = len(documents) > 1
@@ -113,16 +118,6 @@ def _read(place: str, name: str | None) -> list[ConnectorFile]:
         _connector(document, f"{shown} (document {number})" if many else shown, name)
         for number, document in enumerate(documents, 1)
     ]
-
-
-def _documents(text: str, suffix: str, place: str) -> list[object]:
-    if suffix == ".json" or (not suffix and text.lstrip()[:1] in {"{", "["}):
-        document = parse_json(text, place)
-        loaded = document if isinstance(document, list) else [document]
-    else:
-        documents = yaml_documents(text, place)
-        loaded = [entry for d in documents for entry in (d if isinstance(d, list) else [d])]
-    return [entry for one in loaded for entry in resources(one)]
 
 
 def _connector(document: object, place: str, name: str | None) -> ConnectorFile:

@@ -255,7 +255,7 @@ def validate(
     session = session_of(context)
     if name and not files and not keys:
         config = known_connector(session, name).config
-        documents = [ConnectorFile(name=name, config=config, initial_state=None, place=name)]
+        documents = [ConnectorFile(name=name, config=config, place=name)]
     else:
         documents = _documents(files, keys, name)
     answers = [(file, validation(session, file)) for file in documents]
@@ -387,7 +387,7 @@ def _documents(
     if not files:
         if not name or not given:
             raise UsageError("no configuration", hint="give -f FILE, or NAME and --set KEY=VALUE …")
-        return [ConnectorFile(name=name, config=given, initial_state=None, place="--set")]
+        return [ConnectorFile(name=name, config=given, place="--set")]
     documents = read_connector_files(files, name=name)
     if name and len(documents) > 1:
         raise UsageError(f"{len(documents)} documents cannot all be named `{name}`")

@@ -96,8 +96,8 @@ class TemplateSetting:
 
     key: str
     value: str | None
-    example: str
-    documentation: str
+    example: str = ""
+    documentation: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,14 +147,11 @@ def template_of(
 ) -> Template:
     """Return a template with these values; settings that the plugin does not define come last."""
     lines = [
-        TemplateSetting(key="name", value=name, example="", documentation="Name of the connector."),
-        TemplateSetting(
-            key="connector.class", value=plugin.class_name, example="", documentation=""
-        ),
+        TemplateSetting(key="name", value=name, documentation="Name of the connector."),
+        TemplateSetting(key="connector.class", value=plugin.class_name),
         TemplateSetting(
             key="tasks.max",
             value=values.get("tasks.max") or "1",
-            example="",
             documentation="Maximum number of tasks.",
         ),
     ]
@@ -163,7 +160,6 @@ def template_of(
             TemplateSetting(
                 key="topics",
                 value=values.get("topics") or "",
-                example="",
                 documentation="Topics to read, separated by commas; or topics.regex in its place.",
             )
         )
@@ -175,7 +171,7 @@ def template_of(
     lines += [_line(key, values) for key in defined]
     known = named | {key.name for key in defined}
     lines += [
-        TemplateSetting(key=key, value=value, example="", documentation="")
+        TemplateSetting(key=key, value=value)
         for key, value in values.items()
         if key not in known and value is not None
     ]

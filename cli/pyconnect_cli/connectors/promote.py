@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import typer
@@ -97,13 +97,24 @@ def promoted(
     refused: list[str] = []
     result = []
     for file in files:
-        config, secrets = _promoted(file.config, there.get(file.name, {}), rules)
-        refused += [f"{file.name}: {key}" for key in secrets]
-        result.append(
-            ConnectorFile(
-                name=file.name, config=config, initial_state=file.initial_state, place=file.place
-            )
-        )
+        held = there.get(file.name, {})
+        config: dict[str, str | None] = {}
+        secrets = []
+        for key, value in file.config.items():
+            if key in rules.values or key == "name":
+                continue
+            if not value or (MASK not in value and mask_value(key, value) == value):
+                config[key] = rules.reference(value) if value else value
+                continue
+            kept = held.get(key)
+            if kept and MASK not in kept:
+                config[key] = kept
+            else:
+                config[key] = value
+                secrets.append(key)
+        config |= {key: value for key, value in rules.values.items() if value is not None}
+        refused += [f"{file.name}: {key}" for key in sorted(secrets)]
+        result.append(replace(file, config=config))
     if refused and strict:
         key = refused[0].partition(": ")[2]
         raise UsageError(
@@ -114,28 +125,6 @@ def promoted(
             f" pyconnect --context {context} connectors patch NAME --set …",
         )
     return result
-
-
-def _promoted(
-    config: Config, there: Config, rules: Remapping
-) -> tuple[dict[str, str | None], list[str]]:
-    """Return the configuration, and the keys of secrets that cannot be copied."""
-    result: dict[str, str | None] = {}
-    secrets = []
-    for key, value in config.items():
-        if key in rules.values or key == "name":
-            continue
-        if not value or (MASK not in value and mask_value(key, value) == value):
-            result[key] = rules.reference(value) if value else value
-            continue
-        kept = there.get(key)
-        if kept and MASK not in kept:
-            result[key] = kept
-        else:
-            result[key] = value
-            secrets.append(key)
-    result |= {key: value for key, value in rules.values.items() if value is not None}
-    return result, sorted(secrets)
 
 
 MapOption = Annotated[

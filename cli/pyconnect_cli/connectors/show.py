@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,12 +20,11 @@ from pyconnect_cli.render.styles import printable, state_style
 from pyconnect_cli.render.tables import Column, state_column, table_lines, worker_column
 from pyconnect_cli.rest.masking import mask_config
 from pyconnect_cli.rest.model import (
-    ConnectorStatus,
     ConnectorView,
     TaskState,
     root_cause,
 )
-from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.session import session_of
 from pyconnect_cli.verbs import NameArgument, NamesArgument, SelectingVerb
 
 if TYPE_CHECKING:
@@ -92,12 +91,20 @@ def describe(
     context: typer.Context, name: NameArgument, *, show_secrets: ShowSecrets = False
 ) -> None:
     """Show state, tasks, errors, topics and configuration of one connector."""
-    from pyconnect_cli.acting.workers import automatic_restarts, restarts_document
+    from pyconnect_cli.acting.workers import (
+        automatic_restarts,
+        describe_restarts,
+        restarts_document,
+    )
 
     session = session_of(context)
     info = known_connector(session, name)
-    status = _status_or_none(session, name)
-    topics = _used_topics(session, name)
+    status, topics = None, list[str]()
+    with suppress(NotFound):
+        status = session.client.connector_status(name)
+    # Tracking may be off, or the worker older than KIP-558.
+    with suppress(Forbidden, PreconditionFailed):
+        topics = session.client.connector_topics(name)
     restarts = automatic_restarts(session, name, status)
     config = dict(info.config) if show_secrets else mask_config(info.config)
     if session.output.machine:
@@ -111,8 +118,6 @@ def describe(
             name=name,
         )
         return
-    from pyconnect_cli.acting.workers import describe_restarts
-
     output = session.output
     view = ConnectorView(name=info.name, info=info, status=status)
     lines = key_value_lines(
@@ -198,63 +203,30 @@ def watch(
     session = session_of(context)
     pause = parse_duration(interval, what="--interval")
     selection = selection_from(session.given, names or ())
-    last: dict[str, WatchedInstance] = {}
+    last: dict[str, tuple[str, str]] = {}
     for chosen in looks(session, pause, lambda: listed_views(session, selection)):
-        now = {instance.name: instance for view in chosen for instance in _instances(view)}
+        now = {}
+        for view in chosen:
+            now[view.name] = view.state, _worker(view)
+            for task in view.status.tasks if view.status else ():
+                now[f"{view.name}/{task.id}"] = task.state, task.worker_id
         for name in sorted({*now, *last}):
-            if now.get(name) != last.get(name):
-                _print_change(session, name, now.get(name))
+            if now.get(name) == last.get(name):
+                continue
+            state, worker = now.get(name, (None, None))
+            moment = datetime.now().astimezone()
+            text = "gone" if state is None else f"{state} on {worker or '-'}"
+            session.output.document(
+                {
+                    "time": moment.isoformat(timespec="milliseconds"),
+                    "name": name,
+                    "state": state,
+                    "worker": worker,
+                },
+                text=f"{moment:%H:%M:%S}  {name}  {text}",
+                name=name,
+            )
         last = now
-
-
-def _print_change(session: Session, name: str, instance: WatchedInstance | None) -> None:
-    """Print the new state of a connector or task; `instance` None: it is gone."""
-    moment = datetime.now().astimezone()
-    text = "gone" if instance is None else f"{instance.state} on {instance.worker or '-'}"
-    session.output.document(
-        {
-            "time": moment.isoformat(timespec="milliseconds"),
-            "name": name,
-            "state": instance.state if instance else None,
-            "worker": instance.worker if instance else None,
-        },
-        text=f"{moment:%H:%M:%S}  {name}  {text}",
-        name=name,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedInstance:
-    """The values of a connector or task that `watch` compares."""
-
-    name: str
-    state: str
-    worker: str
-
-
-def _instances(view: ConnectorView) -> list[WatchedInstance]:
-    found = [WatchedInstance(name=view.name, state=view.state, worker=_worker(view))]
-    if view.status:
-        found += [
-            WatchedInstance(name=f"{view.name}/{task.id}", state=task.state, worker=task.worker_id)
-            for task in view.status.tasks
-        ]
-    return found
-
-
-def _used_topics(session: Session, name: str) -> list[str]:
-    """Return the topics; none where tracking is off or the worker is older than KIP-558."""
-    try:
-        return session.client.connector_topics(name)
-    except (Forbidden, PreconditionFailed):
-        return []
-
-
-def _status_or_none(session: Session, name: str) -> ConnectorStatus | None:
-    try:
-        return session.client.connector_status(name)
-    except NotFound:
-        return None
 
 
 def _task_lines(output: Output, tasks: Sequence[TaskState], restarts: Restarts) -> list[str]:

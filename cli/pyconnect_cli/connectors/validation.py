@@ -108,7 +108,7 @@ def check_settings(
         return
     warn_of_unknown(session, name, answer, config if keys is None else keys)
     if refuses and answer.error_count:
-        file = ConnectorFile(name=name, config=config, initial_state=None, place=name)
+        file = ConnectorFile(name=name, config=config, place=name)
         raise UsageError("\n".join(validation_lines(file, answer)))
 
 
@@ -134,7 +134,15 @@ def show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool)
             output.listing(
                 (Column("NAME", lambda planned: planned.name),),
                 changes,
-                document=[_plan_json(planned) for planned in plan],
+                document=[
+                    {
+                        "name": planned.name,
+                        "change": planned.change.value,
+                        "before": mask_config({d.key: d.before for d in planned.differences}),
+                        "after": mask_config({d.key: d.after for d in planned.differences}),
+                    }
+                    for planned in plan
+                ],
             )
         return
     for planned in changes:
@@ -150,14 +158,3 @@ def show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool)
                 output.message(line, style=line_style)
     if len(plan) > 1 or not changes:
         output.message(f"total: {total(plan)}")
-
-
-def _plan_json(planned: PlannedChange) -> dict[str, object]:
-    before = {d.key: d.before for d in planned.differences}
-    after = {d.key: d.after for d in planned.differences}
-    return {
-        "name": planned.name,
-        "change": planned.change.value,
-        "before": mask_config(before),
-        "after": mask_config(after),
-    }

@@ -288,7 +288,17 @@ class _Changes:
         client, view = self.session.client, plan.view
         if not plan.needed:
             return "nothing to change"
-        backup = self._back_up(plan)
+        if self.backups is None or not plan.changes:
+            backup = None
+        else:
+            worker = self.session.worker
+            snapshot = replace(
+                snapshot_of(plan.view, worker),
+                action=plan.action.value,
+                left=plan.left,
+                connect=self.connect,
+            )
+            backup = self.backups.store(snapshot, datetime.now(UTC))
         self._touched.add(view.name)
         try:
             if plan.everything:
@@ -324,18 +334,6 @@ class _Changes:
     def _mark_failed(self, backup: OffsetsSnapshot | None) -> None:
         if backup and self.backups:
             self.backups.mark_failed(backup)
-
-    def _back_up(self, plan: OffsetsPlan) -> OffsetsSnapshot | None:
-        if self.backups is None or not plan.changes:
-            return None
-        worker = self.session.worker
-        snapshot = replace(
-            snapshot_of(plan.view, worker),
-            action=plan.action.value,
-            left=plan.left,
-            connect=self.connect,
-        )
-        return self.backups.store(snapshot, datetime.now(UTC))
 
     def _read_back(self, plan: OffsetsPlan) -> None:
         """Raise ServerError if the worker's answers keep differing from the sent offsets.

@@ -86,7 +86,13 @@ def try_out(
     stop.
     """
     session = session_of(context)
-    config = _config(files)
+    if not files:
+        config = None
+    else:
+        found = read_connector_files(files)
+        if len(found) != 1:
+            raise UsageError(f"give one config, not {len(found)}")
+        config = {key: value for key, value in found[0].config.items() if value is not None}
     time_s = parse_duration(duration, what="--for")
     command = [sys.executable, "-m", SELF_CHECK, plugin, "--time", str(time_s)]
     for directory in plugin_path or []:
@@ -103,15 +109,6 @@ def try_out(
         if failed.stack:
             session.output.message(failed.stack)
         raise PyconnectError(f"plugin `{plugin}` failed at `{failed.step}`: {failed.detail}")
-
-
-def _config(files: Sequence[str] | None) -> Mapping[str, str] | None:
-    if not files:
-        return None
-    found = read_connector_files(files)
-    if len(found) != 1:
-        raise UsageError(f"give one config, not {len(found)}")
-    return {key: value for key, value in found[0].config.items() if value is not None}
 
 
 def _run(

@@ -342,7 +342,10 @@ def _variable_values(environ: Mapping[str, str]) -> dict[str, Setting]:
         if option.repeatable:
             values[option.name] = tuple(text.replace(",", " ").split())
         elif option.counted:
-            values[option.name] = _number(text, option.env)
+            if re.fullmatch("[0-9]{1,9}", text.strip()):
+                values[option.name] = int(text)
+            else:
+                values[option.name] = int(_switch(text, option.env))
         elif option.metavar:
             values[option.name] = text
         else:
@@ -361,12 +364,6 @@ def _switch(text: str, variable: str) -> bool:
     if lowered in {"0", "false", "no", "off"}:
         return False
     raise UsageError(f"{variable}: `{text}` is neither true nor false")
-
-
-def _number(text: str, variable: str) -> int:
-    if re.fullmatch("[0-9]{1,9}", text.strip()):
-        return int(text)
-    return int(_switch(text, variable))
 
 
 def colour_wanted(settings: Settings, environ: Mapping[str, str], *, terminal: bool) -> bool:

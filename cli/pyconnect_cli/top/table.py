@@ -207,7 +207,14 @@ def _page(state: State, columns: Sequence[Column[Row]], rows: Sequence[Row], wid
     shown.sort(key=lambda row: (not row.broken, row.name))
     chosen = next((column for column in columns if column.title == state.sort), None)
     if chosen is not None:
-        shown = _sorted(shown, chosen, descending=state.descending)
+        # Sort by a column: the largest number first, the first text first, unknown values last.
+        order = chosen.order
+        if order is None:
+            shown = sorted(shown, key=chosen.value, reverse=state.descending)
+        else:
+            known = [(number, row) for row in shown if (number := order(row)) is not None]
+            known.sort(key=lambda pair: pair[0], reverse=not state.descending)
+            shown = [*(row for _, row in known), *(row for row in shown if order(row) is None)]
     texts = [[printable(column.value(row)) for column in columns] for row in shown]
     titles = [_titled(column, state) for column in columns]
     widths = [
@@ -242,16 +249,6 @@ def _titled(column: Column[Row], state: State) -> str:
     if column.title != state.sort:
         return column.title
     return f"{column.title}{'↑' if state.descending is (column.order is not None) else '↓'}"
-
-
-def _sorted(rows: Sequence[Row], column: Column[Row], *, descending: bool) -> list[Row]:
-    """Sort by a column: the largest number first, the first text first, unknown values last."""
-    order = column.order
-    if order is None:
-        return sorted(rows, key=column.value, reverse=descending)
-    known = [(number, row) for row in rows if (number := order(row)) is not None]
-    known.sort(key=lambda pair: pair[0], reverse=not descending)
-    return [*(row for _, row in known), *(row for row in rows if order(row) is None)]
 
 
 def _title(state: State, shown: int, total: int) -> str:

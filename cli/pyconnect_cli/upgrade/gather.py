@@ -90,13 +90,25 @@ def planning_view(
     for key, use in INTERNAL_TOPICS.items():
         if name := first.get(key):
             found[name] = use
+    enabled = wish.target is Phase.ENABLED
     return replace(
         view,
         brokers=brokers(observer.protocol, found),
         offsets_topic=topic,
         aborted_offsets=_aborted(session, view, topic),
         sources=sources,
-        worker_settings=_worker_settings(workers, wish),
+        worker_settings=KnownSettings(
+            replaced=tuple(
+                f"{name}: {setting}"
+                for name, properties in workers.items()
+                for setting in replaced_of_leader(properties, enabled=enabled)
+            ),
+            breaking=tuple(
+                f"{name}: {setting}"
+                for name, properties in workers.items()
+                for setting in breaking_of_leader(properties)
+            ),
+        ),
         other_groups=_other_groups(observer, wish),
         unusable_plugins=unusable_plugins(view.workers, files.values()),
         acl_blockers=blockers,
@@ -148,22 +160,6 @@ def unusable_plugins(
         for release in sorted(releases.intersection(known))
         for finding in check_locations(entries, release)
         if finding.status == "failed"
-    )
-
-
-def _worker_settings(workers: Mapping[str, Properties], wish: PhaseWish) -> KnownSettings:
-    enabled = wish.target is Phase.ENABLED
-    return KnownSettings(
-        replaced=tuple(
-            f"{name}: {setting}"
-            for name, properties in workers.items()
-            for setting in replaced_of_leader(properties, enabled=enabled)
-        ),
-        breaking=tuple(
-            f"{name}: {setting}"
-            for name, properties in workers.items()
-            for setting in breaking_of_leader(properties)
-        ),
     )
 
 
