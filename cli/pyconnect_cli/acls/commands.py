@@ -58,10 +58,9 @@ def check(
             for finding in report.findings
         },
     )
-    ready = report.exit_code(accept_unknown=accept_unknown) is ExitCode.OK
-    if not session.output.silent(success=ready and not report.notes):
-        show_report(session.output, report, everything=everything)
     code = report.exit_code(accept_unknown=accept_unknown)
+    if not session.output.silent(success=code is ExitCode.OK and not report.notes):
+        show_report(session.output, report, everything=everything)
     if code is ExitCode.OK:
         return
     hints = {

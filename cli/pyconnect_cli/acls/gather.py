@@ -81,7 +81,6 @@ def gather(session: Session, options: AclOptions) -> Gathered:
     wanted = options.phase
     if wanted is None:
         wanted = min((worker.phase for worker in workers), key=lambda p: p.rank).following
-    # Ask all agents at once: each asks its brokers meanwhile.
 
     def ask(url: str) -> Json | None:
         try:
@@ -91,6 +90,7 @@ def gather(session: Session, options: AclOptions) -> Gathered:
             return None  # an agent of a version without this report
 
     urls = [worker.name for worker in workers if "://" in worker.name]
+    # Each asks its brokers meanwhile.
     with ThreadPoolExecutor(_AT_ONCE) as executor:
         answers = list(executor.map(ask, urls))
     reports = {url: answer for url, answer in zip(urls, answers, strict=True) if answer is not None}
@@ -139,14 +139,12 @@ def file_workers(options: AclOptions) -> list[WorkerFacts]:
 def _agents(session: Session, options: AclOptions) -> list[WorkerFacts]:
     """Return the agents among the workers; Java workers report nothing about grants."""
     agents = []
-    # None if a file is enough and no worker runs yet.
     try:
         urls = worker_urls(session, everywhere=True)
     except Unreachable:
-        if options.worker_configs or options.worker_properties:
-            urls = []
-        else:
+        if not (options.worker_configs or options.worker_properties):
             raise
+        urls = []  # a file is enough, and no worker runs yet
     answers = ask_workers(session, urls, lambda exchange: AgentClient(exchange).config())
     for url, properties in zip(urls, answers, strict=True):
         if isinstance(properties, PreconditionFailed):

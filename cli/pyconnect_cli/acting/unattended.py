@@ -54,7 +54,12 @@ def cron_run(session: Session, command: str, selection: Sequence[str]) -> Iterat
         with held_lock(session, given.get("lock")), _deadline(given.get("deadline")):
             if jitter := given.get("jitter"):
                 time.sleep(random.uniform(0, parse_duration(str(jitter), what="--jitter")))
-            limit_requests(session, given.get("deadline"))
+            # Limit requests to the deadline, because a thread in a request cannot be interrupted.
+            deadline = given.get("deadline")
+            if deadline:
+                session.budget.end_within(
+                    parse_duration(str(deadline), what="--deadline") + DEADLINE_MARGIN_S
+                )
             yield
     except PyconnectError as failure:
         code, error = int(failure.exit_code), failure.message or None
@@ -207,11 +212,3 @@ def _deadline(text: object) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def limit_requests(session: Session, deadline: object) -> None:
-    """Limit requests to the deadline, because a thread in a request cannot be interrupted."""
-    if deadline:
-        session.budget.end_within(
-            parse_duration(str(deadline), what="--deadline") + DEADLINE_MARGIN_S
-        )

@@ -20,7 +20,7 @@ from pyconnect_cli.errors import (
     UsageError,
 )
 from pyconnect_cli.parsing.values import format_duration
-from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, AutomaticRestarts
+from pyconnect_cli.rest.agent_client import AgentClient, AutomaticRestarts
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import base_url, in_background
 from pyconnect_cli.rest.exchange import Exchange
@@ -227,8 +227,12 @@ def automatic_restarts(session: Session, name: str, status: ConnectorStatus | No
         if isinstance(answer, PyconnectError):
             continue
         for child in answer:
-            if child.connector == name and child.restarts is not None:
-                found[child.task] = _further(found.get(child.task), child)
+            new = child.restarts
+            if child.connector != name or new is None:
+                continue
+            # A task that just moved has two reports: the one that has attempts counts.
+            if child.task not in found or new.next_ms is not None or new.attempts:
+                found[child.task] = new
     return found
 
 
@@ -242,14 +246,6 @@ def describe_restarts(restarts: AutomaticRestarts | None) -> str:
         return f"{text}, next in {format_duration(wait_s)}"
     ended = _ENDED.get(restarts.ended or "")
     return f"{text}, {ended}" if ended else text
-
-
-def _further(known: AutomaticRestarts | None, child: AgentChild) -> AutomaticRestarts:
-    """Return the worker's report that has attempts: a task that just moved has two reports."""
-    assert child.restarts is not None
-    if known is None or child.restarts.next_ms is not None or child.restarts.attempts:
-        return child.restarts
-    return known
 
 
 def restarts_document(restarts: Restarts) -> list[dict[str, object]]:

@@ -51,11 +51,6 @@ class BackupWriter:
         self.files: dict[str, str] = {}
         self._lock = threading.Lock()
 
-    @classmethod
-    def inside(cls, directory: Path, now: datetime) -> BackupWriter:
-        """Return the writer of a new directory below another one."""
-        return cls(directory / new_identity(now))
-
     def connector(self, saved: SavedConnector) -> None:
         """Write a connector's files; OutputLost when that is not possible."""
         state = {} if saved.state is None else {"initial_state": saved.state}

@@ -23,6 +23,10 @@ ATTEMPTS = 5
 SHOWN = frozenset({"RUNNING", "PAUSED", "STOPPED"})
 """States of a connector that are its target state."""
 CONFIG_TOPIC = "config.storage.topic"
+NO_STATES = (
+    "Java workers report it only in their config topic: give --kafka-bootstrap and"
+    " --worker-config worker.properties"
+)
 
 
 class ClusterReader:
@@ -63,7 +67,7 @@ class ClusterReader:
         )
         fault = None
         if saved.state is None:
-            fault = f"its target state is not known, because it is {view.state}; {self._no_states}"
+            fault = f"its target state is not known, because it is {view.state}; {NO_STATES}"
         try:
             offsets = snapshot_of(offsets_view(self._session, view), self._session.worker)
         except NotFound:
@@ -102,13 +106,6 @@ class ClusterReader:
         except PyconnectError as error:
             session.output.warning(f"target states were not read from {topic}: {error.message}")
             return None
-
-    @property
-    def _no_states(self) -> str:
-        return (
-            "Java workers report it only in their config topic: give --kafka-bootstrap and"
-            " --worker-config worker.properties"
-        )
 
 
 def worker_levels(exchange: Exchange) -> dict[str, str]:

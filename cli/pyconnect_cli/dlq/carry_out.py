@@ -135,9 +135,22 @@ class ReplayRun:
 
         def committed(after: Mapping[int, int]) -> ReplayBatch:
             nonlocal before, batch, count
-            done = self._send(sender, before, tuple(after.values()), batch)
+            reached = tuple(after.values())
+            with sender.transaction(reached):
+                written = sender.write(batch.records)
+                single = ReplayBatch(
+                    replay=planned.replay,
+                    before=before,
+                    after=reached,
+                    sent=tuple(
+                        SentSpan(group=group, **at._asdict(), first=offset, last=offset, count=1)
+                        for group, (at, offset) in zip(batch.groups, written, strict=True)
+                    ),
+                )
+                done = replace(single, sent=tuple(sent_places([single])))
+                self.journal.append(done)
             count += len(batch.records)
-            before, batch = done.after, _Batch()
+            before, batch = reached, _Batch()
             if self.rate is not None:
                 time.sleep(max(began_s + count / self.rate - time.monotonic(), 0.0))
             return done
@@ -157,28 +170,6 @@ class ReplayRun:
                 yield committed(positions)
         if before != planned.ends:
             yield committed(ends)
-
-    def _send(
-        self,
-        sender: ReplaySender,
-        before: tuple[int, ...],
-        after: tuple[int, ...],
-        batch: _Batch,
-    ) -> ReplayBatch:
-        with sender.transaction(after):
-            written = sender.write(batch.records)
-            single = ReplayBatch(
-                replay=self.planned.replay,
-                before=before,
-                after=after,
-                sent=tuple(
-                    SentSpan(group=group, **at._asdict(), first=offset, last=offset, count=1)
-                    for group, (at, offset) in zip(batch.groups, written, strict=True)
-                ),
-            )
-            done = replace(single, sent=tuple(sent_places([single])))
-            self.journal.append(done)
-        return done
 
     def _require_time(self, total: int) -> None:
         """Raise WaitTimedOut once a time that the user has set is over."""

@@ -289,12 +289,11 @@ def protocol_errors(what: str) -> Iterator[None]:
         raise translated(exc, what) from exc
 
 
-def error_of(code: int) -> Exception:
-    """Return the client's error of a broker's code."""
+def refused(code: int, what: str) -> PyconnectError:
+    """Return the error of a broker's code as ours; `what` starts its message."""
     from kafka.errors import for_code
 
-    error: Exception = for_code(code)()
-    return error
+    return translated(for_code(code)(), what)
 
 
 _ANY = 1
@@ -333,7 +332,7 @@ def list_acls(protocol: KafkaProtocol) -> ListedAcls:
         case code if code == _NOT_AUTHORIZED:
             return ListedAcls()
         case code if code != _NONE:
-            raise translated(error_of(code), "list ACLs")
+            raise refused(code, "list ACLs")
     return ListedAcls(
         bindings=tuple(
             Binding(

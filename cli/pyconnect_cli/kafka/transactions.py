@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pyconnect_cli.errors import NotFound, Unreachable, WaitTimedOut
-from pyconnect_cli.kafka.admin import error_of, protocol_errors, translated
+from pyconnect_cli.kafka.admin import protocol_errors, refused
 from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
 from pyconnect_cli.render.styles import counted
 
@@ -55,9 +55,16 @@ def await_coordinators(protocol: KafkaProtocol) -> None:
     Before that, brokers leave transactions out of their lists without an error. Denied ids are
     not waited for.
     """
+    from pyconnect_clients.brokers.protocol import metadata_request
+
     until = time.monotonic() + min(COORDINATORS_S, protocol.remaining_s())
+    question = metadata_request([_LOG])
+    (topic,) = protocol.send(f"find the partitions of {_LOG}", question).topics
+    denied = topic.error_code == _TOPIC_DENIED
+    # There are none before the first transaction.
+    partitions = _LOG_PARTITIONS if denied else len(topic.partitions)
     # The hash of an id of one character is the character's code: one id for each partition.
-    ids = [chr(_FIRST_ID + number) for number in range(_log_partitions(protocol))]
+    ids = [chr(_FIRST_ID + number) for number in range(partitions)]
     while ids := _not_ready(protocol, ids):
         if time.monotonic() + _RETRY_S > until:
             raise WaitTimedOut(
@@ -66,17 +73,6 @@ def await_coordinators(protocol: KafkaProtocol) -> None:
                 hint="run the command again when all brokers run and have read their logs",
             )
         time.sleep(_RETRY_S)
-
-
-def _log_partitions(protocol: KafkaProtocol) -> int:
-    """Return the number of partitions of the coordinators' log; 0 before the first transaction."""
-    from pyconnect_clients.brokers.protocol import metadata_request
-
-    question = metadata_request([_LOG])
-    (topic,) = protocol.send(f"find the partitions of {_LOG}", question).topics
-    if topic.error_code == _TOPIC_DENIED:
-        return _LOG_PARTITIONS
-    return len(topic.partitions)
 
 
 def _not_ready(protocol: KafkaProtocol, ids: Sequence[str]) -> list[str]:
@@ -246,4 +242,4 @@ def partition_leaders(protocol: KafkaProtocol, topics: Iterable[str]) -> dict[To
 
 def _require(code: int, what: str) -> None:
     if code != _NONE:
-        raise translated(error_of(code), what)
+        raise refused(code, what)

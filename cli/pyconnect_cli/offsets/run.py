@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 
-from pyconnect_cli.acting.batch import Asks, BatchStep, confirm_names, run_steps
+from pyconnect_cli.acting.batch import UNCHANGED, Asks, BatchStep, confirm_names, run_steps
 from pyconnect_cli.acting.wait import has_state, wait_for_state, wait_if_asked, wait_until
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import (
@@ -58,10 +58,6 @@ EXTERNAL = "manages offsets externally"
 FIRST_WITH_CHANGES = (3, 6)
 # The worker did not accept the request, or it was not sent.
 REFUSALS = (UsageError, PreconditionFailed, NotAuthenticated, Forbidden, NotFound, OutOfTime)
-
-
-UNCHANGED = "unchanged"
-"""What a step without a change has done."""
 
 
 def run_changes(

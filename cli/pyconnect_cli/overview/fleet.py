@@ -19,8 +19,7 @@ import typer
 from pyconnect_cli.acting.wait import looks
 from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
 from pyconnect_cli.overview.clusters import CLUSTER_COLUMNS, LATE, ClusterRow, failures_first
-from pyconnect_cli.overview.commands import hanging_of
-from pyconnect_cli.overview.gather import Watcher
+from pyconnect_cli.overview.gather import Watcher, hanging_of
 from pyconnect_cli.overview.rows import ClusterLook
 from pyconnect_cli.overview.status import cluster_status
 from pyconnect_cli.parsing.values import format_duration, parse_duration

@@ -20,6 +20,8 @@ from pyconnect_cli.acting.workers import (
 )
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, Unreachable
 from pyconnect_cli.overview.rows import ClusterLook, Positions, WorkerLook
+from pyconnect_cli.overview.status import HANGING_DOUBT
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.rest.agent_client import AgentClient, AgentMetric
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectorView
@@ -130,10 +132,9 @@ class Watcher:
     def positions(self, views: Iterable[ConnectorView], doubts: list[str]) -> Positions:
         """Return the positions of sinks. Without brokers the ends of partitions are not known."""
         from pyconnect_cli.kafka.model import sink_positions, sink_topics
-
-        sinks = [view for view in views if view.type == "sink"]
         from pyconnect_cli.offsets.stored import sink_offsets
 
+        sinks = [view for view in views if view.type == "sink"]
         stored: dict[str, tuple[Mapping[str, str | None], Sequence[OffsetEntry]]] = {}
         unread: dict[str, list[str]] = {}
         for start in range(0, len(sinks), SINKS_AT_ONCE):
@@ -218,12 +219,18 @@ def task_rates(metrics: Iterable[AgentMetric]) -> dict[str, float]:
     }
 
 
-def hanging_transactions(
-    session: Session, group_id: str | None, min_idle_ms: int
-) -> tuple[OpenProducer, ...]:
-    """Return the transactions of the cluster's connectors that will never end."""
-    from pyconnect_cli.transactions.find import asked_cluster, cluster_topics, hanging_in
+def hanging_of(
+    session: Session, group_id: str | None
+) -> tuple[tuple[OpenProducer, ...] | None, tuple[str, ...]]:
+    """Return the transactions that will never end, None where they are not known, and why."""
+    if not session.settings.kafka_bootstrap:
+        return None, ()
+    from pyconnect_cli.transactions.find import MIN_IDLE, asked_cluster, cluster_topics, hanging_in
 
-    cluster = asked_cluster(session, group_id)
-    topics = cluster_topics(session, cluster)
-    return tuple(hanging_in(session, topics, min_idle_ms, PURPOSE))
+    idle_ms = round(parse_duration(MIN_IDLE) * 1000)
+    try:
+        topics = cluster_topics(session, asked_cluster(session, group_id))
+        return tuple(hanging_in(session, topics, idle_ms, PURPOSE)), ()
+    except PyconnectError as error:
+        reason = f"{error.message} ({error.hint})" if error.hint else error.message
+        return None, (f"{HANGING_DOUBT}: {reason}",)

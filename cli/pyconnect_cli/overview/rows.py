@@ -244,6 +244,9 @@ def _connector_row(
 def _task_row(known: _Processes, connector: str, task: int | None, item: InstanceState) -> TaskRow:
     name = connector if task is None else f"{connector}/{task}"
     child = known.children.get(name)
+    # Not every agent reports the number of its automatic restarts.
+    told = child.raw.get("restarts") if child else None
+    total = told.get("total") if isinstance(told, Mapping) else None
     return TaskRow(
         connector=connector,
         task=task,
@@ -253,19 +256,12 @@ def _task_row(known: _Processes, connector: str, task: int | None, item: Instanc
         rate=known.rates.get(name),
         memory=child.rss_bytes if child else None,
         pid=child.pid if child else None,
-        restarts=_automatic_restarts(child) if child else None,
+        restarts=total if isinstance(total, int) else None,
         queue=child.queue_size if child else None,
         active_ms=child.last_activity_ms if child else None,
         responsive=item.worker_id not in known.silent
         and (child is None or child.pid is None or child.responsive),
     )
-
-
-def _automatic_restarts(child: AgentChild) -> int | None:
-    """Return the number of automatic restarts; None if the agent does not report it."""
-    told = child.raw.get("restarts")
-    total = told.get("total") if isinstance(told, Mapping) else None
-    return total if isinstance(total, int) else None
 
 
 def _worker_row(worker: WorkerLook, views: Iterable[ConnectorView]) -> WorkerRow:
@@ -278,11 +274,12 @@ def _worker_row(worker: WorkerLook, views: Iterable[ConnectorView]) -> WorkerRow
     memory = {child.pid: child.rss_bytes for child in worker.children}
     memory |= {child.shared_java_pid: child.shared_java_rss_bytes for child in worker.children}
     sizes = [size for size in memory.values() if size is not None]
+    kind = "worker" if health.version else "-"
     return WorkerRow(
         address=address,
         worker_id=worker_id,
         url=health.url,
-        kind=_kind(worker),
+        kind="agent" if info or health.agent else kind,
         status=health.status,
         message=health.message,
         version=health.version,
@@ -295,12 +292,6 @@ def _worker_row(worker: WorkerLook, views: Iterable[ConnectorView]) -> WorkerRow
         memory=sum(sizes) if sizes else None,
         silence=worker.silence,
     )
-
-
-def _kind(worker: WorkerLook) -> str:
-    if worker.info or worker.health.agent:
-        return "agent"
-    return "worker" if worker.health.version else "-"
 
 
 def _progress(before: Positions | None, now: Positions | None) -> dict[str, float]:

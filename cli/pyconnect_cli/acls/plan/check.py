@@ -40,7 +40,7 @@ from pyconnect_clients.connect_names import Phase
 
 ANYBODY = "User:*"
 ANY = "*"
-_IMPLY_DESCRIBE = frozenset(
+IMPLYING_DESCRIBE = frozenset(
     {GrantOperation.READ, GrantOperation.WRITE, GrantOperation.DELETE, GrantOperation.ALTER}
 )
 
@@ -136,7 +136,7 @@ def implies(given: GrantOperation, operation: GrantOperation) -> bool:
     if given in (operation, GrantOperation.ALL):
         return True
     if operation is GrantOperation.DESCRIBE:
-        return given in _IMPLY_DESCRIBE
+        return given in IMPLYING_DESCRIBE
     return operation is GrantOperation.DESCRIBE_CONFIGS and given is GrantOperation.ALTER_CONFIGS
 
 

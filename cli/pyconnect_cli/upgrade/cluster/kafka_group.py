@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import Forbidden, NotFound, ServerError, Unreachable
-from pyconnect_cli.kafka.admin import error_of, translated
+from pyconnect_cli.kafka.admin import refused
 from pyconnect_cli.kafka.transactions import describe_transactions, list_transactional_ids
 from pyconnect_cli.upgrade.plan.model import OpenTransaction
 
@@ -186,7 +186,7 @@ def _described(protocol: KafkaProtocol, names: list[str]) -> list[WorkerGroup]:
         for group in answer.groups:
             if group.error_code == _NOT_AUTHORIZED:
                 raise Forbidden(
-                    str(translated(error_of(group.error_code), f"describe {group.group_id}")),
+                    str(refused(group.error_code, f"describe {group.group_id}")),
                     hint="this command needs Describe on the workers' group",
                 )
             if group.error_code == _NO_SUCH_GROUP:
