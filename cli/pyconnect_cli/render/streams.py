@@ -74,11 +74,15 @@ def write_whole(path: Path, text: str, *, mode: int | None = PRIVATE) -> None:
     if path.exists() and not path.is_file():
         path.write_text(text, encoding="utf-8")
         return
+    if mode is None:
+        umask = os.umask(0o077)
+        os.umask(umask)
+        mode = 0o666 & ~umask
     target = path.resolve()
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=".pyconnect-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            os.fchmod(file.fileno(), _umask_mode() if mode is None else mode)
+            os.fchmod(file.fileno(), mode)
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -86,12 +90,6 @@ def write_whole(path: Path, text: str, *, mode: int | None = PRIVATE) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-
-
-def _umask_mode() -> int:
-    umask = os.umask(0o077)
-    os.umask(umask)
-    return 0o666 & ~umask
 
 
 def file_name(name: str) -> str:

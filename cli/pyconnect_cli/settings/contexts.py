@@ -269,11 +269,7 @@ def update_user_file(path: Path, change: ConfigChange) -> None:
     except ParseError as exc:
         raise ContextError(f"{path}: is not valid TOML: {exc}") from exc
     change.apply(document)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_whole(path, tomlkit.dumps(document))
-    except OSError as exc:
-        raise OutputLost(f"{path}: cannot be written: {exc.strerror}") from exc
+    _write_private(path, tomlkit.dumps(document))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,7 +333,13 @@ def require_trust(
 
     `decided` names the keys that need the trust, for the message.
     """
-    recorded = _recorded_digest(path, environ)
+    record = _record(path, environ)
+    try:
+        recorded: str | None = record.read_text(encoding="utf-8").partition(" ")[0]
+    except FileNotFoundError:
+        recorded = None
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ContextError(f"{record}: cannot be read: {exc}") from exc
     if recorded == _digest(content):
         return
     reason = "is not trusted" if recorded is None else "has changed since it was trusted"
@@ -351,12 +353,15 @@ def require_trust(
 
 def trust(path: Path, content: bytes, environ: Mapping[str, str]) -> None:
     """Record the digest of a file's content, for its user only (0600)."""
-    record = _record(path, environ)
+    _write_private(_record(path, environ), f"{_digest(content)}  {path.resolve()}\n")
+
+
+def _write_private(path: Path, text: str) -> None:
     try:
-        record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_whole(record, f"{_digest(content)}  {path.resolve()}\n")
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(path, text)
     except OSError as exc:
-        raise OutputLost(f"{record}: cannot be written: {exc.strerror}") from exc
+        raise OutputLost(f"{path}: cannot be written: {exc.strerror}") from exc
 
 
 def withdraw_trust(path: Path, environ: Mapping[str, str]) -> bool:
@@ -369,16 +374,6 @@ def withdraw_trust(path: Path, environ: Mapping[str, str]) -> bool:
     except OSError as exc:
         raise ContextError(f"{record}: cannot be removed: {exc.strerror}") from exc
     return True
-
-
-def _recorded_digest(path: Path, environ: Mapping[str, str]) -> str | None:
-    try:
-        recorded = _record(path, environ).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as exc:
-        raise ContextError(f"{_record(path, environ)}: cannot be read: {exc}") from exc
-    return recorded.partition(" ")[0]
 
 
 def _record(path: Path, environ: Mapping[str, str]) -> Path:

@@ -115,7 +115,6 @@ def read_inventory(path: Path) -> Inventory:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise UsageError(f"{path}: is not TOML: {exc}") from exc
     try:
-        # `directory`: where relative names of files begin.
         known = ("group", "offsets_topic", "worker_configs", "commands", "workers")
         _only(document, known, "the file")
         files = document.get("worker_configs", [])

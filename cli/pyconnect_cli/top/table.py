@@ -242,22 +242,17 @@ def _page(state: State, columns: Sequence[Column[Row]], rows: Sequence[Row], wid
         )
         for at in kept
     )
-    return Table(title=_title(state, len(shown), len(rows)), heads=heads, lines=lines)
+    of = state.place.connector or state.place.worker
+    name = f"{state.place.page.value} of {of}" if of else state.place.page.value
+    count = f"{len(shown)}" if len(shown) == len(rows) else f"{len(shown)} of {len(rows)}"
+    title = f"{name} ({count}){f' /{pattern}' if pattern else ''}"
+    return Table(title=title, heads=heads, lines=lines)
 
 
 def _titled(column: Column[Row], state: State) -> str:
     if column.title != state.sort:
         return column.title
     return f"{column.title}{'↑' if state.descending is (column.order is not None) else '↓'}"
-
-
-def _title(state: State, shown: int, total: int) -> str:
-    place = state.place
-    of = place.connector or place.worker
-    name = f"{place.page.value} of {of}" if of else place.page.value
-    count = f"{shown}" if shown == total else f"{shown} of {total}"
-    pattern = f" /{place.pattern}" if place.pattern else ""
-    return f"{name} ({count}){pattern}"
 
 
 Part = tuple[str, str | None]
@@ -327,7 +322,7 @@ def help_lines(page: Page) -> list[str]:
         (
             "Show and change",
             [
-                (key.shown, (f"{key.help}; shows the plan and asks" if key.changes else key.help))
+                (key.shown, f"{key.help}; shows the plan and asks" if key.changes else key.help)
                 for key in KEYS
             ],
         ),
