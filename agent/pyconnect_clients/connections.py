@@ -36,6 +36,9 @@ from pyconnect_clients.token_login import (
 
 LOG = logging.getLogger(__name__)
 
+FIRST_TOKEN_S = 30.0
+_LONGEST_WAIT_S = 60.0
+
 
 class TokenSource:
     """The tokens of one login; made by `token_source`."""
@@ -52,7 +55,15 @@ class TokenSource:
 
     def token(self) -> Token:
         """Return the token that is held, without waiting; raises TokenError."""
-        return self._held.valid(_now_ms())
+        with self._held.changed:
+            token, failure = self._held.token, self._held.failure
+        if token is not None and token.lifetime.expiry_ms > _now_ms():
+            return token
+        reason = "no answer yet" if failure is None else str(failure)
+        kind = "the token has expired" if token else "there is no token"
+        raise TokenError(
+            f"OAUTHBEARER: {kind}: {reason}", retriable=failure is None or failure.retriable
+        )
 
     def wait(self, timeout_s: float) -> Token:
         """Return a token as soon as one is held.
@@ -70,33 +81,12 @@ class _Held:
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.end = threading.Event()
-        self._token: Token | None = None
-        self._failure: TokenError | None = None
-
-    def took(self, token: Token) -> None:
-        with self.changed:
-            self._token, self._failure = token, None
-            self.changed.notify_all()
-
-    def failed(self, failure: TokenError) -> None:
-        with self.changed:
-            self._failure = failure
-            self.changed.notify_all()
+        self.token: Token | None = None
+        self.failure: TokenError | None = None
 
     def is_decided(self) -> bool:
-        refused = self._failure is not None and not self._failure.retriable
-        return refused or (self._token is not None and self._token.lifetime.expiry_ms > _now_ms())
-
-    def valid(self, now_ms: int) -> Token:
-        with self.changed:
-            token, failure = self._token, self._failure
-        if token is not None and token.lifetime.expiry_ms > now_ms:
-            return token
-        reason = "no answer yet" if failure is None else str(failure)
-        kind = "the token has expired" if token else "there is no token"
-        raise TokenError(
-            f"OAUTHBEARER: {kind}: {reason}", retriable=failure is None or failure.retriable
-        )
+        refused = self.failure is not None and not self.failure.retriable
+        return refused or (self.token is not None and self.token.lifetime.expiry_ms > _now_ms())
 
 
 _SOURCES: weakref.WeakValueDictionary[TokenLogin, TokenSource] = weakref.WeakValueDictionary()
@@ -130,7 +120,9 @@ def _keep_fresh(fetch: Fetch, settings: RefreshSettings, held: _Held) -> None:
                 "a token could not be fetched",
                 extra={"attempt": failures, "reason": str(failure)},
             )
-            held.failed(failure)
+            with held.changed:
+                held.failure = failure
+                held.changed.notify_all()
             due_ms = retry_ms(
                 settings, failures, _now_ms(), random.random(), retriable=failure.retriable
             )
@@ -138,32 +130,21 @@ def _keep_fresh(fetch: Fetch, settings: RefreshSettings, held: _Held) -> None:
             if failures:
                 LOG.info("tokens can be fetched again", extra={"attempts": failures + 1})
             failures = 0
-            held.took(token)
+            with held.changed:
+                held.token, held.failure = token, None
+                held.changed.notify_all()
             due_ms = next_fetch_ms(settings, token.lifetime, _now_ms(), random.random())
-        if _ends_before(due_ms, held):
+        # The wall clock may be set meanwhile; the other one stands still while the machine sleeps.
+        due_s = time.monotonic() + (due_ms - _now_ms()) / 1000
+        while (remaining_s := min(due_s - time.monotonic(), (due_ms - _now_ms()) / 1000)) > 0:
+            if held.end.wait(min(remaining_s, _LONGEST_WAIT_S)):
+                break
+        if held.end.is_set():
             return
-
-
-_LONGEST_WAIT_S = 60.0
-
-
-def _ends_before(due_ms: int, held: _Held) -> bool:
-    """Wait until it is time to fetch by either clock.
-
-    The wall clock may be set meanwhile; the other one stands still while the machine sleeps.
-    """
-    due_s = time.monotonic() + (due_ms - _now_ms()) / 1000
-    while (remaining_s := min(due_s - time.monotonic(), (due_ms - _now_ms()) / 1000)) > 0:
-        if held.end.wait(min(remaining_s, _LONGEST_WAIT_S)):
-            return True
-    return held.end.is_set()
 
 
 def _now_ms() -> int:
     return int(time.time() * 1000)
-
-
-FIRST_TOKEN_S = 30.0
 
 
 def secured_arguments(security: Security, bootstrap: str) -> dict[str, Any]:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import base64
 import ssl
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.java_key_store import (
@@ -32,10 +31,6 @@ from pyconnect_clients.security import (
     StoreFile,
     Tls,
 )
-
-if TYPE_CHECKING:
-    from cryptography.x509 import Certificate
-
 
 PEM_MARK = b"-----BEGIN "
 _WIDTH = 64
@@ -82,7 +77,18 @@ def with_pem(tls: Tls) -> Tls:
     Raises ClientPropertyError for a store that cannot be read or does not hold what is looked for.
     """
     if isinstance(tls.trust, StoreFile):
-        tls = replace(tls, trust=_trust(tls.trust))
+        store = tls.trust
+        data = _data(store)
+        if PEM_MARK in data:
+            text = _pem_text(store, data)
+        else:
+            content = _content(store, data, key_password=None)
+            # Java trusts what identifies the owner of a key, too.
+            trusted = (*content.trusted, *(chain[0] for _, chain in content.keys if chain))
+            if not trusted:
+                raise _unusable(store, "there is no certificate in it")
+            text = pem_certificates(trusted)
+        tls = replace(tls, trust=PemCertificates(text=text))
     if isinstance(tls.identity, StoreFile):
         store = tls.identity
         data = _data(store)
@@ -115,18 +121,6 @@ def is_pem(location: str) -> bool:
         return False
 
 
-def _trust(store: StoreFile) -> PemCertificates:
-    data = _data(store)
-    if PEM_MARK in data:
-        return PemCertificates(text=_pem_text(store, data))
-    content = _content(store, data, key_password=None)
-    # Java trusts what identifies the owner of a key, too.
-    trusted = (*content.trusted, *(chain[0] for _, chain in content.keys if chain))
-    if not trusted:
-        raise _unusable(store, "there is no certificate in it")
-    return PemCertificates(text=pem_certificates(trusted))
-
-
 def _data(store: StoreFile) -> bytes:
     try:
         return Path(store.location).read_bytes()
@@ -151,7 +145,19 @@ def _content(store: StoreFile, data: bytes, *, key_password: str | None) -> _Con
     """Read JKS or PKCS#12; keys of JKS only with a password for them."""
     try:
         if data.startswith(MAGIC):
-            return _java(data, store.password, key_password)
+            java = read_java_key_store(data, store.password)
+            return _Content(
+                trusted=java.trusted,
+                keys=tuple(
+                    (
+                        None
+                        if key_password is None
+                        else recover_key(entry.protected, key_password),
+                        entry.chain,
+                    )
+                    for entry in java.keys
+                ),
+            )
         if data.startswith(_PKCS12_MARK):
             return _pkcs12(data, store.password)
     except JavaKeyStoreError as exc:
@@ -160,20 +166,6 @@ def _content(store: StoreFile, data: bytes, *, key_password: str | None) -> _Con
         store,
         "it is neither JKS nor PKCS#12 nor PEM",
         "keytool -importkeystore -deststoretype PKCS12 converts other stores of Java's",
-    )
-
-
-def _java(data: bytes, password: str | None, key_password: str | None) -> _Content:
-    store = read_java_key_store(data, password)
-    return _Content(
-        trusted=store.trusted,
-        keys=tuple(
-            (
-                None if key_password is None else recover_key(entry.protected, key_password),
-                entry.chain,
-            )
-            for entry in store.keys
-        ),
     )
 
 
@@ -192,20 +184,17 @@ def _pkcs12(data: bytes, password: str | None) -> _Content:
     trusted = [found.certificate for found in store.additional_certs]
     chain = [] if store.cert is None else [store.cert.certificate]
     # A store has one heap of certificates: what leads from the key's up is its chain.
-    while chain and (issuer := _issuer(chain[-1], trusted)) is not None:
-        trusted.remove(issuer)
-        chain.append(issuer)
+    while chain and chain[-1].issuer != chain[-1].subject:
+        issuers = [found for found in trusted if found.subject == chain[-1].issuer]
+        if not issuers:
+            break
+        trusted.remove(issuers[0])
+        chain.append(issuers[0])
     keys: tuple[tuple[bytes, tuple[bytes, ...]], ...] = ()
     if store.key is not None:
         key = store.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
         keys = ((key, tuple(found.public_bytes(Encoding.DER) for found in chain)),)
     return _Content(trusted=tuple(found.public_bytes(Encoding.DER) for found in trusted), keys=keys)
-
-
-def _issuer(certificate: Certificate, among: Sequence[Certificate]) -> Certificate | None:
-    if certificate.issuer == certificate.subject:
-        return None
-    return next((found for found in among if found.subject == certificate.issuer), None)
 
 
 def _unusable(store: StoreFile, why: str, way_out: str | None = None) -> ClientPropertyError:
@@ -266,16 +255,6 @@ def refused_certificate(reason: str, tls: Tls) -> str:
         return "the other side has shown no certificate, which this side asks for"
     if tls.identity is None:
         return f"this side has no certificate ({KEY_STORE}.*), which the other side may ask for"
-    return f"the other side may not accept this side's certificate: {_source(tls.identity)}" + (
-        _validity(tls)
-    )
-
-
-def _source(store: PemCertificates | PemFile | StoreFile | PemIdentity) -> str:
-    return store.location if isinstance(store, (PemFile, StoreFile)) else "the text in the settings"
-
-
-def _validity(tls: Tls) -> str:
     from cryptography.x509 import load_pem_x509_certificates
 
     try:
@@ -284,12 +263,17 @@ def _validity(tls: Tls) -> str:
                 chain = Path(location).read_bytes()
             case PemIdentity(chain=text):
                 chain = text.encode()
-            case _:
-                return ""
         end = load_pem_x509_certificates(chain)[0].not_valid_after_utc
+        ended = end <= datetime.now(UTC)
+        validity = f"which {'has expired at' if ended else 'is valid until'} {end}"
     except (OSError, ValueError, ClientPropertyError):
-        return ", which cannot be read"
-    return f", which {'has expired at' if end <= datetime.now(UTC) else 'is valid until'} {end}"
+        validity = "which cannot be read"
+    source = _source(tls.identity)
+    return f"the other side may not accept this side's certificate: {source}, {validity}"
+
+
+def _source(store: PemCertificates | PemFile | StoreFile | PemIdentity) -> str:
+    return store.location if isinstance(store, (PemFile, StoreFile)) else "the text in the settings"
 
 
 def _identify(context: ssl.SSLContext, location: str, password: str | None) -> None:

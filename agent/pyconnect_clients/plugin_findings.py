@@ -65,10 +65,11 @@ def _findings(
         found.append(("failed", f"needs Java {links.java}; this machine has Java {java}"))
     if release is not None or not releases:
         wanted = release or kafka_api().releases[-1]
-        found += [
-            ("failed", f"Kafka {wanted} lacks {_described(missing)}, which {missing.user} uses")
-            for missing in links.missing(kafka_api(), wanted)
-        ]
+        for missing in links.missing(kafka_api(), wanted):
+            had = f"the last release with it is {missing.last}" if missing.last else ""
+            has = f"{missing.first} has it" if missing.first else ""
+            lacks = f"{_name(missing)} ({'; '.join(filter(None, (had, has)))})"
+            found.append(("failed", f"Kafka {wanted} lacks {lacks}, which {missing.user} uses"))
     absent = links.absent(kafka_api())
     known = _range(kafka_api().releases)
     found += [
@@ -88,12 +89,6 @@ def _findings(
         LinkFinding(location=location, kafka=kafka, status=status, detail=detail)
         for status, detail in found
     ]
-
-
-def _described(missing: Missing) -> str:
-    had = f"the last release with it is {missing.last}" if missing.last else ""
-    has = f"{missing.first} has it" if missing.first else ""
-    return f"{_name(missing)} ({'; '.join(filter(None, (had, has)))})"
 
 
 def _name(missing: Missing) -> str:

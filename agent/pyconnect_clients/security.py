@@ -277,20 +277,17 @@ def _tls(given: Mapping[str, str], algorithm: str) -> Tls:
             f"{algorithm} is not supported",
             "write https, or leave the value empty to accept any host name",
         )
+    certificates = given.get(_CERTIFICATES)
+    if certificates is not None:
+        _require_text_only(given, TRUST_STORE, _CERTIFICATES)
     return Tls(
-        trust=_trust(given),
+        trust=_file(given, TRUST_STORE)
+        if certificates is None
+        else PemCertificates(text=certificates),
         identity=_identity(given),
         key_password=given.get("ssl.key.password"),
         checks_host_name=algorithm != "",
     )
-
-
-def _trust(given: Mapping[str, str]) -> PemCertificates | PemFile | StoreFile | None:
-    certificates = given.get(_CERTIFICATES)
-    if certificates is None:
-        return _file(given, TRUST_STORE)
-    _require_text_only(given, TRUST_STORE, _CERTIFICATES)
-    return PemCertificates(text=certificates)
 
 
 def _identity(given: Mapping[str, str]) -> PemIdentity | PemFile | StoreFile | None:

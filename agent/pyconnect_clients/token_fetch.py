@@ -70,7 +70,11 @@ def fetcher(login: TokenLogin) -> Fetch:
     get: Callable[[], tuple[str, float | None]]
     match login.tokens:
         case EndpointTokens() as endpoint:
-            get = partial(_from_endpoint, endpoint, _endpoint_context(endpoint))
+            context = None
+            if urlsplit(endpoint.url).scheme.lower() == "https":
+                tls = parse_security({"security.protocol": "SSL", **dict(endpoint.tls_options)}).tls
+                context = client_context(tls or Tls())
+            get = partial(_from_endpoint, endpoint, context)
         case FileTokens(url=url):
             get = partial(_from_file, Path(unquote(url[len(FILE_SCHEME) :].removeprefix("//"))))
         case UnsecuredTokens() as unsecured:
@@ -88,13 +92,6 @@ def fetcher(login: TokenLogin) -> Fetch:
         case _:
             assert_never(login.tokens)
     return lambda: _read(*get(), login)
-
-
-def _endpoint_context(endpoint: EndpointTokens) -> ssl.SSLContext | None:
-    if urlsplit(endpoint.url).scheme.lower() != "https":
-        return None
-    tls = parse_security({"security.protocol": "SSL", **dict(endpoint.tls_options)}).tls
-    return client_context(tls or Tls())
 
 
 def _from_endpoint(
@@ -122,13 +119,16 @@ def _from_endpoint(
     except (OSError, http.client.HTTPException, ValueError) as exc:
         reason = "no answer in time" if isinstance(exc, TimeoutError) else _reason(exc)
         raise TokenError(f"{endpoint.url}: {reason}") from exc
+    answer = _json_object(body)
     if status != http.client.OK:
+        # The code of RFC 6749; other parts may repeat what was sent.
+        code = answer.get("error")
+        known = isinstance(code, str) and len(code) < 64 and code.replace("_", "").isalpha()
         raise TokenError(
             f"{endpoint.url}: the authorization server answered with status {status}"
-            f"{_error_code(body)}",
+            f"{f' ({code})' if known else ''}",
             retriable=status >= 500 or status in _RETRIABLE,
         )
-    answer = _json_object(body)
     text = answer.get("access_token") or answer.get("id_token")
     if not isinstance(text, str):
         raise TokenError(f"{endpoint.url}: the answer contains no access_token")
@@ -174,13 +174,6 @@ def _received(stream: socket.socket, deadline_s: float) -> bytes:
             return bytes(received)
         received += data
     raise ValueError("the answer is too long")
-
-
-def _error_code(body: bytes) -> str:
-    """Return the error code of RFC 6749 in words; other parts may repeat what was sent."""
-    code = _json_object(body).get("error")
-    known = isinstance(code, str) and len(code) < 64 and code.replace("_", "").isalpha()
-    return f" ({code})" if known else ""
 
 
 def _json_object(body: bytes) -> Mapping[str, Any]:
@@ -233,39 +226,31 @@ def _from_signer(tokens: MskTokens, signer: Any, login: TokenLogin) -> Token:
         raise TokenError(
             "AWS MSK IAM: the brokers' names contain no region; set AWS_REGION", retriable=False
         )
+    if tokens.role_arn:
+        session = (tokens.role_session,) if tokens.role_session else ()
+        make = partial(signer.generate_auth_token_from_role_arn, region, tokens.role_arn, *session)
+        problem = f"the role {tokens.role_arn} could not be assumed"
+        others = "the role's trust policy and the credentials of this machine"
+        way_out = f"check awsRoleArn in {JAAS_CONFIG}, and {others}"
+    elif tokens.profile:
+        make = partial(signer.generate_auth_token_from_profile, region, tokens.profile)
+        problem = f"the credentials of profile {tokens.profile} could not be used"
+        way_out = f"check awsProfileName in {JAAS_CONFIG}, and the configuration files of AWS"
+    else:
+        make = partial(signer.generate_auth_token, region)
+        problem = "no credentials of AWS could be used"
+        keys = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        way_out = f"set {keys}, give this machine a role, or name awsProfileName in {JAAS_CONFIG}"
     try:
-        if tokens.role_arn:
-            session = (tokens.role_session,) if tokens.role_session else ()
-            made = signer.generate_auth_token_from_role_arn(region, tokens.role_arn, *session)
-        elif tokens.profile:
-            made = signer.generate_auth_token_from_profile(region, tokens.profile)
-        else:
-            made = signer.generate_auth_token(region)
+        text, expiry_ms = make()
     # The signer raises what botocore raises; a message of either may quote a request.
     except Exception as exc:
-        problem, way_out = _without_credentials(tokens)
         raise TokenError(f"AWS MSK IAM: {problem} ({type(exc).__name__}); {way_out}") from exc
-    text, expiry_ms = made
     return Token(
         text=text,
         lifetime=Lifetime(start_ms=int(time.time() * 1000), expiry_ms=int(expiry_ms)),
         principal=dict(login.extensions).get("principal", ""),
     )
-
-
-def _without_credentials(tokens: MskTokens) -> tuple[str, str]:
-    """Return which credentials could not be used, and the way out."""
-    if tokens.role_arn:
-        problem = f"the role {tokens.role_arn} could not be assumed"
-        key, others = "awsRoleArn", "the role's trust policy and the credentials of this machine"
-    elif tokens.profile:
-        problem = f"the credentials of profile {tokens.profile} could not be used"
-        key, others = "awsProfileName", "the configuration files of AWS"
-    else:
-        keys = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        way_out = f"set {keys}, give this machine a role, or name awsProfileName in {JAAS_CONFIG}"
-        return "no credentials of AWS could be used", way_out
-    return problem, f"check {key} in {JAAS_CONFIG}, and {others}"
 
 
 def _reason(error: Exception) -> str:

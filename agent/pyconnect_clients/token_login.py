@@ -206,6 +206,13 @@ def parse_token_login(
         )
     else:
         tokens = _oauth(properties, options)
+    refresh: dict[str, float] = {}
+    for key, (attribute, least, most) in _NUMBERS.items():
+        if key in properties:
+            number = _number(properties, key, 0, least, most)
+            whole = attribute.endswith("_ms")
+            factor = 1000 if key.endswith(".seconds") else 1
+            refresh[attribute] = int(number * factor) if whole else number
     return TokenLogin(
         tokens=tokens,
         extensions=tuple(
@@ -214,7 +221,7 @@ def parse_token_login(
             if name.startswith(_EXTENSION)
         ),
         subject_claim=properties.get(_SUBJECT, "sub"),
-        refresh=_refresh(properties),
+        refresh=RefreshSettings(**refresh),  # type: ignore[arg-type] # whole where it belongs
         properties=tuple(
             (name, value) for name, value in sorted(properties.items()) if name in TOKEN_KEYS
         ),
@@ -295,19 +302,6 @@ def _unsecured(options: Mapping[str, str]) -> UnsecuredTokens:
             JAAS_CONFIG, "unsecuredLoginLifetimeSeconds is not a number above 0"
         )
     return UnsecuredTokens(claims=tuple(claims), lifetime_s=int(lifetime))
-
-
-def _refresh(properties: Mapping[str, str]) -> RefreshSettings:
-    defaults = RefreshSettings()
-    values: dict[str, float] = {}
-    for key, (attribute, least, most) in _NUMBERS.items():
-        if key in properties:
-            number = _number(properties, key, getattr(defaults, attribute), least, most)
-            whole = attribute.endswith("_ms")
-            values[attribute] = (
-                int(number * (1000 if key.endswith(".seconds") else 1)) if (whole) else number
-            )
-    return replace(defaults, **values)  # type: ignore[arg-type] # whole numbers where they belong
 
 
 def _number(

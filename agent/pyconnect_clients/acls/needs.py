@@ -42,8 +42,19 @@ class ConnectorNeeds:
         self._facts = facts
         self._connector = connector
         self._worker = worker
-        self._clients = {role: self._client(role) for role in _CLIENTS}
         self.notes: list[str] = []
+        self._clients: dict[Role, tuple[str | None, str]] = {}
+        """Each client's principal and, when it has a cluster of its own, its addresses."""
+        for role in _CLIENTS:
+            config = client_config(role, worker.properties, connector.config)
+            servers = config.get("bootstrap.servers") or ""
+            own = server_set(servers) != server_set(worker.properties.get("bootstrap.servers"))
+            principal = facts.named(connector.name, role)
+            if principal is None and not overrides_security(role, connector.config):
+                principal = worker.principals.get(role)
+            if principal is None:
+                principal = principal_of(config)
+            self._clients[role] = principal, servers if own else ""
 
     def needs(self) -> list[Need]:
         """Return all needs, those of later phases too."""
@@ -174,30 +185,23 @@ class ConnectorNeeds:
         phase: Phase | None = None,
         severity: NeedSeverity | None = None,
     ) -> Need:
-        rule = RULES[rule_id]
-        principal, servers = self._clients[rule.role]
-        return Need(
-            rule=rule,
-            owner=self._connector.name,
-            principal=principal,
-            resource=Resource(kind, name),
-            phase=rule.first_phase if phase is None else phase,
-            severity=rule.severity if severity is None else severity,
-            servers=servers,
+        principal, servers = self._clients[RULES[rule_id].role]
+        need = _need(rule_id, self._connector.name, principal, Resource(kind, name))
+        return need._replace(
+            phase=phase or need.phase, severity=severity or need.severity, servers=servers
         )
 
-    def _client(self, role: Role) -> tuple[str | None, str]:
-        """Return a client's principal and, when it has a cluster of its own, its addresses."""
-        worker, connector = self._worker, self._connector
-        config = client_config(role, worker.properties, connector.config)
-        servers = config.get("bootstrap.servers") or ""
-        own = server_set(servers) != server_set(worker.properties.get("bootstrap.servers"))
-        principal = self._facts.named(connector.name, role)
-        if principal is None and not overrides_security(role, connector.config):
-            principal = worker.principals.get(role)
-        if principal is None:
-            principal = principal_of(config)
-        return principal, servers if own else ""
+
+def _need(rule_id: str, owner: str, principal: str | None, resource: Resource) -> Need:
+    rule = RULES[rule_id]
+    return Need(
+        rule=rule,
+        owner=owner,
+        principal=principal,
+        resource=resource,
+        phase=rule.first_phase,
+        severity=rule.severity,
+    )
 
 
 def worker_profiles(workers: Sequence[WorkerFacts]) -> list[WorkerFacts]:
@@ -250,7 +254,12 @@ def cluster_needs(facts: ClusterFacts, phase: Phase) -> Needs:
             needs += _needs_elsewhere(facts, connector, profiles)
         if connector.type != "sink":
             ids[connector.name] = own.transactional_ids
-            notes += _unsecured(facts.workers[0], connector, own)
+            protocol = facts.workers[0].properties.get("security.protocol") or "PLAINTEXT"
+            if protocol.upper() != "PLAINTEXT" and own.principal(Role.PRODUCER) == ANONYMOUS:
+                notes.append(
+                    f"{connector.name}: its producer has no security settings although the worker"
+                    " has some: producers use only the worker's producer.* properties"
+                )
     needs += _tool_needs(facts)
     if phase is Phase.ENABLED:
         notes += (
@@ -297,15 +306,7 @@ def _worker_needs(facts: ClusterFacts, worker: WorkerFacts) -> Iterator[Need]:
     )
 
     def need(rule_id: str, kind: ResourceType, name: str) -> Need:
-        rule = RULES[rule_id]
-        return Need(
-            rule=rule,
-            owner=worker.name,
-            principal=principal,
-            resource=Resource(kind, name),
-            phase=rule.first_phase,
-            severity=rule.severity,
-        )
+        return _need(rule_id, worker.name, principal, Resource(kind, name))
 
     yield need("W1", ResourceType.GROUP, worker.group_id)
     existing = facts.existing_topics.get("")
@@ -335,23 +336,4 @@ def _tool_needs(facts: ClusterFacts) -> Iterator[Need]:
         ("T5", Resource(ResourceType.GROUP, f"pyconnect-upgrade-{group}")),
     )
     for rule_id, resource in rows:
-        rule = RULES[rule_id]
-        yield Need(
-            rule=rule,
-            owner=TOOL,
-            principal=facts.tool,
-            resource=resource,
-            phase=rule.first_phase,
-            severity=rule.severity,
-        )
-
-
-def _unsecured(worker: WorkerFacts, connector: ConnectorFacts, own: ConnectorNeeds) -> list[str]:
-    secured = (worker.properties.get("security.protocol") or "PLAINTEXT").upper() != "PLAINTEXT"
-    if not secured or own.principal(Role.PRODUCER) != ANONYMOUS:
-        return []
-    text = (
-        f"{connector.name}: its producer has no security settings although the worker"
-        " has some: producers use only the worker's producer.* properties"
-    )
-    return [text]
+        yield _need(rule_id, TOOL, facts.tool, resource)
