@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from pyconnect_cli.acting.batch import Asks, BatchStep, run_steps, task_shows
-from pyconnect_cli.acting.conditions import Selection, selection_from
+from pyconnect_cli.acting.conditions import Selection, selection_from, texts
 from pyconnect_cli.acting.selection import known_connector, listed_views, read_views, selected_views
 from pyconnect_cli.acting.wait import LONGER, wait_if_asked, wait_until, within_time
 from pyconnect_cli.acting.workers import ask_workers, assigned_workers, urls_with
@@ -46,8 +46,8 @@ COLUMNS: Sequence[Column[Row]] = (
 def list_tasks(context: typer.Context, names: NamesArgument = None) -> None:
     """List tasks with their states; --state and --worker apply to the tasks."""
     session = session_of(context)
-    states = {str(state).upper() for state in _given(session, "state")}
-    workers = {str(worker) for worker in _given(session, "worker")}
+    states = {state.upper() for state in texts(session.given, "state")}
+    workers = texts(session.given, "worker")
     given = {k: v for k, v in session.given.items() if k not in {"state", "worker"}}
     selection = selection_from(given, names or ())
     rows = [
@@ -151,11 +151,6 @@ def _rows(view: ConnectorView) -> list[Row]:
     return [(TaskId(connector=view.name, task=state.id), state) for state in view.status.tasks]
 
 
-def _given(session: Session, key: str) -> tuple[object, ...]:
-    value = session.given.get(key)
-    return value if isinstance(value, tuple) else ()
-
-
 Answer = TypeVar("Answer")
 
 
@@ -236,12 +231,7 @@ def _kill(session: Session, agent: AgentClient, task: TaskId, *, force: bool) ->
 
 
 @app.command()
-def stacks(
-    context: typer.Context,
-    task: Annotated[
-        str, typer.Argument(metavar="CONNECTOR/TASK", help="task, for example orders/0")
-    ],
-) -> None:
+def stacks(context: typer.Context, task: TaskArgument) -> None:
     """Show the Python stacks of a task's process, for a task that hangs. Agents only."""
     session = session_of(context)
     key = task_of(session, task)

@@ -273,7 +273,14 @@ def rows(findings: Sequence[GrantFinding]) -> list[GrantRow]:
         alike = (need.rule.id, need.owner, need.principal, name, need.severity, finding.verdict)
         together.setdefault(alike, []).append(finding)
     listed = [GrantRow(tuple(found)) for found in together.values()]
-    return sorted(listed, key=_urgency)
+    return sorted(
+        listed,
+        key=lambda row: (
+            row.first.verdict.granted,
+            row.first.need.severity is NeedSeverity.WARNING,
+            not row.first.verdict.lacking,
+        ),
+    )
 
 
 def show_report(output: Output, report: AclReport, *, everything: bool) -> None:
@@ -303,9 +310,3 @@ def summary(report: AclReport) -> str:
         f" ({len(report.blockers)} of them blockers), {unknown} unknown"
         f" ({len(report.undecided)} of them blockers)"
     )
-
-
-def _urgency(row: GrantRow) -> tuple[bool, bool, bool]:
-    finding = row.first
-    mild = finding.need.severity is NeedSeverity.WARNING
-    return finding.verdict.granted, mild, not finding.verdict.lacking

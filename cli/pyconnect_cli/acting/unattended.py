@@ -141,13 +141,10 @@ def job_labels(session: Session, command: str, selection: Sequence[str]) -> dict
     }
 
 
-def _label_value(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
 def write_textfile(path: Path, run: _Run, labels: Mapping[str, str]) -> None:
     """Write the run's result for Prometheus' textfile collector, whole or not at all."""
-    shown = ",".join(f'{name}="{_label_value(value)}"' for name, value in labels.items())
+    escapes = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+    shown = ",".join(f'{name}="{value.translate(escapes)}"' for name, value in labels.items())
     values = {
         "pyconnect_run_exit_code": run.exit_code,
         "pyconnect_run_duration_seconds": round(run.duration_s, 3),

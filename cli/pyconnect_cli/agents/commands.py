@@ -236,7 +236,13 @@ def readiness(
     The command changes nothing. Exit 1 if agents cannot run a part, 0 with warnings alone.
     """
     session = session_of(context)
-    worker = None if worker_config is None else _properties(worker_config)
+    worker = None
+    if worker_config is not None:
+        try:
+            # As it is: references to config providers are not resolved here.
+            worker = load_properties(str(worker_config))
+        except ClientPropertyError as exc:
+            raise UsageError(str(exc)) from exc
     views = session.client.connector_views().values()
     findings = examine_readiness(
         session.client.plugins(connectors_only=False),
@@ -261,14 +267,6 @@ def readiness(
         )
     if any(finding.status == "failed" for finding in findings):
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
-
-
-def _properties(path: Path) -> dict[str, str]:
-    """Read a worker's file as it is: references to config providers are not resolved here."""
-    try:
-        return load_properties(str(path))
-    except ClientPropertyError as exc:
-        raise UsageError(str(exc)) from exc
 
 
 def _ask(
@@ -321,17 +319,14 @@ def _memory(used: int | None, limit: int | None) -> str:
     """Return the memory in use and, behind a slash, the limit."""
     if used is None:
         return "-"
-    return _mebibytes(used) + ("" if limit is None else f"/{_mebibytes(limit)}")
+    text = f"{used / 2**20:.0f}M"
+    return text if limit is None else f"{text}/{limit / 2**20:.0f}M"
 
 
 def _processor(used: float | None, limit: int | None) -> str:
     if used is None:
         return "-"
     return f"{used:.0f}%" + ("" if limit is None else f"/{limit}%")
-
-
-def _mebibytes(size: int) -> str:
-    return f"{size / 2**20:.0f}M"
 
 
 ALLOW = "agent.allow.phase.change"
@@ -397,18 +392,13 @@ def _each(agent: ExaminedAgent, usual_phase: str | None) -> Iterator[AgentFindin
         f"{protocol}: requests between workers are not signed" if weak else protocol,
         status="warning" if weak else "ok",
     )
-    yield _changes(agent, finding("upgrades", "changes its phase and restarts itself"))
-
-
-def _changes(agent: ExaminedAgent, able: AgentFinding) -> AgentFinding:
-    """Return whether `pyconnect upgrade` can change this agent without an operator."""
-    restart = str(agent.info.raw.get("restart") or "none")
     missing = []
     if agent.config.get(ALLOW) != "true":
         missing.append(f"{ALLOW}=true")
-    if restart == "none":
+    if str(info.raw.get("restart") or "none") == "none":
         missing.append("a program: the one that it runs has been removed")
-    if not missing:
-        return able
-    detail = f"by hand; to change its phase itself it needs {', and '.join(missing)}"
-    return AgentFinding(url=able.url, status="warning", check=able.check, detail=detail)
+    if missing:
+        needs = f"by hand; to change its phase itself it needs {', and '.join(missing)}"
+        yield finding("upgrades", needs, status="warning")
+    else:
+        yield finding("upgrades", "changes its phase and restarts itself")

@@ -257,7 +257,19 @@ class RestoreRun:
                 return
             try:
                 if not self._file.exists():
-                    self._write_before(before)
+                    now = datetime.now(UTC)
+                    self.before.mkdir(parents=True, mode=0o700)
+                    for path in self.before.parent.parent.iterdir():
+                        if expired(path.name, now):
+                            shutil.rmtree(path)
+                    writer = BackupWriter(self.before)
+                    for each in before.connectors:
+                        writer.connector(replace(each, config=mask_config(each.config)))
+                    writer.loggers(before.levels)
+                    manifest = replace(
+                        before.manifest, files=dict(writer.files), time=utc_text(now)
+                    )
+                    writer.finish(manifest)
                 self._write()
             except OSError as exc:
                 raise PreconditionFailed(
@@ -287,15 +299,3 @@ class RestoreRun:
             "finished": finished,
         }
         write_whole(self._file, json_text(document, indent=1) + "\n")
-
-    def _write_before(self, before: StateBefore) -> None:
-        now = datetime.now(UTC)
-        self.before.mkdir(parents=True, mode=0o700)
-        for path in self.before.parent.parent.iterdir():
-            if expired(path.name, now):
-                shutil.rmtree(path)
-        writer = BackupWriter(self.before)
-        for each in before.connectors:
-            writer.connector(replace(each, config=mask_config(each.config)))
-        writer.loggers(before.levels)
-        writer.finish(replace(before.manifest, files=dict(writer.files), time=utc_text(now)))

@@ -50,7 +50,11 @@ def view_columns() -> Sequence[Column[ConnectorView]]:
         state_column("STATE", lambda view: view.state),
         state_column("TASKS", _tasks),
         worker_column(_worker),
-        Column("CLASS", _class, wide=False),
+        Column(
+            "CLASS",
+            lambda view: view.info.class_name.rsplit(".", 1)[-1] if view.info else "",
+            wide=False,
+        ),
         Column("VERSION", _version, wide=True),
         Column("ERROR", _error, wide=True),
     )
@@ -62,7 +66,12 @@ def list_connectors(context: typer.Context, names: NamesArgument = None) -> None
     session = session_of(context)
     selection = selection_from(session.given, names or ())
     shown = listed_views(session, selection)
-    masked = {view.name: _masked_view(view) for view in shown if session.output.machine}
+    masked: dict[str, dict[str, object]] = {}
+    for view in shown if session.output.machine else ():
+        masked[view.name] = dict(view.raw)
+        if view.info:
+            config = mask_config(view.info.config)
+            masked[view.name]["info"] = {**view.info.raw, "config": config}
     session.output.listing(
         view_columns(),
         shown,
@@ -249,13 +258,6 @@ def trace_lines(trace: str) -> list[str]:
     return [f"  {printable(line.expandtabs(4))}" for line in trace.rstrip().splitlines()]
 
 
-def _masked_view(view: ConnectorView) -> dict[str, object]:
-    raw = dict(view.raw)
-    if view.info:
-        raw["info"] = {**view.info.raw, "config": mask_config(view.info.config)}
-    return raw
-
-
 def _tasks(view: ConnectorView) -> str:
     if view.status is None:
         return "-"
@@ -266,10 +268,6 @@ def _tasks(view: ConnectorView) -> str:
 
 def _worker(view: ConnectorView) -> str:
     return view.status.connector.worker_id if view.status else ""
-
-
-def _class(view: ConnectorView) -> str:
-    return view.info.class_name.rsplit(".", 1)[-1] if view.info else ""
 
 
 def _version(view: ConnectorView) -> str:

@@ -88,7 +88,13 @@ class ReplayRun:
                     sent = (*sent, batch)
                     total += sum(place.count for place in batch.sent)
                     steps.count("letters", total, planned.total)
-                    self._require_time(total)
+                    timed = self.session.settings.origins["timeout"] != NO_ORIGIN
+                    if timed and self.session.budget.spent:
+                        raise WaitTimedOut(
+                            f"the time of --timeout is over: {total} of {planned.total} letters"
+                            " are sent",
+                            hint=f"send the others: pyconnect dlq replay --resume {planned.replay}",
+                        )
             except KeyboardInterrupt:
                 raise Interrupted(
                     f"interrupted: {total} of {planned.total} letters are sent",
@@ -170,15 +176,6 @@ class ReplayRun:
                 yield committed(positions)
         if before != planned.ends:
             yield committed(ends)
-
-    def _require_time(self, total: int) -> None:
-        """Raise WaitTimedOut once a time that the user has set is over."""
-        session = self.session
-        if session.settings.origins["timeout"] != NO_ORIGIN and session.budget.spent:
-            raise WaitTimedOut(
-                f"the time of --timeout is over: {total} of {self.planned.total} letters are sent",
-                hint=f"send the others: pyconnect dlq replay --resume {self.planned.replay}",
-            )
 
 
 def require_complete(planned: ReplayPlanned, missing: int) -> None:

@@ -29,12 +29,6 @@ def shallow(document: object) -> object:
     raise RecursionError(TOO_DEEP)
 
 
-def _same_number(value: float, text: str) -> bool:
-    from decimal import Decimal  # most commands read no numbers
-
-    return Decimal(repr(value)) == Decimal(text)
-
-
 def parse_json(text: str, place: str, *, exact: bool = False) -> object:
     """Read JSON; UsageError for other texts, and for a member that occurs twice.
 
@@ -54,8 +48,11 @@ def parse_json(text: str, place: str, *, exact: bool = False) -> object:
 
     def number(text: str) -> float:
         value = float(text)
-        if exact and not _same_number(value, text):
-            raise UsageError(f"{place}: {text} has more digits than a double")
+        if exact:
+            from decimal import Decimal  # most commands read no numbers
+
+            if Decimal(repr(value)) != Decimal(text):
+                raise UsageError(f"{place}: {text} has more digits than a double")
         return no_constant(text) if math.isinf(value) else value
 
     def whole(text: str) -> int:

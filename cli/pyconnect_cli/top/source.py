@@ -23,6 +23,7 @@ from pyconnect_cli.render.output import Output, OutputStyle, error_lines
 from pyconnect_cli.render.styles import displayed, paint, printable
 from pyconnect_cli.rest.masking import mask_url
 from pyconnect_cli.session import Session, session_of_context
+from pyconnect_cli.settings.contexts import shown_setting
 from pyconnect_cli.top.keys import Words
 from pyconnect_cli.top.state import KnownContext
 
@@ -113,8 +114,7 @@ def _contexts(session: Session) -> tuple[KnownContext, ...]:
     rows = []
     for name in files.context_names():
         _, values = files.find_context(name)
-        urls = values.get("url", ())
-        shown = ", ".join(map(mask_url, urls)) if isinstance(urls, tuple) else str(urls)
+        shown = shown_setting("url", values.get("url", ()))
         rows.append(KnownContext(name=name, urls=shown, current=name == current))
     return tuple(rows)
 

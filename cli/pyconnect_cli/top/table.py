@@ -216,7 +216,9 @@ def _page(state: State, columns: Sequence[Column[Row]], rows: Sequence[Row], wid
             known.sort(key=lambda pair: pair[0], reverse=not state.descending)
             shown = [*(row for _, row in known), *(row for row in shown if order(row) is None)]
     texts = [[printable(column.value(row)) for column in columns] for row in shown]
-    titles = [_titled(column, state) for column in columns]
+    rising = chosen is not None and state.descending is (chosen.order is not None)
+    arrow = "↑" if rising else "↓"
+    titles = [f"{column.title}{arrow if column is chosen else ''}" for column in columns]
     widths = [
         max(cell_width(cell) for cell in (title, *(row[at] for row in texts)))
         for at, title in enumerate(titles)
@@ -247,12 +249,6 @@ def _page(state: State, columns: Sequence[Column[Row]], rows: Sequence[Row], wid
     count = f"{len(shown)}" if len(shown) == len(rows) else f"{len(shown)} of {len(rows)}"
     title = f"{name} ({count}){f' /{pattern}' if pattern else ''}"
     return Table(title=title, heads=heads, lines=lines)
-
-
-def _titled(column: Column[Row], state: State) -> str:
-    if column.title != state.sort:
-        return column.title
-    return f"{column.title}{'↑' if state.descending is (column.order is not None) else '↓'}"
 
 
 Part = tuple[str, str | None]

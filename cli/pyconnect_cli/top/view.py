@@ -222,18 +222,19 @@ class Top(App[None]):
         def answered(agreed: bool | None) -> None:
             if agreed:
                 self._apply(self.state.acted(f"{command.title} …"))
-                self._run(command.words, partial(self._acted, command), agreed=True)
+                self._run(command.words, acted, agreed=True)
             else:
                 self._apply(self.state.acted("nothing was done"))
 
-        self.push_screen(AskScreen(command.title, planned.lines), answered)
+        def acted(ended: Ended) -> None:
+            lines = [line for line in ended.lines if line]
+            text = Text.from_ansi("; ".join(lines)).plain if lines else "done"
+            self._apply(self.state.acted(text))
+            if ended.code:
+                self.push_screen(TextScreen(command.title, ended.lines))
+            self._look()
 
-    def _acted(self, command: CommandLine, ended: Ended) -> None:
-        lines = [line for line in ended.lines if line]
-        self._apply(self.state.acted(Text.from_ansi("; ".join(lines)).plain if lines else "done"))
-        if ended.code:
-            self.push_screen(TextScreen(command.title, ended.lines))
-        self._look()
+        self.push_screen(AskScreen(command.title, planned.lines), answered)
 
     def _look(self) -> None:
         """Look at the cluster, unless a look is under way, and at all on the page of contexts."""

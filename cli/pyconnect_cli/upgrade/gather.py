@@ -81,7 +81,8 @@ def planning_view(
     )
     blockers, unknown = _acls(session, view, wish.target, acls)
     found = {}
-    if wish.target is Phase.ENABLED:
+    enabled = wish.target is Phase.ENABLED
+    if enabled:
         found = {
             source.offsets_topic: f"{source.name}'s offsets topic"
             for source in sources
@@ -90,7 +91,7 @@ def planning_view(
     for key, use in INTERNAL_TOPICS.items():
         if name := first.get(key):
             found[name] = use
-    enabled = wish.target is Phase.ENABLED
+    groups = kafka_group.connect_groups(observer.protocol) if enabled else []
     return replace(
         view,
         brokers=brokers(observer.protocol, found),
@@ -109,7 +110,7 @@ def planning_view(
                 for setting in breaking_of_leader(properties)
             ),
         ),
-        other_groups=_other_groups(observer, wish),
+        other_groups=tuple(group.id for group in groups if group.id != observer.group_id),
         unusable_plugins=unusable_plugins(view.workers, files.values()),
         acl_blockers=blockers,
         acl_unknown=unknown,
@@ -161,13 +162,6 @@ def unusable_plugins(
         for finding in check_locations(entries, release)
         if finding.status == "failed"
     )
-
-
-def _other_groups(observer: Observer, wish: PhaseWish) -> tuple[str, ...]:
-    if wish.target is not Phase.ENABLED:
-        return ()
-    groups = kafka_group.connect_groups(observer.protocol)
-    return tuple(group.id for group in groups if group.id != observer.group_id)
 
 
 def _aborted(session: Session, view: View, topic: str | None) -> tuple[str, ...]:

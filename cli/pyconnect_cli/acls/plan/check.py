@@ -269,13 +269,26 @@ def _verdict(
     if probed is not None and probed.allowed is not None:
         if probed.allowed:
             return GrantVerdict.PROVEN, probed.evidence
-        return GrantVerdict.DENIED, _denial(need, evidence, authorizer, probed)
+        refusal = probed.evidence
+        if authorizer is not None and need.principal is not None:
+            decision = _decide(authorizer, need, need.principal, evidence.hosts.get(need.owner))
+            if not decision.allowed and decision.binding is not None:
+                refusal = f"{decision.reason}; {refusal}"
+        return GrantVerdict.DENIED, refusal
     if proven := proofs.of(need):
         return GrantVerdict.PROVEN, proven
     if need.servers in evidence.open_clusters:
         return GrantVerdict.PROVEN, OPEN
     if authorizer is None:
-        return GrantVerdict.UNKNOWN, _unseen(need, evidence, probed)
+        if probed is not None:
+            return GrantVerdict.UNKNOWN, probed.evidence
+        refused = need.servers in evidence.refused
+        why = (
+            "listing ACLs needs Describe on the cluster"
+            if refused
+            else "its brokers were not asked"
+        )
+        return GrantVerdict.UNKNOWN, f"{why}, and no probe decides this"
     if need.principal is None:
         return GrantVerdict.UNKNOWN, "the client's principal is not known"
     decision = _decide(authorizer, need, need.principal, evidence.hosts.get(need.owner))
@@ -289,18 +302,6 @@ def _verdict(
     return GrantVerdict.MISSING, decision.reason
 
 
-def _denial(
-    need: Need, evidence: Evidence, authorizer: Authorizer | None, probed: ProbeAnswer
-) -> str:
-    """Return the reason of a broker's refusal: its answer, and the denying binding if known."""
-    if authorizer is None or need.principal is None:
-        return probed.evidence
-    decision = _decide(authorizer, need, need.principal, evidence.hosts.get(need.owner))
-    if decision.allowed or decision.binding is None:
-        return probed.evidence
-    return f"{decision.reason}; {probed.evidence}"
-
-
 def _decide(authorizer: Authorizer, need: Need, principal: str, host: str | None) -> AclDecision:
     operation = need.rule.operation
     decision = authorizer.decide(principal, operation, need.resource, host)
@@ -310,11 +311,3 @@ def _decide(authorizer: Authorizer, need: Need, principal: str, host: str | None
         wider = authorizer.decide(principal, operation, CLUSTER, host)
         return wider if wider.allowed else decision
     return decision
-
-
-def _unseen(need: Need, evidence: Evidence, probed: ProbeAnswer | None) -> str:
-    if probed is not None:
-        return probed.evidence
-    if need.servers in evidence.refused:
-        return "listing ACLs needs Describe on the cluster, and no probe decides this"
-    return "its brokers were not asked, and no probe decides this"

@@ -131,7 +131,17 @@ def missing_grants(
                 grant._replace(operation=stronger) in grants for stronger in IMPLYING_DESCRIBE
             )
         }
-    ordered = sorted(grants, key=_order)
+    ordered = sorted(
+        grants,
+        key=lambda grant: (
+            grant.servers,
+            grant.principal,
+            grant.resource.type.value,
+            grant.pattern.value,
+            grant.resource.name,
+            grant.operation.value,
+        ),
+    )
     return GrantSet(grants=tuple(ordered), conflicts=tuple(conflicts), unnamed=tuple(unnamed))
 
 
@@ -244,17 +254,6 @@ def _by_resource(
         (resource, pattern, tuple(found), servers, principal)
         for (servers, principal, resource, pattern), found in operations.items()
     ]
-
-
-def _order(grant: Grant) -> tuple[str, ...]:
-    return (
-        grant.servers,
-        grant.principal,
-        grant.resource.type.value,
-        grant.pattern.value,
-        grant.resource.name,
-        grant.operation.value,
-    )
 
 
 def _hcl(text: str) -> str:

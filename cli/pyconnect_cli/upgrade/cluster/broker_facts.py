@@ -168,28 +168,24 @@ def aborted_offsets(settings: Mapping[str, str], topic: str) -> tuple[str, ...]:
     A transaction that stays open counts too: it may be aborted yet.
     """
     everything = _newest(settings, topic, "read_uncommitted")
-    _wait_until_decided(settings, topic, everything)
-    committed = _newest(settings, topic, "read_committed")
-    return tuple(
-        sorted(
-            f"partition {partition}, key {key.decode(errors='replace')}"
-            for (partition, key), offset in everything.items()
-            if committed.get((partition, key), -1) < offset
-        )
-    )
-
-
-def _wait_until_decided(settings: Mapping[str, str], topic: str, newest: Newest) -> None:
     last: dict[TopicPartition, int] = {}
-    for (number, _), offset in newest.items():
+    for (number, _), offset in everything.items():
         partition = TopicPartition(topic, number)
         last[partition] = max(offset, last.get(partition, -1))
     admin = KafkaAdmin(settings, lambda: CALL_S)
     until = time.monotonic() + OPEN_S
     while any(end <= last[where] for where, end in admin.decided_ends(last).items()):
         if time.monotonic() > until:
-            return
+            break
         time.sleep(PAUSE_S)
+    committed = _newest(settings, topic, "read_committed")
+    return tuple(
+        sorted(
+            f"partition {number}, key {key.decode(errors='replace')}"
+            for (number, key), offset in everything.items()
+            if committed.get((number, key), -1) < offset
+        )
+    )
 
 
 def _newest(settings: Mapping[str, str], topic: str, isolation: str) -> Newest:
