@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 
 from pyconnect_cli.acls.options import AclOptions
 from pyconnect_cli.acls.plan.check import AclReport, check
@@ -96,8 +95,13 @@ def gather(session: Session, options: AclOptions) -> Gathered:
     reports = {url: answer for url, answer in zip(urls, answers, strict=True) if answer is not None}
     views = _connector_views(session, options)
     counts = _agents_task_counts(reports) if reports else _stored_task_counts(session, workers)
+    for at, worker in enumerate(workers):
+        if worker.name in reports:
+            told = as_object(reports[worker.name]["principals"])
+            principals = {Role(client): str(name) for client, name in told.items() if name}
+            workers[at] = replace(worker, principals=principals)
     facts = ClusterFacts(
-        workers=tuple(_with_principals(worker, reports) for worker in workers),
+        workers=tuple(workers),
         connectors=tuple(_connectors(session, views, options, counts)),
         principals=options.principals,
     )
@@ -160,14 +164,6 @@ def _agents(session: Session, options: AclOptions) -> list[WorkerFacts]:
     return agents
 
 
-def _with_principals(worker: WorkerFacts, reports: Mapping[str, Json]) -> WorkerFacts:
-    if worker.name not in reports:
-        return worker
-    told = as_object(reports[worker.name]["principals"])
-    principals = {Role(client): str(name) for client, name in told.items() if name}
-    return replace(worker, principals=principals)
-
-
 def _connector_views(session: Session, options: AclOptions) -> list[ConnectorView]:
     try:
         views = session.client.connector_views(options.connectors)
@@ -187,11 +183,16 @@ def _connector_views(session: Session, options: AclOptions) -> list[ConnectorVie
 def _connectors(
     session: Session, views: Sequence[ConnectorView], options: AclOptions, counts: Mapping[str, int]
 ) -> list[ConnectorFacts]:
+    def active_topics(connector: str) -> Sequence[str]:
+        try:
+            return session.client.connector_topics(connector)
+        except PyconnectError:
+            # Topic tracking may be switched off; the note on unknown topics names the remedy.
+            return ()
+
     sources = [view.name for view in views if view.type != "sink"]
     with ThreadPoolExecutor(_AT_ONCE) as executor:
-        active = dict(
-            zip(sources, executor.map(partial(_active_topics, session), sources), strict=True)
-        )
+        active = dict(zip(sources, executor.map(active_topics, sources), strict=True))
     return [
         ConnectorFacts(
             name=view.name,
@@ -228,14 +229,6 @@ def _stored_task_counts(session: Session, workers: Sequence[WorkerFacts]) -> Map
             " former tasks of a connector may be left out"
         )
         return {}
-
-
-def _active_topics(session: Session, connector: str) -> tuple[str, ...]:
-    try:
-        return tuple(session.client.connector_topics(connector))
-    except PyconnectError:
-        # Topic tracking may be switched off; the note on unknown topics names the remedy.
-        return ()
 
 
 def _asked_brokers(session: Session, facts: ClusterFacts) -> tuple[ClusterFacts, Evidence]:

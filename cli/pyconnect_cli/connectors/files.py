@@ -137,7 +137,15 @@ def _connector(document: object, place: str, name: str | None) -> ConnectorFile:
         config, initial_state = document["config"], document.get("initial_state")
         named = named or document["config"].get("name")
     assert isinstance(config, Mapping)
-    flat = {str(key): _text(value, f"{place}: {key}") for key, value in config.items()}
+    flat: dict[str, str | None] = {}
+    for key, value in config.items():
+        if value is None or isinstance(value, str):
+            flat[str(key)] = value
+        elif isinstance(value, bool | int | float):
+            flat[str(key)] = json.dumps(value)
+        else:
+            kind = type(value).__name__
+            raise UsageError(f"{place}: {key}: a text or number was expected, not {kind}")
     chosen = str(named or name or "")
     if not chosen:
         raise UsageError(
@@ -157,14 +165,6 @@ def _connector(document: object, place: str, name: str | None) -> ConnectorFile:
         initial_state=None if initial_state is None else str(initial_state).upper(),
         place=place,
     )
-
-
-def _text(value: object, where: str) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool | int | float):
-        return json.dumps(value)
-    raise UsageError(f"{where}: a text or number was expected, not {type(value).__name__}")
 
 
 def write_connector_files(

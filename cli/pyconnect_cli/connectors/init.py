@@ -168,12 +168,22 @@ def template_of(
     defined = sorted(
         (key for key in keys if key.name not in named), key=lambda key: not _is_written(key)
     )
-    lines += [_line(key, values) for key in defined]
+    for key in defined:
+        given = values.get(key.name)
+        if given is None and _is_written(key):
+            given = key.default_value or ""
+        example = key.default_value or ""
+        if key.type == "PASSWORD":
+            example = "${file:/etc/connect/secrets.properties:" + key.name + "}"
+        words = " ".join(key.documentation.split())
+        lines.append(
+            TemplateSetting(key=key.name, value=given, example=example, documentation=words)
+        )
     known = named | {key.name for key in defined}
     lines += [
-        TemplateSetting(key=key, value=value)
-        for key, value in values.items()
-        if key not in known and value is not None
+        TemplateSetting(key=name, value=value)
+        for name, value in values.items()
+        if name not in known and value is not None
     ]
     return Template(title=f"{plugin.class_name} {plugin.version or ''}".strip(), lines=lines)
 
@@ -188,16 +198,6 @@ def with_refused(keys: Sequence[ConfigKey], refused: Collection[str]) -> list[Co
 
 def _is_written(key: ConfigKey) -> bool:
     return key.required or (key.importance == "HIGH" and bool(key.default_value))
-
-
-def _line(key: ConfigKey, values: Mapping[str, str | None]) -> TemplateSetting:
-    given = values.get(key.name)
-    value = given if given is not None else (key.default_value or "" if _is_written(key) else None)
-    example = key.default_value or ""
-    if key.type == "PASSWORD":
-        example = "${file:/etc/connect/secrets.properties:" + key.name + "}"
-    words = " ".join(key.documentation.split())
-    return TemplateSetting(key=key.name, value=value, example=example, documentation=words)
 
 
 def as_json(template: Template) -> str:

@@ -143,7 +143,20 @@ def record_lines(number: int, shown: Mapping[str, Any]) -> Iterator[str]:
         elif record is None:
             yield from _step_lines(step["step"], ["dropped"])
         else:
-            yield from _step_lines(step["step"], _changes(before, record) or ["unchanged"])
+            lines = [
+                f"{name}: {_shown(record[name])}"
+                for name in ("topic", "partition", "timestamp")
+                if record[name] != before.get(name)
+            ]
+            for name in ("key", "value"):
+                schema = record[f"{name}_schema"]
+                if (record[name], schema) != (before.get(name), before.get(f"{name}_schema")):
+                    shape = f"  ({schema})" if schema else ""
+                    lines.append(f"{name}: {_shown(record[name])}{shape}")
+            if record["headers"] != before.get("headers", []):
+                headers = [f"header {name}: {_shown(value)}" for name, value in record["headers"]]
+                lines += headers or ["no headers"]
+            yield from _step_lines(step["step"], lines or ["unchanged"])
             before = record
     if (kafka := shown.get("kafka")) is not None:
         lines = [f"{part}: {_shown(kafka[part])}" for part in ("key", "value")]
@@ -155,23 +168,6 @@ def _step_lines(step: str, lines: Sequence[str]) -> Iterator[str]:
     indent = max(INDENT, len(step) + 2)
     for place, line in enumerate(lines):
         yield f"  {step if not place else '':{indent}}{line}"
-
-
-def _changes(before: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:
-    lines = [
-        f"{name}: {_shown(record[name])}"
-        for name in ("topic", "partition", "timestamp")
-        if record[name] != before.get(name)
-    ]
-    for name in ("key", "value"):
-        schema = record[f"{name}_schema"]
-        if (record[name], schema) != (before.get(name), before.get(f"{name}_schema")):
-            lines.append(f"{name}: {_shown(record[name])}" + (f"  ({schema})" if schema else ""))
-    if record["headers"] != before.get("headers", []):
-        lines += [f"header {name}: {_shown(value)}" for name, value in record["headers"]] or [
-            "no headers"
-        ]
-    return lines
 
 
 def _shown(value: object) -> str:

@@ -147,7 +147,18 @@ def state_text(row: ConnectorRow | TaskRow) -> str:
 
 def connector_rows(look: ClusterLook, before: Positions | None = None) -> list[ConnectorRow]:
     """Return a row for each connector by name; `before` gives sinks without metrics their rate."""
-    moved = _progress(before, look.positions)
+    now = look.positions
+    moved: dict[str, float] = {}  # the records a second that each sink committed between both
+    if before is not None and now is not None and now.time_s > before.time_s:
+        for name, places in now.places.items():
+            earlier = before.places.get(name, {})
+            steps = [
+                place.offset - was.offset
+                for at, place in places.items()
+                if (was := earlier.get(at)) and place.offset is not None and was.offset is not None
+            ]
+            if steps:
+                moved[name] = max(sum(steps), 0) / (now.time_s - before.time_s)
     facts = _Processes(
         children=look.children,
         rates=look.rates,
@@ -158,7 +169,7 @@ def connector_rows(look: ClusterLook, before: Positions | None = None) -> list[C
         ),
     )
     return [
-        _connector_row(view, look.positions, facts, moved.get(name))
+        _connector_row(view, now, facts, moved.get(name))
         for name, view in sorted(look.views.items())
     ]
 
@@ -292,26 +303,6 @@ def _worker_row(worker: WorkerLook, views: Iterable[ConnectorView]) -> WorkerRow
         memory=sum(sizes) if sizes else None,
         silence=worker.silence,
     )
-
-
-def _progress(before: Positions | None, now: Positions | None) -> dict[str, float]:
-    """Return the records a second that each sink committed between two looks."""
-    if before is None or now is None or now.time_s <= before.time_s:
-        return {}
-    seconds = now.time_s - before.time_s
-    moved: dict[str, float] = {}
-    for name, places in now.places.items():
-        earlier = before.places.get(name)
-        if earlier is None:
-            continue
-        steps = [
-            place.offset - was.offset
-            for at, place in places.items()
-            if (was := earlier.get(at)) and place.offset is not None and was.offset is not None
-        ]
-        if steps:
-            moved[name] = max(sum(steps), 0) / seconds
-    return moved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -332,30 +332,27 @@ class Exchange:
         return response
 
     def _client(self) -> httpx.Client:
+        import httpx
+
         # Threads share it: of two clients made at once, one would never be closed.
         with self._making:
             if self._http is None:
-                self._http = self._new_client()
+                endpoint = self._endpoint
+                headers = {"User-Agent": "pyconnect"}
+                auth: httpx.Auth | None = None
+                if endpoint.token:
+                    headers["Authorization"] = f"Bearer {endpoint.token}"
+                elif endpoint.username:
+                    auth = httpx.BasicAuth(endpoint.username, endpoint.password or "")
+                urls = [*self.urls, *(url for url, _ in self._admins.values())]
+                secure = any(url.startswith("https") for url in urls)
+                self._http = httpx.Client(
+                    verify=tls_context(endpoint) if secure else False,
+                    auth=auth,
+                    headers=headers,
+                    transport=self._transport,
+                )
             return self._http
-
-    def _new_client(self) -> httpx.Client:
-        import httpx
-
-        endpoint = self._endpoint
-        headers = {"User-Agent": "pyconnect"}
-        auth: httpx.Auth | None = None
-        if endpoint.token:
-            headers["Authorization"] = f"Bearer {endpoint.token}"
-        elif endpoint.username:
-            auth = httpx.BasicAuth(endpoint.username, endpoint.password or "")
-        urls = [*self.urls, *(url for url, _ in self._admins.values())]
-        secure = any(url.startswith("https") for url in urls)
-        return httpx.Client(
-            verify=tls_context(endpoint) if secure else False,
-            auth=auth,
-            headers=headers,
-            transport=self._transport,
-        )
 
     def _target(self, request: RestRequest, worker: Address) -> Address:
         """Return the address that answers a request; an agent's admin interface may have its own.

@@ -206,7 +206,21 @@ def assess(needs: Sequence[Need], evidence: Evidence) -> tuple[GrantFinding, ...
         )
         for servers, bindings in evidence.bindings.items()
     }
-    proofs = _proofs(needs, evidence, authorizers)
+    allowed: dict[tuple[str, str, Resource], list[tuple[GrantOperation, str]]] = defaultdict(list)
+    unexplained: set[tuple[str, str]] = set()
+    for need in needs:
+        answer = _probed(need, evidence)
+        if need.principal is None or answer is None or not answer.allowed:
+            continue
+        operation = need.rule.operation
+        answered = (operation, f"{answer.evidence}, asked as the {need.rule.role.value}")
+        allowed[need.servers, need.principal, need.resource].append(answered)
+        authorizer = authorizers.get(need.servers)
+        if authorizer is not None:
+            host = evidence.hosts.get(need.owner)
+            if not _decide(authorizer, need, need.principal, host).allowed:
+                unexplained.add((need.servers, need.principal))
+    proofs = _Proofs(allowed=allowed, unexplained=frozenset(unexplained))
     return tuple(
         GrantFinding(need=need, verdict=verdict, evidence=shown)
         for need in needs
@@ -230,26 +244,6 @@ class _Proofs:
             return None
         answers = self.allowed.get((need.servers, need.principal, need.resource), ())
         return next((text for given, text in answers if implies(given, need.rule.operation)), None)
-
-
-def _proofs(
-    needs: Sequence[Need], evidence: Evidence, authorizers: Mapping[str, Authorizer]
-) -> _Proofs:
-    allowed: dict[tuple[str, str, Resource], list[tuple[GrantOperation, str]]] = defaultdict(list)
-    unexplained: set[tuple[str, str]] = set()
-    for need in needs:
-        answer = _probed(need, evidence)
-        if need.principal is None or answer is None or not answer.allowed:
-            continue
-        operation = need.rule.operation
-        answered = (operation, f"{answer.evidence}, asked as the {need.rule.role.value}")
-        allowed[need.servers, need.principal, need.resource].append(answered)
-        authorizer = authorizers.get(need.servers)
-        if authorizer is not None:
-            host = evidence.hosts.get(need.owner)
-            if not _decide(authorizer, need, need.principal, host).allowed:
-                unexplained.add((need.servers, need.principal))
-    return _Proofs(allowed=allowed, unexplained=frozenset(unexplained))
 
 
 def _probed(need: Need, evidence: Evidence) -> ProbeAnswer | None:

@@ -101,6 +101,20 @@ def read_snapshot(text: str, place: str) -> OffsetsSnapshot:
     for member in TEXT_MEMBERS:
         if not isinstance(document.get(member), str):
             raise UsageError(f"{place}: `{member}` is missing or not a text")
+    try:
+        records = tuple(
+            StoredRecord(
+                topic=str(entry["topic"]),
+                partition=int(str(entry["partition"])),
+                key=base64.b64decode(str(entry["key"]), validate=True),
+                value=None
+                if entry["value"] is None
+                else base64.b64decode(str(entry["value"]), validate=True),
+            )
+            for entry in document.get("records") or ()
+        )
+    except (TypeError, KeyError, ValueError) as exc:
+        raise UsageError(f"{place}: `records` are damaged") from exc
     left = document.get("left")
     connector_type = str(document["type"])
     workers = document.get("workers")
@@ -117,7 +131,7 @@ def read_snapshot(text: str, place: str) -> OffsetsSnapshot:
         left=None if left is None else _read_offsets(left, connector_type, f"{place}: left"),
         failed=document.get("failed") is True,
         orphan=document.get("orphan") is True,
-        records=_read_records(document.get("records") or [], place),
+        records=records,
         connect=ConnectCluster(
             group_id=str(document.get("connect_group") or ""),
             workers=frozenset(map(str, workers)) if isinstance(workers, list) else frozenset(),
@@ -128,25 +142,6 @@ def read_snapshot(text: str, place: str) -> OffsetsSnapshot:
 def _read_offsets(document: object, connector_type: str, place: str) -> tuple[OffsetEntry, ...]:
     # A connector without offsets has a snapshot too.
     return () if document == [] else read_entries(document, connector_type, place)
-
-
-def _read_records(document: object, place: str) -> tuple[StoredRecord, ...]:
-    try:
-        return tuple(
-            StoredRecord(
-                topic=str(entry["topic"]),
-                partition=int(str(entry["partition"])),
-                key=base64.b64decode(str(entry["key"]), validate=True),
-                value=_bytes(entry["value"]),
-            )
-            for entry in document  # type: ignore[attr-defined] # asked for forgiveness
-        )
-    except (TypeError, KeyError, ValueError) as exc:
-        raise UsageError(f"{place}: `records` are damaged") from exc
-
-
-def _bytes(text: object) -> bytes | None:
-    return None if text is None else base64.b64decode(str(text), validate=True)
 
 
 FORCE = "if this is intended: --force"

@@ -37,10 +37,19 @@ def brokers(protocol: KafkaProtocol, topics: Mapping[str, str]) -> Brokers:
     """Return the known facts; `topics`: the use of each (`CONFIG_TOPIC`, any words), by name."""
     ids = protocol.brokers()
     settings = _settings(protocol, "broker", str(ids[0])) if ids else {}
-    found = [
-        _transaction_log(protocol, settings),
-        *(_topic(protocol, name, use) for name, use in topics.items()),
-    ]
+    found = [_transaction_log(protocol, settings)]
+    for name, use in topics.items():
+        if partitions := _partitions(protocol, name):
+            own = _settings(protocol, "topic", name)
+            found.append(
+                topic_findings(
+                    f"{use} {name}",
+                    single=use == CONFIG_TOPIC,
+                    replicas=[(len(p.replica_nodes), len(p.isr_nodes)) for p in partitions],
+                    policy=own.get("cleanup.policy") or "compact",
+                    least_in_sync=int(own.get("min.insync.replicas") or 1),
+                )
+            )
     most = settings.get("transaction.max.timeout.ms")
     return Brokers(
         transactions=has_transactions(protocol),
@@ -81,23 +90,6 @@ def _transaction_log(
             f" {RECOMMENDED_REPLICAS} are recommended"
         )
     return tuple(problems), tuple(warnings)
-
-
-def _topic(protocol: KafkaProtocol, name: str, use: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return problems and warnings of a topic; none if it does not exist."""
-    partitions = _partitions(protocol, name)
-    if not partitions:
-        return (), ()
-    settings = _settings(protocol, "topic", name)
-    policy = settings.get("cleanup.policy") or "compact"
-    least = int(settings.get("min.insync.replicas") or 1)
-    return topic_findings(
-        f"{use} {name}",
-        single=use == CONFIG_TOPIC,
-        replicas=[(len(part.replica_nodes), len(part.isr_nodes)) for part in partitions],
-        policy=policy,
-        least_in_sync=least,
-    )
 
 
 def topic_findings(

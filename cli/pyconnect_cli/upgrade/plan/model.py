@@ -239,7 +239,16 @@ def replaced_settings(worker: Config, connector: Config) -> tuple[str, ...]:
 
 def breaking_settings(worker: Config, connector: Config) -> tuple[str, ...]:
     """Return settings that its transactional producer refuses, so that its tasks would fail."""
-    return tuple(_breaking(client_layers(Role.PRODUCER, worker, connector)))
+    layers = client_layers(Role.PRODUCER, worker, connector)
+    found = []
+    key, value = layers.get("acks", ("", "all"))
+    if _text(value) not in _ALL:
+        found.append(f"{key}={value}")
+    found += _retries(layers)
+    key, value = layers.get("max.in.flight.requests.per.connection", ("", None))
+    if (_number(value) or 0) > MOST_IN_FLIGHT:
+        found.append(f"{key}={value}")
+    return tuple(found)
 
 
 def replaced_of_leader(worker: Config, *, enabled: bool) -> tuple[str, ...]:
@@ -290,16 +299,6 @@ def _idempotence(layers: Layers) -> Iterator[str]:
 def _isolation(layers: Layers) -> Iterator[str]:
     key, value = layers.get("isolation.level", ("", "read_committed"))
     if _text(value) != "read_committed":
-        yield f"{key}={value}"
-
-
-def _breaking(layers: Layers) -> Iterator[str]:
-    key, value = layers.get("acks", ("", "all"))
-    if _text(value) not in _ALL:
-        yield f"{key}={value}"
-    yield from _retries(layers)
-    key, value = layers.get("max.in.flight.requests.per.connection", ("", None))
-    if (_number(value) or 0) > MOST_IN_FLIGHT:
         yield f"{key}={value}"
 
 
