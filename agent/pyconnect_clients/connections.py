@@ -117,8 +117,7 @@ def _keep_fresh(fetch: Fetch, settings: RefreshSettings, held: _Held) -> None:
                 # The text of an unexpected error may quote what was sent.
                 failure = TokenError(f"unexpected {type(exc).__name__}")
             LOG.warning(
-                "a token could not be fetched",
-                extra={"attempt": failures, "reason": str(failure)},
+                "a token could not be fetched", extra={"attempt": failures, "reason": str(failure)}
             )
             with held.changed:
                 held.failure = failure

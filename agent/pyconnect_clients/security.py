@@ -14,12 +14,7 @@ from enum import Enum
 
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.jaas import JAAS_CONFIG, JaasEntry, parse_jaas
-from pyconnect_clients.token_login import (
-    MSK_MECHANISM,
-    TOKEN_KEYS,
-    TokenLogin,
-    parse_token_login,
-)
+from pyconnect_clients.token_login import MSK_MECHANISM, TOKEN_KEYS, TokenLogin, parse_token_login
 
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 TOKEN_MECHANISMS = ("OAUTHBEARER", MSK_MECHANISM)

@@ -234,9 +234,7 @@ def _oauth(
     retriever = properties.get(_RETRIEVER, _RETRIEVERS[0]).rpartition(".")[2]
     if retriever not in _RETRIEVERS:
         raise ClientPropertyError(
-            _RETRIEVER,
-            f"{retriever} is not supported",
-            f"use one of {', '.join(_RETRIEVERS)}",
+            _RETRIEVER, f"{retriever} is not supported", f"use one of {', '.join(_RETRIEVERS)}"
         )
     url = properties.get(ENDPOINT)
     if url is None:

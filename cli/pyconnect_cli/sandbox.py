@@ -69,8 +69,7 @@ PluginPathOption = Annotated[
     ),
 ]
 ExactlyOnceOption = Annotated[
-    bool,
-    typer.Option("--exactly-once", help="workers with exactly.once.source.support=enabled"),
+    bool, typer.Option("--exactly-once", help="workers with exactly.once.source.support=enabled")
 ]
 UseOption = Annotated[
     bool, typer.Option("--use", help="use its worker and broker as the current context, `sandbox`")

@@ -223,11 +223,7 @@ def _kill(session: Session, agent: AgentClient, task: TaskId, *, force: bool) ->
         return {(child.name, child.pid) for child in agent.children()}
 
     with within_time(session, late):
-        wait_until(
-            session,
-            lambda: pid is None or (str(task), pid) not in named_pids(),
-            late,
-        )
+        wait_until(session, lambda: pid is None or (str(task), pid) not in named_pids(), late)
 
 
 @app.command()

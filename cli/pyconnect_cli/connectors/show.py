@@ -19,11 +19,7 @@ from pyconnect_cli.render.output import Output, key_value_lines
 from pyconnect_cli.render.styles import printable, state_style
 from pyconnect_cli.render.tables import Column, state_column, table_lines, worker_column
 from pyconnect_cli.rest.masking import mask_config
-from pyconnect_cli.rest.model import (
-    ConnectorView,
-    TaskState,
-    root_cause,
-)
+from pyconnect_cli.rest.model import ConnectorView, TaskState, root_cause
 from pyconnect_cli.session import session_of
 from pyconnect_cli.verbs import NameArgument, NamesArgument, SelectingVerb
 

@@ -112,11 +112,7 @@ def check_settings(
         raise UsageError("\n".join(validation_lines(file, answer)))
 
 
-SIGNS = {
-    Change.CREATE: ("+", "good"),
-    Change.UPDATE: ("~", "warning"),
-    Change.DELETE: ("-", "bad"),
-}
+SIGNS = {Change.CREATE: ("+", "good"), Change.UPDATE: ("~", "warning"), Change.DELETE: ("-", "bad")}
 
 
 def total(plan: Sequence[PlannedChange]) -> str:

@@ -79,10 +79,7 @@ def history(
         if name in {None, each.planned.connector} and topic in {None, each.planned.topic}
     ]
     session.output.listing(
-        HISTORY_COLUMNS,
-        found,
-        document=[replay_json(each) for each in found],
-        empty="no replays",
+        HISTORY_COLUMNS, found, document=[replay_json(each) for each in found], empty="no replays"
     )
 
 

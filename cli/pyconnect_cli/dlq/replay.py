@@ -95,8 +95,7 @@ def replay(
         ),
     ] = None,
     mend: Annotated[
-        str | None,
-        typer.Option("--mend", metavar="PROGRAM", help="jq program for the values"),
+        str | None, typer.Option("--mend", metavar="PROGRAM", help="jq program for the values")
     ] = None,
     mend_text: MendTextOption = False,
     registry: RegistryOption = None,

@@ -132,9 +132,7 @@ def some_records(
 
 
 def read_to_the_end(
-    settings: Mapping[str, str],
-    places: Mapping[TopicPartition, tuple[int, int]],
-    isolation: str,
+    settings: Mapping[str, str], places: Mapping[TopicPartition, tuple[int, int]], isolation: str
 ) -> set[TopicPartition]:
     """Return the partitions without a record between these offsets, for such a consumer.
 

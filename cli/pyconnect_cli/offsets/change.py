@@ -13,12 +13,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from pyconnect_cli.acting.conditions import selection_from, texts
-from pyconnect_cli.acting.selection import (
-    listed_views,
-    report_unread,
-    selected_views,
-    unread_error,
-)
+from pyconnect_cli.acting.selection import listed_views, report_unread, selected_views, unread_error
 from pyconnect_cli.errors import (
     NotFound,
     PreconditionFailed,
@@ -51,11 +46,7 @@ from pyconnect_cli.offsets.plan.checks import (
     seek_entries,
 )
 from pyconnect_cli.offsets.run import OffsetsVerb, SelectingOffsetsVerb, around, change_offsets
-from pyconnect_cli.offsets.stored import (
-    all_read,
-    sink_offsets,
-    topic_doubts,
-)
+from pyconnect_cli.offsets.stored import all_read, sink_offsets, topic_doubts
 from pyconnect_cli.parsing.values import parse_moment
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.offset_entries import OffsetEntry

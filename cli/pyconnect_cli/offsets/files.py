@@ -18,13 +18,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.directories import (
-    IDENTITY,
-    KEPT_DAYS,
-    expired,
-    new_identity,
-    state_directory,
-)
+from pyconnect_cli.directories import IDENTITY, KEPT_DAYS, expired, new_identity, state_directory
 from pyconnect_cli.errors import NotFound, OutputLost, PreconditionFailed, UsageError
 from pyconnect_cli.offsets.plan.checks import read_entries
 from pyconnect_cli.offsets.plan.snapshots import FORMAT, OffsetsSnapshot, read_snapshot

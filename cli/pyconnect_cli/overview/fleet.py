@@ -137,8 +137,7 @@ def fleet(
         str, typer.Option("--within", metavar="TIME", help="time for the answers of all clusters")
     ] = f"{WITHIN_S:.0f}s",
     no_brokers: Annotated[
-        bool,
-        typer.Option("--no-brokers", help="no questions to brokers: no lag, no transactions"),
+        bool, typer.Option("--no-brokers", help="no questions to brokers: no lag, no transactions")
     ] = False,
     watch: Annotated[
         bool,

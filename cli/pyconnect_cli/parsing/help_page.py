@@ -212,10 +212,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "offsets orphans purge old-import",
         "offsets orphans purge old-import -t connect-offsets --confirm-topic connect-offsets",
     ),
-    "connectors dlq": (
-        "connectors dlq to-db",
-        "connectors dlq to-db --max 3 -o json",
-    ),
+    "connectors dlq": ("connectors dlq to-db", "connectors dlq to-db --max 3 -o json"),
     "dlq replay": (
         "dlq replay to-db --group 3f2a91c0 --dry-run",
         "dlq replay to-db --all-groups --to-topic orders-replay --rate 500",

@@ -64,9 +64,7 @@ def _bind_object(kind: type, value: object, given: Mapping[str, object]) -> obje
 
 
 @cache
-def _members(
-    kind: type,
-) -> tuple[bool, list[tuple[str, str, Callable[[Any], object], bool]]]:
+def _members(kind: type) -> tuple[bool, list[tuple[str, str, Callable[[Any], object], bool]]]:
     """Return whether `raw` is a field, and of each other one name, member, reader, is required."""
     hints = get_type_hints(kind)
     members = [

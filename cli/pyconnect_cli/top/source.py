@@ -24,8 +24,7 @@ from pyconnect_cli.render.styles import displayed, paint, printable
 from pyconnect_cli.rest.masking import mask_url
 from pyconnect_cli.session import Session, session_of_context
 from pyconnect_cli.settings.contexts import shown_setting
-from pyconnect_cli.top.keys import Words
-from pyconnect_cli.top.state import KnownContext
+from pyconnect_cli.top.state import KnownContext, Words
 
 
 class Source(Protocol):

@@ -26,8 +26,7 @@ from pyconnect_cli.overview.status import (
 from pyconnect_cli.parsing.values import format_duration
 from pyconnect_cli.render.styles import cell_width, counted, printable, shorten, state_style
 from pyconnect_cli.render.tables import Column, empty_columns, fitted_columns
-from pyconnect_cli.top.keys import KEYS
-from pyconnect_cli.top.state import KnownContext, Page, State, matches
+from pyconnect_cli.top.state import KEYS, KnownContext, Page, State, matches
 
 
 class Shown(Protocol):

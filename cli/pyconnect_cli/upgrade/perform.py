@@ -31,13 +31,7 @@ from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.upgrade.cluster.lock import ClusterLock
 from pyconnect_cli.upgrade.cluster.observe import Observer, Workers
-from pyconnect_cli.upgrade.plan.decide import (
-    Act,
-    Memory,
-    StepLimits,
-    WorkerAction,
-    decide,
-)
+from pyconnect_cli.upgrade.plan.decide import Act, Memory, StepLimits, WorkerAction, decide
 from pyconnect_cli.upgrade.plan.model import Means, UpgradedWorker
 from pyconnect_cli.upgrade.plan.run import (
     Entry,

@@ -138,10 +138,7 @@ class OffsetsPlan:
 
 
 def plan_reset(
-    view: OffsetsView,
-    partitions: Sequence[Partition] = (),
-    *,
-    action: Action = Action.RESET,
+    view: OffsetsView, partitions: Sequence[Partition] = (), *, action: Action = Action.RESET
 ) -> OffsetsPlan:
     """Plan to delete all offsets, or those of some partitions; NotFound for one without offset."""
     stored = by_key(view.offsets)
@@ -185,10 +182,7 @@ def plan_alter(
 
 
 def plan_restore(
-    view: OffsetsView,
-    snapshot: Sequence[OffsetEntry],
-    *,
-    action: Action = Action.UNDO,
+    view: OffsetsView, snapshot: Sequence[OffsetEntry], *, action: Action = Action.UNDO
 ) -> OffsetsPlan:
     """Plan to make the offsets exactly those of a snapshot; other partitions lose theirs."""
     wanted: dict[str, OffsetEntry | None] = dict.fromkeys(by_key(view.offsets))
@@ -196,9 +190,7 @@ def plan_restore(
 
 
 def plan_undo(
-    view: OffsetsView,
-    snapshot: Sequence[OffsetEntry],
-    left: Sequence[OffsetEntry] | None,
+    view: OffsetsView, snapshot: Sequence[OffsetEntry], left: Sequence[OffsetEntry] | None
 ) -> OffsetsPlan:
     """Plan to restore a snapshot, and find changes since the one that was made after it.
 

@@ -23,13 +23,7 @@ from pyconnect_cli.rest.request import RestRequest
 from pyconnect_cli.settings.inventory import Inventory
 from pyconnect_cli.upgrade.cluster import kafka_group
 from pyconnect_cli.upgrade.cluster.kafka_group import WorkerGroup
-from pyconnect_cli.upgrade.plan.model import (
-    Kind,
-    Means,
-    PhaseSource,
-    UpgradedWorker,
-    View,
-)
+from pyconnect_cli.upgrade.plan.model import Kind, Means, PhaseSource, UpgradedWorker, View
 from pyconnect_clients.connect_names import Phase, leader_transactional_id
 
 if TYPE_CHECKING:
