@@ -197,7 +197,7 @@ def _connectors(
         ConnectorFacts(
             name=view.name,
             type=view.type,
-            config=view.info.config if view.info else {},
+            config=view.config,
             tasks=len(view.info.tasks) if view.info else 0,
             fenced_tasks=counts.get(view.name),
             topics=(*active.get(view.name, ()), *options.topics.get(view.name, ())),

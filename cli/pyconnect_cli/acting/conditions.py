@@ -50,7 +50,7 @@ class Selection:
 
     def matches(self, view: ConnectorView) -> bool:
         """Whether every filter holds for a connector."""
-        config = view.info.config if view.info else {}
+        config = view.config
         items = (view.status.connector, *view.status.tasks) if view.status else ()
         return (
             (not self.patterns or any(p.fullmatch(view.name) for p in self.patterns))

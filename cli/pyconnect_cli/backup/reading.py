@@ -61,7 +61,7 @@ class ClusterReader:
     def _saved(self, view: ConnectorView) -> tuple[SavedConnector, str | None]:
         saved = SavedConnector(
             name=view.name,
-            config=dict(view.info.config) if view.info else {},
+            config=dict(view.config),
             state=self._target_state(view),
             offsets=None,
         )

@@ -230,7 +230,7 @@ def patch(
             done="patched",
             act=partial(act, view.name),
             look=partial(config_shows, view.name, change, whole=False),
-            changes=patched(view.info.config if view.info else {}, change) or (UNCHANGED,),
+            changes=patched(view.config, change) or (UNCHANGED,),
         )
         for view in views
     ]

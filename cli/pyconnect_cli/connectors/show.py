@@ -46,11 +46,7 @@ def view_columns() -> Sequence[Column[ConnectorView]]:
         state_column("STATE", lambda view: view.state),
         state_column("TASKS", _tasks),
         worker_column(_worker),
-        Column(
-            "CLASS",
-            lambda view: view.info.class_name.rsplit(".", 1)[-1] if view.info else "",
-            wide=False,
-        ),
+        Column("CLASS", lambda view: view.class_name.rsplit(".", 1)[-1], wide=False),
         Column("VERSION", _version, wide=True),
         Column("ERROR", _error, wide=True),
     )

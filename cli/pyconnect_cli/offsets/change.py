@@ -239,7 +239,7 @@ def lag(context: typer.Context, names: NamesArgument = None) -> None:
     sinks = [view for view in views if view.type == "sink"]
     unread: list[PyconnectError] = []
     for view in sinks:
-        config = view.info.config if view.info else {}
+        config = view.config
         try:
             offsets = sink_offsets(session, view)
         except PyconnectError as error:

@@ -76,7 +76,7 @@ class OrphanKeeper:
     @cached_property
     def existing(self) -> Configs:
         """The configurations of all connectors."""
-        return {name: view.info.config if view.info else {} for name, view in self._views.items()}
+        return {name: view.config for name, view in self._views.items()}
 
     @cached_property
     def _views(self) -> dict[str, ConnectorView]:
@@ -157,9 +157,7 @@ class OrphanKeeper:
             config={},
             offsets=self._as_it_is(snapshot).offsets,
         )
-        plan = plan_undo(view, snapshot.offsets, snapshot.left)
-        assert isinstance(plan, OffsetsPlan)  # a deleted connector needs no stop
-        return plan
+        return plan_undo(view, snapshot.offsets, snapshot.left)
 
     def snapshot(self, orphan: Orphan, *, action: str = "") -> OffsetsSnapshot:
         """Return an orphan's snapshot for an export or a backup."""

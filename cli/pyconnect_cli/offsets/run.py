@@ -160,9 +160,9 @@ def offsets_view(session: Session, view: ConnectorView) -> OffsetsView:
     return OffsetsView(
         name=view.name,
         type=view.type,
-        class_name=view.info.class_name if view.info else "",
+        class_name=view.class_name,
         state=view.state,
-        config=view.info.config if view.info else {},
+        config=view.config,
         offsets=session.client.connector_offsets(view.name).entries,
     )
 
@@ -223,7 +223,7 @@ class _Changes:
         stopped_here = view.state != "STOPPED"
         if stopped_here:
             try:
-                self.session.client.stop_connector(view.name)
+                client.stop_connector(view.name)
             except UnknownOutcome:
                 # The wait that follows sees the result of the stop.
                 self.session.output.message(
@@ -235,7 +235,12 @@ class _Changes:
                 remark = self._change(planned)
             else:
                 wait_for_state(self.session, [view.name], "STOPPED")
-                remark = self._change(self._planned_again(view))
+                # Tasks commit while they stop.
+                offsets = client.connector_offsets(view.name).entries
+                fresh = replace(view, state="STOPPED", offsets=offsets)
+                remark = self._change(
+                    _plan_or_raise(self.session, self._planner, fresh, self._around)
+                )
             if self._around.resume:
                 client.resume_connector(view.name)
         except PyconnectError as error:
@@ -267,18 +272,6 @@ class _Changes:
             return None
         verb = "paused" if view.state == "PAUSED" else "resumed"
         return f"no offset was changed, and {view.name} was {verb} again"
-
-    def _planned_again(self, view: OffsetsView) -> OffsetsPlan:
-        """Plan from a fresh view: tasks commit while they stop."""
-        fresh = OffsetsView(
-            name=view.name,
-            type=view.type,
-            class_name=view.class_name,
-            state="STOPPED",
-            config=view.config,
-            offsets=self.session.client.connector_offsets(view.name).entries,
-        )
-        return _plan_or_raise(self.session, self._planner, fresh, self._around)
 
     def _change(self, plan: OffsetsPlan) -> str:
         client, view = self.session.client, plan.view

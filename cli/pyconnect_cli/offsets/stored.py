@@ -23,7 +23,7 @@ def sink_offsets(session: Session, view: ConnectorView) -> tuple[OffsetEntry, ..
     try:
         return session.client.connector_offsets(view.name).entries
     except PreconditionFailed:
-        config = view.info.config if view.info else {}
+        config = view.config
         elsewhere = config.get("consumer.override.bootstrap.servers")
         if not session.settings.kafka_bootstrap or elsewhere:
             raise

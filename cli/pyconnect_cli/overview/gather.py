@@ -145,7 +145,7 @@ class Watcher:
                     if not isinstance(answer, NotFound):  # the connector was deleted meanwhile
                         unread.setdefault(answer.message, []).append(sink.name)
                 else:
-                    stored[sink.name] = (sink.info.config if sink.info else {}, answer)
+                    stored[sink.name] = (sink.config, answer)
             silent = [answer for answer in answers if isinstance(answer, Unreachable)]
             if len(silent) == len(part):
                 # Each further part would wait as long.

@@ -240,7 +240,7 @@ def _connector_row(
         type=view.type,
         state=view.state,
         worker=status.connector.worker_id if status else "",
-        class_name=view.info.class_name.rsplit(".", 1)[-1] if view.info else "",
+        class_name=view.class_name.rsplit(".", 1)[-1],
         tasks=tasks,
         cause=next((root_cause(trace) for trace in traces if trace), ""),
         rate=sum(known_rates) if known_rates else moved,

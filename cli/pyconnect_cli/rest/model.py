@@ -192,6 +192,16 @@ class ConnectorView:
         return self.status.connector.state if self.status else "UNASSIGNED"
 
     @property
+    def config(self) -> Mapping[str, str | None]:
+        """The configuration, empty without info."""
+        return self.info.config if self.info else {}
+
+    @property
+    def class_name(self) -> str:
+        """The connector's class, empty without info."""
+        return self.info.class_name if self.info else ""
+
+    @property
     def raw(self) -> Json:
         """The shape of `?expand=status&expand=info`."""
         members: dict[str, object] = {}
