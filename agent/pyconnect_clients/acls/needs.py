@@ -108,7 +108,19 @@ class ConnectorNeeds:
                 yield self._need("S2", ResourceType.TOPIC, topic)
             if self._missing(topic, Role.PRODUCER):
                 yield self._need("S3" if creates else "S4", ResourceType.TOPIC, topic)
-        yield from self._offsets()
+        own = bool(connector.config.get("offsets.storage.topic"))
+        phase = Phase.DISABLED if own else Phase.ENABLED
+        rules = ["O1", "O2", "O3", "O5"]
+        if own and self._missing(self.offsets_topic, Role.PRODUCER):
+            rules.append("O4")
+        # Agents read the workers' topic themselves: connectors' clients only write to it.
+        unread = not own and all(worker.is_agent for worker in self._facts.workers)
+        for rule in rules:
+            severity = NeedSeverity.WARNING if unread and rule in {"O2", "O3"} else None
+            yield self._need(
+                rule, ResourceType.TOPIC, self.offsets_topic, phase=phase, severity=severity
+            )
+        yield self._need("O6", ResourceType.GROUP, self._group(), phase=phase)
         altering, *tasks = self.transactional_ids
         fencing = NeedSeverity.BLOCKER if len(tasks) > 1 else NeedSeverity.WARNING
         for transactional_id in tasks:
@@ -121,20 +133,6 @@ class ConnectorNeeds:
         if self._facts.old_brokers:
             for rule in ("X5p", "X5a"):
                 yield self._need(rule, *CLUSTER)
-
-    def _offsets(self) -> Iterator[Need]:
-        own = bool(self._connector.config.get("offsets.storage.topic"))
-        phase = Phase.DISABLED if own else Phase.ENABLED
-        topic = self.offsets_topic
-        rules = ["O1", "O2", "O3", "O5"]
-        if own and self._missing(topic, Role.PRODUCER):
-            rules.append("O4")
-        # Agents read the workers' topic themselves: connectors' clients only write to it.
-        unread = not own and all(worker.is_agent for worker in self._facts.workers)
-        for rule in rules:
-            severity = NeedSeverity.WARNING if unread and rule in {"O2", "O3"} else None
-            yield self._need(rule, ResourceType.TOPIC, topic, phase=phase, severity=severity)
-        yield self._need("O6", ResourceType.GROUP, self._group(), phase=phase)
 
     def _sink(self) -> Iterator[Need]:
         group = self._group()
