@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from pyconnect_cli.acls.gather import file_workers, gather
@@ -10,7 +10,6 @@ from pyconnect_cli.acls.options import AclOptions
 from pyconnect_cli.acls.plan.check import AclReport
 from pyconnect_cli.errors import PyconnectError, UsageError
 from pyconnect_cli.kafka.admin import kafka_cluster
-from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session
 from pyconnect_cli.upgrade.cluster import kafka_group
 from pyconnect_cli.upgrade.cluster.broker_facts import CONFIG_TOPIC, aborted_offsets, brokers
@@ -174,43 +173,40 @@ def _aborted(session: Session, view: View, topic: str | None) -> tuple[str, ...]
 
 
 def _sources(
-    observer: Observer, view: View, wish: PhaseWish, properties: Properties
+    observer: Observer, seen: View, wish: PhaseWish, properties: Properties
 ) -> tuple[SourceFacts, ...]:
-    worker = next(w for w in (view.leader, *view.workers) if w is not None and w.reachable)
+    worker = next(w for w in (seen.leader, *seen.workers) if w is not None and w.reachable)
     client = observer.workers.rest(worker.url)
     found = []
-    for name, connector in client.connector_views().items():
-        if connector.type == "source" and connector.info is not None:
-            source = _source(connector, properties)
-            if wish.target is Phase.ENABLED:
-                config = {**connector.info.config, "name": name, SUPPORT: "required"}
-                errors = support_errors(client.validate(connector.info.class_name, config))
-                against = tuple(error for error in errors if error != NOT_ENABLED)
-                source = replace(source, preflight=against)
-            found.append(source)
+    for name, view in client.connector_views().items():
+        if view.type != "source" or view.info is None:
+            continue
+        config = view.config
+        errors: Collection[str] = ()
+        if wish.target is Phase.ENABLED:
+            wanted = {**config, "name": name, SUPPORT: "required"}
+            errors = support_errors(client.validate(view.class_name, wanted))
+        timeout_ms = transaction_timeout_ms(properties, config)
+        addresses = client_clusters(properties, config)
+        found.append(
+            SourceFacts(
+                name=name,
+                state=view.state,
+                tasks=len(view.info.tasks),
+                tasks_max=tasks_max(config),
+                offsets_topic=config.get("offsets.storage.topic"),
+                requires_exactly_once=(config.get(SUPPORT) or "").lower() == "required",
+                boundary=(config.get("transaction.boundary") or "poll").lower(),
+                boundary_interval_ms=boundary_interval_ms(properties, config),
+                transaction_timeout_ms=timeout_ms or DEFAULT_TRANSACTION_TIMEOUT_MS,
+                preflight=tuple(error for error in errors if error != NOT_ENABLED),
+                replaced=replaced_settings(properties, config),
+                breaking=breaking_settings(properties, config),
+                own_cluster=bool(addresses - {server_set(properties.get("bootstrap.servers"))}),
+                several_clusters=len(addresses) > 1,
+            )
+        )
     return tuple(found)
-
-
-def _source(view: ConnectorView, worker: Properties) -> SourceFacts:
-    assert view.info is not None
-    config = view.info.config
-    timeout_ms = transaction_timeout_ms(worker, config)
-    addresses = client_clusters(worker, config)
-    return SourceFacts(
-        name=view.name,
-        state=view.state,
-        tasks=len(view.info.tasks),
-        tasks_max=tasks_max(config),
-        offsets_topic=config.get("offsets.storage.topic"),
-        requires_exactly_once=(config.get(SUPPORT) or "").lower() == "required",
-        boundary=(config.get("transaction.boundary") or "poll").lower(),
-        boundary_interval_ms=boundary_interval_ms(worker, config),
-        transaction_timeout_ms=timeout_ms or DEFAULT_TRANSACTION_TIMEOUT_MS,
-        replaced=replaced_settings(worker, config),
-        breaking=breaking_settings(worker, config),
-        own_cluster=bool(addresses - {server_set(worker.get("bootstrap.servers"))}),
-        several_clusters=len(addresses) > 1,
-    )
 
 
 def _acls(
