@@ -41,11 +41,6 @@ def pem_certificates(certificates: Iterable[bytes]) -> str:
     return "".join(_pem("CERTIFICATE", der) for der in certificates)
 
 
-def pem_key(key: bytes) -> str:
-    """Return a private key, given as DER of PKCS#8 without a password."""
-    return _pem("PRIVATE KEY", key)
-
-
 def _pem(label: str, der: bytes) -> str:
     text = base64.b64encode(der).decode()
     lines = [text[start : start + _WIDTH] for start in range(0, len(text), _WIDTH)]
@@ -108,7 +103,7 @@ def with_pem(tls: Tls) -> Tls:
                 )
             [(key, chain)] = content.keys
             assert key is not None
-            identity = PemIdentity(key=pem_key(key), chain=pem_certificates(chain))
+            identity = PemIdentity(key=_pem("PRIVATE KEY", key), chain=pem_certificates(chain))
             tls = replace(tls, identity=identity, key_password=None)
     return tls
 

@@ -75,12 +75,7 @@ def cache_of(kind: str, urls: Sequence[str], environ: Mapping[str, str]) -> Path
     import hashlib  # most commands keep no names
 
     key = hashlib.sha256("\0".join((kind, *urls)).encode()).hexdigest()[:24]
-    return cache_directory(environ) / f"{key}.json"
-
-
-def cache_directory(environ: Mapping[str, str]) -> Path:
-    """Return the directory of kept answers."""
-    return user_directory("cache", environ) / "completion"
+    return user_directory("cache", environ) / "completion" / f"{key}.json"
 
 
 def read_cache(cache: Path) -> tuple[list[str], float]:

@@ -202,21 +202,6 @@ def _need(rule_id: str, owner: str, principal: str | None, resource: Resource) -
     )
 
 
-def worker_profiles(workers: Sequence[WorkerFacts]) -> list[WorkerFacts]:
-    """Return the first worker of each configuration that makes different clients for connectors.
-
-    Any worker may run a connector's tasks, and fence them as leader.
-    """
-    found: dict[object, WorkerFacts] = {}
-    for worker in workers:
-        clients = tuple(
-            (worker.principals.get(role), *client_config(role, worker.properties, {}).items())
-            for role in _CLIENTS
-        )
-        found.setdefault(clients, worker)
-    return list(found.values())
-
-
 _CLIENTS = (Role.PRODUCER, Role.CONSUMER, Role.ADMIN)
 
 
@@ -243,7 +228,15 @@ def cluster_needs(facts: ClusterFacts, phase: Phase) -> Needs:
     for worker in facts.workers:
         needs += _worker_needs(facts, worker)
     ids: dict[str, Sequence[str]] = {}
-    profiles = worker_profiles(facts.workers)
+    # Any worker may run a connector's tasks, and fence them as leader.
+    found: dict[object, WorkerFacts] = {}
+    for worker in facts.workers:
+        clients = tuple(
+            (worker.principals.get(role), *client_config(role, worker.properties, {}).items())
+            for role in _CLIENTS
+        )
+        found.setdefault(clients, worker)
+    profiles = list(found.values())
     for connector in facts.connectors:
         own = ConnectorNeeds(facts, connector, profiles[0])
         needs += own.needs()

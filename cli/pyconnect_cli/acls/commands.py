@@ -22,7 +22,6 @@ from pyconnect_cli.acls.plan.grants import (
 )
 from pyconnect_cli.errors import ExitCode, NotFound, PreconditionFailed, PyconnectError
 from pyconnect_cli.render.outcomes import BatchRecord
-from pyconnect_cli.render.output import Output
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
@@ -60,7 +59,21 @@ def check(
     )
     code = report.exit_code(accept_unknown=accept_unknown)
     if not session.output.silent(success=code is ExitCode.OK and not report.notes):
-        show_report(session.output, report, everything=everything)
+        # Print the findings that are not granted, or all; output for machines has all.
+        output = session.output
+        shown = [f for f in report.findings if everything or not f.verdict.granted]
+        output.listing(
+            COLUMNS,
+            rows(shown),
+            document=report.to_json(),
+            entries=[finding.to_json() for finding in report.findings],
+            names=[finding.need.text for finding in shown],
+            empty=f"{report.phase.value}: all {len(report.findings)} grants are there",
+        )
+        for note in report.notes:
+            output.warning(note)
+        if shown and not output.machine:
+            output.message(summary(report))
     if code is ExitCode.OK:
         return
     hints = {
@@ -281,23 +294,6 @@ def rows(findings: Sequence[GrantFinding]) -> list[GrantRow]:
             not row.first.verdict.lacking,
         ),
     )
-
-
-def show_report(output: Output, report: AclReport, *, everything: bool) -> None:
-    """Print the findings that are not granted, or all; output for machines has all."""
-    shown = [f for f in report.findings if everything or not f.verdict.granted]
-    output.listing(
-        COLUMNS,
-        rows(shown),
-        document=report.to_json(),
-        entries=[finding.to_json() for finding in report.findings],
-        names=[finding.need.text for finding in shown],
-        empty=f"{report.phase.value}: all {len(report.findings)} grants are there",
-    )
-    for note in report.notes:
-        output.warning(note)
-    if shown and not output.machine:
-        output.message(summary(report))
 
 
 def summary(report: AclReport) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -72,7 +72,11 @@ def init(
     settings = session.client.plugin_config(chosen.class_name)
     name = name or template_name(chosen.class_name)
     values = pairs(keys or ())
-    settings = with_refused(settings, refused_without_value(session, chosen, name, values))
+    refused = refused_without_value(session, chosen, name, values)
+    settings = [
+        replace(key, required=True) if key.name in refused and not key.default_value else key
+        for key in settings
+    ]
     template = template_of(chosen, settings, name, values)
     session.output.line(FORMATS[form](template))
     if template_name(chosen.class_name) == FILE_SINK:
@@ -186,14 +190,6 @@ def template_of(
         if name not in known and value is not None
     ]
     return Template(title=f"{plugin.class_name} {plugin.version or ''}".strip(), lines=lines)
-
-
-def with_refused(keys: Sequence[ConfigKey], refused: Collection[str]) -> list[ConfigKey]:
-    """Return the settings, the refused ones as required unless they have a default."""
-    return [
-        replace(key, required=True) if key.name in refused and not key.default_value else key
-        for key in keys
-    ]
 
 
 def _is_written(key: ConfigKey) -> bool:

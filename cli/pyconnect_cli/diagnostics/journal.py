@@ -51,22 +51,6 @@ def change_text(change: RecordedChange) -> str:
     return f"{text}: {change.error}" if change.error else text
 
 
-def change_columns(*, connector: bool) -> Sequence[Column[RecordedChange]]:
-    """Return the columns; `connector`: with the names of connectors."""
-    named: Sequence[Column[RecordedChange]] = (
-        Column("CONNECTOR", lambda change: change.connector or "-"),
-    )
-    return (
-        Column("NUMBER", lambda change: str(change.number), right=True),
-        Column("TIME", _time, whole=True),
-        Column("USER", lambda change: printable(change.user or "-")),
-        Column("FROM", lambda change: change.address, wide=True),
-        *(named if connector else ()),
-        Column("CHANGE", lambda change: printable(change_text(change)), prose=True),
-        Column("STATUS", lambda change: str(change.status), right=True),
-    )
-
-
 def _time(change: RecordedChange) -> str:
     return f"{datetime.fromtimestamp(change.time_ms / 1000).astimezone():%Y-%m-%d %H:%M:%S}"
 
@@ -113,8 +97,19 @@ def recorded_changes(
 
 
 def show_changes(session: Session, changes: Sequence[RecordedChange], *, connector: bool) -> None:
+    named: Sequence[Column[RecordedChange]] = (
+        Column("CONNECTOR", lambda change: change.connector or "-"),
+    )
     session.output.listing(
-        change_columns(connector=connector),
+        (
+            Column("NUMBER", lambda change: str(change.number), right=True),
+            Column("TIME", _time, whole=True),
+            Column("USER", lambda change: printable(change.user or "-")),
+            Column("FROM", lambda change: change.address, wide=True),
+            *(named if connector else ()),
+            Column("CHANGE", lambda change: printable(change_text(change)), prose=True),
+            Column("STATUS", lambda change: str(change.status), right=True),
+        ),
         changes,
         document=[change.raw for change in changes],
         names=[str(change.number) for change in changes],

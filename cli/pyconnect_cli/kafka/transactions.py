@@ -41,20 +41,8 @@ def list_transactional_ids(
     WaitTimedOut if a coordinator does not become ready: an id that is missing from the answer is
     not known to any coordinator.
     """
-    await_coordinators(protocol)
-    with protocol_errors("list transactions"):
-        listed = protocol.admin.list_transactions(
-            producer_id_filters=sorted(set(producer_ids)), state_filters=states
-        )
-    return sorted({item.transactional_id for items in listed.values() for item in items})
-
-
-def await_coordinators(protocol: KafkaProtocol) -> None:
-    """Return once coordinators have read every partition of their log.
-
-    Before that, brokers leave transactions out of their lists without an error. Denied ids are
-    not waited for.
-    """
+    # Coordinators that have not read their log yet leave transactions out of their lists without an
+    # error. Denied ids are not waited for.
     from pyconnect_clients.brokers.protocol import metadata_request
 
     until = time.monotonic() + min(COORDINATORS_S, protocol.remaining_s())
@@ -73,6 +61,11 @@ def await_coordinators(protocol: KafkaProtocol) -> None:
                 hint="run the command again when all brokers run and have read their logs",
             )
         time.sleep(_RETRY_S)
+    with protocol_errors("list transactions"):
+        listed = protocol.admin.list_transactions(
+            producer_id_filters=sorted(set(producer_ids)), state_filters=states
+        )
+    return sorted({item.transactional_id for items in listed.values() for item in items})
 
 
 def _not_ready(protocol: KafkaProtocol, ids: Sequence[str]) -> list[str]:

@@ -22,7 +22,7 @@ from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, U
 from pyconnect_cli.overview.rows import ClusterLook, Positions, WorkerLook
 from pyconnect_cli.overview.status import HANGING_DOUBT
 from pyconnect_cli.parsing.values import parse_duration
-from pyconnect_cli.rest.agent_client import AgentClient, AgentMetric
+from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session
@@ -205,18 +205,18 @@ class Watcher:
             # The credentials are others: show the public part.
             silence = f"{error.message} ({error.hint})" if error.hint else error.message
             return WorkerLook(health=health, silence=silence)
-        return WorkerLook(health=health, info=info, children=children, rates=task_rates(metrics))
-
-
-def task_rates(metrics: Iterable[AgentMetric]) -> dict[str, float]:
-    """Return records a second by the name of the task."""
-    return {
-        f"{metric.tags['connector']}/{metric.tags['task']}": float(metric.value)
-        for metric in metrics
-        if metric.name in RATES
-        and isinstance(metric.value, int | float)
-        and {"connector", "task"} <= metric.tags.keys()
-    }
+        return WorkerLook(
+            health=health,
+            info=info,
+            children=children,
+            rates={
+                f"{metric.tags['connector']}/{metric.tags['task']}": float(metric.value)
+                for metric in metrics
+                if metric.name in RATES
+                and isinstance(metric.value, int | float)
+                and {"connector", "task"} <= metric.tags.keys()
+            },
+        )
 
 
 def hanging_of(

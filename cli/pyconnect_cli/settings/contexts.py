@@ -114,12 +114,6 @@ def user_config_path(environ: Mapping[str, str]) -> Path:
     return user_directory("config", environ) / "config.toml"
 
 
-def system_config_path(environ: Mapping[str, str]) -> Path:
-    """Return the file of the whole machine."""
-    directories = environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
-    return Path(directories.split(":", maxsplit=1)[0]) / "pyconnect" / "config.toml"
-
-
 def load_config_files(
     environ: Mapping[str, str], directory: Path, user_path: Path | None = None
 ) -> ConfigFiles:
@@ -130,21 +124,19 @@ def load_config_files(
     if project.is_file() and not (user.is_file() and project.samefile(user)):
         content = read_content(project)
         file = parse_config_file(project, "project file", content)
-        if decided := decided_keys(file):
+        # All but `current` and the format of results.
+        defaults = sorted(file.defaults.keys() - PRESENTATION_KEYS)
+        if decided := [
+            *(f"defaults.{key}" for key in defaults),
+            *(f"contexts.{name}" for name in sorted(file.contexts)),
+        ]:
             require_trust(project, content, decided, environ)
         files.append(file)
-    places = ((user, "user file"), (system_config_path(environ), "system file"))
+    directories = environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
+    system = Path(directories.split(":", maxsplit=1)[0]) / "pyconnect" / "config.toml"
+    places = ((user, "user file"), (system, "system file"))
     files += [read_config_file(path, origin) for path, origin in places if path.is_file()]
     return ConfigFiles(user_path=user, files=tuple(files))
-
-
-def decided_keys(file: ConfigFile) -> list[str]:
-    """Return the keys of a file that need trust: all but `current` and the format of results."""
-    defaults = sorted(file.defaults.keys() - PRESENTATION_KEYS)
-    return [
-        *(f"defaults.{key}" for key in defaults),
-        *(f"contexts.{name}" for name in sorted(file.contexts)),
-    ]
 
 
 def read_config_file(path: Path, origin: str) -> ConfigFile:

@@ -292,14 +292,11 @@ def command_line_of(key: Key, page: Page, rows: Sequence[str]) -> CommandLine | 
     return CommandLine(key, key.words(page, rows[:1] if key.one else rows))
 
 
-def connectors_of(rows: Sequence[str]) -> Words:
-    """Return the connectors of rows that are connectors or tasks, each once."""
-    return tuple(dict.fromkeys(row.rpartition("/")[0] or row for row in rows))
-
-
 def _connectors(page: Page, rows: Sequence[str]) -> Words:
     # A connector's name may hold a slash: only a task's last part is its number.
-    return connectors_of(rows) if page is Page.TASKS else tuple(rows)
+    if page is not Page.TASKS:
+        return tuple(rows)
+    return tuple(dict.fromkeys(row.rpartition("/")[0] or row for row in rows))
 
 
 def _named(names: Words) -> Words:

@@ -44,7 +44,35 @@ def show_plan(session: Session, plan: Plan, *, replaces: Run | None) -> None:
     """Print the workers, the rolling restarts, the notes and the findings."""
     output = session.output
     output.listing(
-        WORKER_COLUMNS, plan.view.workers, document=plan_document(plan), empty="no workers"
+        WORKER_COLUMNS,
+        plan.view.workers,
+        document={
+            "group": plan.view.group_id,
+            "kafka_cluster_id": plan.view.cluster_id,
+            "target": plan.wish.target,
+            "allowed": not plan.refused,
+            "rollings": [
+                {"rolling": str(leg), "order": [worker.url for worker in plan.order(leg)]}
+                for leg in plan.legs
+            ],
+            "workers": [
+                {
+                    "url": worker.url,
+                    "kind": worker.kind,
+                    "version": worker.version,
+                    "phase": worker.phase_text,
+                    "phase_source": worker.source,
+                    "leader": worker.leader,
+                    "fences": worker.fences,
+                    "changed_by": worker.means,
+                }
+                for worker in plan.view.workers
+            ],
+            "refusals": [asdict(finding) for finding in plan.refused],
+            "warnings": [asdict(finding) for finding in plan.warnings],
+            "notes": list(plan.notes),
+        },
+        empty="no workers",
     )
     if replaces is not None:
         output.warning(
@@ -69,35 +97,6 @@ def show_plan(session: Session, plan: Plan, *, replaces: Run | None) -> None:
         output.message(f"{leg}, {manner}: {order}")
     for note in plan.notes:
         output.message(f"note: {note}")
-
-
-def plan_document(plan: Plan) -> dict[str, object]:
-    return {
-        "group": plan.view.group_id,
-        "kafka_cluster_id": plan.view.cluster_id,
-        "target": plan.wish.target,
-        "allowed": not plan.refused,
-        "rollings": [
-            {"rolling": str(leg), "order": [worker.url for worker in plan.order(leg)]}
-            for leg in plan.legs
-        ],
-        "workers": [
-            {
-                "url": worker.url,
-                "kind": worker.kind,
-                "version": worker.version,
-                "phase": worker.phase_text,
-                "phase_source": worker.source,
-                "leader": worker.leader,
-                "fences": worker.fences,
-                "changed_by": worker.means,
-            }
-            for worker in plan.view.workers
-        ],
-        "refusals": [asdict(finding) for finding in plan.refused],
-        "warnings": [asdict(finding) for finding in plan.warnings],
-        "notes": list(plan.notes),
-    }
 
 
 def runs(session: Session, directory: Path) -> None:

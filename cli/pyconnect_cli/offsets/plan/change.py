@@ -198,7 +198,7 @@ def plan_undo(
     """
     planned = plan_restore(view, snapshot)
     if left is None:
-        return planned
+        return replace(planned, since=None)
     known = by_key(left)
     since = []
     # A partition that has its old offset again is not among the changes.

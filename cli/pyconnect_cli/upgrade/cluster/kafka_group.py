@@ -135,7 +135,7 @@ def open_transactions(
     ids = [
         name
         for name in list_transactional_ids(protocol, states=("Ongoing",))
-        if name == leader or belongs_to(name, group_id)
+        if name == leader or name.startswith(f"{group_id}-")
     ]
     return frozenset(
         OpenTransaction(
@@ -167,11 +167,6 @@ def cluster_id(protocol: KafkaProtocol) -> str:
 
 def has_transactions(protocol: KafkaProtocol) -> bool:
     return protocol.broker_version >= _WITH_TRANSACTIONS
-
-
-def belongs_to(transactional_id: str, group_id: str) -> bool:
-    """Return whether an id has the form of a task's transactional id."""
-    return transactional_id.startswith(f"{group_id}-")
 
 
 def _described(protocol: KafkaProtocol, names: list[str]) -> list[WorkerGroup]:
