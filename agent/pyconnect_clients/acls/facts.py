@@ -42,12 +42,6 @@ def client_config(role: Role, worker: Config, connector: Config) -> dict[str, st
     return config | {key: layers[key][1] for key in _KEYS if key in layers}
 
 
-def worker_client_config(worker: Config) -> dict[str, str | None]:
-    """Return the same for the worker's own clients."""
-    keys = ("bootstrap.servers", *SECURITY_KEYS)
-    return {key: worker[key] for key in keys if key in worker}
-
-
 def overrides_security(role: Role, connector: Config) -> bool:
     """Return whether a connector overrides the credentials of one kind of client."""
     return any(f"{role.value}.override.{key}" in connector for key in SECURITY_KEYS)

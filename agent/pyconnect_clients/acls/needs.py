@@ -20,7 +20,6 @@ from pyconnect_clients.acls.facts import (
     client_config,
     overrides_security,
     server_set,
-    worker_client_config,
 )
 from pyconnect_clients.acls.model import CLUSTER, Need, NeedSeverity, Resource, ResourceType, Role
 from pyconnect_clients.acls.rules import RULES
@@ -293,7 +292,7 @@ def _worker_needs(facts: ClusterFacts, worker: WorkerFacts) -> Iterator[Need]:
     principal = (
         facts.named(worker.name, Role.WORKER)
         or worker.principals.get(Role.WORKER)
-        or principal_of(worker_client_config(worker.properties))
+        or principal_of(worker.properties)
     )
 
     def need(rule_id: str, kind: ResourceType, name: str) -> Need:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pyconnect_cli.errors import PyconnectError
 from pyconnect_cli.offsets.plan.change import OffsetsPlan
 from pyconnect_cli.render.styles import counted
-from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.rest.offset_entries import partition_key, show_offset, show_partition
 from pyconnect_cli.session import Session
 
@@ -84,7 +83,3 @@ def since_lines(plan: OffsetsPlan) -> list[str]:
     return [
         f"warning: the connector or a user has changed {changed} since then; undo loses that change"
     ]
-
-
-def undo_command(identity: str) -> str:
-    return mask_command(["pyconnect", "offsets", "undo", identity])

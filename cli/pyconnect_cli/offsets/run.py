@@ -28,7 +28,7 @@ from pyconnect_cli.errors import (
     WaitTimedOut,
 )
 from pyconnect_cli.offsets.files import Backups, backup_directory
-from pyconnect_cli.offsets.output import show_plans, undo_command
+from pyconnect_cli.offsets.output import show_plans
 from pyconnect_cli.offsets.plan.change import (
     DONE,
     Action,
@@ -48,6 +48,7 @@ from pyconnect_cli.parsing.options import (
 from pyconnect_cli.parsing.values import utc_text
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.client import kafka_version
+from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorView, WorkerInfo
 from pyconnect_cli.session import Session
 from pyconnect_cli.verbs import ActingVerb
@@ -83,7 +84,8 @@ def run_changes(
         run_steps(session, verb, steps, asks=Asks.BEFORE)
     finally:
         for identity in backups.stored if backups else ():
-            session.output.message(f"undo: {undo_command(identity)}")
+            undo = mask_command(["pyconnect", "offsets", "undo", identity])
+            session.output.message(f"undo: {undo}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -72,16 +72,6 @@ class RestRequest:
             return path
         pairs = (f"{quote(key, safe='')}={quote(value, safe='')}" for key, value in self.query)
         return f"{path}?{'&'.join(pairs)}"
-
-
-def query_flags(**flags: bool) -> tuple[tuple[str, str], ...]:
-    """Return the query of switches: those that are set, as `name=true`."""
-    return tuple((name, "true") for name, value in flags.items() if value)
-
-
-def query_values(pairs: Sequence[tuple[str, str | None]]) -> tuple[tuple[str, str], ...]:
-    """Return the query without the parameters that are None."""
-    return tuple((name, value) for name, value in pairs if value is not None)
 
 
 REBALANCE_READ = "Request cannot be completed because a rebalance is expected"

@@ -20,7 +20,6 @@ from pyconnect_cli.kafka.admin import KafkaAdmin, protocol_errors
 from pyconnect_cli.kafka.model import TopicPartition
 from pyconnect_cli.kafka.reader import records
 from pyconnect_cli.render.styles import counted
-from pyconnect_cli.upgrade.cluster.kafka_group import has_transactions
 from pyconnect_cli.upgrade.plan.model import Brokers
 
 if TYPE_CHECKING:
@@ -28,9 +27,8 @@ if TYPE_CHECKING:
 
 TRANSACTION_LOG = "__transaction_state"
 RECOMMENDED_REPLICAS = 3
-
-
 CONFIG_TOPIC = "config topic"
+_WITH_TRANSACTIONS = (0, 11)
 
 
 def brokers(protocol: KafkaProtocol, topics: Mapping[str, str]) -> Brokers:
@@ -52,7 +50,7 @@ def brokers(protocol: KafkaProtocol, topics: Mapping[str, str]) -> Brokers:
             )
     most = settings.get("transaction.max.timeout.ms")
     return Brokers(
-        transactions=has_transactions(protocol),
+        transactions=protocol.broker_version >= _WITH_TRANSACTIONS,
         max_transaction_timeout_ms=int(most) if most else None,
         problems=tuple(text for problems, _ in found for text in problems),
         warnings=tuple(text for _, warnings in found for text in warnings),

@@ -29,7 +29,6 @@ COORDINATOR_PAUSE_S = 0.2
 MEMBER_S = 30.0
 MEMBER_PAUSE_S = 0.5
 _NONE, _NOT_AUTHORIZED, _NO_SUCH_GROUP = 0, 30, 69
-_WITH_TRANSACTIONS = (0, 11)
 _WITH_INTROSPECTION = (3, 0)
 _MARGIN_MS = 10_000
 """Beyond a transaction's timeout: how often a coordinator looks for expired ones."""
@@ -163,10 +162,6 @@ def hanging(transactions: Iterable[OpenTransaction]) -> tuple[str, ...]:
 def cluster_id(protocol: KafkaProtocol) -> str:
     """Return the id of the Kafka cluster, as its brokers report it."""
     return str(protocol.admin.describe_cluster()["cluster_id"])
-
-
-def has_transactions(protocol: KafkaProtocol) -> bool:
-    return protocol.broker_version >= _WITH_TRANSACTIONS
 
 
 def _described(protocol: KafkaProtocol, names: list[str]) -> list[WorkerGroup]:

@@ -8,7 +8,7 @@ while it leads. So each worker has a set of possible phases and the source of th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -215,12 +215,6 @@ class View:
             self.unassigned(),
             self.hanging,
         )
-
-
-def phase_range(workers: Iterable[UpgradedWorker]) -> tuple[Phase, Phase]:
-    """Return the lowest and the highest possible phase of these workers."""
-    found = [phase for worker in workers for phase in worker.phases]
-    return min(found, key=lambda p: p.rank), max(found, key=lambda p: p.rank)
 
 
 MOST_IN_FLIGHT = 5

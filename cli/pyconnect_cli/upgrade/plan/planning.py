@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pyconnect_cli.upgrade.plan.checks import PhaseWish, PlanFinding, findings
-from pyconnect_cli.upgrade.plan.model import PhaseSource, UpgradedWorker, View, phase_range
+from pyconnect_cli.upgrade.plan.model import PhaseSource, UpgradedWorker, View
 from pyconnect_cli.upgrade.plan.run import Inventoried, Leg, Started
 from pyconnect_clients.connect_names import Phase
 
@@ -121,7 +121,9 @@ def _legs(
 ) -> tuple[tuple[Leg, ...], PlanFinding | None]:
     if not workers:
         return (), PlanFinding("no worker answers")
-    low, high = phase_range(workers)
+    possible = {phase for worker in workers for phase in worker.phases}
+    low = min(possible, key=lambda phase: phase.rank)
+    high = max(possible, key=lambda phase: phase.rank)
     hard = (Leg(start=DISABLED, target=DISABLED, replace=True),) if wish.hard else ()
     if all(worker.phase is wish.target for worker in workers):
         return hard, None
