@@ -143,16 +143,6 @@ class Protocol(Enum):
     SASL_PLAINTEXT = "SASL_PLAINTEXT"
     SASL_SSL = "SASL_SSL"
 
-    @property
-    def has_tls(self) -> bool:
-        """Whether connections are encrypted."""
-        return self in (Protocol.SSL, Protocol.SASL_SSL)
-
-    @property
-    def has_sasl(self) -> bool:
-        """Whether clients log in."""
-        return self in (Protocol.SASL_PLAINTEXT, Protocol.SASL_SSL)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PemFile:
@@ -230,8 +220,10 @@ def parse_security(properties: Mapping[str, str | None]) -> Security:
         ) from exc
     return Security(
         protocol=protocol,
-        tls=_tls(given, trimmed.get(_ALGORITHM, "https")) if protocol.has_tls else None,
-        sasl=parse_sasl(given) if protocol.has_sasl else None,
+        tls=_tls(given, trimmed.get(_ALGORITHM, "https"))
+        if protocol.value.endswith("SSL")
+        else None,
+        sasl=parse_sasl(given) if protocol.value.startswith("SASL") else None,
         without_effect=tuple(
             name for name in given if name.startswith(SECURITY_PREFIXES) and name not in _KNOWN
         ),

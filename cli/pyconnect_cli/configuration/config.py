@@ -73,7 +73,17 @@ def view(context: typer.Context) -> None:
     for option in GLOBAL_OPTIONS:
         attribute = NAMES_OF_ATTRIBUTES.get(option.name, option.name)
         if hasattr(settings, attribute):
-            shown = _shown(getattr(settings, attribute))
+            value = getattr(settings, attribute)
+            if isinstance(value, Secret):
+                shown = value.describe()
+            elif value is None or value == ():
+                shown = UNSET
+            elif isinstance(value, tuple):
+                shown = ", ".join(mask_url(str(item)) for item in value)
+            elif isinstance(value, bool):
+                shown = "true" if value else "false"
+            else:
+                shown = mask_text(f"{value:g}s" if isinstance(value, float) else str(value))
             origin = settings.origins.get(option.name, NO_ORIGIN)
             rows.append(SettingRow(name=option.name, value=shown, origin=origin))
     user_path = str(settings.files.user_path)
@@ -129,15 +139,3 @@ def _project_file(file: Path | None) -> Path:
     if path.name != PROJECT_FILE:
         raise UsageError(f"{path}: a project file must be named {PROJECT_FILE}")
     return path
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, Secret):
-        return value.describe()
-    if value is None or value == ():
-        return UNSET
-    if isinstance(value, tuple):
-        return ", ".join(mask_url(str(item)) for item in value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return mask_text(f"{value:g}s" if isinstance(value, float) else str(value))
