@@ -152,7 +152,15 @@ def _change_state(
 ) -> None:
     session = session_of(context)
     verb = "drain" if wanted == "drained" else "undrain"
-    url = _one_worker(session, worker, verb)
+    urls = worker_urls(session, everywhere=False)
+    if worker is None and len(urls) > 1:
+        raise UsageError(
+            f"several workers are given: {', '.join(urls)}",
+            hint=f"name one: pyconnect agent {verb} URL",
+        )
+    url = urls[0] if worker is None else worker.rstrip("/")
+    if "://" not in url:
+        url = f"{urls[0].partition('://')[0]}://{url}"
     with AgentClient(session.exchange_with(url)) as agent:
         if agent.info().state == wanted:
             session.output.message(f"{url} is {wanted} already")
@@ -290,19 +298,6 @@ def raise_last(session: Session, failures: Sequence[PyconnectError]) -> None:
         session.output.error(failure)
     if failures:
         raise failures[-1]
-
-
-def _one_worker(session: Session, worker: str | None, verb: str) -> str:
-    urls = worker_urls(session, everywhere=False)
-    if worker is None:
-        if len(urls) == 1:
-            return urls[0]
-        raise UsageError(
-            f"several workers are given: {', '.join(urls)}",
-            hint=f"name one: pyconnect agent {verb} URL",
-        )
-    url = worker.rstrip("/")
-    return url if "://" in url else f"{urls[0].partition('://')[0]}://{url}"
 
 
 def _text(value: object) -> str:

@@ -216,7 +216,19 @@ def diff(
     if to_context is not None:
         if files:
             raise UsageError("-f and --to-context exclude each other")
-        plan = _plan_there(session, names, to_context, maps, key_changes(keys, unset))
+        # Plan and show the changes that would make another cluster's connectors the same.
+        rules = remapping(maps or (), key_changes(keys, unset))
+        selection = selection_from({} if names else {"all": True}, names or ())
+        chosen_views = select(read_views(session, selection), selection)
+        with other_cluster(session, to_context) as other:
+            there = other.client.connector_views(selection.names)
+            plan = plan_for(session, other, chosen_views, there, rules, strict=False)
+            show_plan(other, plan, as_data=True)
+            if not names:
+                here = {view.name for view in chosen_views}
+                for name in there:
+                    if name not in here:
+                        session.output.message(f"{name}: only in {to_context}")
     elif names or maps or keys or unset:
         raise UsageError(
             "names, --map, --set and --unset are for --to-context",
@@ -229,29 +241,6 @@ def diff(
         show_plan(session, plan, as_data=True)
     if any(planned.change is not Change.UNCHANGED for planned in plan):
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
-
-
-def _plan_there(
-    session: Session,
-    names: Sequence[str] | None,
-    to_context: str,
-    maps: Sequence[str] | None,
-    values: Mapping[str, str | None],
-) -> list[PlannedChange]:
-    """Plan and show the changes that would make another cluster's connectors the same."""
-    rules = remapping(maps or (), values)
-    selection = selection_from({} if names else {"all": True}, names or ())
-    views = select(read_views(session, selection), selection)
-    with other_cluster(session, to_context) as other:
-        there = other.client.connector_views(selection.names)
-        plan = plan_for(session, other, views, there, rules, strict=False)
-        show_plan(other, plan, as_data=True)
-        if not names:
-            here = {view.name for view in views}
-            for name in there:
-                if name not in here:
-                    session.output.message(f"{name}: only in {to_context}")
-    return plan
 
 
 @app.command(cls=ActingVerb)

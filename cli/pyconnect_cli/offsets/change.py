@@ -97,19 +97,8 @@ def alter(
     if not file and not assignments:
         raise UsageError("nothing to set", hint="give -f FILE or --set PARTITION=OFFSET")
     views = selected_views(session, [name])
-    wanted = _wanted(name, views[0].type, file, assignments or [])
-
-    def planner(view: OffsetsView) -> OffsetsPlan:
-        doubts = None if options.force else topic_doubts(session, view, wanted)
-        return plan_alter(view, wanted, force=options.force, topic_doubts=doubts)
-
-    change_offsets(session, views, Action.ALTER, planner, options)
-
-
-def _wanted(
-    name: str, connector_type: str, file: str | None, assignments: list[str]
-) -> tuple[OffsetEntry, ...]:
-    entries = tuple(parse_assignment(text, connector_type) for text in assignments)
+    connector_type = views[0].type
+    wanted = tuple(parse_assignment(text, connector_type) for text in assignments or ())
     place = "--set"
     if file is not None:
         found = read_offsets_file(file, connector_type)
@@ -119,13 +108,18 @@ def _wanted(
                 f" {name}; nothing was changed",
                 hint=f"if this is intended: pyconnect offsets import {name} -f {file} --force",
             )
-        entries, place = found.entries + entries, found.place
-    if not entries:
+        wanted, place = found.entries + wanted, found.place
+    if not wanted:
         raise UsageError(
             f"{place}: contains no offsets", hint="to delete all offsets: pyconnect offsets reset"
         )
-    refuse_duplicates(entries, place)
-    return entries
+    refuse_duplicates(wanted, place)
+
+    def planner(view: OffsetsView) -> OffsetsPlan:
+        doubts = None if options.force else topic_doubts(session, view, wanted)
+        return plan_alter(view, wanted, force=options.force, topic_doubts=doubts)
+
+    change_offsets(session, views, Action.ALTER, planner, options)
 
 
 class Lag(NamedTuple):

@@ -158,7 +158,15 @@ class Watcher:
             name: (sink_topics(config, entries), entries)
             for name, (config, entries) in stored.items()
         }
-        ends = self._ends({topic for topics, _ in wanted.values() for topic in topics})
+        every = {topic for topics, _ in wanted.values() for topic in topics}
+        ends: dict[TopicPartition, int] = {}
+        if every and self._session.settings.kafka_bootstrap:
+            from pyconnect_cli.kafka.admin import kafka_admin
+
+            if self._kafka is None:
+                self._kafka = kafka_admin(self._session, PURPOSE)
+            ranges = self._kafka.ranges(self._kafka.partitions(every))
+            ends = {partition: found.latest for partition, found in ranges.items()}
         time_s = time.monotonic()
         places = {
             name: self._markers.places(name, stored[name][0], sink_positions(topics, entries, ends))
@@ -174,16 +182,6 @@ class Watcher:
 
         settings = kafka_cluster(self._session, PURPOSE).librdkafka()
         return all_read(settings, config, positions)
-
-    def _ends(self, topics: set[str]) -> dict[TopicPartition, int]:
-        if not topics or not self._session.settings.kafka_bootstrap:
-            return {}
-        from pyconnect_cli.kafka.admin import kafka_admin
-
-        if self._kafka is None:
-            self._kafka = kafka_admin(self._session, PURPOSE)
-        ranges = self._kafka.ranges(self._kafka.partitions(topics))
-        return {partition: found.latest for partition, found in ranges.items()}
 
     def _worker(self, exchange: Exchange) -> WorkerLook:
         """Ask one worker; a failed request shows in its health."""

@@ -64,7 +64,12 @@ class ClusterSource:
     def __init__(self, session: Session) -> None:
         settings = session.settings
         self.title = settings.cluster or mask_url(settings.urls[0])
-        self.contexts = _contexts(session)
+        files, current = session.settings.files, session.settings.context
+        urls = {name: files.find_context(name)[1].get("url", ()) for name in files.context_names()}
+        self.contexts = tuple(
+            KnownContext(name=name, urls=shown_setting("url", shown), current=name == current)
+            for name, shown in urls.items()
+        )
         self._session = session
         self._watcher = Watcher(session)
         self._fleet: FleetWatcher | None = None
@@ -106,16 +111,6 @@ class ClusterSource:
         self._session.close()
         if self._fleet is not None:
             self._fleet.close()
-
-
-def _contexts(session: Session) -> tuple[KnownContext, ...]:
-    files, current = session.settings.files, session.settings.context
-    rows = []
-    for name in files.context_names():
-        _, values = files.find_context(name)
-        shown = shown_setting("url", values.get("url", ()))
-        rows.append(KnownContext(name=name, urls=shown, current=name == current))
-    return tuple(rows)
 
 
 class Ended(NamedTuple):
