@@ -18,7 +18,7 @@ from pyconnect_cli.acls.plan.check import AclReport, assess, check
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.acls.model import Binding, Evidence, GrantOperation, Pattern, ResourceType
 from pyconnect_clients.acls.needs import cluster_needs
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 JAAS = 'org.example.PlainLoginModule required username="worker" password="p";'
 SECURITY = {

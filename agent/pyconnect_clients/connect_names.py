@@ -1,4 +1,4 @@
-"""The names that Connect derives from its group and its connectors, and keys of its topics. Pure.
+"""The names that Connect derives from its group and its connectors, of its topics, phases. Pure.
 
 Transactional ids are those of KIP-618. An id joins names with `-` and escapes nothing, so two pairs
 of names may give the same id.
@@ -7,6 +7,7 @@ of names may give the same id.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
 
 LEADER_ID_KEY = "agent.leader.transactional.id"
 """Of pyconnect's own agents: the leader's id instead of Kafka's, the same on every worker."""
@@ -92,3 +93,29 @@ def split_task(text: str) -> tuple[str, int] | None:
     """
     connector, _, number = text.rpartition("-")
     return (connector, int(number)) if connector and number.isascii() and number.isdigit() else None
+
+
+class Phase(StrEnum):
+    """A value of `exactly.once.source.support`.
+
+    `rank` gives the order of the phases, which comparison of the texts does not.
+    """
+
+    DISABLED = "disabled"
+    PREPARING = "preparing"
+    ENABLED = "enabled"
+
+    @property
+    def rank(self) -> int:
+        """Neighbours differ by one."""
+        return list(Phase).index(self)
+
+    @property
+    def uses_transactional_leader(self) -> bool:
+        """Whether the leader writes to the config topic through a transactional producer."""
+        return self is not Phase.DISABLED
+
+    @property
+    def following(self) -> Phase:
+        """The next phase; enabled is the last."""
+        return list(Phase)[min(self.rank + 1, Phase.ENABLED.rank)]

@@ -22,10 +22,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.sasl import TOKEN_MECHANISMS, parse_sasl
-from pyconnect_clients.security import Security
+from pyconnect_clients.key_stores import client_context
+from pyconnect_clients.security import TOKEN_MECHANISMS, Security, parse_sasl
 from pyconnect_clients.security_settings import kafka_python_arguments
-from pyconnect_clients.tls import client_context
 from pyconnect_clients.token_fetch import Fetch, Token, TokenError, fetcher
 from pyconnect_clients.token_login import (
     TOKEN_KEYS,
@@ -36,6 +35,9 @@ from pyconnect_clients.token_login import (
 )
 
 LOG = logging.getLogger(__name__)
+
+FIRST_TOKEN_S = 30.0
+_LONGEST_WAIT_S = 60.0
 
 
 class TokenSource:
@@ -53,7 +55,15 @@ class TokenSource:
 
     def token(self) -> Token:
         """Return the token that is held, without waiting; raises TokenError."""
-        return self._held.valid(_now_ms())
+        with self._held.changed:
+            token, failure = self._held.token, self._held.failure
+        if token is not None and token.lifetime.expiry_ms > _now_ms():
+            return token
+        reason = "no answer yet" if failure is None else str(failure)
+        kind = "the token has expired" if token else "there is no token"
+        raise TokenError(
+            f"OAUTHBEARER: {kind}: {reason}", retriable=failure is None or failure.retriable
+        )
 
     def wait(self, timeout_s: float) -> Token:
         """Return a token as soon as one is held.
@@ -71,33 +81,12 @@ class _Held:
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.end = threading.Event()
-        self._token: Token | None = None
-        self._failure: TokenError | None = None
-
-    def took(self, token: Token) -> None:
-        with self.changed:
-            self._token, self._failure = token, None
-            self.changed.notify_all()
-
-    def failed(self, failure: TokenError) -> None:
-        with self.changed:
-            self._failure = failure
-            self.changed.notify_all()
+        self.token: Token | None = None
+        self.failure: TokenError | None = None
 
     def is_decided(self) -> bool:
-        refused = self._failure is not None and not self._failure.retriable
-        return refused or (self._token is not None and self._token.lifetime.expiry_ms > _now_ms())
-
-    def valid(self, now_ms: int) -> Token:
-        with self.changed:
-            token, failure = self._token, self._failure
-        if token is not None and token.lifetime.expiry_ms > now_ms:
-            return token
-        reason = "no answer yet" if failure is None else str(failure)
-        kind = "the token has expired" if token else "there is no token"
-        raise TokenError(
-            f"OAUTHBEARER: {kind}: {reason}", retriable=failure is None or failure.retriable
-        )
+        refused = self.failure is not None and not self.failure.retriable
+        return refused or (self.token is not None and self.token.lifetime.expiry_ms > _now_ms())
 
 
 _SOURCES: weakref.WeakValueDictionary[TokenLogin, TokenSource] = weakref.WeakValueDictionary()
@@ -122,12 +111,17 @@ def _keep_fresh(fetch: Fetch, settings: RefreshSettings, held: _Held) -> None:
         # A signer or a parser may raise anything; the login has to outlive it.
         except BaseException as exc:  # noqa: BLE001
             failures += 1
-            failure = _as_token_error(exc)
+            if isinstance(exc, TokenError):
+                failure = exc
+            else:
+                # The text of an unexpected error may quote what was sent.
+                failure = TokenError(f"unexpected {type(exc).__name__}")
             LOG.warning(
-                "a token could not be fetched",
-                extra={"attempt": failures, "reason": str(failure)},
+                "a token could not be fetched", extra={"attempt": failures, "reason": str(failure)}
             )
-            held.failed(failure)
+            with held.changed:
+                held.failure = failure
+                held.changed.notify_all()
             due_ms = retry_ms(
                 settings, failures, _now_ms(), random.random(), retriable=failure.retriable
             )
@@ -135,39 +129,21 @@ def _keep_fresh(fetch: Fetch, settings: RefreshSettings, held: _Held) -> None:
             if failures:
                 LOG.info("tokens can be fetched again", extra={"attempts": failures + 1})
             failures = 0
-            held.took(token)
+            with held.changed:
+                held.token, held.failure = token, None
+                held.changed.notify_all()
             due_ms = next_fetch_ms(settings, token.lifetime, _now_ms(), random.random())
-        if _ends_before(due_ms, held):
+        # The wall clock may be set meanwhile; the other one stands still while the machine sleeps.
+        due_s = time.monotonic() + (due_ms - _now_ms()) / 1000
+        while (remaining_s := min(due_s - time.monotonic(), (due_ms - _now_ms()) / 1000)) > 0:
+            if held.end.wait(min(remaining_s, _LONGEST_WAIT_S)):
+                break
+        if held.end.is_set():
             return
-
-
-_LONGEST_WAIT_S = 60.0
-
-
-def _ends_before(due_ms: int, held: _Held) -> bool:
-    """Wait until it is time to fetch by either clock.
-
-    The wall clock may be set meanwhile; the other one stands still while the machine sleeps.
-    """
-    due_s = time.monotonic() + (due_ms - _now_ms()) / 1000
-    while (remaining_s := min(due_s - time.monotonic(), (due_ms - _now_ms()) / 1000)) > 0:
-        if held.end.wait(min(remaining_s, _LONGEST_WAIT_S)):
-            return True
-    return held.end.is_set()
-
-
-def _as_token_error(error: BaseException) -> TokenError:
-    if isinstance(error, TokenError):
-        return error
-    # The text of an unexpected error may quote what was sent.
-    return TokenError(f"unexpected {type(error).__name__}")
 
 
 def _now_ms() -> int:
     return int(time.time() * 1000)
-
-
-FIRST_TOKEN_S = 30.0
 
 
 def secured_arguments(security: Security, bootstrap: str) -> dict[str, Any]:
@@ -180,7 +156,25 @@ def secured_arguments(security: Security, bootstrap: str) -> dict[str, Any]:
         arguments["ssl_context"] = client_context(security.tls)
     if security.sasl is not None and isinstance(security.sasl.login, TokenLogin):
         login = security.sasl.login.near(bootstrap)
-        arguments["sasl_oauth_token_provider"] = _provider(_ready(login), login)
+        source = _ready(login)
+        from kafka.errors import KafkaConnectionError
+        from kafka.net.sasl.oauth import AbstractTokenProvider
+
+        # The library has no types.
+        class HeldTokens(AbstractTokenProvider):  # type: ignore[misc]
+            """Hands out the token that is held; the library calls it on its network thread."""
+
+            def token(self) -> str:
+                try:
+                    return source.token().text
+                except TokenError as exc:
+                    # The library takes this error for a failed connection, and tries again.
+                    raise KafkaConnectionError(str(exc)) from exc
+
+            def extensions(self) -> dict[str, str]:
+                return dict(login.extensions)
+
+        arguments["sasl_oauth_token_provider"] = HeldTokens()
     return arguments
 
 
@@ -212,24 +206,3 @@ def _ready(login: TokenLogin) -> TokenSource:
     except TokenError as exc:
         raise ClientPropertyError(login.source_key, str(exc)) from exc
     return source
-
-
-def _provider(source: TokenSource, login: TokenLogin) -> object:
-    from kafka.errors import KafkaConnectionError
-    from kafka.net.sasl.oauth import AbstractTokenProvider
-
-    # The library has no types.
-    class HeldTokens(AbstractTokenProvider):  # type: ignore[misc]
-        """Hands out the token that is held; the library calls it on its network thread."""
-
-        def token(self) -> str:
-            try:
-                return source.token().text
-            except TokenError as exc:
-                # The library takes this error for a failed connection, and tries again.
-                raise KafkaConnectionError(str(exc)) from exc
-
-        def extensions(self) -> dict[str, str]:
-            return dict(login.extensions)
-
-    return HeldTokens()

@@ -1,4 +1,4 @@
-"""The version and origin of this installation, and the command that adds an extra to it.
+"""The installation: its version and origin, the command that adds an extra, the installed Java.
 
 The project is on no package index, so the address of a checkout, a wheel's file or a repository is
 repeated (PEP 610: `direct_url.json`). Threads: stateless.
@@ -7,8 +7,10 @@ repeated (PEP 610: `direct_url.json`). Threads: stateless.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
+import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -62,3 +64,32 @@ def _pip() -> str:
     """Return `pip` when that is this environment's, else this Python with its module."""
     own = str(Path(sys.executable).with_name("pip"))
     return "pip" if shutil.which("pip") == own else f"{shlex.quote(sys.executable)} -m pip"
+
+
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)|^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
+
+
+def java_version(java: Path) -> int | None:
+    """Return the feature version of a program `java`, such as 17; None if it does not run."""
+    release = java.resolve().parent.parent / "release"
+    try:
+        return version_in(release.read_text(encoding="utf-8"))
+    except OSError:
+        pass  # not every Java has the file
+    try:
+        done = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, check=False, timeout=30
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    # macOS ships a stub named `java` that only says where to get one.
+    return version_in(done.stderr + done.stdout) if done.returncode == 0 else None
+
+
+def version_in(text: str) -> int | None:
+    """Return the version in the output of `java -version` or in the file `release`.
+
+    Both schemes are read: `1.8.0_402` is 8, `17.0.15` is 17.
+    """
+    found = _VERSION.search(text)
+    return int(found[1] or found[2]) if found else None

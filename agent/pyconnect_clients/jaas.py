@@ -39,7 +39,21 @@ class JaasEntry:
 
 def parse_jaas(text: str) -> JaasEntry:
     """Return the only entry; raises ClientPropertyError, whose text does not quote the value."""
-    tokens = _tokens(text)
+    tokens: list[tuple[str, str]] = []
+    at = 0
+    while at < len(text.rstrip()):
+        found = _TOKEN.match(text, at)
+        if not found:
+            raise _error("a quote is not closed")
+        double, single, symbol, word = found.groups()
+        if symbol is not None:
+            tokens.append(("symbol", symbol))
+        elif word is not None:
+            tokens.append(("word", word))
+        else:
+            quoted = double if double is not None else single
+            tokens.append(("word", _ESCAPE.sub(r"\1", quoted or "")))
+        at = found.end()
     if len(tokens) < 3 or tokens[-1] != ("symbol", ";"):
         raise _error("it must end with a semicolon")
     (_, login_module), (_, flag) = tokens[0], tokens[1]
@@ -63,25 +77,6 @@ def jaas_file_entry(text: str, name: str) -> JaasEntry | None:
     plain = _COMMENT.sub(lambda found: found[1] or " ", text)
     found = re.search(_FILE_ENTRY.format(re.escape(name)), plain, re.DOTALL)
     return None if found is None else parse_jaas(found[1])
-
-
-def _tokens(text: str) -> list[tuple[str, str]]:
-    tokens: list[tuple[str, str]] = []
-    position = 0
-    while position < len(text.rstrip()):
-        found = _TOKEN.match(text, position)
-        if not found:
-            raise _error("a quote is not closed")
-        double, single, symbol, word = found.groups()
-        if symbol is not None:
-            tokens.append(("symbol", symbol))
-        elif word is not None:
-            tokens.append(("word", word))
-        else:
-            quoted = double if double is not None else single
-            tokens.append(("word", _ESCAPE.sub(r"\1", quoted or "")))
-        position = found.end()
-    return tokens
 
 
 def _error(reason: str) -> ClientPropertyError:

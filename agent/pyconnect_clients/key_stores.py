@@ -1,16 +1,18 @@
-"""Reads Java's trust and key stores, so that clients that know PEM only can have them. Edge: files.
+"""Reads Java's trust and key stores for clients that know PEM only, and makes TLS contexts. Edge.
 
 The content decides between JKS, PKCS#12 and PEM, as for the first two in Java. Secrets stay
-in memory; nothing is written.
+in memory; only Python's `ssl`, which takes files, gets a key in a file while it is loaded.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+import ssl
+import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.java_key_store import (
@@ -19,11 +21,16 @@ from pyconnect_clients.java_key_store import (
     read_java_key_store,
     recover_key,
 )
-from pyconnect_clients.security import PemCertificates, PemIdentity, Security, StoreFile, Tls
-
-if TYPE_CHECKING:
-    from cryptography.x509 import Certificate
-
+from pyconnect_clients.security import (
+    KEY_STORE,
+    TRUST_STORE,
+    PemCertificates,
+    PemFile,
+    PemIdentity,
+    Security,
+    StoreFile,
+    Tls,
+)
 
 PEM_MARK = b"-----BEGIN "
 _WIDTH = 64
@@ -32,11 +39,6 @@ _WIDTH = 64
 def pem_certificates(certificates: Iterable[bytes]) -> str:
     """Return certificates, given as DER, one behind the other."""
     return "".join(_pem("CERTIFICATE", der) for der in certificates)
-
-
-def pem_key(key: bytes) -> str:
-    """Return a private key, given as DER of PKCS#8 without a password."""
-    return _pem("PRIVATE KEY", key)
 
 
 def _pem(label: str, der: bytes) -> str:
@@ -70,9 +72,39 @@ def with_pem(tls: Tls) -> Tls:
     Raises ClientPropertyError for a store that cannot be read or does not hold what is looked for.
     """
     if isinstance(tls.trust, StoreFile):
-        tls = replace(tls, trust=_trust(tls.trust))
+        store = tls.trust
+        data = _data(store)
+        if PEM_MARK in data:
+            text = _pem_text(store, data)
+        else:
+            content = _content(store, data, key_password=None)
+            # Java trusts what identifies the owner of a key, too.
+            trusted = (*content.trusted, *(chain[0] for _, chain in content.keys if chain))
+            if not trusted:
+                raise _unusable(store, "there is no certificate in it")
+            text = pem_certificates(trusted)
+        tls = replace(tls, trust=PemCertificates(text=text))
     if isinstance(tls.identity, StoreFile):
-        tls = _identified(tls, tls.identity)
+        store = tls.identity
+        data = _data(store)
+        if PEM_MARK in data:
+            text = _pem_text(store, data)
+            tls = replace(tls, identity=PemIdentity(key=text, chain=text))
+        else:
+            if store.password is None:
+                raise ClientPropertyError(
+                    f"{store.store}.password", f"it is missing, and {store.location} needs one"
+                )
+            content = _content(store, data, key_password=tls.key_password or store.password)
+            if len(content.keys) != 1:
+                number = len(content.keys) or "no"
+                raise _unusable(
+                    store, f"there are {number} keys in it", "make one with one private key"
+                )
+            [(key, chain)] = content.keys
+            assert key is not None
+            identity = PemIdentity(key=_pem("PRIVATE KEY", key), chain=pem_certificates(chain))
+            tls = replace(tls, identity=identity, key_password=None)
     return tls
 
 
@@ -82,37 +114,6 @@ def is_pem(location: str) -> bool:
         return PEM_MARK in Path(location).read_bytes()
     except OSError:
         return False
-
-
-def _trust(store: StoreFile) -> PemCertificates:
-    data = _data(store)
-    if PEM_MARK in data:
-        return PemCertificates(text=_pem_text(store, data))
-    content = _content(store, data, key_password=None)
-    # Java trusts what identifies the owner of a key, too.
-    trusted = (*content.trusted, *(chain[0] for _, chain in content.keys if chain))
-    if not trusted:
-        raise _unusable(store, "there is no certificate in it")
-    return PemCertificates(text=pem_certificates(trusted))
-
-
-def _identified(tls: Tls, store: StoreFile) -> Tls:
-    data = _data(store)
-    if PEM_MARK in data:
-        text = _pem_text(store, data)
-        return replace(tls, identity=PemIdentity(key=text, chain=text))
-    if store.password is None:
-        raise ClientPropertyError(
-            f"{store.store}.password", f"it is missing, and {store.location} needs one"
-        )
-    content = _content(store, data, key_password=tls.key_password or store.password)
-    if len(content.keys) != 1:
-        number = len(content.keys) or "no"
-        raise _unusable(store, f"there are {number} keys in it", "make one with one private key")
-    [(key, chain)] = content.keys
-    assert key is not None
-    identity = PemIdentity(key=pem_key(key), chain=pem_certificates(chain))
-    return replace(tls, identity=identity, key_password=None)
 
 
 def _data(store: StoreFile) -> bytes:
@@ -139,7 +140,19 @@ def _content(store: StoreFile, data: bytes, *, key_password: str | None) -> _Con
     """Read JKS or PKCS#12; keys of JKS only with a password for them."""
     try:
         if data.startswith(MAGIC):
-            return _java(data, store.password, key_password)
+            java = read_java_key_store(data, store.password)
+            return _Content(
+                trusted=java.trusted,
+                keys=tuple(
+                    (
+                        None
+                        if key_password is None
+                        else recover_key(entry.protected, key_password),
+                        entry.chain,
+                    )
+                    for entry in java.keys
+                ),
+            )
         if data.startswith(_PKCS12_MARK):
             return _pkcs12(data, store.password)
     except JavaKeyStoreError as exc:
@@ -148,20 +161,6 @@ def _content(store: StoreFile, data: bytes, *, key_password: str | None) -> _Con
         store,
         "it is neither JKS nor PKCS#12 nor PEM",
         "keytool -importkeystore -deststoretype PKCS12 converts other stores of Java's",
-    )
-
-
-def _java(data: bytes, password: str | None, key_password: str | None) -> _Content:
-    store = read_java_key_store(data, password)
-    return _Content(
-        trusted=store.trusted,
-        keys=tuple(
-            (
-                None if key_password is None else recover_key(entry.protected, key_password),
-                entry.chain,
-            )
-            for entry in store.keys
-        ),
     )
 
 
@@ -180,9 +179,12 @@ def _pkcs12(data: bytes, password: str | None) -> _Content:
     trusted = [found.certificate for found in store.additional_certs]
     chain = [] if store.cert is None else [store.cert.certificate]
     # A store has one heap of certificates: what leads from the key's up is its chain.
-    while chain and (issuer := _issuer(chain[-1], trusted)) is not None:
-        trusted.remove(issuer)
-        chain.append(issuer)
+    while chain and chain[-1].issuer != chain[-1].subject:
+        issuers = [found for found in trusted if found.subject == chain[-1].issuer]
+        if not issuers:
+            break
+        trusted.remove(issuers[0])
+        chain.append(issuers[0])
     keys: tuple[tuple[bytes, tuple[bytes, ...]], ...] = ()
     if store.key is not None:
         key = store.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
@@ -190,13 +192,95 @@ def _pkcs12(data: bytes, password: str | None) -> _Content:
     return _Content(trusted=tuple(found.public_bytes(Encoding.DER) for found in trusted), keys=keys)
 
 
-def _issuer(certificate: Certificate, among: Sequence[Certificate]) -> Certificate | None:
-    if certificate.issuer == certificate.subject:
-        return None
-    return next((found for found in among if found.subject == certificate.issuer), None)
-
-
 def _unusable(store: StoreFile, why: str, way_out: str | None = None) -> ClientPropertyError:
     return ClientPropertyError(
         f"{store.store}.location", f"{store.location} cannot be used: {why}", way_out
+    )
+
+
+def client_context(tls: Tls) -> ssl.SSLContext:
+    """Return the context of a client's connections; raises ClientPropertyError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = tls.checks_host_name
+    if tls.trust is None:
+        context.load_default_certs()
+    load_stores(context, tls)
+    return context
+
+
+def load_stores(context: ssl.SSLContext, tls: Tls) -> None:
+    """Load the given trusted certificates and the given key into a context of either side.
+
+    Raises ClientPropertyError for what cannot be read.
+    """
+    readable = with_pem(tls)
+    try:
+        match readable.trust:
+            case PemCertificates(text=text):
+                context.load_verify_locations(cadata=text)
+            case PemFile(location=location):
+                context.load_verify_locations(cafile=location)
+    except (OSError, ValueError) as exc:
+        raise _unusable_pem(TRUST_STORE, exc) from exc
+    try:
+        match readable.identity:
+            case PemFile(location=location):
+                _identify(context, location, readable.key_password)
+            case PemIdentity(key=key, chain=chain):
+                # The ssl module takes only files; no other user may read this one.
+                with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+                    file.write(f"{key}\n{chain}\n")
+                    file.flush()
+                    _identify(context, file.name, readable.key_password)
+    except (OSError, ValueError) as exc:
+        raise _unusable_pem(KEY_STORE, exc) from exc
+
+
+def refused_certificate(reason: str, tls: Tls) -> str:
+    """Say which side refuses a certificate, and from which files those of this side are.
+
+    `reason`: the client's text about a connection that failed. The other side's refusal often only
+    shows as a closed connection.
+    """
+    if "verify failed" in reason:
+        trusted = "the system's certificates" if tls.trust is None else _source(tls.trust)
+        return f"this side does not accept the other side's certificate; it trusts {trusted}"
+    if "did not return a certificate" in reason:
+        return "the other side has shown no certificate, which this side asks for"
+    if tls.identity is None:
+        return f"this side has no certificate ({KEY_STORE}.*), which the other side may ask for"
+    from cryptography.x509 import load_pem_x509_certificates
+
+    try:
+        match with_pem(tls).identity:
+            case PemFile(location=location):
+                chain = Path(location).read_bytes()
+            case PemIdentity(chain=text):
+                chain = text.encode()
+        end = load_pem_x509_certificates(chain)[0].not_valid_after_utc
+        ended = end <= datetime.now(UTC)
+        validity = f"which {'has expired at' if ended else 'is valid until'} {end}"
+    except (OSError, ValueError, ClientPropertyError):
+        validity = "which cannot be read"
+    source = _source(tls.identity)
+    return f"the other side may not accept this side's certificate: {source}, {validity}"
+
+
+def _source(store: PemCertificates | PemFile | StoreFile | PemIdentity) -> str:
+    return store.location if isinstance(store, (PemFile, StoreFile)) else "the text in the settings"
+
+
+def _identify(context: ssl.SSLContext, location: str, password: str | None) -> None:
+    # Without a callable OpenSSL would ask for a missing password on the terminal.
+    context.load_cert_chain(location, password=lambda: password or "")
+
+
+def _unusable_pem(store: str, error: OSError | ValueError) -> ClientPropertyError:
+    where = getattr(error, "filename", None)
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return ClientPropertyError(
+        f"{store}.*",
+        f"the PEM {f'file {where}' if where else 'text or file'} cannot be used: {reason}",
+        "are path, content and ssl.key.password right?",
     )

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyconnect_clients.java_program import java_version
+from pyconnect_clients.installation import java_version
 from pyconnect_clients.plugin_jars.kafka_api import kafka_api
-from pyconnect_clients.plugin_jars.kafka_links import KafkaLinks, Missing, read_links
+from pyconnect_clients.plugin_jars.kafka_links import Missing, read_links
 from pyconnect_clients.plugin_jars.locations import class_path_of, java_locations
 
 
@@ -48,52 +48,40 @@ def check_locations(entries: Sequence[Path], release: str | None = None) -> list
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     java = java_version(Path(program)) if program else None
-    return [
-        finding
-        for location in dict.fromkeys(locations)
-        for finding in _findings(str(location), read_links(class_path_of(location)), release, java)
-    ]
-
-
-def _findings(
-    location: str, links: KafkaLinks, release: str | None, java: int | None
-) -> list[LinkFinding]:
-    """Return the findings about one location: `ok` alone, or what is wrong with it."""
-    releases = links.releases(kafka_api())
-    found = []
-    if java is not None and links.java > java:
-        found.append(("failed", f"needs Java {links.java}; this machine has Java {java}"))
-    if release is not None or not releases:
-        wanted = release or kafka_api().releases[-1]
+    findings: list[LinkFinding] = []
+    for location in dict.fromkeys(locations):
+        links = read_links(class_path_of(location))
+        releases = links.releases(kafka_api())
+        found = []
+        if java is not None and links.java > java:
+            found.append(("failed", f"needs Java {links.java}; this machine has Java {java}"))
+        if release is not None or not releases:
+            wanted = release or kafka_api().releases[-1]
+            for missing in links.missing(kafka_api(), wanted):
+                had = f"the last release with it is {missing.last}" if missing.last else ""
+                has = f"{missing.first} has it" if missing.first else ""
+                lacks = f"{_name(missing)} ({'; '.join(filter(None, (had, has)))})"
+                found.append(("failed", f"Kafka {wanted} lacks {lacks}, which {missing.user} uses"))
+        absent = links.absent(kafka_api())
+        known = _range(kafka_api().releases)
         found += [
-            ("failed", f"Kafka {wanted} lacks {_described(missing)}, which {missing.user} uses")
-            for missing in links.missing(kafka_api(), wanted)
+            ("failed", f"no Kafka from {known} has a public {_name(each)}, which {each.user} uses")
+            for each in absent
         ]
-    absent = links.absent(kafka_api())
-    known = _range(kafka_api().releases)
-    found += [
-        ("failed", f"no Kafka from {known} has a public {_name(each)}, which {each.user} uses")
-        for each in absent
-    ]
-    if not found:
-        found.append(("ok", f"{len(links.classes)} classes of Kafka are used"))
-    if links.bundled:
-        held = f"holds {len(links.bundled)} classes of Kafka"
-        found.append(("warning", f"{held}; Connect takes its own release's instead"))
-    for name, user in links.internals.items():
-        found.append(("warning", f"{user} reaches into the worker: {name}"))
-    found += [("warning", problem) for problem in links.problems]
-    kafka = _range(() if absent else releases)
-    return [
-        LinkFinding(location=location, kafka=kafka, status=status, detail=detail)
-        for status, detail in found
-    ]
-
-
-def _described(missing: Missing) -> str:
-    had = f"the last release with it is {missing.last}" if missing.last else ""
-    has = f"{missing.first} has it" if missing.first else ""
-    return f"{_name(missing)} ({'; '.join(filter(None, (had, has)))})"
+        if not found:
+            found.append(("ok", f"{len(links.classes)} classes of Kafka are used"))
+        if links.bundled:
+            held = f"holds {len(links.bundled)} classes of Kafka"
+            found.append(("warning", f"{held}; Connect takes its own release's instead"))
+        for name, user in links.internals.items():
+            found.append(("warning", f"{user} reaches into the worker: {name}"))
+        found += [("warning", problem) for problem in links.problems]
+        kafka = _range(() if absent else releases)
+        findings += [
+            LinkFinding(location=str(location), kafka=kafka, status=status, detail=detail)
+            for status, detail in found
+        ]
+    return findings
 
 
 def _name(missing: Missing) -> str:

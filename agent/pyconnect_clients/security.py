@@ -1,7 +1,9 @@
 """Protocol, trust, identity and login: the security properties of Java's clients as a value. Pure.
 
-Corresponds to ``SecurityProtocol``, ``SslConfigs`` and ``DefaultSslEngineFactory`` of Kafka (PEM:
-KIP-651). What is set for a protocol that has no use for it is not looked at, as in Java.
+Corresponds to ``SecurityProtocol``, ``SslConfigs``, ``SaslConfigs``, ``DefaultSslEngineFactory``
+(PEM: KIP-651) and the login modules of Kafka. The logins are PLAIN, SCRAM, GSSAPI and OAUTHBEARER
+(`token_login`), to which AWS_MSK_IAM is mapped, as AWS describes it for other clients than Java's.
+What is set for a protocol that has no use for it is not looked at, as in Java.
 """
 
 from __future__ import annotations
@@ -11,8 +13,91 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.jaas import JAAS_CONFIG, parse_jaas
-from pyconnect_clients.sasl import PASSWORD_MECHANISMS, SASL_KEYS, Sasl, parse_sasl
+from pyconnect_clients.jaas import JAAS_CONFIG, JaasEntry, parse_jaas
+from pyconnect_clients.token_login import MSK_MECHANISM, TOKEN_KEYS, TokenLogin, parse_token_login
+
+PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+TOKEN_MECHANISMS = ("OAUTHBEARER", MSK_MECHANISM)
+MECHANISMS = (*PASSWORD_MECHANISMS, *TOKEN_MECHANISMS, "GSSAPI")
+
+_MECHANISM = "sasl.mechanism"
+_SERVICE = "sasl.kerberos.service.name"
+_RELOGIN = "sasl.kerberos.min.time.before.relogin"
+
+SASL_KEYS = TOKEN_KEYS | {_SERVICE, _RELOGIN}
+"""The ``sasl.`` properties that are read here; a token's handler is that of the mechanism."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PasswordLogin:
+    """The login of PLAIN and SCRAM."""
+
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KerberosLogin:
+    """The login of GSSAPI; None leaves a setting to the library. `relogin_ms`: a number as text."""
+
+    service_name: str | None
+    keytab: str | None
+    principal: str | None
+    relogin_ms: str | None
+
+
+Login = PasswordLogin | TokenLogin | KerberosLogin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sasl:
+    """The mechanism that brokers are asked for, and what it needs."""
+
+    mechanism: str
+    login: Login
+
+    @property
+    def username(self) -> str | None:
+        """The user name for the broker; None if it depends on a token or ticket."""
+        return self.login.username if isinstance(self.login, PasswordLogin) else None
+
+
+def parse_sasl(properties: Mapping[str, str]) -> Sasl:
+    """Read trimmed properties, for a protocol with SASL.
+
+    Raises ClientPropertyError for an unknown mechanism and for one without its credentials.
+    """
+    mechanism = properties.get(_MECHANISM, "GSSAPI").upper()
+    text = properties.get(JAAS_CONFIG)
+    entry = parse_jaas(text) if text else JaasEntry(login_module="", options={})
+    match mechanism:
+        case "OAUTHBEARER" | "AWS_MSK_IAM":
+            login: Login = parse_token_login(mechanism, properties, entry)
+            mechanism = "OAUTHBEARER"
+        case "GSSAPI":
+            login = KerberosLogin(
+                service_name=properties.get(_SERVICE) or entry.options.get("serviceName"),
+                keytab=entry.options.get("keyTab"),
+                principal=entry.options.get("principal"),
+                relogin_ms=properties.get(_RELOGIN),
+            )
+        case "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512":
+            for needed in ("username", "password"):
+                if needed not in entry.options:
+                    raise ClientPropertyError(
+                        JAAS_CONFIG,
+                        f"{mechanism} needs a {needed}",
+                        f'add {needed}="..." to the login module\'s options',
+                    )
+            login = PasswordLogin(
+                username=entry.options["username"], password=entry.options["password"]
+            )
+        case _:
+            raise ClientPropertyError(
+                _MECHANISM, f"{mechanism} is not supported", f"use one of {', '.join(MECHANISMS)}"
+            )
+    return Sasl(mechanism=mechanism, login=login)
+
 
 ANONYMOUS = "User:ANONYMOUS"
 SECURITY_PREFIXES = ("security.", "ssl.", "sasl.")
@@ -57,16 +142,6 @@ class Protocol(Enum):
     SSL = "SSL"
     SASL_PLAINTEXT = "SASL_PLAINTEXT"
     SASL_SSL = "SASL_SSL"
-
-    @property
-    def has_tls(self) -> bool:
-        """Whether connections are encrypted."""
-        return self in (Protocol.SSL, Protocol.SASL_SSL)
-
-    @property
-    def has_sasl(self) -> bool:
-        """Whether clients log in."""
-        return self in (Protocol.SASL_PLAINTEXT, Protocol.SASL_SSL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,11 +209,21 @@ def parse_security(properties: Mapping[str, str | None]) -> Security:
     """
     trimmed = {name: value.strip() for name, value in properties.items() if value is not None}
     given = {name: text for name, text in trimmed.items() if text}
-    protocol = _protocol(given.get(_PROTOCOL, Protocol.PLAINTEXT.value))
+    text = given.get(_PROTOCOL, Protocol.PLAINTEXT.value)
+    try:
+        protocol = Protocol(text.upper())
+    except ValueError as exc:
+        raise ClientPropertyError(
+            _PROTOCOL,
+            f"{text} is not a protocol of Kafka",
+            f"use one of {', '.join(protocol.value for protocol in Protocol)}",
+        ) from exc
     return Security(
         protocol=protocol,
-        tls=_tls(given, trimmed.get(_ALGORITHM, "https")) if protocol.has_tls else None,
-        sasl=parse_sasl(given) if protocol.has_sasl else None,
+        tls=_tls(given, trimmed.get(_ALGORITHM, "https"))
+        if protocol.value.endswith("SSL")
+        else None,
+        sasl=parse_sasl(given) if protocol.value.startswith("SASL") else None,
         without_effect=tuple(
             name for name in given if name.startswith(SECURITY_PREFIXES) and name not in _KNOWN
         ),
@@ -172,17 +257,6 @@ def refuse_other_names(properties: Mapping[str, str]) -> None:
             )
 
 
-def _protocol(text: str) -> Protocol:
-    try:
-        return Protocol(text.upper())
-    except ValueError as exc:
-        raise ClientPropertyError(
-            _PROTOCOL,
-            f"{text} is not a protocol of Kafka",
-            f"use one of {', '.join(protocol.value for protocol in Protocol)}",
-        ) from exc
-
-
 def _tls(given: Mapping[str, str], algorithm: str) -> Tls:
     if algorithm.lower() not in ("", "https"):
         raise ClientPropertyError(
@@ -190,20 +264,17 @@ def _tls(given: Mapping[str, str], algorithm: str) -> Tls:
             f"{algorithm} is not supported",
             "write https, or leave the value empty to accept any host name",
         )
+    certificates = given.get(_CERTIFICATES)
+    if certificates is not None:
+        _require_text_only(given, TRUST_STORE, _CERTIFICATES)
     return Tls(
-        trust=_trust(given),
+        trust=_file(given, TRUST_STORE)
+        if certificates is None
+        else PemCertificates(text=certificates),
         identity=_identity(given),
         key_password=given.get("ssl.key.password"),
         checks_host_name=algorithm != "",
     )
-
-
-def _trust(given: Mapping[str, str]) -> PemCertificates | PemFile | StoreFile | None:
-    certificates = given.get(_CERTIFICATES)
-    if certificates is None:
-        return _file(given, TRUST_STORE)
-    _require_text_only(given, TRUST_STORE, _CERTIFICATES)
-    return PemCertificates(text=certificates)
 
 
 def _identity(given: Mapping[str, str]) -> PemIdentity | PemFile | StoreFile | None:

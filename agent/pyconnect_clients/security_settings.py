@@ -8,8 +8,9 @@ tokens.
 
 from __future__ import annotations
 
-from pyconnect_clients.sasl import KerberosLogin, PasswordLogin, Sasl
 from pyconnect_clients.security import (
+    KerberosLogin,
+    PasswordLogin,
     PemCertificates,
     PemFile,
     PemIdentity,
@@ -25,9 +26,22 @@ def librdkafka_settings(security: Security) -> dict[str, str]:
     settings = {"security.protocol": security.protocol.value.lower()}
     if security.tls is not None:
         settings |= tls_settings(security.tls)
-    if security.sasl is not None:
-        settings |= _sasl(security.sasl)
-    return settings
+    if security.sasl is None:
+        return settings
+    match security.sasl.login:
+        case TokenLogin(properties=properties):
+            return settings | dict(properties)
+        case PasswordLogin(username=username, password=password):
+            login: dict[str, str | None] = {"sasl.username": username, "sasl.password": password}
+        case KerberosLogin() as kerberos:
+            login = {
+                "sasl.kerberos.service.name": kerberos.service_name,
+                "sasl.kerberos.keytab": kerberos.keytab,
+                "sasl.kerberos.principal": kerberos.principal,
+                "sasl.kerberos.min.time.before.relogin": kerberos.relogin_ms,
+            }
+    settings["sasl.mechanism"] = security.sasl.mechanism
+    return settings | {name: text for name, text in login.items() if text is not None}
 
 
 def tls_settings(tls: Tls) -> dict[str, str]:
@@ -57,23 +71,6 @@ def tls_settings(tls: Tls) -> dict[str, str]:
 def _store(store: StoreFile) -> dict[str, str]:
     named = {"location": store.location, "type": store.type, "password": store.password}
     return {f"{store.store}.{what}": text for what, text in named.items() if text is not None}
-
-
-def _sasl(sasl: Sasl) -> dict[str, str]:
-    match sasl.login:
-        case PasswordLogin(username=username, password=password):
-            login: dict[str, str | None] = {"sasl.username": username, "sasl.password": password}
-        case KerberosLogin() as kerberos:
-            login = {
-                "sasl.kerberos.service.name": kerberos.service_name,
-                "sasl.kerberos.keytab": kerberos.keytab,
-                "sasl.kerberos.principal": kerberos.principal,
-                "sasl.kerberos.min.time.before.relogin": kerberos.relogin_ms,
-            }
-        case TokenLogin(properties=properties):
-            return dict(properties)
-    given = {name: text for name, text in login.items() if text is not None}
-    return {"sasl.mechanism": sasl.mechanism} | given
 
 
 def kafka_python_arguments(security: Security) -> dict[str, object]:

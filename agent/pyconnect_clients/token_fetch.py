@@ -17,6 +17,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -27,8 +28,8 @@ from urllib.parse import quote_plus, unquote, urlsplit
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.installation import install_command
 from pyconnect_clients.jaas import JAAS_CONFIG
+from pyconnect_clients.key_stores import client_context
 from pyconnect_clients.security import Tls, parse_security
-from pyconnect_clients.tls import client_context
 from pyconnect_clients.token_login import (
     FILE_SCHEME,
     EndpointTokens,
@@ -69,23 +70,28 @@ def fetcher(login: TokenLogin) -> Fetch:
     get: Callable[[], tuple[str, float | None]]
     match login.tokens:
         case EndpointTokens() as endpoint:
-            get = partial(_from_endpoint, endpoint, _endpoint_context(endpoint))
+            context = None
+            if urlsplit(endpoint.url).scheme.lower() == "https":
+                tls = parse_security({"security.protocol": "SSL", **dict(endpoint.tls_options)}).tls
+                context = client_context(tls or Tls())
+            get = partial(_from_endpoint, endpoint, context)
         case FileTokens(url=url):
             get = partial(_from_file, Path(unquote(url[len(FILE_SCHEME) :].removeprefix("//"))))
         case UnsecuredTokens() as unsecured:
             get = partial(_unsecured, unsecured)
         case MskTokens() as msk:
-            return partial(_from_signer, msk, _signer(), login)
+            try:
+                from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
+            except ImportError as exc:
+                raise ClientPropertyError(
+                    "sasl.mechanism",
+                    "AWS MSK IAM needs the signer of AWS, which is not installed",
+                    install_command("msk"),
+                ) from exc
+            return partial(_from_signer, msk, MSKAuthTokenProvider, login)
         case _:
             assert_never(login.tokens)
     return lambda: _read(*get(), login)
-
-
-def _endpoint_context(endpoint: EndpointTokens) -> ssl.SSLContext | None:
-    if urlsplit(endpoint.url).scheme.lower() != "https":
-        return None
-    tls = parse_security({"security.protocol": "SSL", **dict(endpoint.tls_options)}).tls
-    return client_context(tls or Tls())
 
 
 def _from_endpoint(
@@ -93,40 +99,41 @@ def _from_endpoint(
 ) -> tuple[str, float | None]:
     """Return a token, and for how many seconds the server says it is valid."""
     try:
-        status, body = _exchange(endpoint, context)
+        parts = urlsplit(endpoint.url)
+        host = parts.hostname or ""
+        port = parts.port or (443 if context else 80)
+        connected = socket.create_connection(
+            (host, port), timeout=endpoint.connect_timeout_ms / 1000
+        )
+        with connected as plain:
+            stream = context.wrap_socket(plain, server_hostname=host) if context else plain
+            with stream:
+                deadline_s = time.monotonic() + endpoint.read_timeout_ms / 1000
+                stream.settimeout(endpoint.read_timeout_ms / 1000)
+                stream.sendall(_request(endpoint))
+                received = io.BytesIO(_received(stream, deadline_s))
+        # The class reads nothing of a socket but its file.
+        response = http.client.HTTPResponse(SimpleNamespace(makefile=lambda _mode: received))  # type: ignore[arg-type]
+        response.begin()
+        status, body = response.status, response.read()
     except (OSError, http.client.HTTPException, ValueError) as exc:
         reason = "no answer in time" if isinstance(exc, TimeoutError) else _reason(exc)
         raise TokenError(f"{endpoint.url}: {reason}") from exc
+    answer = _json_object(body)
     if status != http.client.OK:
+        # The code of RFC 6749; other parts may repeat what was sent.
+        code = answer.get("error")
+        known = isinstance(code, str) and len(code) < 64 and code.replace("_", "").isalpha()
         raise TokenError(
             f"{endpoint.url}: the authorization server answered with status {status}"
-            f"{_error_code(body)}",
+            f"{f' ({code})' if known else ''}",
             retriable=status >= 500 or status in _RETRIABLE,
         )
-    answer = _json_object(body)
     text = answer.get("access_token") or answer.get("id_token")
     if not isinstance(text, str):
         raise TokenError(f"{endpoint.url}: the answer contains no access_token")
     seconds = answer.get("expires_in")
     return text, seconds if isinstance(seconds, (int, float)) else None
-
-
-def _exchange(endpoint: EndpointTokens, context: ssl.SSLContext | None) -> tuple[int, bytes]:
-    parts = urlsplit(endpoint.url)
-    host = parts.hostname or ""
-    port = parts.port or (443 if context else 80)
-    connected = socket.create_connection((host, port), timeout=endpoint.connect_timeout_ms / 1000)
-    with connected as plain:
-        stream = context.wrap_socket(plain, server_hostname=host) if context else plain
-        with stream:
-            deadline_s = time.monotonic() + endpoint.read_timeout_ms / 1000
-            stream.settimeout(endpoint.read_timeout_ms / 1000)
-            stream.sendall(_request(endpoint))
-            received = io.BytesIO(_received(stream, deadline_s))
-    # The class reads nothing of a socket but its file.
-    response = http.client.HTTPResponse(SimpleNamespace(makefile=lambda _mode: received))  # type: ignore[arg-type]
-    response.begin()
-    return response.status, response.read()
 
 
 def _request(endpoint: EndpointTokens) -> bytes:
@@ -169,13 +176,6 @@ def _received(stream: socket.socket, deadline_s: float) -> bytes:
     raise ValueError("the answer is too long")
 
 
-def _error_code(body: bytes) -> str:
-    """Return the error code of RFC 6749 in words; other parts may repeat what was sent."""
-    code = _json_object(body).get("error")
-    known = isinstance(code, str) and len(code) < 64 and code.replace("_", "").isalpha()
-    return f" ({code})" if known else ""
-
-
 def _json_object(body: bytes) -> Mapping[str, Any]:
     try:
         found = json.loads(body)
@@ -201,7 +201,11 @@ def _unsecured(tokens: UnsecuredTokens) -> tuple[str, None]:
 
 def _read(text: str, valid_s: float | None, login: TokenLogin) -> Token:
     """Return a token with the lifetime and subject that it states, as far as it states them."""
-    claims = _claims(text)
+    parts = text.split(".")
+    claims: Mapping[str, Any] = {}  # of a token that is no JWT
+    if len(parts) == 3:
+        with suppress(ValueError):
+            claims = _json_object(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
     now_s = time.time()
     expiry_s = claims.get("exp", None if valid_s is None else now_s + valid_s)
     issued_s = claims.get("iat", now_s)
@@ -216,69 +220,37 @@ def _read(text: str, valid_s: float | None, login: TokenLogin) -> Token:
     )
 
 
-def _claims(text: str) -> Mapping[str, Any]:
-    """Return the payload of a JWT; nothing for a token of another kind."""
-    parts = text.split(".")
-    if len(parts) != 3:
-        return {}
-    try:
-        return _json_object(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    except ValueError:
-        return {}
-
-
-# The signer publishes no types.
-def _signer() -> Any:
-    try:
-        from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
-    except ImportError as exc:
-        raise ClientPropertyError(
-            "sasl.mechanism",
-            "AWS MSK IAM needs the signer of AWS, which is not installed",
-            install_command("msk"),
-        ) from exc
-    return MSKAuthTokenProvider
-
-
 def _from_signer(tokens: MskTokens, signer: Any, login: TokenLogin) -> Token:
     region = tokens.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     if not region:
         raise TokenError(
             "AWS MSK IAM: the brokers' names contain no region; set AWS_REGION", retriable=False
         )
+    if tokens.role_arn:
+        session = (tokens.role_session,) if tokens.role_session else ()
+        make = partial(signer.generate_auth_token_from_role_arn, region, tokens.role_arn, *session)
+        problem = f"the role {tokens.role_arn} could not be assumed"
+        others = "the role's trust policy and the credentials of this machine"
+        way_out = f"check awsRoleArn in {JAAS_CONFIG}, and {others}"
+    elif tokens.profile:
+        make = partial(signer.generate_auth_token_from_profile, region, tokens.profile)
+        problem = f"the credentials of profile {tokens.profile} could not be used"
+        way_out = f"check awsProfileName in {JAAS_CONFIG}, and the configuration files of AWS"
+    else:
+        make = partial(signer.generate_auth_token, region)
+        problem = "no credentials of AWS could be used"
+        keys = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        way_out = f"set {keys}, give this machine a role, or name awsProfileName in {JAAS_CONFIG}"
     try:
-        if tokens.role_arn:
-            session = (tokens.role_session,) if tokens.role_session else ()
-            made = signer.generate_auth_token_from_role_arn(region, tokens.role_arn, *session)
-        elif tokens.profile:
-            made = signer.generate_auth_token_from_profile(region, tokens.profile)
-        else:
-            made = signer.generate_auth_token(region)
+        text, expiry_ms = make()
     # The signer raises what botocore raises; a message of either may quote a request.
     except Exception as exc:
-        problem, way_out = _without_credentials(tokens)
         raise TokenError(f"AWS MSK IAM: {problem} ({type(exc).__name__}); {way_out}") from exc
-    text, expiry_ms = made
     return Token(
         text=text,
         lifetime=Lifetime(start_ms=int(time.time() * 1000), expiry_ms=int(expiry_ms)),
         principal=dict(login.extensions).get("principal", ""),
     )
-
-
-def _without_credentials(tokens: MskTokens) -> tuple[str, str]:
-    """Return which credentials could not be used, and the way out."""
-    if tokens.role_arn:
-        problem = f"the role {tokens.role_arn} could not be assumed"
-        key, others = "awsRoleArn", "the role's trust policy and the credentials of this machine"
-    elif tokens.profile:
-        problem = f"the credentials of profile {tokens.profile} could not be used"
-        key, others = "awsProfileName", "the configuration files of AWS"
-    else:
-        keys = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        way_out = f"set {keys}, give this machine a role, or name awsProfileName in {JAAS_CONFIG}"
-        return "no credentials of AWS could be used", way_out
-    return problem, f"check {key} in {JAAS_CONFIG}, and {others}"
 
 
 def _reason(error: Exception) -> str:

@@ -199,9 +199,20 @@ def parse_token_login(
     options = entry.options
     tokens: EndpointTokens | FileTokens | UnsecuredTokens | MskTokens
     if mechanism == MSK_MECHANISM or entry.simple_name == _MSK_MODULE:
-        tokens = _msk(options)
+        tokens = MskTokens(
+            profile=options.get("awsProfileName"),
+            role_arn=options.get("awsRoleArn"),
+            role_session=options.get("awsRoleSessionName"),
+        )
     else:
         tokens = _oauth(properties, options)
+    refresh: dict[str, float] = {}
+    for key, (attribute, least, most) in _NUMBERS.items():
+        if key in properties:
+            number = _number(properties, key, 0, least, most)
+            whole = attribute.endswith("_ms")
+            factor = 1000 if key.endswith(".seconds") else 1
+            refresh[attribute] = int(number * factor) if whole else number
     return TokenLogin(
         tokens=tokens,
         extensions=tuple(
@@ -210,7 +221,7 @@ def parse_token_login(
             if name.startswith(_EXTENSION)
         ),
         subject_claim=properties.get(_SUBJECT, "sub"),
-        refresh=_refresh(properties),
+        refresh=RefreshSettings(**refresh),  # type: ignore[arg-type] # whole where it belongs
         properties=tuple(
             (name, value) for name, value in sorted(properties.items()) if name in TOKEN_KEYS
         ),
@@ -223,9 +234,7 @@ def _oauth(
     retriever = properties.get(_RETRIEVER, _RETRIEVERS[0]).rpartition(".")[2]
     if retriever not in _RETRIEVERS:
         raise ClientPropertyError(
-            _RETRIEVER,
-            f"{retriever} is not supported",
-            f"use one of {', '.join(_RETRIEVERS)}",
+            _RETRIEVER, f"{retriever} is not supported", f"use one of {', '.join(_RETRIEVERS)}"
         )
     url = properties.get(ENDPOINT)
     if url is None:
@@ -291,27 +300,6 @@ def _unsecured(options: Mapping[str, str]) -> UnsecuredTokens:
             JAAS_CONFIG, "unsecuredLoginLifetimeSeconds is not a number above 0"
         )
     return UnsecuredTokens(claims=tuple(claims), lifetime_s=int(lifetime))
-
-
-def _msk(options: Mapping[str, str]) -> MskTokens:
-    return MskTokens(
-        profile=options.get("awsProfileName"),
-        role_arn=options.get("awsRoleArn"),
-        role_session=options.get("awsRoleSessionName"),
-    )
-
-
-def _refresh(properties: Mapping[str, str]) -> RefreshSettings:
-    defaults = RefreshSettings()
-    values: dict[str, float] = {}
-    for key, (attribute, least, most) in _NUMBERS.items():
-        if key in properties:
-            number = _number(properties, key, getattr(defaults, attribute), least, most)
-            whole = attribute.endswith("_ms")
-            values[attribute] = (
-                int(number * (1000 if key.endswith(".seconds") else 1)) if (whole) else number
-            )
-    return replace(defaults, **values)  # type: ignore[arg-type] # whole numbers where they belong
 
 
 def _number(

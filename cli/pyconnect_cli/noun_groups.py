@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -119,7 +119,15 @@ def unknown_word(context: Context, word: str, group: NounGroup) -> UsageError:
     elif word == "help" or (noun == "help" and find_noun(word)):
         near = [f"{root} {word} --help" if noun == "help" else f"{path} --help"]
     elif isinstance(group, RootGroup):
-        near = _near_lines(word, group.list_commands(context), root)
+        nouns = group.list_commands(context)
+        begun = [name for name in nouns if len(word) > 2 and name.startswith(word.lower())]
+        every = [name for each in known_commands().values() for name in each.verbs]
+        found = (begun or near_names(word, [*nouns, *every], limit=1, likeness=ALMOST))[:1]
+        if not found or find_noun(found[0]):
+            near = [f"{root} {name}" for name in found]
+        else:
+            meant = known_commands()["connectors"].verbs.get(found[0])
+            near = [f"{root} connectors {found[0]}"] if meant and not meant.changes else []
     elif (line := meant_line(["get", word, "NAME"])) and find_noun(word):
         near = [f"{root} {' '.join(line)}"]
     else:
@@ -136,17 +144,6 @@ def unknown_word(context: Context, word: str, group: NounGroup) -> UsageError:
     return UsageError(f"`{path} {word}` is not a command", hint=hint)
 
 
-def _near_lines(word: str, nouns: Sequence[str], root: str) -> list[str]:
-    """Return the line of a noun that a word begins or resembles, or of a verb that only reads."""
-    begun = [name for name in nouns if len(word) > 2 and name.startswith(word.lower())]
-    every = [name for each in known_commands().values() for name in each.verbs]
-    found = (begun or near_names(word, [*nouns, *every], limit=1, likeness=ALMOST))[:1]
-    if not found or find_noun(found[0]):
-        return [f"{root} {name}" for name in found]
-    verb = known_commands()["connectors"].verbs.get(found[0])
-    return [f"{root} connectors {found[0]}"] if verb and not verb.changes else []
-
-
 class VerbsOnDemand(Mapping[str, Any]):
     """The verbs of a noun by name; the module of a verb is imported when the verb is looked up."""
 
@@ -156,7 +153,20 @@ class VerbsOnDemand(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._loaded:
-            self._loaded[name] = self._load(name, self._known[name])
+            known = self._known[name]
+            if known.plain:
+                self._loaded[name] = _plain_noun(name, known)
+            else:
+                app: typer.Typer = import_module(known.module).app
+                adopt(app)
+                commands = {
+                    info.name or typer.main.get_command_name(info.callback.__name__): info
+                    for info in app.registered_commands
+                    if info.callback is not None
+                }
+                self._loaded[name] = typer.main.get_command_from_info(
+                    commands[name], pretty_exceptions_short=False, rich_markup_mode=None
+                )
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -164,20 +174,6 @@ class VerbsOnDemand(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._known)
-
-    def _load(self, name: str, known: KnownCommand) -> Any:
-        if known.plain:
-            return _plain_noun(name, known)
-        app: typer.Typer = import_module(known.module).app
-        adopt(app)
-        commands = {
-            info.name or typer.main.get_command_name(info.callback.__name__): info
-            for info in app.registered_commands
-            if info.callback is not None
-        }
-        return typer.main.get_command_from_info(
-            commands[name], pretty_exceptions_short=False, rich_markup_mode=None
-        )
 
 
 def _plain_noun(name: str, known: KnownCommand) -> NounGroup:

@@ -34,7 +34,7 @@ from pyconnect_cli.settings.resolved import (
 if TYPE_CHECKING:
     from pyconnect_cli.rest.client import ConnectClient
     from pyconnect_cli.rest.endpoint import Endpoint
-    from pyconnect_cli.rest.exchange import DeadAddresses, Exchange
+    from pyconnect_cli.rest.exchange import Exchange
     from pyconnect_cli.rest.model import ConnectorView, WorkerInfo
     from pyconnect_cli.settings.contexts import ConfigFiles
     from pyconnect_clients.security import Security
@@ -115,16 +115,22 @@ class Session:
 
     @kept
     def client(self) -> ConnectClient:
-        """The cluster of the settings."""
+        """The cluster of the settings, but for addresses that were dead in the last minute."""
+        from pyconnect_cli.directories import cache_of, read_cache, write_cache
         from pyconnect_cli.rest.client import ConnectClient
-        from pyconnect_cli.rest.exchange import Exchange
+        from pyconnect_cli.rest.exchange import DeadAddresses, Exchange
 
+        dead = DeadAddresses()
+        if len(urls := self.endpoint.urls) > 1:
+            cache = cache_of("dead", urls, self.environ)
+            addresses, age_s = read_cache(cache)
+            dead = DeadAddresses(addresses if age_s < DEAD_S else (), partial(write_cache, cache))
         exchange = Exchange(
             self.endpoint,
             verbosity=self.settings.verbose,
             budget=self.budget,
             notice=self._notice,
-            dead=self._dead_addresses(),
+            dead=dead,
         )
         client = ConnectClient(exchange, on_views=self._keep_names)
         self._clients.append(client)
@@ -204,7 +210,7 @@ class Session:
 
     def _keep_names(self, views: Mapping[str, ConnectorView]) -> None:
         """Keep names for the Tab key, which does not ask clusters that want credentials."""
-        from pyconnect_cli.rest.kept_names import cache_of, write_cache
+        from pyconnect_cli.directories import cache_of, write_cache
         from pyconnect_cli.settings.resolved import needs_credentials
 
         if not needs_credentials(self.settings):
@@ -221,18 +227,6 @@ class Session:
         """Tell the user what the command waits for."""
         if not self.live:
             self.output.message(text)
-
-    def _dead_addresses(self) -> DeadAddresses:
-        """Return the addresses that did not answer a run of the last minute."""
-        from pyconnect_cli.rest.exchange import DeadAddresses
-        from pyconnect_cli.rest.kept_names import cache_of, read_cache, write_cache
-
-        urls = self.endpoint.urls
-        if len(urls) < 2:
-            return DeadAddresses()
-        cache = cache_of("dead", urls, self.environ)
-        kept, age_s = read_cache(cache)
-        return DeadAddresses(kept if age_s < DEAD_S else (), partial(write_cache, cache))
 
     def exchange_with(self, url: str) -> Exchange:
         """Return an exchange with one worker only, one of the addresses in force or another."""

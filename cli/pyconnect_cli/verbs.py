@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperOption
@@ -114,8 +114,7 @@ class SharedOptions(_Parsed):
 
     def page(self, ctx: Context) -> HelpPage:
         """Return the help page; with NAMES_ONLY without the explanations of shared options."""
-        from pyconnect_cli.parsing.examples import EXAMPLES
-        from pyconnect_cli.parsing.help_page import HelpPage
+        from pyconnect_cli.parsing.help_page import EXAMPLES, HelpPage
 
         examples = EXAMPLES.get(ctx.command_path.removeprefix("pyconnect "), ())
         sections = (
@@ -298,3 +297,26 @@ def _texts(value: object) -> list[str]:
     if value is None or value is False:
         return []
     return [str(item) for item in (value if isinstance(value, list | tuple) else (value,))]
+
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="name of the connector")]
+
+
+NamesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[NAME]…", help="names of connectors; a selection narrows them"),
+]
+
+
+FilesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--file", "-f", metavar="FILE",
+        help="JSON, YAML (Strimzi's too) or .properties; a directory; `-` for stdin; repeatable",
+    ),
+]  # fmt: skip
+
+
+AllWorkersOption = Annotated[
+    bool, typer.Option("--all-workers", help="also the workers that connectors' statuses name")
+]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyconnect_clients.java_program import java_version
+from pyconnect_clients.installation import java_version
 from pyconnect_sandbox.errors import JavaUnavailable
 
 MINIMUM_VERSION = 17

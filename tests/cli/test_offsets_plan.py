@@ -29,7 +29,7 @@ from pyconnect_cli.offsets.plan.checks import (
     read_entries,
     seek_entries,
 )
-from pyconnect_cli.parsing.json_text import parse_json
+from pyconnect_cli.parsing.values import parse_json
 from pyconnect_cli.rest.offset_entries import OffsetEntry, by_key, offsets_body, partition_key
 
 

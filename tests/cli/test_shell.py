@@ -25,8 +25,7 @@ from pyconnect_cli.__main__ import main
 from pyconnect_cli.completion.commands import completion_script
 from pyconnect_cli.completion.offers import TypedWords, offers
 from pyconnect_cli.noun_groups import load_noun
-from pyconnect_cli.parsing.examples import EXAMPLES
-from pyconnect_cli.parsing.help_page import first_screen
+from pyconnect_cli.parsing.help_page import EXAMPLES, first_screen
 from pyconnect_cli.parsing.near_names import near_verbs
 from pyconnect_cli.parsing.nouns import NOUNS, meant_line
 from tests.cli.conftest import NAME_WORDS, Run

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.sasl import KerberosLogin, PasswordLogin
 from pyconnect_clients.security import (
+    KerberosLogin,
+    PasswordLogin,
     PemCertificates,
     PemFile,
     PemIdentity,

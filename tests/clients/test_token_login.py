@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.sasl import parse_sasl
+from pyconnect_clients.security import parse_sasl
 from pyconnect_clients.token_login import (
     EndpointTokens,
     FileTokens,

@@ -25,7 +25,7 @@ from pyconnect_agent.java_processes.link import Answer, JavaConnectError, JavaLi
 from pyconnect_agent.java_processes.process import JavaProcess
 from pyconnect_agent.java_processes.source_records import JavaSourceRecords
 from pyconnect_api import ConnectException
-from pyconnect_clients.java_program import java_version
+from pyconnect_clients.installation import java_version
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled, connector
 from tests.support.eventually import eventually

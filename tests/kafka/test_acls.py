@@ -33,7 +33,7 @@ from pyconnect_clients.acls.model import (
     ResourceType,
 )
 from pyconnect_clients.acls.needs import cluster_needs
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 from tests.support.agents.agent import Agent, Agents, line_count, sink_config, source_config
 from tests.support.audits.sequences import Sequences
 from tests.support.commands.pyconnect_command import Pyconnect

@@ -22,9 +22,7 @@ from confluent_kafka.admin import (
 from pyconnect_agent.core.clients.configs import kafka_python_config
 from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_cli.acls.plan.check import Authorizer
-from pyconnect_cli.kafka.cluster import KafkaAccess
-from pyconnect_cli.kafka.protocol import connected
-from pyconnect_cli.kafka.security import list_acls
+from pyconnect_cli.kafka.admin import KafkaAccess, connected, list_acls
 from pyconnect_clients.acls.model import (
     Access,
     GrantOperation,

@@ -11,7 +11,7 @@ from pyconnect_cli.acls.plan.grants import missing_grants
 from pyconnect_clients.acls.facts import ClusterFacts, WorkerFacts
 from pyconnect_clients.acls.model import Evidence
 from pyconnect_clients.acls.needs import cluster_needs
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 from tests.support.agents.agent import Agents
 from tests.support.audits.sequences import Sequences
 from tests.support.eventually import eventually

@@ -14,7 +14,7 @@ from pyconnect_cli.acls.plan.grants import missing_grants
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.acls.model import Evidence
 from pyconnect_clients.acls.needs import cluster_needs
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 from pyconnect_sandbox.broker import KafkaBroker
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agents.agent import Agent, Agents

@@ -18,7 +18,7 @@ from pyconnect_cli.acls.plan.grants import Grant, missing_grants
 from pyconnect_clients.acls.facts import ClusterFacts, WorkerFacts
 from pyconnect_clients.acls.model import Evidence
 from pyconnect_clients.acls.needs import cluster_needs
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 from pyconnect_sandbox.connect_worker import AgentProcess
 from tests.support.agents.agent import Agent, Agents, source_config
 from tests.support.commands.pyconnect_command import Pyconnect

@@ -14,10 +14,8 @@ from pyconnect_agent.core.clients.librdkafka import translate
 from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.clients import client_arguments, create_admin
-from pyconnect_cli.kafka.admin import KafkaAdmin
-from pyconnect_cli.kafka.cluster import KafkaAccess
+from pyconnect_cli.kafka.admin import KafkaAccess, KafkaAdmin, connected
 from pyconnect_cli.kafka.model import TopicPartition
-from pyconnect_cli.kafka.protocol import connected
 from pyconnect_cli.settings.given_files import read_security
 from pyconnect_clients.properties_file import read_client_properties
 from pyconnect_reconcile.spec import Cluster

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.kafka.cluster import KafkaAccess
-from pyconnect_cli.kafka.protocol import connected
+from pyconnect_cli.kafka.admin import KafkaAccess, connected
 from pyconnect_cli.kafka.transactions import describe_transactions
 from pyconnect_cli.rest.endpoint import Endpoint
 from pyconnect_cli.settings.inventory import Inventory

@@ -7,8 +7,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from pyconnect_agent.core.clients.configs import kafka_python_config
 from pyconnect_agent.kafka.acl_probes import AclProbes
-from pyconnect_cli.kafka.cluster import KafkaAccess
-from pyconnect_cli.kafka.protocol import connected
+from pyconnect_cli.kafka.admin import KafkaAccess, connected
 from pyconnect_clients.acls.model import (
     Access,
     GrantOperation,

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from pyconnect_cli.kafka.cluster import KafkaAccess
-from pyconnect_cli.kafka.protocol import connected
+from pyconnect_cli.kafka.admin import KafkaAccess, connected
 from pyconnect_cli.upgrade.cluster.broker_facts import aborted_offsets
 from pyconnect_cli.upgrade.cluster.lock import cluster_lock
 from pyconnect_cli.upgrade.plan.run import Entry, Finished, StepChanged, StepStarted, StepVerified

@@ -12,7 +12,7 @@ from pyconnect_cli.acls.plan.grants import Grant, missing_grants
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.acls.model import Evidence
 from pyconnect_clients.acls.needs import cluster_needs
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 from tests.support.agents.agent import Agent, Agents
 from tests.support.agents.upgrade_cluster import ALLOWED, Tool
 from tests.support.audits.sequences import Sequences

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_clients.sasl import PasswordLogin
+from pyconnect_clients.security import PasswordLogin
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.properties import (
     client_properties,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_clients.java_program import version_in
+from pyconnect_clients.installation import version_in
 from pyconnect_sandbox.errors import JavaUnavailable
 from pyconnect_sandbox.java import find_java, install_hint, platform_family
 

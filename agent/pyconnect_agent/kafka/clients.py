@@ -22,7 +22,7 @@ from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_clients.brokers.failures import CLIENT_ERRORS, error_of
 from pyconnect_clients.connections import secured_arguments, with_token_callback
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.key_stores import with_pem
+from pyconnect_clients.key_stores import refused_certificate, with_pem
 from pyconnect_clients.security import (
     KEY_STORE,
     TRUST_STORE,
@@ -33,7 +33,6 @@ from pyconnect_clients.security import (
     Tls,
 )
 from pyconnect_clients.security_settings import tls_settings
-from pyconnect_clients.tls import refused_certificate
 
 ClientConfig = Mapping[str, Any]
 """librdkafka's property names and values."""

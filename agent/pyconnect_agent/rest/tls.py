@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.key_stores import load_stores, refused_certificate
 from pyconnect_clients.security import (
     KEY_STORE,
     TRUST_STORE,
@@ -22,7 +23,6 @@ from pyconnect_clients.security import (
     StoreFile,
     Tls,
 )
-from pyconnect_clients.tls import load_stores, refused_certificate
 
 LOG = logging.getLogger(__name__)
 

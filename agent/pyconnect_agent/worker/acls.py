@@ -24,7 +24,7 @@ from pyconnect_api.errors import ConfigException
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.acls.model import Access, GrantFinding, GrantVerdict, Role
 from pyconnect_clients.acls.needs import cluster_needs
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 from pyconnect_clients.security import principal_of
 
 LOG = logging.getLogger(__name__)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pyconnect_clients.acls.model import Role
-from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC, leader_transactional_id
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC, Phase, leader_transactional_id
 
 Config = Mapping[str, str | None]
 
@@ -41,12 +40,6 @@ def client_config(role: Role, worker: Config, connector: Config) -> dict[str, st
     config = {key: worker[key] for key in unprefixed if key in worker}
     layers = client_layers(role, worker, connector)
     return config | {key: layers[key][1] for key in _KEYS if key in layers}
-
-
-def worker_client_config(worker: Config) -> dict[str, str | None]:
-    """Return the same for the worker's own clients."""
-    keys = ("bootstrap.servers", *SECURITY_KEYS)
-    return {key: worker[key] for key in keys if key in worker}
 
 
 def overrides_security(role: Role, connector: Config) -> bool:

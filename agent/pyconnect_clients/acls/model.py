@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 
 class GrantOperation(Enum):

@@ -7,7 +7,7 @@ and transactional ids lie on the cluster that the connector's producer writes to
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -20,18 +20,17 @@ from pyconnect_clients.acls.facts import (
     client_config,
     overrides_security,
     server_set,
-    worker_client_config,
 )
 from pyconnect_clients.acls.model import CLUSTER, Need, NeedSeverity, Resource, ResourceType, Role
 from pyconnect_clients.acls.rules import RULES
 from pyconnect_clients.connect_names import (
     DEAD_LETTER_TOPIC,
+    Phase,
     collisions,
     sink_group_id,
     source_transactional_ids,
     tasks_max,
 )
-from pyconnect_clients.phases import Phase
 from pyconnect_clients.security import ANONYMOUS, principal_of
 
 
@@ -42,8 +41,19 @@ class ConnectorNeeds:
         self._facts = facts
         self._connector = connector
         self._worker = worker
-        self._clients = {role: self._client(role) for role in _CLIENTS}
         self.notes: list[str] = []
+        self._clients: dict[Role, tuple[str | None, str]] = {}
+        """Each client's principal and, when it has a cluster of its own, its addresses."""
+        for role in _CLIENTS:
+            config = client_config(role, worker.properties, connector.config)
+            servers = config.get("bootstrap.servers") or ""
+            own = server_set(servers) != server_set(worker.properties.get("bootstrap.servers"))
+            principal = facts.named(connector.name, role)
+            if principal is None and not overrides_security(role, connector.config):
+                principal = worker.principals.get(role)
+            if principal is None:
+                principal = principal_of(config)
+            self._clients[role] = principal, servers if own else ""
 
     def needs(self) -> list[Need]:
         """Return all needs, those of later phases too."""
@@ -78,22 +88,6 @@ class ConnectorNeeds:
         return self._clients[role][0]
 
     def _source(self) -> Iterator[Need]:
-        yield from self._targets()
-        yield from self._offsets()
-        altering, *tasks = self.transactional_ids
-        fencing = NeedSeverity.BLOCKER if len(tasks) > 1 else NeedSeverity.WARNING
-        for transactional_id in tasks:
-            yield self._need("X1", ResourceType.TRANSACTIONAL_ID, transactional_id)
-            yield self._need(
-                "X2", ResourceType.TRANSACTIONAL_ID, transactional_id, severity=fencing
-            )
-        yield self._need("X3", ResourceType.TRANSACTIONAL_ID, f"{altering}-0")
-        yield self._need("X4", ResourceType.TRANSACTIONAL_ID, altering)
-        if self._facts.old_brokers:
-            for rule in ("X5p", "X5a"):
-                yield self._need(rule, *CLUSTER)
-
-    def _targets(self) -> Iterator[Need]:
         connector = self._connector
         topics = set(connector.topics)
         configured = connector.config.get("topic")
@@ -113,36 +107,37 @@ class ConnectorNeeds:
                 yield self._need("S2", ResourceType.TOPIC, topic)
             if self._missing(topic, Role.PRODUCER):
                 yield self._need("S3" if creates else "S4", ResourceType.TOPIC, topic)
-
-    def _offsets(self) -> Iterator[Need]:
-        own = bool(self._connector.config.get("offsets.storage.topic"))
+        own = bool(connector.config.get("offsets.storage.topic"))
         phase = Phase.DISABLED if own else Phase.ENABLED
-        topic = self.offsets_topic
         rules = ["O1", "O2", "O3", "O5"]
-        if own and self._missing(topic, Role.PRODUCER):
+        if own and self._missing(self.offsets_topic, Role.PRODUCER):
             rules.append("O4")
         # Agents read the workers' topic themselves: connectors' clients only write to it.
         unread = not own and all(worker.is_agent for worker in self._facts.workers)
         for rule in rules:
             severity = NeedSeverity.WARNING if unread and rule in {"O2", "O3"} else None
-            yield self._need(rule, ResourceType.TOPIC, topic, phase=phase, severity=severity)
+            yield self._need(
+                rule, ResourceType.TOPIC, self.offsets_topic, phase=phase, severity=severity
+            )
         yield self._need("O6", ResourceType.GROUP, self._group(), phase=phase)
+        altering, *tasks = self.transactional_ids
+        fencing = NeedSeverity.BLOCKER if len(tasks) > 1 else NeedSeverity.WARNING
+        for transactional_id in tasks:
+            yield self._need("X1", ResourceType.TRANSACTIONAL_ID, transactional_id)
+            yield self._need(
+                "X2", ResourceType.TRANSACTIONAL_ID, transactional_id, severity=fencing
+            )
+        yield self._need("X3", ResourceType.TRANSACTIONAL_ID, f"{altering}-0")
+        yield self._need("X4", ResourceType.TRANSACTIONAL_ID, altering)
+        if self._facts.old_brokers:
+            for rule in ("X5p", "X5a"):
+                yield self._need(rule, *CLUSTER)
 
     def _sink(self) -> Iterator[Need]:
         group = self._group()
         yield self._need("K1", ResourceType.GROUP, group)
         for rule in ("K5", "K6", "K7"):
             yield self._need(rule, ResourceType.GROUP, group)
-        for topic in self._sink_topics():
-            yield self._need("K2", ResourceType.TOPIC, topic)
-            yield self._need("K6", ResourceType.TOPIC, topic)
-        if dead_letters := self._connector.config.get(DEAD_LETTER_TOPIC):
-            yield self._need("K3", ResourceType.TOPIC, dead_letters)
-            yield self._need("K4d", ResourceType.TOPIC, dead_letters)
-            if self._missing(dead_letters, Role.ADMIN):
-                yield self._need("K4c", ResourceType.TOPIC, dead_letters)
-
-    def _sink_topics(self) -> Sequence[str]:
         config = self._connector.config
         named = {name.strip() for name in (config.get("topics") or "").split(",") if name.strip()}
         listed = named.union(self._connector.topics)
@@ -158,7 +153,14 @@ class ConnectorNeeds:
                     f"{self._connector.name}: the topics that match topics.regex={pattern} are"
                     " not known; they need the same grants as topics=…"
                 )
-        return sorted(listed)
+        for topic in sorted(listed):
+            yield self._need("K2", ResourceType.TOPIC, topic)
+            yield self._need("K6", ResourceType.TOPIC, topic)
+        if dead_letters := self._connector.config.get(DEAD_LETTER_TOPIC):
+            yield self._need("K3", ResourceType.TOPIC, dead_letters)
+            yield self._need("K4d", ResourceType.TOPIC, dead_letters)
+            if self._missing(dead_letters, Role.ADMIN):
+                yield self._need("K4c", ResourceType.TOPIC, dead_letters)
 
     def _group(self) -> str:
         connector = self._connector
@@ -180,45 +182,23 @@ class ConnectorNeeds:
         phase: Phase | None = None,
         severity: NeedSeverity | None = None,
     ) -> Need:
-        rule = RULES[rule_id]
-        principal, servers = self._clients[rule.role]
-        return Need(
-            rule=rule,
-            owner=self._connector.name,
-            principal=principal,
-            resource=Resource(kind, name),
-            phase=rule.first_phase if phase is None else phase,
-            severity=rule.severity if severity is None else severity,
-            servers=servers,
+        principal, servers = self._clients[RULES[rule_id].role]
+        need = _need(rule_id, self._connector.name, principal, Resource(kind, name))
+        return need._replace(
+            phase=phase or need.phase, severity=severity or need.severity, servers=servers
         )
 
-    def _client(self, role: Role) -> tuple[str | None, str]:
-        """Return a client's principal and, when it has a cluster of its own, its addresses."""
-        worker, connector = self._worker, self._connector
-        config = client_config(role, worker.properties, connector.config)
-        servers = config.get("bootstrap.servers") or ""
-        own = server_set(servers) != server_set(worker.properties.get("bootstrap.servers"))
-        principal = self._facts.named(connector.name, role)
-        if principal is None and not overrides_security(role, connector.config):
-            principal = worker.principals.get(role)
-        if principal is None:
-            principal = principal_of(config)
-        return principal, servers if own else ""
 
-
-def worker_profiles(workers: Sequence[WorkerFacts]) -> list[WorkerFacts]:
-    """Return the first worker of each configuration that makes different clients for connectors.
-
-    Any worker may run a connector's tasks, and fence them as leader.
-    """
-    found: dict[object, WorkerFacts] = {}
-    for worker in workers:
-        clients = tuple(
-            (worker.principals.get(role), *client_config(role, worker.properties, {}).items())
-            for role in _CLIENTS
-        )
-        found.setdefault(clients, worker)
-    return list(found.values())
+def _need(rule_id: str, owner: str, principal: str | None, resource: Resource) -> Need:
+    rule = RULES[rule_id]
+    return Need(
+        rule=rule,
+        owner=owner,
+        principal=principal,
+        resource=resource,
+        phase=rule.first_phase,
+        severity=rule.severity,
+    )
 
 
 _CLIENTS = (Role.PRODUCER, Role.CONSUMER, Role.ADMIN)
@@ -247,7 +227,15 @@ def cluster_needs(facts: ClusterFacts, phase: Phase) -> Needs:
     for worker in facts.workers:
         needs += _worker_needs(facts, worker)
     ids: dict[str, Sequence[str]] = {}
-    profiles = worker_profiles(facts.workers)
+    # Any worker may run a connector's tasks, and fence them as leader.
+    found: dict[object, WorkerFacts] = {}
+    for worker in facts.workers:
+        clients = tuple(
+            (worker.principals.get(role), *client_config(role, worker.properties, {}).items())
+            for role in _CLIENTS
+        )
+        found.setdefault(clients, worker)
+    profiles = list(found.values())
     for connector in facts.connectors:
         own = ConnectorNeeds(facts, connector, profiles[0])
         needs += own.needs()
@@ -256,7 +244,12 @@ def cluster_needs(facts: ClusterFacts, phase: Phase) -> Needs:
             needs += _needs_elsewhere(facts, connector, profiles)
         if connector.type != "sink":
             ids[connector.name] = own.transactional_ids
-            notes += _unsecured(facts.workers[0], connector, own)
+            protocol = facts.workers[0].properties.get("security.protocol") or "PLAINTEXT"
+            if protocol.upper() != "PLAINTEXT" and own.principal(Role.PRODUCER) == ANONYMOUS:
+                notes.append(
+                    f"{connector.name}: its producer has no security settings although the worker"
+                    " has some: producers use only the worker's producer.* properties"
+                )
     needs += _tool_needs(facts)
     if phase is Phase.ENABLED:
         notes += (
@@ -264,7 +257,18 @@ def cluster_needs(facts: ClusterFacts, phase: Phase) -> Needs:
             for collision in collisions(facts.workers[0].leader_transactional_id, ids)
         )
     wanted = tuple(need for need in needs if need.phase.rank <= phase.rank)
-    return Needs(wanted, (*notes, *_unknown_principals(wanted)))
+    unknown = {(need.rule.role, need.owner) for need in wanted if need.principal is None}
+    return Needs(
+        wanted,
+        (
+            *notes,
+            *[
+                f"{owner}: the principal of its {role.value} client is not known; give it"
+                f" with --principal {owner}:{role.value}=User:NAME"
+                for role, owner in sorted(unknown, key=lambda item: (item[1], item[0].value))
+            ],
+        ),
+    )
 
 
 def _needs_elsewhere(
@@ -288,19 +292,11 @@ def _worker_needs(facts: ClusterFacts, worker: WorkerFacts) -> Iterator[Need]:
     principal = (
         facts.named(worker.name, Role.WORKER)
         or worker.principals.get(Role.WORKER)
-        or principal_of(worker_client_config(worker.properties))
+        or principal_of(worker.properties)
     )
 
     def need(rule_id: str, kind: ResourceType, name: str) -> Need:
-        rule = RULES[rule_id]
-        return Need(
-            rule=rule,
-            owner=worker.name,
-            principal=principal,
-            resource=Resource(kind, name),
-            phase=rule.first_phase,
-            severity=rule.severity,
-        )
+        return _need(rule_id, worker.name, principal, Resource(kind, name))
 
     yield need("W1", ResourceType.GROUP, worker.group_id)
     existing = facts.existing_topics.get("")
@@ -330,32 +326,4 @@ def _tool_needs(facts: ClusterFacts) -> Iterator[Need]:
         ("T5", Resource(ResourceType.GROUP, f"pyconnect-upgrade-{group}")),
     )
     for rule_id, resource in rows:
-        rule = RULES[rule_id]
-        yield Need(
-            rule=rule,
-            owner=TOOL,
-            principal=facts.tool,
-            resource=resource,
-            phase=rule.first_phase,
-            severity=rule.severity,
-        )
-
-
-def _unsecured(worker: WorkerFacts, connector: ConnectorFacts, own: ConnectorNeeds) -> list[str]:
-    secured = (worker.properties.get("security.protocol") or "PLAINTEXT").upper() != "PLAINTEXT"
-    if not secured or own.principal(Role.PRODUCER) != ANONYMOUS:
-        return []
-    text = (
-        f"{connector.name}: its producer has no security settings although the worker"
-        " has some: producers use only the worker's producer.* properties"
-    )
-    return [text]
-
-
-def _unknown_principals(needs: Iterable[Need]) -> list[str]:
-    unknown = {(need.rule.role, need.owner) for need in needs if need.principal is None}
-    return [
-        f"{owner}: the principal of its {role.value} client is not known; give it"
-        f" with --principal {owner}:{role.value}=User:NAME"
-        for role, owner in sorted(unknown, key=lambda item: (item[1], item[0].value))
-    ]
+        yield _need(rule_id, TOOL, facts.tool, resource)

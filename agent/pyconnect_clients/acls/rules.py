@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from pyconnect_clients.acls.model import GrantOperation, NeedSeverity, Role, Rule
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 _TABLE = """
 W1  WORKER  READ  BLOCKER  DISABLED

@@ -88,10 +88,14 @@ class KafkaLinks:
                 having = api.releases_with_member(member)
                 if having and not having & bit:
                     lacking[f"{member.owner}.{member.name}"] = (user, having)
-        return sorted(
-            Missing(needed, user, *_around(api, having, bit))
-            for needed, (user, having) in lacking.items()
-        )
+        found = []
+        for needed, (user, having) in lacking.items():
+            older = (having & (bit - 1)).bit_length()
+            newer = having & ~(bit | (bit - 1))
+            last = api.releases[older - 1] if older else None
+            first = api.releases[(newer & -newer).bit_length() - 1] if newer else None
+            found.append(Missing(needed, user, last, first))
+        return sorted(found)
 
     def absent(self, api: KafkaApi) -> list[Missing]:
         """Return what no release has, of packages and classes of the table.
@@ -114,15 +118,6 @@ class KafkaLinks:
     def releases(self, api: KafkaApi) -> tuple[str, ...]:
         """Return the releases that have all that the location needs, oldest first."""
         return tuple(release for release in api.releases if not self.missing(api, release))
-
-
-def _around(api: KafkaApi, having: int, bit: int) -> tuple[str | None, str | None]:
-    older = (having & (bit - 1)).bit_length()
-    newer = having & ~(bit | (bit - 1))
-    return (
-        api.releases[older - 1] if older else None,
-        api.releases[(newer & -newer).bit_length() - 1] if newer else None,
-    )
 
 
 def read_links(
@@ -175,9 +170,28 @@ class _Location(OpenClassPath):
         for user in self._reached(entry_points):
             java = max(java, user.java)
             try:
-                self._add_links(user, classes, members, internals)
+                for name in user.linked_classes():
+                    if _is_kafkas(name) and name not in self._bundled:
+                        classes.setdefault(name, user.head.name)
+                for member in user.linked_members():
+                    for owner in self._kafka_owners(member):
+                        found = ClassMember(owner, member.name)
+                        if owner in self._bundled and _OWN_FIRST.match(owner):
+                            continue
+                        # A class of the location may inherit it from others than Kafka's, too.
+                        if owner == member.owner or kafka_api().releases_with_member(found):
+                            members.setdefault(found, user.head.name)
             except ValueError as error:
                 self.problems.append(f"class {user.head.name}: {error}")
+                continue
+            if user.head.name.startswith(KAFKA):
+                continue  # its own connectors know the worker, and run in a program without one
+            for text in user.raw_texts():
+                if not text.startswith(_RUNTIME):
+                    continue
+                name = text.decode(errors="replace").replace("/", ".")
+                if name not in self._bundled:
+                    internals.setdefault(name, user.head.name)
         return KafkaLinks(
             classes=classes,
             members=members,
@@ -186,32 +200,6 @@ class _Location(OpenClassPath):
             java=java,
             problems=tuple(self.problems),
         )
-
-    def _add_links(
-        self,
-        user: ClassFile,
-        classes: dict[str, str],
-        members: dict[ClassMember, str],
-        internals: dict[str, str],
-    ) -> None:
-        for name in user.linked_classes():
-            if _is_kafkas(name) and name not in self._bundled:
-                classes.setdefault(name, user.head.name)
-        for member in user.linked_members():
-            for owner in self._kafka_owners(member):
-                found = ClassMember(owner, member.name)
-                if owner in self._bundled and _OWN_FIRST.match(owner):
-                    continue
-                # A class of the location may inherit it from others than Kafka's, too.
-                if owner == member.owner or kafka_api().releases_with_member(found):
-                    members.setdefault(found, user.head.name)
-        if user.head.name.startswith(KAFKA):
-            return  # its own connectors know the worker, and run in a program without one
-        for text in user.raw_texts():
-            if text.startswith(_RUNTIME):
-                name = text.decode(errors="replace").replace("/", ".")
-                if name not in self._bundled:
-                    internals.setdefault(name, user.head.name)
 
     def _class(self, name: str) -> ClassFile | None:
         """Return a class of the location; None for others, and for one that cannot be read."""

@@ -22,7 +22,6 @@ from pyconnect_cli.acls.plan.grants import (
 )
 from pyconnect_cli.errors import ExitCode, NotFound, PreconditionFailed, PyconnectError
 from pyconnect_cli.render.outcomes import BatchRecord
-from pyconnect_cli.render.output import Output
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
@@ -58,10 +57,23 @@ def check(
             for finding in report.findings
         },
     )
-    ready = report.exit_code(accept_unknown=accept_unknown) is ExitCode.OK
-    if not session.output.silent(success=ready and not report.notes):
-        show_report(session.output, report, everything=everything)
     code = report.exit_code(accept_unknown=accept_unknown)
+    if not session.output.silent(success=code is ExitCode.OK and not report.notes):
+        # Print the findings that are not granted, or all; output for machines has all.
+        output = session.output
+        shown = [f for f in report.findings if everything or not f.verdict.granted]
+        output.listing(
+            COLUMNS,
+            rows(shown),
+            document=report.to_json(),
+            entries=[finding.to_json() for finding in report.findings],
+            names=[finding.need.text for finding in shown],
+            empty=f"{report.phase.value}: all {len(report.findings)} grants are there",
+        )
+        for note in report.notes:
+            output.warning(note)
+        if shown and not output.machine:
+            output.message(summary(report))
     if code is ExitCode.OK:
         return
     hints = {
@@ -174,7 +186,14 @@ def generate(
         prefixes=_prefixes(session, gathered, report) if prefixed else None,
     )
     _print_grants(session, found, remove=remove, strimzi_cluster=strimzi_cluster)
-    _print_doubts(session, report, found)
+    output = session.output
+    for conflict in found.conflicts:
+        output.warning(f"{conflict.need.text} stays denied: {conflict.evidence}")
+    for need in found.unnamed:
+        output.warning(f"{need.owner}: {need.text} for a principal that is not known")
+    for note in report.notes:
+        output.warning(note)
+    output.message(summary(report))
 
 
 def _print_grants(session: Session, found: GrantSet, *, remove: bool, strimzi_cluster: str) -> None:
@@ -193,17 +212,6 @@ def _print_grants(session: Session, found: GrantSet, *, remove: bool, strimzi_cl
             bootstrap = session.settings.kafka_bootstrap or "BROKERS"
             for command in kafka_acls(found.grants, bootstrap, remove=remove):
                 output.line(command)
-
-
-def _print_doubts(session: Session, report: AclReport, found: GrantSet) -> None:
-    output = session.output
-    for conflict in found.conflicts:
-        output.warning(f"{conflict.need.text} stays denied: {conflict.evidence}")
-    for need in found.unnamed:
-        output.warning(f"{need.owner}: {need.text} for a principal that is not known")
-    for note in report.notes:
-        output.warning(note)
-    output.message(summary(report))
 
 
 def _prefixes(session: Session, gathered: Gathered, report: AclReport) -> dict[str, str]:
@@ -278,24 +286,14 @@ def rows(findings: Sequence[GrantFinding]) -> list[GrantRow]:
         alike = (need.rule.id, need.owner, need.principal, name, need.severity, finding.verdict)
         together.setdefault(alike, []).append(finding)
     listed = [GrantRow(tuple(found)) for found in together.values()]
-    return sorted(listed, key=_urgency)
-
-
-def show_report(output: Output, report: AclReport, *, everything: bool) -> None:
-    """Print the findings that are not granted, or all; output for machines has all."""
-    shown = [f for f in report.findings if everything or not f.verdict.granted]
-    output.listing(
-        COLUMNS,
-        rows(shown),
-        document=report.to_json(),
-        entries=[finding.to_json() for finding in report.findings],
-        names=[finding.need.text for finding in shown],
-        empty=f"{report.phase.value}: all {len(report.findings)} grants are there",
+    return sorted(
+        listed,
+        key=lambda row: (
+            row.first.verdict.granted,
+            row.first.need.severity is NeedSeverity.WARNING,
+            not row.first.verdict.lacking,
+        ),
     )
-    for note in report.notes:
-        output.warning(note)
-    if shown and not output.machine:
-        output.message(summary(report))
 
 
 def summary(report: AclReport) -> str:
@@ -308,9 +306,3 @@ def summary(report: AclReport) -> str:
         f" ({len(report.blockers)} of them blockers), {unknown} unknown"
         f" ({len(report.undecided)} of them blockers)"
     )
-
-
-def _urgency(row: GrantRow) -> tuple[bool, bool, bool]:
-    finding = row.first
-    mild = finding.need.severity is NeedSeverity.WARNING
-    return finding.verdict.granted, mild, not finding.verdict.lacking

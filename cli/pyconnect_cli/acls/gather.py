@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 
 from pyconnect_cli.acls.options import AclOptions
 from pyconnect_cli.acls.plan.check import AclReport, check
@@ -22,10 +21,14 @@ from pyconnect_cli.errors import (
     UsageError,
     WaitTimedOut,
 )
-from pyconnect_cli.kafka.cluster import kafka_cluster
-from pyconnect_cli.kafka.protocol import kafka_protocol
+from pyconnect_cli.kafka.admin import (
+    existing_topics,
+    has_old_brokers,
+    kafka_cluster,
+    kafka_protocol,
+    list_acls,
+)
 from pyconnect_cli.kafka.reader import task_counts
-from pyconnect_cli.kafka.security import existing_topics, has_old_brokers, list_acls
 from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.model import ConnectorView, Json, as_list, as_object, optional_text
 from pyconnect_cli.session import Session
@@ -42,7 +45,7 @@ from pyconnect_clients.acls.model import (
     Role,
 )
 from pyconnect_clients.acls.needs import TOOL
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 _AT_ONCE = 8
 PURPOSE = "listing ACLs needs Kafka itself"
@@ -77,11 +80,28 @@ def gather(session: Session, options: AclOptions) -> Gathered:
     wanted = options.phase
     if wanted is None:
         wanted = min((worker.phase for worker in workers), key=lambda p: p.rank).following
-    reports = _agent_reports(session, workers, wanted)
+
+    def ask(url: str) -> Json | None:
+        try:
+            with AgentClient(session.exchange_with(url)) as agent:
+                return agent.acls(wanted.value)
+        except PreconditionFailed:
+            return None  # an agent of a version without this report
+
+    urls = [worker.name for worker in workers if "://" in worker.name]
+    # Each asks its brokers meanwhile.
+    with ThreadPoolExecutor(_AT_ONCE) as executor:
+        answers = list(executor.map(ask, urls))
+    reports = {url: answer for url, answer in zip(urls, answers, strict=True) if answer is not None}
     views = _connector_views(session, options)
     counts = _agents_task_counts(reports) if reports else _stored_task_counts(session, workers)
+    for at, worker in enumerate(workers):
+        if worker.name in reports:
+            told = as_object(reports[worker.name]["principals"])
+            principals = {Role(client): str(name) for client, name in told.items() if name}
+            workers[at] = replace(worker, principals=principals)
     facts = ClusterFacts(
-        workers=tuple(_with_principals(worker, reports) for worker in workers),
+        workers=tuple(workers),
         connectors=tuple(_connectors(session, views, options, counts)),
         principals=options.principals,
     )
@@ -123,7 +143,12 @@ def file_workers(options: AclOptions) -> list[WorkerFacts]:
 def _agents(session: Session, options: AclOptions) -> list[WorkerFacts]:
     """Return the agents among the workers; Java workers report nothing about grants."""
     agents = []
-    urls = _urls(session, options)
+    try:
+        urls = worker_urls(session, everywhere=True)
+    except Unreachable:
+        if not (options.worker_configs or options.worker_properties):
+            raise
+        urls = []  # a file is enough, and no worker runs yet
     answers = ask_workers(session, urls, lambda exchange: AgentClient(exchange).config())
     for url, properties in zip(urls, answers, strict=True):
         if isinstance(properties, PreconditionFailed):
@@ -137,42 +162,6 @@ def _agents(session: Session, options: AclOptions) -> list[WorkerFacts]:
             merged = {**properties, **dict(options.worker_properties)}
             agents.append(WorkerFacts(name=url, properties=merged, is_agent=True))
     return agents
-
-
-def _urls(session: Session, options: AclOptions) -> list[str]:
-    """Return the workers' addresses; none if a file is enough and no worker runs yet."""
-    try:
-        return worker_urls(session, everywhere=True)
-    except Unreachable:
-        if options.worker_configs or options.worker_properties:
-            return []
-        raise
-
-
-def _agent_reports(
-    session: Session, workers: Iterable[WorkerFacts], phase: Phase
-) -> dict[str, Json]:
-    """Ask all agents at once: each asks its brokers meanwhile."""
-
-    def ask(url: str) -> Json | None:
-        try:
-            with AgentClient(session.exchange_with(url)) as agent:
-                return agent.acls(phase.value)
-        except PreconditionFailed:
-            return None  # an agent of a version without this report
-
-    urls = [worker.name for worker in workers if "://" in worker.name]
-    with ThreadPoolExecutor(_AT_ONCE) as executor:
-        answers = list(executor.map(ask, urls))
-    return {url: answer for url, answer in zip(urls, answers, strict=True) if answer is not None}
-
-
-def _with_principals(worker: WorkerFacts, reports: Mapping[str, Json]) -> WorkerFacts:
-    if worker.name not in reports:
-        return worker
-    told = as_object(reports[worker.name]["principals"])
-    principals = {Role(client): str(name) for client, name in told.items() if name}
-    return replace(worker, principals=principals)
 
 
 def _connector_views(session: Session, options: AclOptions) -> list[ConnectorView]:
@@ -194,16 +183,21 @@ def _connector_views(session: Session, options: AclOptions) -> list[ConnectorVie
 def _connectors(
     session: Session, views: Sequence[ConnectorView], options: AclOptions, counts: Mapping[str, int]
 ) -> list[ConnectorFacts]:
+    def active_topics(connector: str) -> Sequence[str]:
+        try:
+            return session.client.connector_topics(connector)
+        except PyconnectError:
+            # Topic tracking may be switched off; the note on unknown topics names the remedy.
+            return ()
+
     sources = [view.name for view in views if view.type != "sink"]
     with ThreadPoolExecutor(_AT_ONCE) as executor:
-        active = dict(
-            zip(sources, executor.map(partial(_active_topics, session), sources), strict=True)
-        )
+        active = dict(zip(sources, executor.map(active_topics, sources), strict=True))
     return [
         ConnectorFacts(
             name=view.name,
             type=view.type,
-            config=view.info.config if view.info else {},
+            config=view.config,
             tasks=len(view.info.tasks) if view.info else 0,
             fenced_tasks=counts.get(view.name),
             topics=(*active.get(view.name, ()), *options.topics.get(view.name, ())),
@@ -235,14 +229,6 @@ def _stored_task_counts(session: Session, workers: Sequence[WorkerFacts]) -> Map
             " former tasks of a connector may be left out"
         )
         return {}
-
-
-def _active_topics(session: Session, connector: str) -> tuple[str, ...]:
-    try:
-        return tuple(session.client.connector_topics(connector))
-    except PyconnectError:
-        # Topic tracking may be switched off; the note on unknown topics names the remedy.
-        return ()
 
 
 def _asked_brokers(session: Session, facts: ClusterFacts) -> tuple[ClusterFacts, Evidence]:
@@ -304,31 +290,27 @@ def probed_here(
     reports: dict[str, Json] = {}
     for worker in workers:
         try:
-            reports[worker.name] = _report(session, facts, phase, worker)
+            question = {
+                "properties": {**_UNIMPORTANT, **worker.properties},
+                "phase": phase.value,
+                "connectors": [asdict(connector) for connector in facts.connectors],
+            }
+            try:
+                ended = subprocess.run(
+                    _COMMAND,
+                    input=json.dumps(question),
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    timeout=max(session.budget.remaining_s(), 1.0),
+                )
+            except subprocess.TimeoutExpired as exc:
+                raise WaitTimedOut("the brokers did not answer in time") from exc
+            if ended.returncode == _EXIT_CONFIG:
+                raise UsageError(ended.stderr.strip())
+            if ended.returncode != 0:
+                raise ServerError(f"the probe ended with code {ended.returncode}")
+            reports[worker.name] = as_object(json.loads(ended.stdout))
         except PyconnectError as error:
             session.output.warning(f"{worker.name}: its clients were not probed: {error.message}")
     return reports
-
-
-def _report(session: Session, facts: ClusterFacts, phase: Phase, worker: WorkerFacts) -> Json:
-    question = {
-        "properties": {**_UNIMPORTANT, **worker.properties},
-        "phase": phase.value,
-        "connectors": [asdict(connector) for connector in facts.connectors],
-    }
-    try:
-        ended = subprocess.run(
-            _COMMAND,
-            input=json.dumps(question),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=max(session.budget.remaining_s(), 1.0),
-        )
-    except subprocess.TimeoutExpired as exc:
-        raise WaitTimedOut("the brokers did not answer in time") from exc
-    if ended.returncode == _EXIT_CONFIG:
-        raise UsageError(ended.stderr.strip())
-    if ended.returncode != 0:
-        raise ServerError(f"the probe ended with code {ended.returncode}")
-    return as_object(json.loads(ended.stdout))

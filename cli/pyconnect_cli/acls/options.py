@@ -12,7 +12,7 @@ from pyconnect_cli.parsing.options import CRON_OPTIONS, option_specs
 from pyconnect_cli.verbs import CronVerb, Verb
 from pyconnect_clients.acls.facts import Named
 from pyconnect_clients.acls.model import Role
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 BROKER_OPTIONS = option_specs("""
 --worker-config  FILE  repeatable

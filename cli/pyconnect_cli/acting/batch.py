@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Protocol
 
 from pyconnect_cli.acting.wait import describe, has_state
 from pyconnect_cli.errors import (
@@ -27,8 +26,8 @@ from pyconnect_cli.errors import (
 )
 from pyconnect_cli.render.outcomes import BatchRecord, ObjectResult, Outcome, counted, summary
 from pyconnect_cli.render.styles import json_text, printable
-from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.rest.client import Config, ConnectClient
+from pyconnect_cli.rest.endpoint import in_background
 from pyconnect_cli.rest.model import TaskId
 from pyconnect_cli.session import Session
 
@@ -43,32 +42,6 @@ class Asks(Enum):
     BEFORE = "none: the command has asked already"
 
 
-class Planned(Protocol):
-    """One object of a plan; `changes`: its changes, each as `old -> new`."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def changes(self) -> tuple[str, ...]: ...
-
-
-def confirm_plan(
-    session: Session, verb: str, steps: Sequence[Planned], asks: Asks, *, what: str = "connector"
-) -> None:
-    """Show the plan and ask for consent as `asks` says; see Session.confirm."""
-    needed = asks is Asks.ALWAYS or (
-        asks is Asks.SEVERAL and len(steps) > 1 and session.interactive
-    )
-    if not needed or session.settings.yes:
-        return
-    for line in plan_lines(steps):
-        session.output.message(line)
-    same = sum(step.changes == (UNCHANGED,) for step in steps)
-    total = f", {same} of them unchanged" if same else ""
-    session.confirm(f"{verb} {len(steps)} {what}{'' if len(steps) == 1 else 's'}{total}?")
-
-
 def confirm_names(
     session: Session, verb: str, names: Sequence[str], *, what: str = "connector"
 ) -> None:
@@ -78,7 +51,7 @@ def confirm_names(
     session.confirm(f"{verb} {len(names)} {what}{'' if len(names) == 1 else 's'}?")
 
 
-def plan_lines(steps: Sequence[Planned]) -> list[str]:
+def plan_lines(steps: Sequence[BatchStep]) -> list[str]:
     """Return a line for each change of each object, the objects' names in a column."""
     width = max((len(printable(step.name)) for step in steps), default=0)
     lines = []
@@ -131,10 +104,23 @@ def run_steps(
     started once the run's time is used up (exit 124).
     """
     if session.given.get("dry_run"):
-        _print_plan(session, verb, steps)
+        if session.output.machine:
+            session.output.document(
+                [{"name": step.name, "would": verb, "changes": [*step.changes]} for step in steps]
+            )
+        else:
+            for step in steps:
+                changes = f": {', '.join(step.changes)}" if step.changes else ""
+                session.output.line(f"would {verb} {step.name}{changes}")
     if session.ends_with_plan(changes=any(step.changes != (UNCHANGED,) for step in steps)):
         return
-    confirm_plan(session, verb, steps, asks, what=what)
+    several = asks is Asks.SEVERAL and len(steps) > 1 and session.interactive
+    if (several or asks is Asks.ALWAYS) and not session.settings.yes:
+        for line in plan_lines(steps):
+            session.output.message(line)
+        same = sum(step.changes == (UNCHANGED,) for step in steps)
+        total = f", {same} of them unchanged" if same else ""
+        session.confirm(f"{verb} {len(steps)} {what}{'' if len(steps) == 1 else 's'}{total}?")
     session.allow_for(len(steps))
     batch = _Batch(session, verb, steps)
     try:
@@ -269,27 +255,22 @@ class _Batch:
         except OutOfTime as error:
             return result(outcome=Outcome.NOT_TRIED, error=error)
         except UnknownOutcome as error:
-            return self._looked(step, error)
+            if step.look is None:
+                return result(outcome=Outcome.UNKNOWN, error=error)
+            try:
+                with self._session.second_look() as client:
+                    seen = step.look(client)
+            except PyconnectError as unseen:
+                text = f"{error.message}; its state cannot be read: {unseen.message}"
+            else:
+                if seen.done:
+                    remark = f"{seen.text}; the worker did not answer in time"
+                    return result(action=step.done, outcome=Outcome.DONE, remark=remark)
+                text = f"{error.message}; now: {seen.text}"
+            return result(outcome=Outcome.UNKNOWN, error=UnknownOutcome(text, hint=error.hint))
         except PyconnectError as error:
             return result(outcome=Outcome.FAILED, error=error)
         return result(action=step.done, outcome=Outcome.DONE, remark=remark)
-
-    def _looked(self, step: BatchStep, error: UnknownOutcome) -> ObjectResult:
-        """Return the error of an unanswered change with the state that was seen afterwards."""
-        result = partial(ObjectResult, name=step.name, action=self._verb)
-        if step.look is None:
-            return result(outcome=Outcome.UNKNOWN, error=error)
-        try:
-            with self._session.second_look() as client:
-                seen = step.look(client)
-        except PyconnectError as unseen:
-            text = f"{error.message}; its state cannot be read: {unseen.message}"
-        else:
-            if seen.done:
-                remark = f"{seen.text}; the worker did not answer in time"
-                return result(action=step.done, outcome=Outcome.DONE, remark=remark)
-            text = f"{error.message}; now: {seen.text}"
-        return result(outcome=Outcome.UNKNOWN, error=UnknownOutcome(text, hint=error.hint))
 
     def _print_ended(self) -> None:
         results = self.record.results()
@@ -319,17 +300,6 @@ class _Batch:
             case _ if result.outcome is not Outcome.NOT_TRIED:
                 assert result.error is not None
                 output.error(PyconnectError(f"{result.name}: {result.error.message}"))
-
-
-def _print_plan(session: Session, verb: str, steps: Sequence[BatchStep]) -> None:
-    if session.output.machine:
-        session.output.document(
-            [{"name": step.name, "would": verb, "changes": [*step.changes]} for step in steps]
-        )
-    else:
-        for step in steps:
-            changes = f": {', '.join(step.changes)}" if step.changes else ""
-            session.output.line(f"would {verb} {step.name}{changes}")
 
 
 def state_shows(name: str, state: str, client: ConnectClient) -> Seen:

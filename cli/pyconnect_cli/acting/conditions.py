@@ -50,14 +50,15 @@ class Selection:
 
     def matches(self, view: ConnectorView) -> bool:
         """Whether every filter holds for a connector."""
-        config = view.info.config if view.info else {}
+        config = view.config
+        items = (view.status.connector, *view.status.tasks) if view.status else ()
         return (
             (not self.patterns or any(p.fullmatch(view.name) for p in self.patterns))
             and all(condition.holds(config) for condition in self.conditions)
             and (not self.states or view.state in self.states)
             and (self.type is None or view.type == self.type)
             and (not self.classes or is_class(config.get("connector.class") or "", self.classes))
-            and (not self.workers or bool(set(self.workers) & _workers(view)))
+            and (not self.workers or any(item.worker_id in self.workers for item in items))
             and (not self.failed or (view.status is not None and view.status.failed))
         )
 
@@ -138,9 +139,3 @@ def is_class(class_name: str, wanted: Sequence[str]) -> bool:
     short = re.split(r"[.:$]", class_name)[-1]
     names = {class_name, short, short.removesuffix("Connector")}
     return any(name in names or name.removesuffix("Connector") in names for name in wanted)
-
-
-def _workers(view: ConnectorView) -> set[str]:
-    if view.status is None:
-        return set()
-    return {item.worker_id for item in (view.status.connector, *view.status.tasks)}

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
-from pyconnect_cli.parsing.durations import utc_text
+from pyconnect_cli.parsing.values import utc_text
 from pyconnect_cli.rest.model import as_object, bind
 from pyconnect_clients.appended_lines import append_line
 

@@ -26,11 +26,10 @@ from pyconnect_cli.errors import (
     UsageError,
     WaitTimedOut,
 )
-from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.outcomes import ObjectResult, Outcome, counted
-from pyconnect_cli.render.streams import tell, write_data
+from pyconnect_cli.render.streams import tell, write_data, write_whole
 from pyconnect_cli.render.styles import json_text
-from pyconnect_cli.render.whole_files import write_whole
 from pyconnect_cli.rest.masking import mask_command, mask_url
 from pyconnect_cli.session import Session
 
@@ -55,7 +54,12 @@ def cron_run(session: Session, command: str, selection: Sequence[str]) -> Iterat
         with held_lock(session, given.get("lock")), _deadline(given.get("deadline")):
             if jitter := given.get("jitter"):
                 time.sleep(random.uniform(0, parse_duration(str(jitter), what="--jitter")))
-            limit_requests(session, given.get("deadline"))
+            # Limit requests to the deadline, because a thread in a request cannot be interrupted.
+            deadline = given.get("deadline")
+            if deadline:
+                session.budget.end_within(
+                    parse_duration(str(deadline), what="--deadline") + DEADLINE_MARGIN_S
+                )
             yield
     except PyconnectError as failure:
         code, error = int(failure.exit_code), failure.message or None
@@ -137,13 +141,10 @@ def job_labels(session: Session, command: str, selection: Sequence[str]) -> dict
     }
 
 
-def _label_value(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
 def write_textfile(path: Path, run: _Run, labels: Mapping[str, str]) -> None:
     """Write the run's result for Prometheus' textfile collector, whole or not at all."""
-    shown = ",".join(f'{name}="{_label_value(value)}"' for name, value in labels.items())
+    escapes = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+    shown = ",".join(f'{name}="{value.translate(escapes)}"' for name, value in labels.items())
     values = {
         "pyconnect_run_exit_code": run.exit_code,
         "pyconnect_run_duration_seconds": round(run.duration_s, 3),
@@ -208,11 +209,3 @@ def _deadline(text: object) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def limit_requests(session: Session, deadline: object) -> None:
-    """Limit requests to the deadline, because a thread in a request cannot be interrupted."""
-    if deadline:
-        session.budget.end_within(
-            parse_duration(str(deadline), what="--deadline") + DEADLINE_MARGIN_S
-        )

@@ -17,7 +17,7 @@ from pyconnect_cli.errors import (
     UsageError,
     WaitTimedOut,
 )
-from pyconnect_cli.parsing.durations import format_duration, parse_duration
+from pyconnect_cli.parsing.values import format_duration, parse_duration
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.rest.model import ConnectorStatus, ConnectorView, root_cause
 from pyconnect_cli.session import Session

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import (
@@ -19,17 +19,13 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
-from pyconnect_cli.parsing.durations import format_duration
-from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, AutomaticRestarts
-from pyconnect_cli.rest.background import in_background
+from pyconnect_cli.parsing.values import format_duration
+from pyconnect_cli.rest.agent_client import AgentClient, AutomaticRestarts
 from pyconnect_cli.rest.client import ConnectClient
-from pyconnect_cli.rest.endpoint import base_url
+from pyconnect_cli.rest.endpoint import base_url, in_background
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorStatus
 from pyconnect_cli.session import Session
-
-if TYPE_CHECKING:
-    from pyconnect_cli.rest.answers import Health
 
 Answer = TypeVar("Answer")
 
@@ -144,7 +140,13 @@ def worker_health(exchange: Exchange) -> WorkerHealth:
     client = ConnectClient(exchange)
     try:
         info = client.worker_info()
-        health = _health(client, url)
+        try:
+            health = client.health()
+        except (NotFound, PreconditionFailed):
+            from pyconnect_cli.rest.answers import Health
+
+            # Workers before 4.0 have no /health; only their answer shows that they run.
+            health = Health(url=url, status="healthy", message="answers; it has no /health yet")
         return WorkerHealth(
             url=url,
             status=health.status,
@@ -157,16 +159,6 @@ def worker_health(exchange: Exchange) -> WorkerHealth:
         return WorkerHealth(url=url, status="unreachable", message=exc.message)
     except PyconnectError as exc:
         return WorkerHealth(url=url, status="failed", message=exc.message)
-
-
-def _health(client: ConnectClient, url: str) -> Health:
-    try:
-        return client.health()
-    except (NotFound, PreconditionFailed):
-        from pyconnect_cli.rest.answers import Health
-
-        # Workers before 4.0 have no /health; only their answer shows that they run.
-        return Health(url=url, status="healthy", message="answers; it has no /health yet")
 
 
 def assigned_workers(statuses: Iterable[ConnectorStatus | None]) -> set[str]:
@@ -235,8 +227,12 @@ def automatic_restarts(session: Session, name: str, status: ConnectorStatus | No
         if isinstance(answer, PyconnectError):
             continue
         for child in answer:
-            if child.connector == name and child.restarts is not None:
-                found[child.task] = _further(found.get(child.task), child)
+            new = child.restarts
+            if child.connector != name or new is None:
+                continue
+            # A task that just moved has two reports: the one that has attempts counts.
+            if child.task not in found or new.next_ms is not None or new.attempts:
+                found[child.task] = new
     return found
 
 
@@ -250,14 +246,6 @@ def describe_restarts(restarts: AutomaticRestarts | None) -> str:
         return f"{text}, next in {format_duration(wait_s)}"
     ended = _ENDED.get(restarts.ended or "")
     return f"{text}, {ended}" if ended else text
-
-
-def _further(known: AutomaticRestarts | None, child: AgentChild) -> AutomaticRestarts:
-    """Return the worker's report that has attempts: a task that just moved has two reports."""
-    assert child.restarts is not None
-    if known is None or child.restarts.next_ms is not None or child.restarts.attempts:
-        return child.restarts
-    return known
 
 
 def restarts_document(restarts: Restarts) -> list[dict[str, object]]:

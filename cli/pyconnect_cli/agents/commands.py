@@ -17,13 +17,12 @@ from pyconnect_cli.acting.workers import ask_workers, describe_restarts, worker_
 from pyconnect_cli.agents.readiness import Readiness
 from pyconnect_cli.agents.readiness import readiness as examine_readiness
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError, WaitTimedOut
-from pyconnect_cli.parsing.arguments import AllWorkersOption
-from pyconnect_cli.parsing.durations import format_duration
+from pyconnect_cli.parsing.values import format_duration
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column, worker_column
 from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, AgentInfo
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import PlannedVerb
+from pyconnect_cli.verbs import AllWorkersOption, PlannedVerb
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.plugin_findings import check_locations, plugin_path_of
 from pyconnect_clients.properties_file import load_properties
@@ -153,7 +152,15 @@ def _change_state(
 ) -> None:
     session = session_of(context)
     verb = "drain" if wanted == "drained" else "undrain"
-    url = _one_worker(session, worker, verb)
+    urls = worker_urls(session, everywhere=False)
+    if worker is None and len(urls) > 1:
+        raise UsageError(
+            f"several workers are given: {', '.join(urls)}",
+            hint=f"name one: pyconnect agent {verb} URL",
+        )
+    url = urls[0] if worker is None else worker.rstrip("/")
+    if "://" not in url:
+        url = f"{urls[0].partition('://')[0]}://{url}"
     with AgentClient(session.exchange_with(url)) as agent:
         if agent.info().state == wanted:
             session.output.message(f"{url} is {wanted} already")
@@ -237,7 +244,13 @@ def readiness(
     The command changes nothing. Exit 1 if agents cannot run a part, 0 with warnings alone.
     """
     session = session_of(context)
-    worker = None if worker_config is None else _properties(worker_config)
+    worker = None
+    if worker_config is not None:
+        try:
+            # As it is: references to config providers are not resolved here.
+            worker = load_properties(str(worker_config))
+        except ClientPropertyError as exc:
+            raise UsageError(str(exc)) from exc
     views = session.client.connector_views().values()
     findings = examine_readiness(
         session.client.plugins(connectors_only=False),
@@ -264,14 +277,6 @@ def readiness(
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 
 
-def _properties(path: Path) -> dict[str, str]:
-    """Read a worker's file as it is: references to config providers are not resolved here."""
-    try:
-        return load_properties(str(path))
-    except ClientPropertyError as exc:
-        raise UsageError(str(exc)) from exc
-
-
 def _ask(
     session: Session,
     urls: Sequence[str],
@@ -295,19 +300,6 @@ def raise_last(session: Session, failures: Sequence[PyconnectError]) -> None:
         raise failures[-1]
 
 
-def _one_worker(session: Session, worker: str | None, verb: str) -> str:
-    urls = worker_urls(session, everywhere=False)
-    if worker is None:
-        if len(urls) == 1:
-            return urls[0]
-        raise UsageError(
-            f"several workers are given: {', '.join(urls)}",
-            hint=f"name one: pyconnect agent {verb} URL",
-        )
-    url = worker.rstrip("/")
-    return url if "://" in url else f"{urls[0].partition('://')[0]}://{url}"
-
-
 def _text(value: object) -> str:
     return "-" if value is None else str(value)
 
@@ -322,17 +314,14 @@ def _memory(used: int | None, limit: int | None) -> str:
     """Return the memory in use and, behind a slash, the limit."""
     if used is None:
         return "-"
-    return _mebibytes(used) + ("" if limit is None else f"/{_mebibytes(limit)}")
+    text = f"{used / 2**20:.0f}M"
+    return text if limit is None else f"{text}/{limit / 2**20:.0f}M"
 
 
 def _processor(used: float | None, limit: int | None) -> str:
     if used is None:
         return "-"
     return f"{used:.0f}%" + ("" if limit is None else f"/{limit}%")
-
-
-def _mebibytes(size: int) -> str:
-    return f"{size / 2**20:.0f}M"
 
 
 ALLOW = "agent.allow.phase.change"
@@ -398,18 +387,13 @@ def _each(agent: ExaminedAgent, usual_phase: str | None) -> Iterator[AgentFindin
         f"{protocol}: requests between workers are not signed" if weak else protocol,
         status="warning" if weak else "ok",
     )
-    yield _changes(agent, finding("upgrades", "changes its phase and restarts itself"))
-
-
-def _changes(agent: ExaminedAgent, able: AgentFinding) -> AgentFinding:
-    """Return whether `pyconnect upgrade` can change this agent without an operator."""
-    restart = str(agent.info.raw.get("restart") or "none")
     missing = []
     if agent.config.get(ALLOW) != "true":
         missing.append(f"{ALLOW}=true")
-    if restart == "none":
+    if str(info.raw.get("restart") or "none") == "none":
         missing.append("a program: the one that it runs has been removed")
-    if not missing:
-        return able
-    detail = f"by hand; to change its phase itself it needs {', and '.join(missing)}"
-    return AgentFinding(url=able.url, status="warning", check=able.check, detail=detail)
+    if missing:
+        needs = f"by hand; to change its phase itself it needs {', and '.join(missing)}"
+        yield finding("upgrades", needs, status="warning")
+    else:
+        yield finding("upgrades", "changes its phase and restarts itself")

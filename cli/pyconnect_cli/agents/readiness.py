@@ -121,14 +121,24 @@ def _connector(
 def _classes(
     connector: ConnectorInfo, plugins: Sequence[Plugin], worker: Mapping[str, str], *, agent: bool
 ) -> Iterator[tuple[str, str]]:
-    known = {name: plugin.class_name for plugin in plugins for name in _names(plugin.class_name)}
+    known: dict[str, str] = {}
+    for plugin in plugins:
+        simple = re.split(r"[.$]", plugin.class_name)[-1]
+        names = (plugin.class_name, simple, _SUFFIX.sub("", simple))
+        known |= dict.fromkeys(names, plugin.class_name)
     class_name = known.get(connector.class_name)
     if class_name is None:
         yield "warning", f"the worker that was asked has no {connector.class_name}"
     if agent or class_name not in PYTHON_CONNECTORS:
         return
     config = {**worker, **connector.config}
-    for key in (*_CONVERTER_KEYS, *_types(connector.config)):
+    types = [
+        f"{key}.{alias.strip()}.type"
+        for key in ("transforms", "predicates")
+        for alias in (connector.config.get(key) or "").split(",")
+        if alias.strip()
+    ]
+    for key in (*_CONVERTER_KEYS, *types):
         given = config.get(key)
         chosen = known.get(given, given) if given else None
         if chosen and not PYTHON_PARTS.fullmatch(chosen):
@@ -137,18 +147,6 @@ def _classes(
                 "the connector's jar on plugin.path too, then all of it runs in Java"
             )
             yield "warning", detail
-
-
-def _types(config: Mapping[str, str | None]) -> Iterator[str]:
-    for key in ("transforms", "predicates"):
-        for alias in (config.get(key) or "").split(","):
-            if alias.strip():
-                yield f"{key}.{alias.strip()}.type"
-
-
-def _names(class_name: str) -> tuple[str, ...]:
-    simple = re.split(r"[.$]", class_name)[-1]
-    return class_name, simple, _SUFFIX.sub("", simple)
 
 
 def _references(

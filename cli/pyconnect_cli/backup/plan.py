@@ -27,7 +27,7 @@ from pyconnect_cli.offsets.plan.change import (
     plan_restore,
 )
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
-from pyconnect_cli.parsing.json_text import parse_json
+from pyconnect_cli.parsing.values import parse_json
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.model import ConnectCluster, as_list, as_object
 from pyconnect_cli.rest.offset_entries import show_offset, show_partition
@@ -189,7 +189,14 @@ class ConnectorRestore:
         elif not self.placed:
             lines += [difference.text() for difference in self.configured]
         if self.moved and not self.placed:
-            lines.append(f"offsets of {counted(len(self.moved), 'partition')}: {self._moves()}")
+            moves = [
+                f"{show_partition(move.partition)} {show_offset(move.before)} -> "
+                f"{show_offset(move.after)}"
+                for move in self.moved[:SHOWN_OFFSETS]
+            ]
+            moves += ["…"] if len(self.moved) > SHOWN_OFFSETS else []
+            partitions = counted(len(self.moved), "partition")
+            lines.append(f"offsets of {partitions}: {', '.join(moves)}")
         before = (self.present.state or "FAILED") if self.present else None
         after = self.state or ("STOPPED" if self.stops else before)
         passed = [before, "STOPPED" if self.stops else None, after]
@@ -198,14 +205,6 @@ class ConnectorRestore:
         if len(shown) > 1:
             lines.append(" -> ".join(shown))
         return tuple(lines)
-
-    def _moves(self) -> str:
-        shown = [
-            f"{show_partition(move.partition)} {show_offset(move.before)} -> "
-            f"{show_offset(move.after)}"
-            for move in self.moved[:SHOWN_OFFSETS]
-        ]
-        return ", ".join([*shown, *(["…"] if len(self.moved) > SHOWN_OFFSETS else [])])
 
 
 def plan_connector(
@@ -218,6 +217,17 @@ def plan_connector(
     known = unmasked(saved.file(place), present.config if present else {})
     refuse_masked(known)
     before = {} if present is None else {"name": saved.name, **present.config}
+    moved: tuple[OffsetChange, ...] = ()
+    if saved.offsets is not None:
+        view = OffsetsView(
+            name=saved.name,
+            type=saved.type,
+            class_name=saved.offsets.class_name,
+            state="STOPPED",
+            config=saved.config,
+            offsets=present.offsets.offsets if present and present.offsets else (),
+        )
+        moved = restored_offsets(view, saved.offsets).changes
     return ConnectorRestore(
         name=saved.name,
         kind=Restored.CHANGE if present else Restored.CREATE,
@@ -226,24 +236,9 @@ def plan_connector(
         offsets=saved.offsets,
         present=present,
         configured=differences(before, {"name": saved.name, **known.config}),
-        moved=_moved(saved, present),
+        moved=moved,
         placed=placed,
     )
-
-
-def _moved(saved: SavedConnector, present: SavedConnector | None) -> tuple[OffsetChange, ...]:
-    if saved.offsets is None:
-        return ()
-    stored = present.offsets.offsets if present and present.offsets else ()
-    view = OffsetsView(
-        name=saved.name,
-        type=saved.type,
-        class_name=saved.offsets.class_name,
-        state="STOPPED",
-        config=saved.config,
-        offsets=stored,
-    )
-    return restored_offsets(view, saved.offsets).changes
 
 
 def restored_offsets(view: OffsetsView, snapshot: OffsetsSnapshot) -> OffsetsPlan:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pyconnect_cli.acting.workers import ask_workers
 from pyconnect_cli.backup.plan import SavedConnector
 from pyconnect_cli.errors import NotFound, PyconnectError, ServerError
-from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.admin import kafka_cluster
 from pyconnect_cli.kafka.reader import stored_target_states
 from pyconnect_cli.offsets.run import offsets_view, snapshot_of
 from pyconnect_cli.rest.agent_client import AgentClient
@@ -23,6 +23,10 @@ ATTEMPTS = 5
 SHOWN = frozenset({"RUNNING", "PAUSED", "STOPPED"})
 """States of a connector that are its target state."""
 CONFIG_TOPIC = "config.storage.topic"
+NO_STATES = (
+    "Java workers report it only in their config topic: give --kafka-bootstrap and"
+    " --worker-config worker.properties"
+)
 
 
 class ClusterReader:
@@ -57,13 +61,13 @@ class ClusterReader:
     def _saved(self, view: ConnectorView) -> tuple[SavedConnector, str | None]:
         saved = SavedConnector(
             name=view.name,
-            config=dict(view.info.config) if view.info else {},
+            config=dict(view.config),
             state=self._target_state(view),
             offsets=None,
         )
         fault = None
         if saved.state is None:
-            fault = f"its target state is not known, because it is {view.state}; {self._no_states}"
+            fault = f"its target state is not known, because it is {view.state}; {NO_STATES}"
         try:
             offsets = snapshot_of(offsets_view(self._session, view), self._session.worker)
         except NotFound:
@@ -102,13 +106,6 @@ class ClusterReader:
         except PyconnectError as error:
             session.output.warning(f"target states were not read from {topic}: {error.message}")
             return None
-
-    @property
-    def _no_states(self) -> str:
-        return (
-            "Java workers report it only in their config topic: give --kafka-bootstrap and"
-            " --worker-config worker.properties"
-        )
 
 
 def worker_levels(exchange: Exchange) -> dict[str, str]:

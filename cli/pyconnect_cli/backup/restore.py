@@ -8,7 +8,7 @@ offsets twice. Beside it is a backup from before the run, for the undo.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -27,7 +27,15 @@ from pyconnect_cli.acting.workers import (
     connect_cluster,
     urls_with,
 )
-from pyconnect_cli.backup.files import Levels, SavedCluster, find_backup, manifest_of, read_backup
+from pyconnect_cli.backup.files import (
+    Levels,
+    RestoreRun,
+    SavedCluster,
+    StateBefore,
+    find_backup,
+    manifest_of,
+    read_backup,
+)
 from pyconnect_cli.backup.plan import (
     ConnectorRestore,
     Manifest,
@@ -38,7 +46,6 @@ from pyconnect_cli.backup.plan import (
     restored_offsets,
 )
 from pyconnect_cli.backup.reading import ClusterReader, worker_levels
-from pyconnect_cli.backup.runs import RestoreRun, StateBefore
 from pyconnect_cli.backup.save import LOGGERS_OF, WorkerConfigOption
 from pyconnect_cli.connectors.from_files import SetOption, key_changes
 from pyconnect_cli.connectors.promote import MapOption, Remapping, remapping
@@ -208,15 +215,11 @@ def _chosen(
         for name, each in saved.connectors.items()
     }
     found = selected_or_all(views, selection_from(session.given, names))
-    return [
-        replace(each, config=_remapped(each.config, rules))
-        for each in (saved.connectors[view.name] for view in found)
-    ]
-
-
-def _remapped(config: Mapping[str, str | None], rules: Remapping) -> dict[str, str | None]:
-    values = {key: rules.reference(value) if value else value for key, value in config.items()}
-    return {**values, **rules.values}
+    chosen = []
+    for each in (saved.connectors[view.name] for view in found):
+        values = {key: value and rules.reference(value) for key, value in each.config.items()}
+        chosen.append(replace(each, config={**values, **rules.values}))
+    return chosen
 
 
 class _Restorer:

@@ -17,6 +17,7 @@ from pyconnect_cli.acting.workers import assigned_workers, connect_cluster, urls
 from pyconnect_cli.backup.files import BackupWriter, prune
 from pyconnect_cli.backup.plan import Manifest
 from pyconnect_cli.backup.reading import ClusterReader, worker_levels
+from pyconnect_cli.directories import new_identity
 from pyconnect_cli.errors import (
     NotFound,
     PreconditionFailed,
@@ -24,8 +25,8 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
-from pyconnect_cli.parsing.durations import utc_text
 from pyconnect_cli.parsing.options import CRON_OPTIONS, SELECTION_OPTIONS, WORK_OPTIONS, OptionSpec
+from pyconnect_cli.parsing.values import utc_text
 from pyconnect_cli.render.outcomes import Outcome
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.masking import mask_config
@@ -140,7 +141,8 @@ def backup(
     statuses = [view.status for view in views]
     cluster = connect_cluster(session, statuses)
     reader = ClusterReader(session, worker_config)
-    run = _Backup(session, BackupWriter.inside(directory, now), reader, secrets=show_secrets)
+    writer = BackupWriter(directory / new_identity(now))
+    run = _Backup(session, writer, reader, secrets=show_secrets)
     urls = [] if selected else urls_with(session, assigned_workers(statuses))
     steps = [BatchStep(name=view.name, done="saved", act=partial(run.save, view)) for view in views]
     steps += [

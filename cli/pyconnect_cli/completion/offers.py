@@ -197,7 +197,7 @@ def candidates(kind: str, given: Mapping[str, object]) -> list[str]:
         named = given.get("config")
         config = Path(str(named)).expanduser() if named else None
         return load_config_files(os.environ, working_directory(), config).context_names()
-    from pyconnect_cli.rest.kept_names import cache_of, read_cache, write_cache
+    from pyconnect_cli.directories import cache_of, read_cache, write_cache
 
     settings = resolve_settings(given, os.environ, working_directory())
     cache = cache_of(kind, settings.urls, os.environ)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -17,14 +17,13 @@ from pyconnect_cli.rest.masking import mask_text, mask_url
 from pyconnect_cli.session import session_of
 from pyconnect_cli.settings.contexts import (
     PROJECT_FILE,
-    ConfigFile,
     parse_config_file,
     read_content,
     shown_setting,
     trust,
     withdraw_trust,
 )
-from pyconnect_cli.settings.resolved import NO_ORIGIN, Secret, Settings, working_directory
+from pyconnect_cli.settings.resolved import NO_ORIGIN, Secret, working_directory
 from pyconnect_cli.verbs import ChangingVerb
 
 app = typer.Typer(help="Show the settings in force and their origin; trust a project file.")
@@ -69,7 +68,26 @@ def config() -> None:
 def view(context: typer.Context) -> None:
     """Show every setting, its value and where it comes from."""
     session = session_of(context)
-    rows = list(_rows(session.settings))
+    settings = session.settings
+    rows = []
+    for option in GLOBAL_OPTIONS:
+        attribute = NAMES_OF_ATTRIBUTES.get(option.name, option.name)
+        if hasattr(settings, attribute):
+            value = getattr(settings, attribute)
+            if isinstance(value, Secret):
+                shown = value.describe()
+            elif value is None or value == ():
+                shown = UNSET
+            elif isinstance(value, tuple):
+                shown = ", ".join(mask_url(str(item)) for item in value)
+            elif isinstance(value, bool):
+                shown = "true" if value else "false"
+            else:
+                shown = mask_text(f"{value:g}s" if isinstance(value, float) else str(value))
+            origin = settings.origins.get(option.name, NO_ORIGIN)
+            rows.append(SettingRow(name=option.name, value=shown, origin=origin))
+    user_path = str(settings.files.user_path)
+    rows.append(SettingRow(name="config", value=user_path, origin="user file"))
     document = {
         row.name: {"value": None if row.value == UNSET else row.value, "origin": row.origin}
         for row in rows
@@ -93,8 +111,13 @@ def trust_file(context: typer.Context, file: FileArgument = None) -> None:
     trust(path, content, session.environ)
     if session.given.get("quiet"):
         return
-    for line in _decisions(parsed):
-        tell(f"  {line}")
+    if parsed.current:
+        tell(f"  current = {parsed.current}")
+    tables = {"defaults": parsed.defaults}
+    tables |= {f"contexts.{name}": table for name, table in parsed.contexts.items()}
+    for where, table in tables.items():
+        for key, value in sorted(table.items()):
+            tell(f"  {where}.{key} = {shown_setting(key, value)}")
     tell(f"{path}: trusted until it changes")
 
 
@@ -116,40 +139,3 @@ def _project_file(file: Path | None) -> Path:
     if path.name != PROJECT_FILE:
         raise UsageError(f"{path}: a project file must be named {PROJECT_FILE}")
     return path
-
-
-def _decisions(file: ConfigFile) -> Iterator[str]:
-    """Return each key of a file with its value; secrets are not shown."""
-    if file.current:
-        yield f"current = {file.current}"
-    tables = {"defaults": file.defaults}
-    tables.update({f"contexts.{name}": table for name, table in file.contexts.items()})
-    for where, table in tables.items():
-        for key, value in sorted(table.items()):
-            yield f"{where}.{key} = {shown_setting(key, value)}"
-
-
-def _rows(settings: Settings) -> list[SettingRow]:
-    rows = []
-    for option in GLOBAL_OPTIONS:
-        attribute = NAMES_OF_ATTRIBUTES.get(option.name, option.name)
-        if not hasattr(settings, attribute):
-            continue
-        origin = settings.origins.get(option.name, NO_ORIGIN)
-        rows.append(
-            SettingRow(name=option.name, value=_shown(getattr(settings, attribute)), origin=origin)
-        )
-    rows.append(SettingRow(name="config", value=str(settings.files.user_path), origin="user file"))
-    return rows
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, Secret):
-        return value.describe()
-    if value is None or value == ():
-        return UNSET
-    if isinstance(value, tuple):
-        return ", ".join(mask_url(str(item)) for item in value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return mask_text(f"{value:g}s" if isinstance(value, float) else str(value))

@@ -10,12 +10,11 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.errors import NotFound, UsageError
-from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.endpoint import base_url
-from pyconnect_cli.rest.masking import mask_url
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.contexts import (
     CLUSTER_KEYS,
@@ -72,7 +71,17 @@ def list_contexts(context: typer.Context) -> None:
     """List the contexts; the current one is marked."""
     session = session_of(context)
     files = session.settings.files
-    rows = [_row(session, files, name) for name in files.context_names()]
+    rows = []
+    for name in files.context_names():
+        file, values = files.find_context(name)
+        rows.append(
+            ContextRow(
+                name=name,
+                current=name == session.settings.context,
+                urls=shown_setting("url", values.get("url", ())),
+                origin=str(file.path),
+            )
+        )
     session.output.listing(
         COLUMNS,
         rows,
@@ -297,12 +306,3 @@ def _current(session: Session) -> str:
     if name is None:
         raise NotFound("no context is chosen", hint="choose one: pyconnect context use NAME")
     return name
-
-
-def _row(session: Session, files: ConfigFiles, name: str) -> ContextRow:
-    file, values = files.find_context(name)
-    urls = values.get("url", ())
-    shown = ", ".join(map(mask_url, urls)) if isinstance(urls, tuple) else str(urls)
-    return ContextRow(
-        name=name, current=name == session.settings.context, urls=shown, origin=str(file.path)
-    )

@@ -31,10 +31,9 @@ from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.connectors.plan import ConnectorFile, differences
 from pyconnect_cli.connectors.validation import check_settings
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, UsageError
-from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ActingVerb, ChangingVerb
+from pyconnect_cli.verbs import ActingVerb, ChangingVerb, NameArgument, NamesArgument
 
 app = typer.Typer()
 
@@ -60,19 +59,6 @@ def edit(context: typer.Context, name: NameArgument) -> None:
         run_steps(session, "update", [BatchStep(name=name, done="updated", act=act, look=look)])
 
 
-def _run_editor(editor: str, path: str) -> None:
-    try:
-        code = subprocess.run([*shlex.split(editor), path], check=False).returncode
-    except (OSError, ValueError) as exc:
-        raise UsageError(
-            f"the editor `{editor}` cannot be run: {getattr(exc, 'strerror', None) or exc};"
-            " nothing was changed",
-            hint="set VISUAL or EDITOR, or use: pyconnect connectors patch",
-        ) from exc
-    if code != 0:
-        raise PyconnectError(f"`{editor}` failed; nothing was changed")
-
-
 @contextmanager
 def _edited(session: Session, name: str, config: dict[str, str | None]) -> Iterator[ConnectorFile]:
     """Let the user edit a configuration, again while it is not valid, if the user is there to ask.
@@ -91,10 +77,24 @@ def _edited(session: Session, name: str, config: dict[str, str | None]) -> Itera
     before = Path(path).read_bytes()
     try:
         while True:
-            _run_editor(editor, path)
+            try:
+                code = subprocess.run([*shlex.split(editor), path], check=False).returncode
+            except (OSError, ValueError) as exc:
+                raise UsageError(
+                    f"the editor `{editor}` cannot be run: {getattr(exc, 'strerror', None) or exc};"
+                    " nothing was changed",
+                    hint="set VISUAL or EDITOR, or use: pyconnect connectors patch",
+                ) from exc
+            if code != 0:
+                raise PyconnectError(f"`{editor}` failed; nothing was changed")
             session.renew_time()
             try:
-                edited = _read_edited(session, name, config, path)
+                edited, *others = read_connector_files([path], name=name)
+                if others:
+                    raise UsageError(f"one configuration was expected, not {len(others) + 1}")
+                changed = [found.key for found in differences(config, edited.config)]
+                if changed:
+                    check_settings(session, name, edited.config, changed, refuses=True)
                 break
             except UsageError as error:
                 if session.settings.yes or not session.interactive:
@@ -109,19 +109,6 @@ def _edited(session: Session, name: str, config: dict[str, str | None]) -> Itera
         Path(path).unlink(missing_ok=True)
         raise
     Path(path).unlink(missing_ok=True)
-
-
-def _read_edited(
-    session: Session, name: str, before: dict[str, str | None], path: str
-) -> ConnectorFile:
-    """Read an edited configuration; UsageError if it cannot be read or a worker finds errors."""
-    files = read_connector_files([path], name=name)
-    if len(files) != 1:
-        raise UsageError(f"one configuration was expected, not {len(files)}")
-    changed = [difference.key for difference in differences(before, files[0].config)]
-    if changed:
-        check_settings(session, name, files[0].config, changed, refuses=True)
-    return files[0]
 
 
 @app.command(cls=ActingVerb)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from pyconnect_cli.connectors.plan import ConnectorFile
 from pyconnect_cli.errors import OutputLost, UsageError
-from pyconnect_cli.parsing.json_text import parse_json
+from pyconnect_cli.parsing.values import parse_json
+from pyconnect_cli.render.streams import file_name, write_whole
 from pyconnect_cli.render.styles import json_text
-from pyconnect_cli.render.whole_files import file_name, write_whole
 from pyconnect_cli.session import Session
 from pyconnect_cli.settings.given_files import parse_properties, read_given, yaml_documents
 
@@ -103,9 +103,14 @@ def _read(place: str, name: str | None) -> list[ConnectorFile]:
     if not text.strip():
         raise UsageError(f"{shown}: is empty")
     if suffix == ".properties":
-        documents: list[object] = [parse_properties(text, shown)]
+        loaded: list[object] = [parse_properties(text, shown)]
+    elif suffix == ".json" or (not suffix and text.lstrip()[:1] in {"{", "["}):
+        document = parse_json(text, shown)
+        loaded = document if isinstance(document, list) else [document]
     else:
-        documents = _documents(text, suffix, shown)
+        found = yaml_documents(text, shown)
+        loaded = [entry for d in found for entry in (d if isinstance(d, list) else [d])]
+    documents = [entry for one in loaded for entry in resources(one)]
     if not documents:
         raise UsageError(f"{shown}: is empty")
     many = len(documents) > 1
@@ -113,16 +118,6 @@ def _read(place: str, name: str | None) -> list[ConnectorFile]:
         _connector(document, f"{shown} (document {number})" if many else shown, name)
         for number, document in enumerate(documents, 1)
     ]
-
-
-def _documents(text: str, suffix: str, place: str) -> list[object]:
-    if suffix == ".json" or (not suffix and text.lstrip()[:1] in {"{", "["}):
-        document = parse_json(text, place)
-        loaded = document if isinstance(document, list) else [document]
-    else:
-        documents = yaml_documents(text, place)
-        loaded = [entry for d in documents for entry in (d if isinstance(d, list) else [d])]
-    return [entry for one in loaded for entry in resources(one)]
 
 
 def _connector(document: object, place: str, name: str | None) -> ConnectorFile:
@@ -142,7 +137,15 @@ def _connector(document: object, place: str, name: str | None) -> ConnectorFile:
         config, initial_state = document["config"], document.get("initial_state")
         named = named or document["config"].get("name")
     assert isinstance(config, Mapping)
-    flat = {str(key): _text(value, f"{place}: {key}") for key, value in config.items()}
+    flat: dict[str, str | None] = {}
+    for key, value in config.items():
+        if value is None or isinstance(value, str):
+            flat[str(key)] = value
+        elif isinstance(value, bool | int | float):
+            flat[str(key)] = json.dumps(value)
+        else:
+            kind = type(value).__name__
+            raise UsageError(f"{place}: {key}: a text or number was expected, not {kind}")
     chosen = str(named or name or "")
     if not chosen:
         raise UsageError(
@@ -162,14 +165,6 @@ def _connector(document: object, place: str, name: str | None) -> ConnectorFile:
         initial_state=None if initial_state is None else str(initial_state).upper(),
         place=place,
     )
-
-
-def _text(value: object, where: str) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool | int | float):
-        return json.dumps(value)
-    raise UsageError(f"{where}: a text or number was expected, not {type(value).__name__}")
 
 
 def write_connector_files(

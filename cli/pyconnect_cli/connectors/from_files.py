@@ -30,9 +30,10 @@ from pyconnect_cli.connectors.plan import (
     plan_apply,
     refuse_masked,
 )
-from pyconnect_cli.connectors.plan_output import show_plan, total
 from pyconnect_cli.connectors.validation import (
     check_settings,
+    show_plan,
+    total,
     validate_all,
     validation,
     validation_lines,
@@ -50,13 +51,18 @@ from pyconnect_cli.offsets.files import read_snapshot_file
 from pyconnect_cli.offsets.plan.change import Action, OffsetsPlan, OffsetsView, plan_restore
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot, require_fitting, same_class
 from pyconnect_cli.offsets.run import Around, change_new_connector
-from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
 from pyconnect_cli.render.outcomes import BatchRecord
-from pyconnect_cli.render.whole_files import PRIVATE
+from pyconnect_cli.render.streams import PRIVATE
 from pyconnect_cli.rest.masking import mask_config, mask_document
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ActingVerb, CreatingVerb, SelectingCronVerb
+from pyconnect_cli.verbs import (
+    ActingVerb,
+    CreatingVerb,
+    FilesOption,
+    NamesArgument,
+    SelectingCronVerb,
+)
 
 app = typer.Typer()
 
@@ -224,7 +230,7 @@ def patch(
             done="patched",
             act=partial(act, view.name),
             look=partial(config_shows, view.name, change, whole=False),
-            changes=patched(view.info.config if view.info else {}, change) or (UNCHANGED,),
+            changes=patched(view.config, change) or (UNCHANGED,),
         )
         for view in views
     ]
@@ -249,7 +255,7 @@ def validate(
     session = session_of(context)
     if name and not files and not keys:
         config = known_connector(session, name).config
-        documents = [ConnectorFile(name=name, config=config, initial_state=None, place=name)]
+        documents = [ConnectorFile(name=name, config=config, place=name)]
     else:
         documents = _documents(files, keys, name)
     answers = [(file, validation(session, file)) for file in documents]
@@ -381,7 +387,7 @@ def _documents(
     if not files:
         if not name or not given:
             raise UsageError("no configuration", hint="give -f FILE, or NAME and --set KEY=VALUE …")
-        return [ConnectorFile(name=name, config=given, initial_state=None, place="--set")]
+        return [ConnectorFile(name=name, config=given, place="--set")]
     documents = read_connector_files(files, name=name)
     if name and len(documents) > 1:
         raise UsageError(f"{len(documents)} documents cannot all be named `{name}`")

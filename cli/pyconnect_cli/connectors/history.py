@@ -19,10 +19,9 @@ from pyconnect_cli.diagnostics.journal import (
     show_changes,
 )
 from pyconnect_cli.errors import NotFound, PreconditionFailed
-from pyconnect_cli.parsing.arguments import NameArgument
 from pyconnect_cli.rest.agent_client import RecordedChange
 from pyconnect_cli.session import session_of
-from pyconnect_cli.verbs import CreatingVerb
+from pyconnect_cli.verbs import CreatingVerb, NameArgument
 
 app = typer.Typer()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -72,7 +72,11 @@ def init(
     settings = session.client.plugin_config(chosen.class_name)
     name = name or template_name(chosen.class_name)
     values = pairs(keys or ())
-    settings = with_refused(settings, refused_without_value(session, chosen, name, values))
+    refused = refused_without_value(session, chosen, name, values)
+    settings = [
+        replace(key, required=True) if key.name in refused and not key.default_value else key
+        for key in settings
+    ]
     template = template_of(chosen, settings, name, values)
     session.output.line(FORMATS[form](template))
     if template_name(chosen.class_name) == FILE_SINK:
@@ -96,8 +100,8 @@ class TemplateSetting:
 
     key: str
     value: str | None
-    example: str
-    documentation: str
+    example: str = ""
+    documentation: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,14 +151,11 @@ def template_of(
 ) -> Template:
     """Return a template with these values; settings that the plugin does not define come last."""
     lines = [
-        TemplateSetting(key="name", value=name, example="", documentation="Name of the connector."),
-        TemplateSetting(
-            key="connector.class", value=plugin.class_name, example="", documentation=""
-        ),
+        TemplateSetting(key="name", value=name, documentation="Name of the connector."),
+        TemplateSetting(key="connector.class", value=plugin.class_name),
         TemplateSetting(
             key="tasks.max",
             value=values.get("tasks.max") or "1",
-            example="",
             documentation="Maximum number of tasks.",
         ),
     ]
@@ -163,7 +164,6 @@ def template_of(
             TemplateSetting(
                 key="topics",
                 value=values.get("topics") or "",
-                example="",
                 documentation="Topics to read, separated by commas; or topics.regex in its place.",
             )
         )
@@ -172,36 +172,28 @@ def template_of(
     defined = sorted(
         (key for key in keys if key.name not in named), key=lambda key: not _is_written(key)
     )
-    lines += [_line(key, values) for key in defined]
+    for key in defined:
+        given = values.get(key.name)
+        if given is None and _is_written(key):
+            given = key.default_value or ""
+        example = key.default_value or ""
+        if key.type == "PASSWORD":
+            example = "${file:/etc/connect/secrets.properties:" + key.name + "}"
+        words = " ".join(key.documentation.split())
+        lines.append(
+            TemplateSetting(key=key.name, value=given, example=example, documentation=words)
+        )
     known = named | {key.name for key in defined}
     lines += [
-        TemplateSetting(key=key, value=value, example="", documentation="")
-        for key, value in values.items()
-        if key not in known and value is not None
+        TemplateSetting(key=name, value=value)
+        for name, value in values.items()
+        if name not in known and value is not None
     ]
     return Template(title=f"{plugin.class_name} {plugin.version or ''}".strip(), lines=lines)
 
 
-def with_refused(keys: Sequence[ConfigKey], refused: Collection[str]) -> list[ConfigKey]:
-    """Return the settings, the refused ones as required unless they have a default."""
-    return [
-        replace(key, required=True) if key.name in refused and not key.default_value else key
-        for key in keys
-    ]
-
-
 def _is_written(key: ConfigKey) -> bool:
     return key.required or (key.importance == "HIGH" and bool(key.default_value))
-
-
-def _line(key: ConfigKey, values: Mapping[str, str | None]) -> TemplateSetting:
-    given = values.get(key.name)
-    value = given if given is not None else (key.default_value or "" if _is_written(key) else None)
-    example = key.default_value or ""
-    if key.type == "PASSWORD":
-        example = "${file:/etc/connect/secrets.properties:" + key.name + "}"
-    words = " ".join(key.documentation.split())
-    return TemplateSetting(key=key.name, value=value, example=example, documentation=words)
 
 
 def as_json(template: Template) -> str:

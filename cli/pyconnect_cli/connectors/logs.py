@@ -14,12 +14,12 @@ from pyconnect_cli.acting.selection import known_connector
 from pyconnect_cli.acting.wait import looks
 from pyconnect_cli.acting.workers import ask_workers, worker_urls
 from pyconnect_cli.errors import PyconnectError, UsageError
-from pyconnect_cli.parsing.arguments import NameArgument
-from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.styles import printable
 from pyconnect_cli.rest.agent_client import AgentClient, AgentLog, AgentLogLine, LogFilter
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import NameArgument
 
 app = typer.Typer()
 

@@ -27,7 +27,7 @@ class ConnectorFile:
 
     name: str
     config: Config
-    initial_state: str | None
+    initial_state: str | None = None
     place: str
 
 
@@ -90,10 +90,18 @@ def plan_apply(
                 f"connector `{file.name}` is described in {places[file.name]} and in {file.place}"
             )
         places[file.name] = file.place
-        known = unmasked(file, configs.get(file.name, {}))
+        stored = configs.get(file.name)
+        known = unmasked(file, stored or {})
         if not masked:
             refuse_masked(known)
-        plan.append(_planned(known, configs.get(file.name)))
+        if stored is None:
+            change, found = Change.CREATE, differences({}, known.config)
+        else:
+            # The worker adds the name; a file need not repeat it.
+            name = {"name": file.name}
+            found = differences({**name, **stored}, {**name, **known.config})
+            change = Change.UPDATE if found else Change.UNCHANGED
+        plan.append(PlannedChange(name=file.name, change=change, file=known, differences=found))
     plan.extend(
         PlannedChange(name=name, change=Change.DELETE) for name in prune if name not in places
     )
@@ -134,18 +142,3 @@ def patched(before: Config, change: Config) -> tuple[str, ...]:
     """Return a configuration after a change of single keys, as texts; None removes a key."""
     after = {key: value for key, value in {**before, **change}.items() if value is not None}
     return tuple(difference.text() for difference in differences(before, after))
-
-
-def _planned(file: ConnectorFile, stored: Config | None) -> PlannedChange:
-    if stored is None:
-        return PlannedChange(
-            name=file.name,
-            change=Change.CREATE,
-            file=file,
-            differences=differences({}, file.config),
-        )
-    # The worker adds the name; a file need not repeat it.
-    wanted = {"name": file.name, **file.config}
-    found = differences({"name": file.name, **stored}, wanted)
-    change = Change.UPDATE if found else Change.UNCHANGED
-    return PlannedChange(name=file.name, change=change, file=file, differences=found)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import typer
@@ -28,13 +28,12 @@ from pyconnect_cli.connectors.from_files import (
     required_files,
 )
 from pyconnect_cli.connectors.plan import Change, Config, ConnectorFile, PlannedChange, plan_apply
-from pyconnect_cli.connectors.plan_output import show_plan
+from pyconnect_cli.connectors.validation import show_plan
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
-from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
 from pyconnect_cli.rest.masking import MASK, REFERENCES_ONLY, mask_url, mask_value
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of, session_of_context
-from pyconnect_cli.verbs import ActingVerb
+from pyconnect_cli.verbs import ActingVerb, FilesOption, NamesArgument
 from pyconnect_clients.secret_keys import is_secret_key
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}")
@@ -98,13 +97,24 @@ def promoted(
     refused: list[str] = []
     result = []
     for file in files:
-        config, secrets = _promoted(file.config, there.get(file.name, {}), rules)
-        refused += [f"{file.name}: {key}" for key in secrets]
-        result.append(
-            ConnectorFile(
-                name=file.name, config=config, initial_state=file.initial_state, place=file.place
-            )
-        )
+        held = there.get(file.name, {})
+        config: dict[str, str | None] = {}
+        secrets = []
+        for key, value in file.config.items():
+            if key in rules.values or key == "name":
+                continue
+            if not value or (MASK not in value and mask_value(key, value) == value):
+                config[key] = rules.reference(value) if value else value
+                continue
+            kept = held.get(key)
+            if kept and MASK not in kept:
+                config[key] = kept
+            else:
+                config[key] = value
+                secrets.append(key)
+        config |= {key: value for key, value in rules.values.items() if value is not None}
+        refused += [f"{file.name}: {key}" for key in sorted(secrets)]
+        result.append(replace(file, config=config))
     if refused and strict:
         key = refused[0].partition(": ")[2]
         raise UsageError(
@@ -115,28 +125,6 @@ def promoted(
             f" pyconnect --context {context} connectors patch NAME --set …",
         )
     return result
-
-
-def _promoted(
-    config: Config, there: Config, rules: Remapping
-) -> tuple[dict[str, str | None], list[str]]:
-    """Return the configuration, and the keys of secrets that cannot be copied."""
-    result: dict[str, str | None] = {}
-    secrets = []
-    for key, value in config.items():
-        if key in rules.values or key == "name":
-            continue
-        if not value or (MASK not in value and mask_value(key, value) == value):
-            result[key] = rules.reference(value) if value else value
-            continue
-        kept = there.get(key)
-        if kept and MASK not in kept:
-            result[key] = kept
-        else:
-            result[key] = value
-            secrets.append(key)
-    result |= {key: value for key, value in rules.values.items() if value is not None}
-    return result, sorted(secrets)
 
 
 MapOption = Annotated[
@@ -228,7 +216,19 @@ def diff(
     if to_context is not None:
         if files:
             raise UsageError("-f and --to-context exclude each other")
-        plan = _plan_there(session, names, to_context, maps, key_changes(keys, unset))
+        # Plan and show the changes that would make another cluster's connectors the same.
+        rules = remapping(maps or (), key_changes(keys, unset))
+        selection = selection_from({} if names else {"all": True}, names or ())
+        chosen_views = select(read_views(session, selection), selection)
+        with other_cluster(session, to_context) as other:
+            there = other.client.connector_views(selection.names)
+            plan = plan_for(session, other, chosen_views, there, rules, strict=False)
+            show_plan(other, plan, as_data=True)
+            if not names:
+                here = {view.name for view in chosen_views}
+                for name in there:
+                    if name not in here:
+                        session.output.message(f"{name}: only in {to_context}")
     elif names or maps or keys or unset:
         raise UsageError(
             "names, --map, --set and --unset are for --to-context",
@@ -241,29 +241,6 @@ def diff(
         show_plan(session, plan, as_data=True)
     if any(planned.change is not Change.UNCHANGED for planned in plan):
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
-
-
-def _plan_there(
-    session: Session,
-    names: Sequence[str] | None,
-    to_context: str,
-    maps: Sequence[str] | None,
-    values: Mapping[str, str | None],
-) -> list[PlannedChange]:
-    """Plan and show the changes that would make another cluster's connectors the same."""
-    rules = remapping(maps or (), values)
-    selection = selection_from({} if names else {"all": True}, names or ())
-    views = select(read_views(session, selection), selection)
-    with other_cluster(session, to_context) as other:
-        there = other.client.connector_views(selection.names)
-        plan = plan_for(session, other, views, there, rules, strict=False)
-        show_plan(other, plan, as_data=True)
-        if not names:
-            here = {view.name for view in views}
-            for name in there:
-                if name not in here:
-                    session.output.message(f"{name}: only in {to_context}")
-    return plan
 
 
 @app.command(cls=ActingVerb)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,22 +13,15 @@ from pyconnect_cli.acting.conditions import selection_from
 from pyconnect_cli.acting.selection import known_connector, listed_views, selected_views
 from pyconnect_cli.acting.wait import looks, stable_seconds, wait_for_state
 from pyconnect_cli.errors import Forbidden, NotFound, PreconditionFailed, UsageError
-from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
-from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.options import WAIT_STATES
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.output import Output, key_value_lines
 from pyconnect_cli.render.styles import printable, state_style
 from pyconnect_cli.render.tables import Column, state_column, table_lines, worker_column
 from pyconnect_cli.rest.masking import mask_config
-from pyconnect_cli.rest.model import (
-    ConnectorInfo,
-    ConnectorStatus,
-    ConnectorView,
-    TaskState,
-    root_cause,
-)
-from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import SelectingVerb
+from pyconnect_cli.rest.model import ConnectorView, TaskState, root_cause
+from pyconnect_cli.session import session_of
+from pyconnect_cli.verbs import NameArgument, NamesArgument, SelectingVerb
 
 if TYPE_CHECKING:
     from pyconnect_cli.acting.workers import Restarts
@@ -53,7 +46,7 @@ def view_columns() -> Sequence[Column[ConnectorView]]:
         state_column("STATE", lambda view: view.state),
         state_column("TASKS", _tasks),
         worker_column(_worker),
-        Column("CLASS", _class, wide=False),
+        Column("CLASS", lambda view: view.class_name.rsplit(".", 1)[-1], wide=False),
         Column("VERSION", _version, wide=True),
         Column("ERROR", _error, wide=True),
     )
@@ -65,7 +58,12 @@ def list_connectors(context: typer.Context, names: NamesArgument = None) -> None
     session = session_of(context)
     selection = selection_from(session.given, names or ())
     shown = listed_views(session, selection)
-    masked = {view.name: _masked_view(view) for view in shown if session.output.machine}
+    masked: dict[str, dict[str, object]] = {}
+    for view in shown if session.output.machine else ():
+        masked[view.name] = dict(view.raw)
+        if view.info:
+            config = mask_config(view.info.config)
+            masked[view.name]["info"] = {**view.info.raw, "config": config}
     session.output.listing(
         view_columns(),
         shown,
@@ -94,12 +92,20 @@ def describe(
     context: typer.Context, name: NameArgument, *, show_secrets: ShowSecrets = False
 ) -> None:
     """Show state, tasks, errors, topics and configuration of one connector."""
-    from pyconnect_cli.acting.workers import automatic_restarts, restarts_document
+    from pyconnect_cli.acting.workers import (
+        automatic_restarts,
+        describe_restarts,
+        restarts_document,
+    )
 
     session = session_of(context)
     info = known_connector(session, name)
-    status = _status_or_none(session, name)
-    topics = _used_topics(session, name)
+    status, topics = None, list[str]()
+    with suppress(NotFound):
+        status = session.client.connector_status(name)
+    # Tracking may be off, or the worker older than KIP-558.
+    with suppress(Forbidden, PreconditionFailed):
+        topics = session.client.connector_topics(name)
     restarts = automatic_restarts(session, name, status)
     config = dict(info.config) if show_secrets else mask_config(info.config)
     if session.output.machine:
@@ -113,7 +119,36 @@ def describe(
             name=name,
         )
         return
-    for line in _description(session, info, status, topics, config, restarts=restarts):
+    output = session.output
+    view = ConnectorView(name=info.name, info=info, status=status)
+    lines = key_value_lines(
+        {
+            "name": info.name,
+            "type": info.type,
+            "class": info.class_name,
+            "state": view.state,
+            "worker": _worker(view) or "-",
+            "version": _version(view) or "-",
+            "topics": ", ".join(topics) or "-",
+            **({"restarts": describe_restarts(restarts.get(None))} if restarts else {}),
+        },
+        painted={"state": output.paint(view.state, state_style(view.state))},
+    )
+    items = [] if status is None else [(info.name, status.connector)]
+    if status is not None:
+        items += [(f"{info.name}/{task.id}", task) for task in status.tasks]
+        lines += ["", output.paint("tasks", "strong")]
+        lines += _task_lines(output, status.tasks, restarts) or ["  none"]
+    for where, item in items:
+        if item.trace:
+            lines += ["", output.paint(f"trace of {where}", "bad")]
+            lines += trace_lines(item.trace)
+    lines += ["", output.paint("config", "strong")]
+    lines += key_value_lines(
+        {key: "null" if value is None else value for key, value in sorted(config.items())},
+        indent="  ",
+    )
+    for line in lines:
         session.output.line(line)
 
 
@@ -169,106 +204,30 @@ def watch(
     session = session_of(context)
     pause = parse_duration(interval, what="--interval")
     selection = selection_from(session.given, names or ())
-    last: dict[str, WatchedInstance] = {}
+    last: dict[str, tuple[str, str]] = {}
     for chosen in looks(session, pause, lambda: listed_views(session, selection)):
-        now = {instance.name: instance for view in chosen for instance in _instances(view)}
+        now = {}
+        for view in chosen:
+            now[view.name] = view.state, _worker(view)
+            for task in view.status.tasks if view.status else ():
+                now[f"{view.name}/{task.id}"] = task.state, task.worker_id
         for name in sorted({*now, *last}):
-            if now.get(name) != last.get(name):
-                _print_change(session, name, now.get(name))
+            if now.get(name) == last.get(name):
+                continue
+            state, worker = now.get(name, (None, None))
+            moment = datetime.now().astimezone()
+            text = "gone" if state is None else f"{state} on {worker or '-'}"
+            session.output.document(
+                {
+                    "time": moment.isoformat(timespec="milliseconds"),
+                    "name": name,
+                    "state": state,
+                    "worker": worker,
+                },
+                text=f"{moment:%H:%M:%S}  {name}  {text}",
+                name=name,
+            )
         last = now
-
-
-def _print_change(session: Session, name: str, instance: WatchedInstance | None) -> None:
-    """Print the new state of a connector or task; `instance` None: it is gone."""
-    moment = datetime.now().astimezone()
-    text = "gone" if instance is None else f"{instance.state} on {instance.worker or '-'}"
-    session.output.document(
-        {
-            "time": moment.isoformat(timespec="milliseconds"),
-            "name": name,
-            "state": instance.state if instance else None,
-            "worker": instance.worker if instance else None,
-        },
-        text=f"{moment:%H:%M:%S}  {name}  {text}",
-        name=name,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedInstance:
-    """The values of a connector or task that `watch` compares."""
-
-    name: str
-    state: str
-    worker: str
-
-
-def _instances(view: ConnectorView) -> list[WatchedInstance]:
-    found = [WatchedInstance(name=view.name, state=view.state, worker=_worker(view))]
-    if view.status:
-        found += [
-            WatchedInstance(name=f"{view.name}/{task.id}", state=task.state, worker=task.worker_id)
-            for task in view.status.tasks
-        ]
-    return found
-
-
-def _used_topics(session: Session, name: str) -> list[str]:
-    """Return the topics; none where tracking is off or the worker is older than KIP-558."""
-    try:
-        return session.client.connector_topics(name)
-    except (Forbidden, PreconditionFailed):
-        return []
-
-
-def _status_or_none(session: Session, name: str) -> ConnectorStatus | None:
-    try:
-        return session.client.connector_status(name)
-    except NotFound:
-        return None
-
-
-def _description(
-    session: Session,
-    info: ConnectorInfo,
-    status: ConnectorStatus | None,
-    used_topics: list[str],
-    config: dict[str, str | None],
-    *,
-    restarts: Restarts,
-) -> list[str]:
-    from pyconnect_cli.acting.workers import describe_restarts
-
-    output = session.output
-    view = ConnectorView(name=info.name, info=info, status=status)
-    lines = key_value_lines(
-        {
-            "name": info.name,
-            "type": info.type,
-            "class": info.class_name,
-            "state": view.state,
-            "worker": _worker(view) or "-",
-            "version": _version(view) or "-",
-            "topics": ", ".join(used_topics) or "-",
-            **({"restarts": describe_restarts(restarts.get(None))} if restarts else {}),
-        },
-        painted={"state": output.paint(view.state, state_style(view.state))},
-    )
-    items = [] if status is None else [(info.name, status.connector)]
-    if status is not None:
-        items += [(f"{info.name}/{task.id}", task) for task in status.tasks]
-        lines += ["", output.paint("tasks", "strong")]
-        lines += _task_lines(output, status.tasks, restarts) or ["  none"]
-    for where, item in items:
-        if item.trace:
-            lines += ["", output.paint(f"trace of {where}", "bad")]
-            lines += trace_lines(item.trace)
-    lines += ["", output.paint("config", "strong")]
-    lines += key_value_lines(
-        {key: "null" if value is None else value for key, value in sorted(config.items())},
-        indent="  ",
-    )
-    return lines
 
 
 def _task_lines(output: Output, tasks: Sequence[TaskState], restarts: Restarts) -> list[str]:
@@ -291,13 +250,6 @@ def trace_lines(trace: str) -> list[str]:
     return [f"  {printable(line.expandtabs(4))}" for line in trace.rstrip().splitlines()]
 
 
-def _masked_view(view: ConnectorView) -> dict[str, object]:
-    raw = dict(view.raw)
-    if view.info:
-        raw["info"] = {**view.info.raw, "config": mask_config(view.info.config)}
-    return raw
-
-
 def _tasks(view: ConnectorView) -> str:
     if view.status is None:
         return "-"
@@ -308,10 +260,6 @@ def _tasks(view: ConnectorView) -> str:
 
 def _worker(view: ConnectorView) -> str:
     return view.status.connector.worker_id if view.status else ""
-
-
-def _class(view: ConnectorView) -> str:
-    return view.info.class_name.rsplit(".", 1)[-1] if view.info else ""
 
 
 def _version(view: ConnectorView) -> str:

@@ -22,14 +22,13 @@ import typer
 from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.connectors.plan import ConnectorFile, refuse_masked
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
-from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.admin import kafka_cluster
 from pyconnect_cli.kafka.reader import some_records
-from pyconnect_cli.parsing.durations import parse_duration
-from pyconnect_cli.parsing.json_text import parse_json
+from pyconnect_cli.parsing.values import parse_duration, parse_json
 from pyconnect_cli.rest.request import LIST_PLUGINS, told
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.given_files import read_given, worker_properties
-from pyconnect_cli.topics.commands import PURPOSE, record_json
+from pyconnect_cli.topics import PURPOSE, record_json
 from pyconnect_clients.installation import install_command
 
 app = typer.Typer()
@@ -144,7 +143,20 @@ def record_lines(number: int, shown: Mapping[str, Any]) -> Iterator[str]:
         elif record is None:
             yield from _step_lines(step["step"], ["dropped"])
         else:
-            yield from _step_lines(step["step"], _changes(before, record) or ["unchanged"])
+            lines = [
+                f"{name}: {_shown(record[name])}"
+                for name in ("topic", "partition", "timestamp")
+                if record[name] != before.get(name)
+            ]
+            for name in ("key", "value"):
+                schema = record[f"{name}_schema"]
+                if (record[name], schema) != (before.get(name), before.get(f"{name}_schema")):
+                    shape = f"  ({schema})" if schema else ""
+                    lines.append(f"{name}: {_shown(record[name])}{shape}")
+            if record["headers"] != before.get("headers", []):
+                headers = [f"header {name}: {_shown(value)}" for name, value in record["headers"]]
+                lines += headers or ["no headers"]
+            yield from _step_lines(step["step"], lines or ["unchanged"])
             before = record
     if (kafka := shown.get("kafka")) is not None:
         lines = [f"{part}: {_shown(kafka[part])}" for part in ("key", "value")]
@@ -156,23 +168,6 @@ def _step_lines(step: str, lines: Sequence[str]) -> Iterator[str]:
     indent = max(INDENT, len(step) + 2)
     for place, line in enumerate(lines):
         yield f"  {step if not place else '':{indent}}{line}"
-
-
-def _changes(before: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:
-    lines = [
-        f"{name}: {_shown(record[name])}"
-        for name in ("topic", "partition", "timestamp")
-        if record[name] != before.get(name)
-    ]
-    for name in ("key", "value"):
-        schema = record[f"{name}_schema"]
-        if (record[name], schema) != (before.get(name), before.get(f"{name}_schema")):
-            lines.append(f"{name}: {_shown(record[name])}" + (f"  ({schema})" if schema else ""))
-    if record["headers"] != before.get("headers", []):
-        lines += [f"header {name}: {_shown(value)}" for name, value in record["headers"]] or [
-            "no headers"
-        ]
-    return lines
 
 
 def _shown(value: object) -> str:

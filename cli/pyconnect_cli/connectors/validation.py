@@ -1,16 +1,19 @@
-"""Validation of configurations on the worker, before they are sent."""
+"""Configurations before they are sent: their plan as text, their validation on the worker."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from pyconnect_cli.acting.wait import NOTICED_S
-from pyconnect_cli.connectors.plan import Config, ConnectorFile
+from pyconnect_cli.connectors.plan import Change, Config, ConnectorFile, PlannedChange
 from pyconnect_cli.errors import PyconnectError, UsageError
 from pyconnect_cli.parsing.near_names import near_names
 from pyconnect_cli.render.step_line import StepLine
+from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.answers import Validation
+from pyconnect_cli.rest.masking import mask_config
 from pyconnect_cli.session import Session
 
 
@@ -105,5 +108,49 @@ def check_settings(
         return
     warn_of_unknown(session, name, answer, config if keys is None else keys)
     if refuses and answer.error_count:
-        file = ConnectorFile(name=name, config=config, initial_state=None, place=name)
+        file = ConnectorFile(name=name, config=config, place=name)
         raise UsageError("\n".join(validation_lines(file, answer)))
+
+
+SIGNS = {Change.CREATE: ("+", "good"), Change.UPDATE: ("~", "warning"), Change.DELETE: ("-", "bad")}
+
+
+def total(plan: Sequence[PlannedChange]) -> str:
+    """Return how many connectors of a plan are created, updated and so on."""
+    counts = Counter(planned.change for planned in plan)
+    return ", ".join(f"{counts[change]} {change.value}" for change in Change if counts[change])
+
+
+def show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool) -> None:
+    """Print the changes of a plan: on stdout if `as_data`, else as a message on stderr."""
+    output = session.output
+    changes = [planned for planned in plan if planned.change is not Change.UNCHANGED]
+    if output.machine:
+        if as_data:
+            output.listing(
+                (Column("NAME", lambda planned: planned.name),),
+                changes,
+                document=[
+                    {
+                        "name": planned.name,
+                        "change": planned.change.value,
+                        "before": mask_config({d.key: d.before for d in planned.differences}),
+                        "after": mask_config({d.key: d.after for d in planned.differences}),
+                    }
+                    for planned in plan
+                ],
+            )
+        return
+    for planned in changes:
+        sign, style = SIGNS[planned.change]
+        lines = [(f"{sign} {planned.change.value} {planned.name}", style)]
+        if planned.change is Change.UPDATE:
+            for difference in planned.differences:
+                lines += [(line, "") for line in difference.lines(show_secrets=False)]
+        for line, line_style in lines:
+            if as_data:
+                output.line(output.paint(line, line_style))
+            else:
+                output.message(line, style=line_style)
+    if len(plan) > 1 or not changes:
+        output.message(f"total: {total(plan)}")

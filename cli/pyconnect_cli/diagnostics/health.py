@@ -9,12 +9,11 @@ import typer
 
 from pyconnect_cli.acting.workers import WorkerHealth, worker_urls, workers_health
 from pyconnect_cli.errors import ExitCode, PyconnectError
-from pyconnect_cli.parsing.arguments import AllWorkersOption
 from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column, worker_column
 from pyconnect_cli.session import session_of
-from pyconnect_cli.verbs import CronVerb
+from pyconnect_cli.verbs import AllWorkersOption, CronVerb
 
 app = typer.Typer(help="Check the health of each worker.")
 

@@ -11,7 +11,7 @@ import typer
 
 from pyconnect_cli.acting.workers import ask_workers, worker_urls
 from pyconnect_cli.errors import PyconnectError
-from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.styles import printable
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.agent_client import AgentClient, AgentJournal, RecordedChange
@@ -49,22 +49,6 @@ def change_text(change: RecordedChange) -> str:
         return "deleted" if change.after is None else f"config: {', '.join(keys)}"
     text = f"{change.method} {change.path}"
     return f"{text}: {change.error}" if change.error else text
-
-
-def change_columns(*, connector: bool) -> Sequence[Column[RecordedChange]]:
-    """Return the columns; `connector`: with the names of connectors."""
-    named: Sequence[Column[RecordedChange]] = (
-        Column("CONNECTOR", lambda change: change.connector or "-"),
-    )
-    return (
-        Column("NUMBER", lambda change: str(change.number), right=True),
-        Column("TIME", _time, whole=True),
-        Column("USER", lambda change: printable(change.user or "-")),
-        Column("FROM", lambda change: change.address, wide=True),
-        *(named if connector else ()),
-        Column("CHANGE", lambda change: printable(change_text(change)), prose=True),
-        Column("STATUS", lambda change: str(change.status), right=True),
-    )
 
 
 def _time(change: RecordedChange) -> str:
@@ -113,8 +97,19 @@ def recorded_changes(
 
 
 def show_changes(session: Session, changes: Sequence[RecordedChange], *, connector: bool) -> None:
+    named: Sequence[Column[RecordedChange]] = (
+        Column("CONNECTOR", lambda change: change.connector or "-"),
+    )
     session.output.listing(
-        change_columns(connector=connector),
+        (
+            Column("NUMBER", lambda change: str(change.number), right=True),
+            Column("TIME", _time, whole=True),
+            Column("USER", lambda change: printable(change.user or "-")),
+            Column("FROM", lambda change: change.address, wide=True),
+            *(named if connector else ()),
+            Column("CHANGE", lambda change: printable(change_text(change)), prose=True),
+            Column("STATUS", lambda change: str(change.status), right=True),
+        ),
         changes,
         document=[change.raw for change in changes],
         names=[str(change.number) for change in changes],

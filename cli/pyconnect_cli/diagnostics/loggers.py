@@ -16,8 +16,8 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.errors import NotFound, PartialFailure, PyconnectError, Unreachable, UsageError
-from pyconnect_cli.parsing.durations import format_duration, parse_duration
 from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.parsing.values import format_duration, parse_duration
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.answers import LoggerLevel
 from pyconnect_cli.rest.client import ConnectClient
@@ -59,7 +59,15 @@ def list_loggers(context: typer.Context) -> None:
 def get(context: typer.Context, logger: LoggerArgument) -> None:
     """Show one logger's level."""
     session = session_of(context)
-    found = _logger(session, logger)
+    try:
+        found = session.client.logger(logger)
+    except NotFound as exc:
+        known = [each.name for each in session.client.loggers()]
+        raise NotFound(
+            f"logger `{logger}` has no level",
+            hint=did_you_mean(logger, known)
+            or "list the loggers that have one: pyconnect loggers list",
+        ) from exc
     session.output.document(found.raw, text=found.level or "-", name=logger)
 
 
@@ -91,7 +99,9 @@ def set_level(
     worker that answers.
     """
     session = session_of(context)
-    wanted = _level(level)
+    wanted = level.upper()
+    if wanted not in LEVELS:
+        raise UsageError(f"`{level}` is not a log level", hint=", ".join(LEVELS))
     if scope.lower() not in {"worker", "cluster"}:
         raise UsageError(f"--scope: `{scope}` is neither worker nor cluster")
     if duration is None:
@@ -151,25 +161,6 @@ def _set(session: Session, client: ConnectClient, logger: str, level: str, scope
     else:
         for name in changed:
             session.output.line(f"{name}: {level}")
-
-
-def _logger(session: Session, name: str) -> LoggerLevel:
-    try:
-        return session.client.logger(name)
-    except NotFound as exc:
-        known = [logger.name for logger in session.client.loggers()]
-        raise NotFound(
-            f"logger `{name}` has no level",
-            hint=did_you_mean(name, known)
-            or "list the loggers that have one: pyconnect loggers list",
-        ) from exc
-
-
-def _level(text: str) -> str:
-    level = text.upper()
-    if level not in LEVELS:
-        raise UsageError(f"`{text}` is not a log level", hint=", ".join(LEVELS))
-    return level
 
 
 ROOT = "root"

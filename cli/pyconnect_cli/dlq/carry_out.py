@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from pyconnect_cli.dlq.journal import HISTORY, ReplayJournal
 from pyconnect_cli.dlq.mend import Mend
 from pyconnect_cli.dlq.plan.causes import as_sent, cause_of, context_of, group_id, is_letter_of
 from pyconnect_cli.dlq.plan.replays import (
@@ -25,6 +24,7 @@ from pyconnect_cli.dlq.plan.replays import (
     sent_counts,
     sent_places,
 )
+from pyconnect_cli.dlq.queue import HISTORY, ReplayJournal
 from pyconnect_cli.errors import Conflict, Interrupted, NotFound, WaitTimedOut
 from pyconnect_cli.kafka.admin import KafkaAdmin
 from pyconnect_cli.kafka.model import TopicPartition, TopicRecord
@@ -88,7 +88,13 @@ class ReplayRun:
                     sent = (*sent, batch)
                     total += sum(place.count for place in batch.sent)
                     steps.count("letters", total, planned.total)
-                    self._require_time(total)
+                    timed = self.session.settings.origins["timeout"] != NO_ORIGIN
+                    if timed and self.session.budget.spent:
+                        raise WaitTimedOut(
+                            f"the time of --timeout is over: {total} of {planned.total} letters"
+                            " are sent",
+                            hint=f"send the others: pyconnect dlq replay --resume {planned.replay}",
+                        )
             except KeyboardInterrupt:
                 raise Interrupted(
                     f"interrupted: {total} of {planned.total} letters are sent",
@@ -135,9 +141,22 @@ class ReplayRun:
 
         def committed(after: Mapping[int, int]) -> ReplayBatch:
             nonlocal before, batch, count
-            done = self._send(sender, before, tuple(after.values()), batch)
+            reached = tuple(after.values())
+            with sender.transaction(reached):
+                written = sender.write(batch.records)
+                single = ReplayBatch(
+                    replay=planned.replay,
+                    before=before,
+                    after=reached,
+                    sent=tuple(
+                        SentSpan(group=group, **at._asdict(), first=offset, last=offset, count=1)
+                        for group, (at, offset) in zip(batch.groups, written, strict=True)
+                    ),
+                )
+                done = replace(single, sent=tuple(sent_places([single])))
+                self.journal.append(done)
             count += len(batch.records)
-            before, batch = done.after, _Batch()
+            before, batch = reached, _Batch()
             if self.rate is not None:
                 time.sleep(max(began_s + count / self.rate - time.monotonic(), 0.0))
             return done
@@ -157,37 +176,6 @@ class ReplayRun:
                 yield committed(positions)
         if before != planned.ends:
             yield committed(ends)
-
-    def _send(
-        self,
-        sender: ReplaySender,
-        before: tuple[int, ...],
-        after: tuple[int, ...],
-        batch: _Batch,
-    ) -> ReplayBatch:
-        with sender.transaction(after):
-            written = sender.write(batch.records)
-            single = ReplayBatch(
-                replay=self.planned.replay,
-                before=before,
-                after=after,
-                sent=tuple(
-                    SentSpan(group=group, **at._asdict(), first=offset, last=offset, count=1)
-                    for group, (at, offset) in zip(batch.groups, written, strict=True)
-                ),
-            )
-            done = replace(single, sent=tuple(sent_places([single])))
-            self.journal.append(done)
-        return done
-
-    def _require_time(self, total: int) -> None:
-        """Raise WaitTimedOut once a time that the user has set is over."""
-        session = self.session
-        if session.settings.origins["timeout"] != NO_ORIGIN and session.budget.spent:
-            raise WaitTimedOut(
-                f"the time of --timeout is over: {total} of {self.planned.total} letters are sent",
-                hint=f"send the others: pyconnect dlq replay --resume {self.planned.replay}",
-            )
 
 
 def require_complete(planned: ReplayPlanned, missing: int) -> None:

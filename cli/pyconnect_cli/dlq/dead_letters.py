@@ -7,16 +7,21 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.dlq.journal import ReplayJournal, replay_directory
 from pyconnect_cli.dlq.plan.causes import LetterGroup, LetterSorter, context_of, is_letter_of
 from pyconnect_cli.dlq.plan.replays import Letters, sent_spans
-from pyconnect_cli.dlq.queue import DeadLetterTopic, dead_letter_topic, warn_of_removed
+from pyconnect_cli.dlq.queue import (
+    DeadLetterTopic,
+    ReplayJournal,
+    dead_letter_topic,
+    replay_directory,
+    warn_of_removed,
+)
 from pyconnect_cli.kafka.model import TopicRecord
 from pyconnect_cli.kafka.reader import some_records
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.topics.commands import DEFAULT_MAX, record_json, shown_bytes, shown_time
+from pyconnect_cli.topics import DEFAULT_MAX, record_json, shown_bytes, shown_time
 
 app = typer.Typer()
 

@@ -11,16 +11,17 @@ import typer
 
 from pyconnect_cli.dlq.carry_out import take_back
 from pyconnect_cli.dlq.dead_letters import QueueArgument, QueueTopicOption
-from pyconnect_cli.dlq.journal import (
+from pyconnect_cli.dlq.plan.replays import Replay, SentSpan, sent_counts, sent_places
+from pyconnect_cli.dlq.queue import (
+    DeadLetterTopic,
     ReplayJournal,
     all_replays,
+    dead_letter_topic,
     known_replay,
     replay_directory,
 )
-from pyconnect_cli.dlq.plan.replays import Replay, SentSpan, sent_counts, sent_places
-from pyconnect_cli.dlq.queue import DeadLetterTopic, dead_letter_topic
 from pyconnect_cli.errors import PreconditionFailed
-from pyconnect_cli.parsing.durations import utc_text
+from pyconnect_cli.parsing.values import utc_text
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
@@ -78,10 +79,7 @@ def history(
         if name in {None, each.planned.connector} and topic in {None, each.planned.topic}
     ]
     session.output.listing(
-        HISTORY_COLUMNS,
-        found,
-        document=[replay_json(each) for each in found],
-        empty="no replays",
+        HISTORY_COLUMNS, found, document=[replay_json(each) for each in found], empty="no replays"
     )
 
 

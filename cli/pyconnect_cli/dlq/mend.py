@@ -16,7 +16,7 @@ from typing import Any
 
 from pyconnect_cli.errors import PreconditionFailed, UsageError
 from pyconnect_cli.kafka.model import TopicRecord
-from pyconnect_cli.parsing.json_text import parse_json
+from pyconnect_cli.parsing.values import parse_json
 from pyconnect_cli.render.output import jq_program
 from pyconnect_cli.render.styles import json_text
 from pyconnect_clients.installation import install_command
@@ -102,39 +102,36 @@ class _Forms:
             return _JSON
         head = value[:HEAD_BYTES]
         if head not in self.framed:
-            self.framed[head] = self._asked(head)
+            if self.registry is None or len(head) < HEAD_BYTES:
+                raise UsageError(
+                    "the value is not JSON: it begins like those of a schema registry",
+                    hint="give --registry URL; --mend-text takes the value as a text",
+                )
+            number = int.from_bytes(head[1:])
+            try:
+                with open_registry(self.registry) as registry:
+                    schema = registry.schema(number)
+            except ReconcileError as exc:
+                raise PreconditionFailed(f"--mend: {exc.message}", hint=exc.hint) from exc
+            match schema and schema.kind:
+                case None:
+                    raise UsageError(
+                        f"its schema {number} is not in the registry", hint="check --registry"
+                    )
+                case "JSON":
+                    self.framed[head] = _Form(
+                        lambda value: value[HEAD_BYTES:].decode(), lambda text: head + text.encode()
+                    )
+                case "AVRO":
+                    assert schema is not None
+                    self.framed[head] = avro_form(head, schema)
+                case kind:
+                    raise UsageError(
+                        f"its schema {number} is {kind}: --mend takes Avro and JSON",
+                        hint="send the letters without --mend, and let a transformation of the"
+                        " connector mend them",
+                    )
         return self.framed[head]
-
-    def _asked(self, head: bytes) -> _Form:
-        if self.registry is None or len(head) < HEAD_BYTES:
-            raise UsageError(
-                "the value is not JSON: it begins like those of a schema registry",
-                hint="give --registry URL; --mend-text takes the value as a text",
-            )
-        number = int.from_bytes(head[1:])
-        try:
-            with open_registry(self.registry) as registry:
-                schema = registry.schema(number)
-        except ReconcileError as exc:
-            raise PreconditionFailed(f"--mend: {exc.message}", hint=exc.hint) from exc
-        match schema and schema.kind:
-            case None:
-                raise UsageError(
-                    f"its schema {number} is not in the registry", hint="check --registry"
-                )
-            case "JSON":
-                return _Form(
-                    lambda value: value[HEAD_BYTES:].decode(), lambda text: head + text.encode()
-                )
-            case "AVRO":
-                assert schema is not None
-                return avro_form(head, schema)
-            case kind:
-                raise UsageError(
-                    f"its schema {number} is {kind}: --mend takes Avro and JSON",
-                    hint="send the letters without --mend, and let a transformation of the"
-                    " connector mend them",
-                )
 
 
 def avro_form(head: bytes, registered: RegisteredSchema) -> _Form:

@@ -19,7 +19,6 @@ from pyconnect_cli.directories import new_identity
 from pyconnect_cli.dlq.carry_out import ReplayRun, require_complete, target_partitions
 from pyconnect_cli.dlq.dead_letters import QueueArgument, QueueTopicOption
 from pyconnect_cli.dlq.history import certainly_sent, queue_of_replay, replay_json
-from pyconnect_cli.dlq.journal import HISTORY, ReplayJournal, replay_directory
 from pyconnect_cli.dlq.mend import mender
 from pyconnect_cli.dlq.plan.causes import SHAPES, LetterGroup, LetterSorter, require_groups
 from pyconnect_cli.dlq.plan.replays import (
@@ -30,7 +29,14 @@ from pyconnect_cli.dlq.plan.replays import (
     sent_spans,
     unfinished,
 )
-from pyconnect_cli.dlq.queue import DeadLetterTopic, dead_letter_topic, warn_of_removed
+from pyconnect_cli.dlq.queue import (
+    HISTORY,
+    DeadLetterTopic,
+    ReplayJournal,
+    dead_letter_topic,
+    replay_directory,
+    warn_of_removed,
+)
 from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
@@ -89,8 +95,7 @@ def replay(
         ),
     ] = None,
     mend: Annotated[
-        str | None,
-        typer.Option("--mend", metavar="PROGRAM", help="jq program for the values"),
+        str | None, typer.Option("--mend", metavar="PROGRAM", help="jq program for the values")
     ] = None,
     mend_text: MendTextOption = False,
     registry: RegistryOption = None,

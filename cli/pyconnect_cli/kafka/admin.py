@@ -1,4 +1,4 @@
-"""The offsets at which partitions begin and end, which only the brokers report.
+"""Requests to the brokers of the settings in force: ends of partitions, ACLs, raw requests.
 
 Both clients of Kafka are imported when a command needs them (`pyconnect_clients.brokers`). Their
 errors become the command line's errors here.
@@ -6,26 +6,86 @@ errors become the command line's errors here.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import (
     Forbidden,
     NotAuthenticated,
+    PreconditionFailed,
     PyconnectError,
     ServerError,
     Unreachable,
     UsageError,
 )
-from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.model import OffsetRange, TopicPartition
+from pyconnect_clients.acls.model import OPERATIONS, RESOURCE_TYPES, Binding, Pattern
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
     from pyconnect_cli.session import Session
+    from pyconnect_clients.brokers.protocol import KafkaProtocol
     from pyconnect_clients.brokers.requests import AdminRequests
+    from pyconnect_clients.security import Security
+
+
+def _no_security() -> Security:
+    from pyconnect_clients.security import Security
+
+    return Security()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaAccess:
+    """Addresses of brokers (`host:port,…`) and credentials; key stores have been read."""
+
+    bootstrap: str
+    security: Security = field(default_factory=_no_security)
+
+    @property
+    def username(self) -> str | None:
+        """The user name of this command, if it logs in with a password."""
+        return None if self.security.sasl is None else self.security.sasl.username
+
+    def librdkafka(self) -> dict[str, Any]:
+        """Return librdkafka's settings: texts, and the callback of a login by token.
+
+        UsageError when the authorization server refuses.
+        """
+        from pyconnect_cli.settings.given_files import property_errors_translated
+        from pyconnect_clients.connections import with_token_callback
+        from pyconnect_clients.security_settings import librdkafka_settings
+
+        settings = {**librdkafka_settings(self.security), "bootstrap.servers": self.bootstrap}
+        with property_errors_translated():
+            return with_token_callback(settings)
+
+    def kafka_python(self) -> dict[str, Any]:
+        """Return arguments of kafka-python's clients; UsageError for unsupported settings."""
+        from pyconnect_cli.settings.given_files import property_errors_translated
+        from pyconnect_clients.connections import secured_arguments
+
+        with property_errors_translated():
+            arguments = secured_arguments(self.security, self.bootstrap)
+        servers = [part.strip() for part in self.bootstrap.split(",") if part.strip()]
+        return {**arguments, "bootstrap_servers": servers, "client_id": "pyconnect"}
+
+
+def kafka_cluster(session: Session, reason: str) -> KafkaAccess:
+    """Return the brokers of the settings; PreconditionFailed with `reason` without any."""
+    bootstrap = session.settings.kafka_bootstrap
+    if not bootstrap:
+        raise PreconditionFailed(
+            reason,
+            hint="give --kafka-bootstrap HOST:PORT, PYCONNECT_KAFKA_BOOTSTRAP, or"
+            " kafka.bootstrap in the context",
+        )
+    return KafkaAccess(bootstrap=bootstrap, security=session.kafka_security)
+
 
 CONTACT_S = 8.0
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
@@ -193,3 +253,121 @@ def translated(error: object, what: str) -> PyconnectError:
             return Unreachable(text, hint="the answer is temporary: run the command again")
         case _:
             return ServerError(text)
+
+
+@contextmanager
+def kafka_protocol(session: Session, reason: str) -> Iterator[KafkaProtocol]:
+    """Connect with the settings in force; PreconditionFailed with `reason` without brokers."""
+    cluster = kafka_cluster(session, reason)
+    with connected(cluster, session.budget.remaining_s) as protocol:
+        yield protocol
+
+
+@contextmanager
+def connected(cluster: KafkaAccess, remaining_s: Callable[[], float]) -> Iterator[KafkaProtocol]:
+    """Connect with one cluster; UsageError for credentials that this client cannot use."""
+    from pyconnect_clients.brokers.protocol import KafkaProtocol, admin_client
+
+    # Errors are reported once, by the call that fails.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
+    arguments = cluster.kafka_python()
+    with ExitStack() as stack:
+        with protocol_errors(f"connect with {cluster.bootstrap}"):
+            contact_s = min(CONTACT_S, max(remaining_s(), 0.1))
+            admin = stack.enter_context(admin_client(arguments, contact_s))
+        yield KafkaProtocol(admin, remaining_s, protocol_errors)
+
+
+@contextmanager
+def protocol_errors(what: str) -> Iterator[None]:
+    """Raise an error of kafka-python as ours."""
+    from kafka.errors import KafkaError
+
+    try:
+        yield
+    except (KafkaError, OSError, ValueError) as exc:
+        raise translated(exc, what) from exc
+
+
+def refused(code: int, what: str) -> PyconnectError:
+    """Return the error of a broker's code as ours; `what` starts its message."""
+    from kafka.errors import for_code
+
+    return translated(for_code(code)(), what)
+
+
+_ANY = 1
+_NONE, _UNKNOWN_TOPIC, _NOT_AUTHORIZED, _NO_AUTHORIZER = 0, 3, 31, 54
+_BEFORE_IDEMPOTENCE_FOR_ALL = (2, 8)
+_ALLOW = 3
+_PATTERNS = {3: Pattern.LITERAL, 4: Pattern.PREFIXED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedAcls:
+    """`bindings` None: listing them is denied; `open`: there is no authorizer."""
+
+    bindings: tuple[Binding, ...] | None = None
+    open: bool = False
+
+
+def list_acls(protocol: KafkaProtocol) -> ListedAcls:
+    """Return all ACLs of the cluster; raises the errors of `protocol_errors`."""
+    from kafka.protocol.admin import DescribeAclsRequest
+
+    request = DescribeAclsRequest(
+        resource_type_filter=_ANY,
+        resource_name_filter=None,
+        pattern_type_filter=_ANY,
+        principal_filter=None,
+        host_filter=None,
+        operation=_ANY,
+        permission_type=_ANY,
+        min_version=1,
+    )
+    response = protocol.send("list ACLs", request)
+    match response.error_code:
+        case code if code == _NO_AUTHORIZER:
+            return ListedAcls(open=True)
+        case code if code == _NOT_AUTHORIZED:
+            return ListedAcls()
+        case code if code != _NONE:
+            raise refused(code, "list ACLs")
+    return ListedAcls(
+        bindings=tuple(
+            Binding(
+                RESOURCE_TYPES[resource.resource_type],
+                resource.resource_name,
+                _PATTERNS[resource.pattern_type],
+                acl.principal,
+                acl.host,
+                OPERATIONS[acl.operation],
+                acl.permission_type == _ALLOW,
+            )
+            for resource in response.resources
+            # Types of later brokers do not concern clients of a Connect cluster.
+            if resource.resource_type in RESOURCE_TYPES and resource.pattern_type in _PATTERNS
+            for acl in resource.acls
+            if acl.operation in OPERATIONS
+        )
+    )
+
+
+def existing_topics(protocol: KafkaProtocol, candidates: Iterable[str]) -> frozenset[str]:
+    """Return the topics that this command may see, and those of `candidates` that may exist.
+
+    A topic without the Describe grant is not listed and may exist.
+    """
+    from pyconnect_clients.brokers.protocol import metadata_request
+
+    requests = [(metadata_request(None), None), (metadata_request(candidates), None)]
+    listed, answered = protocol.send_all("list topics", requests)
+    found = {topic.name for topic in listed.topics if topic.error_code == _NONE}
+    return frozenset(
+        found | {topic.name for topic in answered.topics if topic.error_code != _UNKNOWN_TOPIC}
+    )
+
+
+def has_old_brokers(protocol: KafkaProtocol) -> bool:
+    """Return whether idempotent producers need a right of their own, as before 2.8."""
+    return protocol.broker_version < _BEFORE_IDEMPOTENCE_FOR_ALL

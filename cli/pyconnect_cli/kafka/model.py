@@ -6,11 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyconnect_cli.rest.offset_entries import (
-    SINK_OFFSET_KEY,
-    OffsetEntry,
-    Partition,
-)
+from pyconnect_cli.rest.offset_entries import SINK_OFFSET_KEY, OffsetEntry, Partition
 
 
 class TopicPartition(NamedTuple):

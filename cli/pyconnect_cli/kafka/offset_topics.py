@@ -68,17 +68,12 @@ class OffsetsTopics:
             raise translated(failures[0], "write offsets")
         if unsent:
             raise WaitTimedOut(f"{unsent} of {len(records)} records were not acknowledged in time")
-        return self._read_back(starts, {record.place for record in records})
-
-    def _read_back(
-        self, starts: Mapping[TopicPartition, int], places: set[KeyPlace]
-    ) -> dict[KeyPlace, bytes | None]:
-        """Read the written records; open transactions of others may hide them for a while."""
+        # Open transactions of others may hide them for a while.
         until = time.monotonic() + min(READ_BACK_S, self._timeout_s())
         while True:
             newest = map(_stored, committed_from(self._settings, starts))
             found = {record.place: record.value for record in newest}
-            if places <= set(found) or time.monotonic() > until:
+            if {record.place for record in records} <= set(found) or time.monotonic() > until:
                 return found
 
     def _timeout_s(self) -> float:

@@ -116,7 +116,7 @@ def some_records(
     """
     with _consumer(settings, topic, "read_committed") as consumer:
         chosen = _partitions(consumer, topic, numbers)
-        ranges = {at: _range(consumer, at, WAIT_S) for at in chosen}
+        ranges = {at: _range(consumer, at) for at in chosen}
         ends = {at: high for at, (_, high) in ranges.items()}
         span = count
         while newest:
@@ -132,9 +132,7 @@ def some_records(
 
 
 def read_to_the_end(
-    settings: Mapping[str, str],
-    places: Mapping[TopicPartition, tuple[int, int]],
-    isolation: str,
+    settings: Mapping[str, str], places: Mapping[TopicPartition, tuple[int, int]], isolation: str
 ) -> set[TopicPartition]:
     """Return the partitions without a record between these offsets, for such a consumer.
 
@@ -215,16 +213,16 @@ def _partitions(
 
 def _to_ends(consumer: Consumer, starts: Mapping[TopicPartition, int]) -> Iterator[Message]:
     """Yield records up to the present ends; with `read_committed` the last stable offsets."""
-    yield from _read(consumer, starts, {at: _range(consumer, at, WAIT_S)[1] for at in starts})
+    yield from _read(consumer, starts, {at: _range(consumer, at)[1] for at in starts})
 
 
-def _range(consumer: Consumer, at: TopicPartition, timeout_s: float) -> tuple[int, int]:
+def _range(consumer: Consumer, at: TopicPartition) -> tuple[int, int]:
     """Return the first and the end offset of a partition now. Raises KafkaException."""
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka import TopicPartition as KafkaTopicPartition
 
     partition = KafkaTopicPartition(at.topic, at.partition)
-    found = consumer.get_watermark_offsets(partition, timeout=timeout_s, cached=False)
+    found = consumer.get_watermark_offsets(partition, timeout=WAIT_S, cached=False)
     if found is None:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
     return int(found[0]), int(found[1])

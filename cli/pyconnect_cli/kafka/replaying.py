@@ -73,6 +73,8 @@ class ReplaySender:
 
         Raises Conflict if another process has taken the group over.
         """
+        from confluent_kafka import KafkaException
+
         from pyconnect_clients.brokers.failures import REQUEST_ERRORS
 
         try:
@@ -81,7 +83,14 @@ class ReplaySender:
             self._producer.send_offsets_to_transaction(
                 self._kafka_partitions(offsets), self._consumer.consumer_group_metadata(), STEP_S
             )
-            self._commit()
+            until = time.monotonic() + STEP_S
+            while True:
+                try:
+                    self._producer.commit_transaction(max(until - time.monotonic(), SLICE_S))
+                    break
+                except KafkaException as exc:
+                    if not exc.args[0].retriable() or time.monotonic() > until:
+                        raise
         except BaseException as exc:
             with suppress(*REQUEST_ERRORS):
                 self._producer.abort_transaction(STEP_S)
@@ -136,18 +145,6 @@ class ReplaySender:
         if failure_of(error).kind is FailureKind.FENCED:
             return Conflict(f"another process has taken {self._group} over")
         return translated(error, what)
-
-    def _commit(self) -> None:
-        from confluent_kafka import KafkaException
-
-        until = time.monotonic() + STEP_S
-        while True:
-            try:
-                self._producer.commit_transaction(max(until - time.monotonic(), SLICE_S))
-                return
-            except KafkaException as exc:
-                if not exc.args[0].retriable() or time.monotonic() > until:
-                    raise
 
     def _kafka_partitions(self, offsets: Sequence[int] | None = None) -> list[Any]:
         from confluent_kafka import TopicPartition as KafkaTopicPartition

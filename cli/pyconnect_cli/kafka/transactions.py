@@ -13,9 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pyconnect_cli.errors import NotFound, Unreachable, WaitTimedOut
-from pyconnect_cli.kafka.admin import translated
+from pyconnect_cli.kafka.admin import protocol_errors, refused
 from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
-from pyconnect_cli.kafka.protocol import error_of, translated_errors
 from pyconnect_cli.render.styles import counted
 
 if TYPE_CHECKING:
@@ -42,23 +41,18 @@ def list_transactional_ids(
     WaitTimedOut if a coordinator does not become ready: an id that is missing from the answer is
     not known to any coordinator.
     """
-    await_coordinators(protocol)
-    with translated_errors("list transactions"):
-        listed = protocol.admin.list_transactions(
-            producer_id_filters=sorted(set(producer_ids)), state_filters=states
-        )
-    return sorted({item.transactional_id for items in listed.values() for item in items})
+    # Coordinators that have not read their log yet leave transactions out of their lists without an
+    # error. Denied ids are not waited for.
+    from pyconnect_clients.brokers.protocol import metadata_request
 
-
-def await_coordinators(protocol: KafkaProtocol) -> None:
-    """Return once coordinators have read every partition of their log.
-
-    Before that, brokers leave transactions out of their lists without an error. Denied ids are
-    not waited for.
-    """
     until = time.monotonic() + min(COORDINATORS_S, protocol.remaining_s())
+    question = metadata_request([_LOG])
+    (topic,) = protocol.send(f"find the partitions of {_LOG}", question).topics
+    denied = topic.error_code == _TOPIC_DENIED
+    # There are none before the first transaction.
+    partitions = _LOG_PARTITIONS if denied else len(topic.partitions)
     # The hash of an id of one character is the character's code: one id for each partition.
-    ids = [chr(_FIRST_ID + number) for number in range(_log_partitions(protocol))]
+    ids = [chr(_FIRST_ID + number) for number in range(partitions)]
     while ids := _not_ready(protocol, ids):
         if time.monotonic() + _RETRY_S > until:
             raise WaitTimedOut(
@@ -67,17 +61,11 @@ def await_coordinators(protocol: KafkaProtocol) -> None:
                 hint="run the command again when all brokers run and have read their logs",
             )
         time.sleep(_RETRY_S)
-
-
-def _log_partitions(protocol: KafkaProtocol) -> int:
-    """Return the number of partitions of the coordinators' log; 0 before the first transaction."""
-    from pyconnect_clients.brokers.protocol import metadata_request
-
-    question = metadata_request([_LOG])
-    (topic,) = protocol.send(f"find the partitions of {_LOG}", question).topics
-    if topic.error_code == _TOPIC_DENIED:
-        return _LOG_PARTITIONS
-    return len(topic.partitions)
+    with protocol_errors("list transactions"):
+        listed = protocol.admin.list_transactions(
+            producer_id_filters=sorted(set(producer_ids)), state_filters=states
+        )
+    return sorted({item.transactional_id for items in listed.values() for item in items})
 
 
 def _not_ready(protocol: KafkaProtocol, ids: Sequence[str]) -> list[str]:
@@ -160,7 +148,7 @@ def open_producers(protocol: KafkaProtocol, topics: Iterable[str]) -> list[OpenP
     """
     from pyconnect_clients.brokers.protocol import open_producers as described
 
-    with translated_errors("describe producers"):
+    with protocol_errors("describe producers"):
         found = [
             OpenProducer(
                 partition=TopicPartition(*at),
@@ -190,7 +178,7 @@ def abort(protocol: KafkaProtocol, producer: OpenProducer) -> None:
         producer_epoch=producer.epoch,
         coordinator_epoch=max(producer.coordinator_epoch, 0),
     )
-    with translated_errors(f"abort the transaction in {producer.partition}"):
+    with protocol_errors(f"abort the transaction in {producer.partition}"):
         protocol.admin.abort_transaction(spec)
 
 
@@ -247,4 +235,4 @@ def partition_leaders(protocol: KafkaProtocol, topics: Iterable[str]) -> dict[To
 
 def _require(code: int, what: str) -> None:
     if code != _NONE:
-        raise translated(error_of(code), what)
+        raise refused(code, what)

@@ -13,12 +13,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from pyconnect_cli.acting.conditions import selection_from, texts
-from pyconnect_cli.acting.selection import (
-    listed_views,
-    report_unread,
-    selected_views,
-    unread_error,
-)
+from pyconnect_cli.acting.selection import listed_views, report_unread, selected_views, unread_error
 from pyconnect_cli.errors import (
     NotFound,
     PreconditionFailed,
@@ -26,8 +21,7 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
-from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
-from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin, kafka_cluster
 from pyconnect_cli.kafka.model import (
     SinkPosition,
     TopicPartition,
@@ -52,17 +46,12 @@ from pyconnect_cli.offsets.plan.checks import (
     seek_entries,
 )
 from pyconnect_cli.offsets.run import OffsetsVerb, SelectingOffsetsVerb, around, change_offsets
-from pyconnect_cli.offsets.stored import (
-    all_read,
-    sink_offsets,
-    topic_doubts,
-)
-from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
-from pyconnect_cli.parsing.durations import parse_moment
+from pyconnect_cli.offsets.stored import all_read, sink_offsets, topic_doubts
+from pyconnect_cli.parsing.values import parse_moment
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import session_of
-from pyconnect_cli.verbs import SelectingVerb
+from pyconnect_cli.verbs import NameArgument, NamesArgument, SelectingVerb
 
 app = typer.Typer()
 
@@ -108,19 +97,8 @@ def alter(
     if not file and not assignments:
         raise UsageError("nothing to set", hint="give -f FILE or --set PARTITION=OFFSET")
     views = selected_views(session, [name])
-    wanted = _wanted(name, views[0].type, file, assignments or [])
-
-    def planner(view: OffsetsView) -> OffsetsPlan:
-        doubts = None if options.force else topic_doubts(session, view, wanted)
-        return plan_alter(view, wanted, force=options.force, topic_doubts=doubts)
-
-    change_offsets(session, views, Action.ALTER, planner, options)
-
-
-def _wanted(
-    name: str, connector_type: str, file: str | None, assignments: list[str]
-) -> tuple[OffsetEntry, ...]:
-    entries = tuple(parse_assignment(text, connector_type) for text in assignments)
+    connector_type = views[0].type
+    wanted = tuple(parse_assignment(text, connector_type) for text in assignments or ())
     place = "--set"
     if file is not None:
         found = read_offsets_file(file, connector_type)
@@ -130,13 +108,18 @@ def _wanted(
                 f" {name}; nothing was changed",
                 hint=f"if this is intended: pyconnect offsets import {name} -f {file} --force",
             )
-        entries, place = found.entries + entries, found.place
-    if not entries:
+        wanted, place = found.entries + wanted, found.place
+    if not wanted:
         raise UsageError(
             f"{place}: contains no offsets", hint="to delete all offsets: pyconnect offsets reset"
         )
-    refuse_duplicates(entries, place)
-    return entries
+    refuse_duplicates(wanted, place)
+
+    def planner(view: OffsetsView) -> OffsetsPlan:
+        doubts = None if options.force else topic_doubts(session, view, wanted)
+        return plan_alter(view, wanted, force=options.force, topic_doubts=doubts)
+
+    change_offsets(session, views, Action.ALTER, planner, options)
 
 
 class Lag(NamedTuple):
@@ -250,7 +233,7 @@ def lag(context: typer.Context, names: NamesArgument = None) -> None:
     sinks = [view for view in views if view.type == "sink"]
     unread: list[PyconnectError] = []
     for view in sinks:
-        config = view.info.config if view.info else {}
+        config = view.config
         try:
             offsets = sink_offsets(session, view)
         except PyconnectError as error:

@@ -16,19 +16,23 @@ from pyconnect_cli.acting.selection import (
     unread_error,
 )
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
-from pyconnect_cli.offsets.backups import Backups, backup_directory
-from pyconnect_cli.offsets.files import ExportFileOption, export_snapshot, read_offsets_file
+from pyconnect_cli.offsets.files import (
+    Backups,
+    ExportFileOption,
+    backup_directory,
+    export_snapshot,
+    read_offsets_file,
+)
 from pyconnect_cli.offsets.plan.change import OffsetChange
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.offsets.run import offsets_view, snapshot_of
 from pyconnect_cli.offsets.stored import offset_differences
-from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
 from pyconnect_cli.render.outcomes import BatchRecord
+from pyconnect_cli.render.streams import file_name
 from pyconnect_cli.render.tables import Column
-from pyconnect_cli.render.whole_files import file_name
 from pyconnect_cli.rest.offset_entries import show_offset, show_partition
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import SelectingCronVerb
+from pyconnect_cli.verbs import NameArgument, NamesArgument, SelectingCronVerb
 
 app = typer.Typer()
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from pyconnect_cli.acting.batch import BatchStep
 from pyconnect_cli.acting.workers import ask_workers, connect_cluster
 from pyconnect_cli.errors import (
     NotFound,
@@ -18,11 +19,10 @@ from pyconnect_cli.errors import (
     ServerError,
     UsageError,
 )
-from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.admin import kafka_cluster
 from pyconnect_cli.kafka.model import StoredRecord, kafka_offset, topic_partition
 from pyconnect_cli.kafka.offset_topics import ConsumerGroups, OffsetsTopics
-from pyconnect_cli.offsets.backups import Backups, backup_directory
-from pyconnect_cli.offsets.files import ExportFileOption, export_snapshot
+from pyconnect_cli.offsets.files import Backups, ExportFileOption, backup_directory, export_snapshot
 from pyconnect_cli.offsets.output import first_lines, show_plan
 from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView, plan_undo
 from pyconnect_cli.offsets.plan.orphans import (
@@ -36,9 +36,9 @@ from pyconnect_cli.offsets.plan.orphans import (
     topics_of_others,
 )
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
-from pyconnect_cli.offsets.run import OffsetsChange, run_changes
-from pyconnect_cli.parsing.durations import utc_text
+from pyconnect_cli.offsets.run import run_changes
 from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.parsing.values import utc_text
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorView
@@ -76,7 +76,7 @@ class OrphanKeeper:
     @cached_property
     def existing(self) -> Configs:
         """The configurations of all connectors."""
-        return {name: view.info.config if view.info else {} for name, view in self._views.items()}
+        return {name: view.config for name, view in self._views.items()}
 
     @cached_property
     def _views(self) -> dict[str, ConnectorView]:
@@ -157,9 +157,7 @@ class OrphanKeeper:
             config={},
             offsets=self._as_it_is(snapshot).offsets,
         )
-        plan = plan_undo(view, snapshot.offsets, snapshot.left)
-        assert isinstance(plan, OffsetsPlan)  # a deleted connector needs no stop
-        return plan
+        return plan_undo(view, snapshot.offsets, snapshot.left)
 
     def snapshot(self, orphan: Orphan, *, action: str = "") -> OffsetsSnapshot:
         """Return an orphan's snapshot for an export or a backup."""
@@ -185,8 +183,8 @@ class OrphanKeeper:
             self._delete_group(orphan.group.group, identity)
         else:
             self._write([replace(record, value=None) for record in orphan.records])
-        remarks = [f"{orphan.count} offset{'' if orphan.count == 1 else 's'}"]
-        return ", ".join(remarks + ([f"backup {identity}"] if identity else []))
+        remark = f"{orphan.count} offset{'' if orphan.count == 1 else 's'}"
+        return f"{remark}, backup {identity}" if identity else remark
 
     def restore(self, snapshot: OffsetsSnapshot, *, backup: bool) -> str:
         """Restore the offsets that a purge deleted; return a remark."""
@@ -404,12 +402,12 @@ def _purge(
         lines += first_lines(session, forgotten, orphan.count)
     document = [{"would": "purge", **_orphan_json(orphan)} for orphan in chosen]
     show_plan(session, lines, document)
-    changes = [
-        OffsetsChange(name=orphan.name, act=partial(keeper.purge, orphan, backup=backup))
+    steps = [
+        BatchStep(name=orphan.name, done="purged", act=partial(keeper.purge, orphan, backup=backup))
         for orphan in chosen
     ]
     backups = keeper.backups if backup else None
-    run_changes(session, changes, "purge", "purged", backups, what="name")
+    run_changes(session, steps, "purge", backups, what="name")
 
 
 def _keeper(

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pyconnect_cli.errors import PyconnectError
 from pyconnect_cli.offsets.plan.change import OffsetsPlan
 from pyconnect_cli.render.styles import counted
-from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.rest.offset_entries import partition_key, show_offset, show_partition
 from pyconnect_cli.session import Session
 
@@ -22,7 +21,31 @@ def show_plans(
     backup: bool,
 ) -> None:
     """Print the plans; all partitions with `-v` or `-o wide`, else each connector's first ones."""
-    lines = [line for plan in plans for line in _plan_lines(session, plan, backup=backup)]
+    lines = []
+    for plan in plans:
+        view = plan.view
+        if not plan.needed:
+            lines.append(f"{view.name}: nothing to change")
+            continue
+        short_class = view.class_name.rsplit(".", 1)[-1]
+        lines += [
+            f"{plan.action.value} offsets of {view.name} ({view.type}, {short_class})",
+            f"  state   {' -> '.join(plan.states)}",
+        ]
+        if plan.changes:
+            lines.append(f"  backup  {'first' if backup else 'none'}")
+        else:
+            lines.append("  no offsets are stored; the connector is asked to reset its own")
+        lines += [f"  {line}" for line in since_lines(plan)]
+        left = {partition_key(change.partition): change.before for change in plan.since or ()}
+        changes = []
+        for change in plan.changes:
+            after = "forgotten" if change.after is None else show_offset(change.after)
+            key = partition_key(change.partition)
+            since = f"  (was left at {show_offset(left[key])})" if key in left else ""
+            moved = f"{show_offset(change.before)} -> {after}{since}"
+            changes.append(f"  {show_partition(change.partition)}  {moved}")
+        lines += first_lines(session, changes, len(changes))
     show_plan(session, lines, [plan.to_json() for plan in plans])
     for error in refused if session.given.get("dry_run") else ():
         session.output.error(error)
@@ -50,33 +73,6 @@ def first_lines(session: Session, lines: Sequence[str], total: int) -> list[str]
     return shown
 
 
-def _plan_lines(session: Session, plan: OffsetsPlan, *, backup: bool) -> list[str]:
-    """Return the lines of one connector's plan."""
-    view = plan.view
-    if not plan.needed:
-        return [f"{view.name}: nothing to change"]
-    short_class = view.class_name.rsplit(".", 1)[-1]
-    lines = [
-        f"{plan.action.value} offsets of {view.name} ({view.type}, {short_class})",
-        f"  state   {' -> '.join(plan.states)}",
-    ]
-    if plan.changes:
-        lines.append(f"  backup  {'first' if backup else 'none'}")
-    else:
-        lines.append("  no offsets are stored; the connector is asked to reset its own")
-    lines += [f"  {line}" for line in since_lines(plan)]
-    left = {partition_key(change.partition): change.before for change in plan.since or ()}
-    changes = []
-    for change in plan.changes:
-        after = "forgotten" if change.after is None else show_offset(change.after)
-        key = partition_key(change.partition)
-        since = f"  (was left at {show_offset(left[key])})" if key in left else ""
-        changes.append(
-            f"  {show_partition(change.partition)}  {show_offset(change.before)} -> {after}{since}"
-        )
-    return lines + first_lines(session, changes, len(changes))
-
-
 def since_lines(plan: OffsetsPlan) -> list[str]:
     """Return lines about later changes that an undo overwrites too."""
     if plan.since is None:
@@ -87,7 +83,3 @@ def since_lines(plan: OffsetsPlan) -> list[str]:
     return [
         f"warning: the connector or a user has changed {changed} since then; undo loses that change"
     ]
-
-
-def undo_command(identity: str) -> str:
-    return mask_command(["pyconnect", "offsets", "undo", identity])

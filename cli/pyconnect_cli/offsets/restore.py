@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from pyconnect_cli.acting.batch import BatchStep
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
@@ -30,7 +31,6 @@ from pyconnect_cli.offsets.plan.snapshots import (
 )
 from pyconnect_cli.offsets.run import (
     Around,
-    OffsetsChange,
     OffsetsVerb,
     around,
     change_offsets,
@@ -39,10 +39,10 @@ from pyconnect_cli.offsets.run import (
     snapshot_of,
 )
 from pyconnect_cli.offsets.stored import topic_doubts
-from pyconnect_cli.parsing.arguments import NameArgument
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.offset_entries import same_entries
 from pyconnect_cli.session import Session, session_of, session_of_context
+from pyconnect_cli.verbs import NameArgument
 
 app = typer.Typer()
 
@@ -65,7 +65,22 @@ def undo(
     # A user sees the plan with the question and can refuse.
     unasked = session.settings.yes and not options.force and not session.given.get("dry_run")
     if snapshot.orphan:
-        _restore_orphan(session, snapshot, backup=options.backup, unasked=unasked)
+        backup = options.backup
+        keeper = OrphanKeeper(session)
+        name = snapshot.connector
+        plan = keeper.undo_plan(snapshot)
+        if unasked:
+            require_untouched(snapshot, plan)
+        for line in since_lines(plan):
+            session.output.message(line)
+        if session.given.get("dry_run"):
+            offsets = counted(len(snapshot.offsets), "offset")
+            session.output.line(f"would restore {offsets} of the deleted {name}")
+        step = BatchStep(
+            name=name, done="undone", act=lambda: keeper.restore(snapshot, backup=backup)
+        )
+        backups = keeper.backups if backup else None
+        run_changes(session, [step], "undo", backups, what="name")
         return
 
     def planner(view: OffsetsView) -> OffsetsPlan:
@@ -147,24 +162,6 @@ def copy(
         if other is not session:
             session.record = other.record
             other.close()
-
-
-def _restore_orphan(
-    session: Session, snapshot: OffsetsSnapshot, *, backup: bool, unasked: bool
-) -> None:
-    keeper = OrphanKeeper(session)
-    name = snapshot.connector
-    plan = keeper.undo_plan(snapshot)
-    if unasked:
-        require_untouched(snapshot, plan)
-    for line in since_lines(plan):
-        session.output.message(line)
-    if session.given.get("dry_run"):
-        offsets = counted(len(snapshot.offsets), "offset")
-        session.output.line(f"would restore {offsets} of the deleted {name}")
-    change = OffsetsChange(name=name, act=lambda: keeper.restore(snapshot, backup=backup))
-    backups = keeper.backups if backup else None
-    run_changes(session, [change], "undo", "undone", backups, what="name")
 
 
 def _planned(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 
-from pyconnect_cli.acting.batch import Asks, BatchStep, confirm_names, run_steps
+from pyconnect_cli.acting.batch import UNCHANGED, Asks, BatchStep, confirm_names, run_steps
 from pyconnect_cli.acting.wait import has_state, wait_for_state, wait_if_asked, wait_until
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import (
@@ -27,8 +27,8 @@ from pyconnect_cli.errors import (
     UsageError,
     WaitTimedOut,
 )
-from pyconnect_cli.offsets.backups import Backups, backup_directory
-from pyconnect_cli.offsets.output import show_plans, undo_command
+from pyconnect_cli.offsets.files import Backups, backup_directory
+from pyconnect_cli.offsets.output import show_plans
 from pyconnect_cli.offsets.plan.change import (
     DONE,
     Action,
@@ -37,7 +37,6 @@ from pyconnect_cli.offsets.plan.change import (
     read_back_differs,
 )
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
-from pyconnect_cli.parsing.durations import utc_text
 from pyconnect_cli.parsing.options import (
     CRON_OPTIONS,
     PLAN_OPTIONS,
@@ -46,8 +45,10 @@ from pyconnect_cli.parsing.options import (
     WAIT_OPTIONS,
     OptionSpec,
 )
+from pyconnect_cli.parsing.values import utc_text
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.client import kafka_version
+from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorView, WorkerInfo
 from pyconnect_cli.session import Session
 from pyconnect_cli.verbs import ActingVerb
@@ -60,41 +61,31 @@ FIRST_WITH_CHANGES = (3, 6)
 REFUSALS = (UsageError, PreconditionFailed, NotAuthenticated, Forbidden, NotFound, OutOfTime)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetsChange:
-    """The change of one connector's offsets, whose plan the user has seen; `act`: see BatchStep."""
-
-    name: str
-    act: Callable[[], str | None]
-    needed: bool = True
-
-
 def run_changes(
     session: Session,
-    changes: Sequence[OffsetsChange],
+    steps: Sequence[BatchStep],
     verb: str,
-    done: str,
     backups: Backups | None,
     *,
     what: str = "connector",
 ) -> None:
-    """Ask, act and print how to undo it; nothing with --dry-run. `backups` None: none is wanted."""
-    needed = [change.name for change in changes if change.needed]
-    if session.ends_with_plan(changes=bool(needed)) or not changes:
+    """Ask, act and print how to undo it; nothing with --dry-run. `backups` None: none is wanted.
+
+    The user has seen the plan of each step.
+    """
+    needed = [step.name for step in steps if step.done != UNCHANGED]
+    if session.ends_with_plan(changes=bool(needed)) or not steps:
         return
     if needed:
         if backups:
             backups.require_writable()
         confirm_names(session, f"{verb} the offsets of", needed, what=what)
-    steps = [
-        BatchStep(name=each.name, done=done if each.needed else "unchanged", act=each.act)
-        for each in changes
-    ]
     try:
         run_steps(session, verb, steps, asks=Asks.BEFORE)
     finally:
         for identity in backups.stored if backups else ():
-            session.output.message(f"undo: {undo_command(identity)}")
+            undo = mask_command(["pyconnect", "offsets", "undo", identity])
+            session.output.message(f"undo: {undo}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +112,13 @@ def change_offsets(
     """
     if not views:
         return
-    planned = {view.name: _planned(session, view, planner, around) for view in views}
+    planned: dict[str, OffsetsPlan | PyconnectError] = {}
+    for view in views:
+        try:
+            found = _plan_or_raise(session, planner, offsets_view(session, view), around)
+            planned[view.name] = found
+        except PyconnectError as error:
+            planned[view.name] = error
     refused = [error for error in planned.values() if isinstance(error, PyconnectError)]
     if len(planned) == 1 and refused:
         raise refused[0]
@@ -131,13 +128,23 @@ def change_offsets(
     if session.given.get("dry_run") and refused:
         raise PartialFailure(f"{len(refused)} would be refused")
     if needed:
-        _require_changes(session)
+        # Before a connector is stopped for a worker that changes nothing.
+        version = session.worker.version
+        if kafka_version(version) < FIRST_WITH_CHANGES:
+            raise PreconditionFailed(
+                f"the worker runs version {version}: offsets can be changed over REST since"
+                " Kafka 3.6 (KIP-875); nothing was changed"
+            )
     run = _Changes(session, action, planner, around, views)
-    changes = [
-        OffsetsChange(name=name, needed=name in needed, act=partial(run.act, plan))
+    steps = [
+        BatchStep(
+            name=name,
+            done=DONE[action] if name in needed else UNCHANGED,
+            act=partial(run.act, plan),
+        )
         for name, plan in planned.items()
     ]
-    run_changes(session, changes, action.value, DONE[action], run.backups)
+    run_changes(session, steps, action.value, run.backups)
     goal = "RUNNING" if around.resume else "STOPPED"
     wait_if_asked(session, dict.fromkeys((plan.view.name for plan in plans), goal))
 
@@ -155,9 +162,9 @@ def offsets_view(session: Session, view: ConnectorView) -> OffsetsView:
     return OffsetsView(
         name=view.name,
         type=view.type,
-        class_name=view.info.class_name if view.info else "",
+        class_name=view.class_name,
         state=view.state,
-        config=view.info.config if view.info else {},
+        config=view.config,
         offsets=session.client.connector_offsets(view.name).entries,
     )
 
@@ -217,13 +224,25 @@ class _Changes:
             return None
         stopped_here = view.state != "STOPPED"
         if stopped_here:
-            self._stop(view.name)
+            try:
+                client.stop_connector(view.name)
+            except UnknownOutcome:
+                # The wait that follows sees the result of the stop.
+                self.session.output.message(
+                    f"{view.name}: the stop was not answered; waiting for STOPPED"
+                )
         try:
-            if self._just_planned(view.name):
+            alone = len(self._views) == 1 and self.session.settings.yes
+            if alone and has_state(self._views[view.name].status, "STOPPED"):
                 remark = self._change(planned)
             else:
                 wait_for_state(self.session, [view.name], "STOPPED")
-                remark = self._change(self._planned_again(view))
+                # Tasks commit while they stop.
+                offsets = client.connector_offsets(view.name).entries
+                fresh = replace(view, state="STOPPED", offsets=offsets)
+                remark = self._change(
+                    _plan_or_raise(self.session, self._planner, fresh, self._around)
+                )
             if self._around.resume:
                 client.resume_connector(view.name)
         except PyconnectError as error:
@@ -256,35 +275,21 @@ class _Changes:
         verb = "paused" if view.state == "PAUSED" else "resumed"
         return f"no offset was changed, and {view.name} was {verb} again"
 
-    def _stop(self, name: str) -> None:
-        try:
-            self.session.client.stop_connector(name)
-        except UnknownOutcome:
-            # The wait that follows sees the result of the stop.
-            self.session.output.message(f"{name}: the stop was not answered; waiting for STOPPED")
-
-    def _just_planned(self, name: str) -> bool:
-        """Return whether the plan was made a moment ago, from a view of a STOPPED connector."""
-        alone = len(self._views) == 1 and self.session.settings.yes
-        return alone and has_state(self._views[name].status, "STOPPED")
-
-    def _planned_again(self, view: OffsetsView) -> OffsetsPlan:
-        """Plan from a fresh view: tasks commit while they stop."""
-        fresh = OffsetsView(
-            name=view.name,
-            type=view.type,
-            class_name=view.class_name,
-            state="STOPPED",
-            config=view.config,
-            offsets=self.session.client.connector_offsets(view.name).entries,
-        )
-        return _plan_or_raise(self.session, self._planner, fresh, self._around)
-
     def _change(self, plan: OffsetsPlan) -> str:
         client, view = self.session.client, plan.view
         if not plan.needed:
             return "nothing to change"
-        backup = self._back_up(plan)
+        if self.backups is None or not plan.changes:
+            backup = None
+        else:
+            worker = self.session.worker
+            snapshot = replace(
+                snapshot_of(plan.view, worker),
+                action=plan.action.value,
+                left=plan.left,
+                connect=self.connect,
+            )
+            backup = self.backups.store(snapshot, datetime.now(UTC))
         self._touched.add(view.name)
         try:
             if plan.everything:
@@ -321,18 +326,6 @@ class _Changes:
         if backup and self.backups:
             self.backups.mark_failed(backup)
 
-    def _back_up(self, plan: OffsetsPlan) -> OffsetsSnapshot | None:
-        if self.backups is None or not plan.changes:
-            return None
-        worker = self.session.worker
-        snapshot = replace(
-            snapshot_of(plan.view, worker),
-            action=plan.action.value,
-            left=plan.left,
-            connect=self.connect,
-        )
-        return self.backups.store(snapshot, datetime.now(UTC))
-
     def _read_back(self, plan: OffsetsPlan) -> None:
         """Raise ServerError if the worker's answers keep differing from the sent offsets.
 
@@ -353,25 +346,6 @@ class _Changes:
             )
 
         wait_until(self.session, same, late, most_s=READ_BACK_S, pause_s=0.05)
-
-
-def _require_changes(session: Session) -> None:
-    """Raise PreconditionFailed before a connector is stopped for a worker that changes nothing."""
-    version = session.worker.version
-    if kafka_version(version) < FIRST_WITH_CHANGES:
-        raise PreconditionFailed(
-            f"the worker runs version {version}: offsets can be changed over REST since Kafka 3.6"
-            " (KIP-875); nothing was changed"
-        )
-
-
-def _planned(
-    session: Session, view: ConnectorView, planner: Planner, around: Around
-) -> OffsetsPlan | PyconnectError:
-    try:
-        return _plan_or_raise(session, planner, offsets_view(session, view), around)
-    except PyconnectError as error:
-        return error
 
 
 def _plan_or_raise(

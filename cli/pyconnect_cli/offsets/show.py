@@ -18,8 +18,7 @@ from pyconnect_cli.acting.selection import (
 )
 from pyconnect_cli.acting.wait import looks
 from pyconnect_cli.errors import PyconnectError, UsageError
-from pyconnect_cli.parsing.arguments import NamesArgument
-from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.offset_entries import (
     SINK_OFFSET_KEY,
@@ -30,7 +29,7 @@ from pyconnect_cli.rest.offset_entries import (
     show_partition,
 )
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import SelectingVerb
+from pyconnect_cli.verbs import NamesArgument, SelectingVerb
 
 if TYPE_CHECKING:
     from pyconnect_cli.offsets.plan.change import OffsetChange
@@ -117,7 +116,23 @@ def watch_offsets(session: Session, name: str, pause_s: float) -> None:
     for offsets in looks(session, pause_s, lambda: known_offsets(session, name)):
         moment_s = time.monotonic()
         for change in offset_differences(last, offsets.entries):
-            _print_change(session, change, None if seen_s is None else moment_s - seen_s)
+            elapsed_s = None if seen_s is None else moment_s - seen_s
+            moment = datetime.now().astimezone()
+            records = advanced(change)
+            text = f"{show_offset(change.before)} -> {show_offset(change.after)}"
+            if elapsed_s is None:
+                text = show_offset(change.after)
+            elif records is not None:
+                text += f"  ({records:+,}, {records / max(elapsed_s, 0.001):,.0f}/s)"
+            session.output.document(
+                {
+                    "time": moment.isoformat(timespec="milliseconds"),
+                    "partition": partition_json(change.partition),
+                    "before": change.before,
+                    "after": change.after,
+                },
+                text=f"{moment:%H:%M:%S}  {show_partition(change.partition)}  {text}",
+            )
         last, seen_s = offsets.entries, moment_s
 
 
@@ -134,22 +149,3 @@ def advanced(change: OffsetChange) -> int | None:
     if len(numbers) < 2 or numbers[0] is None or numbers[1] is None:
         return None
     return numbers[1] - numbers[0]
-
-
-def _print_change(session: Session, change: OffsetChange, elapsed_s: float | None) -> None:
-    moment = datetime.now().astimezone()
-    records = advanced(change)
-    text = f"{show_offset(change.before)} -> {show_offset(change.after)}"
-    if elapsed_s is None:
-        text = show_offset(change.after)
-    elif records is not None:
-        text += f"  ({records:+,}, {records / max(elapsed_s, 0.001):,.0f}/s)"
-    session.output.document(
-        {
-            "time": moment.isoformat(timespec="milliseconds"),
-            "partition": partition_json(change.partition),
-            "before": change.before,
-            "after": change.after,
-        },
-        text=f"{moment:%H:%M:%S}  {show_partition(change.partition)}  {text}",
-    )

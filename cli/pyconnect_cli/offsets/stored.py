@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyconnect_cli.errors import PreconditionFailed, PyconnectError
-from pyconnect_cli.kafka.admin import kafka_admin
-from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.admin import kafka_admin, kafka_cluster
 from pyconnect_cli.kafka.model import SinkPosition, TopicPartition, topic_partition
 from pyconnect_cli.kafka.offset_topics import ConsumerGroups
 from pyconnect_cli.kafka.reader import read_to_the_end
@@ -24,7 +23,7 @@ def sink_offsets(session: Session, view: ConnectorView) -> tuple[OffsetEntry, ..
     try:
         return session.client.connector_offsets(view.name).entries
     except PreconditionFailed:
-        config = view.info.config if view.info else {}
+        config = view.config
         elsewhere = config.get("consumer.override.bootstrap.servers")
         if not session.settings.kafka_bootstrap or elsewhere:
             raise

@@ -6,12 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pyconnect_cli.overview.status import (
-    ClusterStatus,
-    number_column,
-    number_text,
-    short_cause,
-)
+from pyconnect_cli.overview.status import ClusterStatus, number_column, number_text, short_cause
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column
 

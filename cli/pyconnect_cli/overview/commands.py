@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from pyconnect_cli.errors import ExitCode, PyconnectError
-from pyconnect_cli.overview.gather import Watcher, hanging_transactions
-from pyconnect_cli.overview.status import HANGING_DOUBT, cluster_status, status_lines
-from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.overview.gather import Watcher, hanging_of
+from pyconnect_cli.overview.status import cluster_status, status_lines
 from pyconnect_cli.render.outcomes import BatchRecord
-from pyconnect_cli.rest.background import in_background
-from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.rest.endpoint import in_background
+from pyconnect_cli.session import session_of
 from pyconnect_cli.verbs import CronVerb
-
-if TYPE_CHECKING:
-    from pyconnect_cli.kafka.model import OpenProducer
 
 app = typer.Typer(help="Show states, root causes of failures and lag of a cluster on one screen.")
 
@@ -57,19 +53,3 @@ def status(
         session.output.document(found.to_json(), text=text)
     if not found.healthy:
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
-
-
-def hanging_of(
-    session: Session, group_id: str | None
-) -> tuple[tuple[OpenProducer, ...] | None, tuple[str, ...]]:
-    """Return the hanging transactions, None where they are not known, and why."""
-    if not session.settings.kafka_bootstrap:
-        return None, ()
-    from pyconnect_cli.transactions.find import MIN_IDLE
-
-    idle_ms = round(parse_duration(MIN_IDLE) * 1000)
-    try:
-        return hanging_transactions(session, group_id, idle_ms), ()
-    except PyconnectError as error:
-        reason = f"{error.message} ({error.hint})" if error.hint else error.message
-        return None, (f"{HANGING_DOUBT}: {reason}",)

@@ -19,16 +19,15 @@ import typer
 from pyconnect_cli.acting.wait import looks
 from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
 from pyconnect_cli.overview.clusters import CLUSTER_COLUMNS, LATE, ClusterRow, failures_first
-from pyconnect_cli.overview.commands import hanging_of
-from pyconnect_cli.overview.gather import Watcher
+from pyconnect_cli.overview.gather import Watcher, hanging_of
 from pyconnect_cli.overview.rows import ClusterLook
 from pyconnect_cli.overview.status import cluster_status
-from pyconnect_cli.parsing.durations import format_duration, parse_duration
+from pyconnect_cli.parsing.values import format_duration, parse_duration
 from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.output import Output, OutputStyle
 from pyconnect_cli.render.styles import cell_width
 from pyconnect_cli.render.tables import empty_columns, fitted_columns
-from pyconnect_cli.rest.background import in_background
+from pyconnect_cli.rest.endpoint import in_background
 from pyconnect_cli.session import Session, session_of, session_of_context
 from pyconnect_cli.verbs import CronVerb
 
@@ -138,8 +137,7 @@ def fleet(
         str, typer.Option("--within", metavar="TIME", help="time for the answers of all clusters")
     ] = f"{WITHIN_S:.0f}s",
     no_brokers: Annotated[
-        bool,
-        typer.Option("--no-brokers", help="no questions to brokers: no lag, no transactions"),
+        bool, typer.Option("--no-brokers", help="no questions to brokers: no lag, no transactions")
     ] = False,
     watch: Annotated[
         bool,

@@ -20,7 +20,9 @@ from pyconnect_cli.acting.workers import (
 )
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, Unreachable
 from pyconnect_cli.overview.rows import ClusterLook, Positions, WorkerLook
-from pyconnect_cli.rest.agent_client import AgentClient, AgentMetric
+from pyconnect_cli.overview.status import HANGING_DOUBT
+from pyconnect_cli.parsing.values import parse_duration
+from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session
@@ -130,14 +132,41 @@ class Watcher:
     def positions(self, views: Iterable[ConnectorView], doubts: list[str]) -> Positions:
         """Return the positions of sinks. Without brokers the ends of partitions are not known."""
         from pyconnect_cli.kafka.model import sink_positions, sink_topics
+        from pyconnect_cli.offsets.stored import sink_offsets
 
         sinks = [view for view in views if view.type == "sink"]
-        stored = self._stored_offsets(sinks, doubts)
+        stored: dict[str, tuple[Mapping[str, str | None], Sequence[OffsetEntry]]] = {}
+        unread: dict[str, list[str]] = {}
+        for start in range(0, len(sinks), SINKS_AT_ONCE):
+            part = sinks[start : start + SINKS_AT_ONCE]
+            answers = ask_all(part, partial(sink_offsets, self._session))
+            for sink, answer in zip(part, answers, strict=True):
+                if isinstance(answer, PyconnectError):
+                    if not isinstance(answer, NotFound):  # the connector was deleted meanwhile
+                        unread.setdefault(answer.message, []).append(sink.name)
+                else:
+                    stored[sink.name] = (sink.config, answer)
+            silent = [answer for answer in answers if isinstance(answer, Unreachable)]
+            if len(silent) == len(part):
+                # Each further part would wait as long.
+                unread[silent[0].message] += [sink.name for sink in sinks[start + len(part) :]]
+                break
+        for reason, names in unread.items():
+            more = f" and {len(names) - FEW_NAMES} more" if len(names) > FEW_NAMES else ""
+            doubts.append(f"lag of {', '.join(names[:FEW_NAMES])}{more}: {reason}")
         wanted = {
             name: (sink_topics(config, entries), entries)
             for name, (config, entries) in stored.items()
         }
-        ends = self._ends({topic for topics, _ in wanted.values() for topic in topics})
+        every = {topic for topics, _ in wanted.values() for topic in topics}
+        ends: dict[TopicPartition, int] = {}
+        if every and self._session.settings.kafka_bootstrap:
+            from pyconnect_cli.kafka.admin import kafka_admin
+
+            if self._kafka is None:
+                self._kafka = kafka_admin(self._session, PURPOSE)
+            ranges = self._kafka.ranges(self._kafka.partitions(every))
+            ends = {partition: found.latest for partition, found in ranges.items()}
         time_s = time.monotonic()
         places = {
             name: self._markers.places(name, stored[name][0], sink_positions(topics, entries, ends))
@@ -148,47 +177,11 @@ class Watcher:
     def _all_read(
         self, config: Mapping[str, str | None], positions: Mapping[TopicPartition, SinkPosition]
     ) -> set[TopicPartition]:
-        from pyconnect_cli.kafka.cluster import kafka_cluster
+        from pyconnect_cli.kafka.admin import kafka_cluster
         from pyconnect_cli.offsets.stored import all_read
 
         settings = kafka_cluster(self._session, PURPOSE).librdkafka()
         return all_read(settings, config, positions)
-
-    def _stored_offsets(
-        self, sinks: Sequence[ConnectorView], doubts: list[str]
-    ) -> dict[str, tuple[Mapping[str, str | None], Sequence[OffsetEntry]]]:
-        from pyconnect_cli.offsets.stored import sink_offsets
-
-        found: dict[str, tuple[Mapping[str, str | None], Sequence[OffsetEntry]]] = {}
-        unread: dict[str, list[str]] = {}
-        for start in range(0, len(sinks), SINKS_AT_ONCE):
-            part = sinks[start : start + SINKS_AT_ONCE]
-            answers = ask_all(part, partial(sink_offsets, self._session))
-            for sink, answer in zip(part, answers, strict=True):
-                if isinstance(answer, PyconnectError):
-                    if not isinstance(answer, NotFound):  # the connector was deleted meanwhile
-                        unread.setdefault(answer.message, []).append(sink.name)
-                else:
-                    found[sink.name] = (sink.info.config if sink.info else {}, answer)
-            silent = [answer for answer in answers if isinstance(answer, Unreachable)]
-            if len(silent) == len(part):
-                # Each further part would wait as long.
-                unread[silent[0].message] += [sink.name for sink in sinks[start + len(part) :]]
-                break
-        for reason, names in unread.items():
-            more = f" and {len(names) - FEW_NAMES} more" if len(names) > FEW_NAMES else ""
-            doubts.append(f"lag of {', '.join(names[:FEW_NAMES])}{more}: {reason}")
-        return found
-
-    def _ends(self, topics: set[str]) -> dict[TopicPartition, int]:
-        if not topics or not self._session.settings.kafka_bootstrap:
-            return {}
-        from pyconnect_cli.kafka.admin import kafka_admin
-
-        if self._kafka is None:
-            self._kafka = kafka_admin(self._session, PURPOSE)
-        ranges = self._kafka.ranges(self._kafka.partitions(topics))
-        return {partition: found.latest for partition, found in ranges.items()}
 
     def _worker(self, exchange: Exchange) -> WorkerLook:
         """Ask one worker; a failed request shows in its health."""
@@ -210,26 +203,32 @@ class Watcher:
             # The credentials are others: show the public part.
             silence = f"{error.message} ({error.hint})" if error.hint else error.message
             return WorkerLook(health=health, silence=silence)
-        return WorkerLook(health=health, info=info, children=children, rates=task_rates(metrics))
+        return WorkerLook(
+            health=health,
+            info=info,
+            children=children,
+            rates={
+                f"{metric.tags['connector']}/{metric.tags['task']}": float(metric.value)
+                for metric in metrics
+                if metric.name in RATES
+                and isinstance(metric.value, int | float)
+                and {"connector", "task"} <= metric.tags.keys()
+            },
+        )
 
 
-def task_rates(metrics: Iterable[AgentMetric]) -> dict[str, float]:
-    """Return records a second by the name of the task."""
-    return {
-        f"{metric.tags['connector']}/{metric.tags['task']}": float(metric.value)
-        for metric in metrics
-        if metric.name in RATES
-        and isinstance(metric.value, int | float)
-        and {"connector", "task"} <= metric.tags.keys()
-    }
+def hanging_of(
+    session: Session, group_id: str | None
+) -> tuple[tuple[OpenProducer, ...] | None, tuple[str, ...]]:
+    """Return the transactions that will never end, None where they are not known, and why."""
+    if not session.settings.kafka_bootstrap:
+        return None, ()
+    from pyconnect_cli.transactions.find import MIN_IDLE, asked_cluster, cluster_topics, hanging_in
 
-
-def hanging_transactions(
-    session: Session, group_id: str | None, min_idle_ms: int
-) -> tuple[OpenProducer, ...]:
-    """Return the transactions of the cluster's connectors that will never end."""
-    from pyconnect_cli.transactions.find import asked_cluster, cluster_topics, hanging_in
-
-    cluster = asked_cluster(session, group_id)
-    topics = cluster_topics(session, cluster)
-    return tuple(hanging_in(session, topics, min_idle_ms, PURPOSE))
+    idle_ms = round(parse_duration(MIN_IDLE) * 1000)
+    try:
+        topics = cluster_topics(session, asked_cluster(session, group_id))
+        return tuple(hanging_in(session, topics, idle_ms, PURPOSE)), ()
+    except PyconnectError as error:
+        reason = f"{error.message} ({error.hint})" if error.hint else error.message
+        return None, (f"{HANGING_DOUBT}: {reason}",)

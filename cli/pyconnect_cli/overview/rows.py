@@ -147,7 +147,18 @@ def state_text(row: ConnectorRow | TaskRow) -> str:
 
 def connector_rows(look: ClusterLook, before: Positions | None = None) -> list[ConnectorRow]:
     """Return a row for each connector by name; `before` gives sinks without metrics their rate."""
-    moved = _progress(before, look.positions)
+    now = look.positions
+    moved: dict[str, float] = {}  # the records a second that each sink committed between both
+    if before is not None and now is not None and now.time_s > before.time_s:
+        for name, places in now.places.items():
+            earlier = before.places.get(name, {})
+            steps = [
+                place.offset - was.offset
+                for at, place in places.items()
+                if (was := earlier.get(at)) and place.offset is not None and was.offset is not None
+            ]
+            if steps:
+                moved[name] = max(sum(steps), 0) / (now.time_s - before.time_s)
     facts = _Processes(
         children=look.children,
         rates=look.rates,
@@ -158,7 +169,7 @@ def connector_rows(look: ClusterLook, before: Positions | None = None) -> list[C
         ),
     )
     return [
-        _connector_row(view, look.positions, facts, moved.get(name))
+        _connector_row(view, now, facts, moved.get(name))
         for name, view in sorted(look.views.items())
     ]
 
@@ -229,7 +240,7 @@ def _connector_row(
         type=view.type,
         state=view.state,
         worker=status.connector.worker_id if status else "",
-        class_name=view.info.class_name.rsplit(".", 1)[-1] if view.info else "",
+        class_name=view.class_name.rsplit(".", 1)[-1],
         tasks=tasks,
         cause=next((root_cause(trace) for trace in traces if trace), ""),
         rate=sum(known_rates) if known_rates else moved,
@@ -244,6 +255,9 @@ def _connector_row(
 def _task_row(known: _Processes, connector: str, task: int | None, item: InstanceState) -> TaskRow:
     name = connector if task is None else f"{connector}/{task}"
     child = known.children.get(name)
+    # Not every agent reports the number of its automatic restarts.
+    told = child.raw.get("restarts") if child else None
+    total = told.get("total") if isinstance(told, Mapping) else None
     return TaskRow(
         connector=connector,
         task=task,
@@ -253,19 +267,12 @@ def _task_row(known: _Processes, connector: str, task: int | None, item: Instanc
         rate=known.rates.get(name),
         memory=child.rss_bytes if child else None,
         pid=child.pid if child else None,
-        restarts=_automatic_restarts(child) if child else None,
+        restarts=total if isinstance(total, int) else None,
         queue=child.queue_size if child else None,
         active_ms=child.last_activity_ms if child else None,
         responsive=item.worker_id not in known.silent
         and (child is None or child.pid is None or child.responsive),
     )
-
-
-def _automatic_restarts(child: AgentChild) -> int | None:
-    """Return the number of automatic restarts; None if the agent does not report it."""
-    told = child.raw.get("restarts")
-    total = told.get("total") if isinstance(told, Mapping) else None
-    return total if isinstance(total, int) else None
 
 
 def _worker_row(worker: WorkerLook, views: Iterable[ConnectorView]) -> WorkerRow:
@@ -278,11 +285,12 @@ def _worker_row(worker: WorkerLook, views: Iterable[ConnectorView]) -> WorkerRow
     memory = {child.pid: child.rss_bytes for child in worker.children}
     memory |= {child.shared_java_pid: child.shared_java_rss_bytes for child in worker.children}
     sizes = [size for size in memory.values() if size is not None]
+    kind = "worker" if health.version else "-"
     return WorkerRow(
         address=address,
         worker_id=worker_id,
         url=health.url,
-        kind=_kind(worker),
+        kind="agent" if info or health.agent else kind,
         status=health.status,
         message=health.message,
         version=health.version,
@@ -295,32 +303,6 @@ def _worker_row(worker: WorkerLook, views: Iterable[ConnectorView]) -> WorkerRow
         memory=sum(sizes) if sizes else None,
         silence=worker.silence,
     )
-
-
-def _kind(worker: WorkerLook) -> str:
-    if worker.info or worker.health.agent:
-        return "agent"
-    return "worker" if worker.health.version else "-"
-
-
-def _progress(before: Positions | None, now: Positions | None) -> dict[str, float]:
-    """Return the records a second that each sink committed between two looks."""
-    if before is None or now is None or now.time_s <= before.time_s:
-        return {}
-    seconds = now.time_s - before.time_s
-    moved: dict[str, float] = {}
-    for name, places in now.places.items():
-        earlier = before.places.get(name)
-        if earlier is None:
-            continue
-        steps = [
-            place.offset - was.offset
-            for at, place in places.items()
-            if (was := earlier.get(at)) and place.offset is not None and was.offset is not None
-        ]
-        if steps:
-            moved[name] = max(sum(steps), 0) / seconds
-    return moved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -180,9 +180,11 @@ def cluster_status(look: ClusterLook, *, context: str | None, lag_known: bool) -
 
 def status_lines(status: ClusterStatus, *, width: int | None, colour: bool) -> list[str]:
     """Return one screen; a cut list ends with a line that names the command for the rest."""
+    healthy = sum(worker.status == "healthy" for worker in status.workers)
+    kafka = f"on Kafka cluster {status.look.kafka_cluster_id}"
     pairs = {
-        "cluster": _title(status),
-        "health": _health(status.workers),
+        "cluster": f"{status.context} {kafka}" if status.context else kafka,
+        "health": f"{healthy} of {counted(len(status.workers), 'worker')} healthy",
         "connectors": _counts(map(state_text, status.connectors)),
         "tasks": _counts(state_text(task) for row in status.connectors for task in row.tasks),
         "exactly once": phase_of(status.workers),
@@ -213,28 +215,14 @@ def status_lines(status: ClusterStatus, *, width: int | None, colour: bool) -> l
         if (left := len(status.failed) - MOST_FAILURES) > 0:
             lines.append(f"and {left} more: pyconnect tasks list --state FAILED")
     if single := [doubt for doubt in status.look.doubts if doubt.startswith(f"{LAG_DOUBT} of ")]:
-        lines += [
-            "",
-            *(
-                paint(printable(f"not known: {doubt}"), "warning", colour=colour)
-                for doubt in single
-            ),
-        ]
+        lines.append("")
+        for doubt in single:
+            lines.append(paint(printable(f"not known: {doubt}"), "warning", colour=colour))
     if status.lag_known and status.lagging:
         lines += table(LAG_COLUMNS, status.lagging[:MOST_LAGGING])  # type: ignore[arg-type]
         if (left := len(status.lagging) - MOST_LAGGING) > 0:
             lines.append(f"and {left} more: pyconnect offsets lag --all")
     return lines
-
-
-def _title(status: ClusterStatus) -> str:
-    kafka = f"on Kafka cluster {status.look.kafka_cluster_id}"
-    return f"{status.context} {kafka}" if status.context else kafka
-
-
-def _health(workers: Sequence[WorkerRow]) -> str:
-    healthy = sum(worker.status == "healthy" for worker in workers)
-    return f"{healthy} of {counted(len(workers), 'worker')} healthy"
 
 
 def _task_states(rows: Iterable[ConnectorRow]) -> list[str]:

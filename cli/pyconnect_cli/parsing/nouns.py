@@ -25,9 +25,9 @@ class Noun(NamedTuple):
 
 _TABLE = """
 connectors,connector connectors.commands List, create, change, pause, stop, restart and delete connectors.
-tasks,task tasks.commands List, inspect, restart and kill tasks.
+tasks,task tasks List, inspect, restart and kill tasks.
 offsets,offset offsets.commands Show, back up, change, copy and restore connectors' offsets.
-topics,topic topics.commands List and reset the topics that connectors use; show records.
+topics,topic topics List and reset the topics that connectors use; show records.
 dlq dlq.commands Replay dead letters exactly once; list and undo replays.
 acls,acl acls.commands Check, explain and generate the ACLs that connectors and workers need.
 transactions,transaction,txn transactions.commands List and describe connectors' transactions, and abort those that hang.
@@ -47,7 +47,7 @@ info diagnostics.info Show the cluster: version, workers, states.
 doctor diagnostics.doctor Check configuration, connection and cluster.
 context,contexts configuration.context Name clusters and choose between them.
 config configuration.config Show the settings in force and their origin; trust a project file.
-sandbox sandbox.commands Run a real Kafka on this machine, for trials and tests.
+sandbox sandbox Run a real Kafka on this machine, for trials and tests.
 completion completion.commands Print the completion script of a shell.
 version about.version Show the version of this command.
 help about.help Explain a topic, such as exit codes.

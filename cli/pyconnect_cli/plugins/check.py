@@ -58,12 +58,24 @@ def check(
     --kafka, else with any release.
     """
     session = session_of(context)
-    release = _known(kafka)
-    entries = [*(directories or []), *_plugin_path(worker)]
+    try:
+        if kafka is not None:
+            kafka_api().bit(kafka)
+    except KeyError:
+        raise UsageError(
+            f"the classes of Kafka {kafka} are not known; known are"
+            f" {', '.join(kafka_api().releases)}"
+        ) from None
+    entries = list(directories or ())
+    if worker is not None:
+        try:
+            entries += plugin_path_of(load_properties(str(worker)))
+        except ClientPropertyError as error:
+            raise UsageError(str(error)) from error
     for entry in entries:
         if not entry.exists():
             raise NotFound(f"{entry} does not exist", hint="give a directory of plugins, or a jar")
-    findings = check_locations(entries, release)
+    findings = check_locations(entries, kafka)
     if not findings:
         raise NotFound(
             "there are no Java plugins to check",
@@ -79,24 +91,3 @@ def check(
         )
     if failed:
         raise typer.Exit(ExitCode.NEGATIVE)
-
-
-def _known(release: str | None) -> str | None:
-    try:
-        if release is not None:
-            kafka_api().bit(release)
-    except KeyError:
-        raise UsageError(
-            f"the classes of Kafka {release} are not known; known are"
-            f" {', '.join(kafka_api().releases)}"
-        ) from None
-    return release
-
-
-def _plugin_path(worker: Path | None) -> list[Path]:
-    if worker is None:
-        return []
-    try:
-        return plugin_path_of(load_properties(str(worker)))
-    except ClientPropertyError as error:
-        raise UsageError(str(error)) from error

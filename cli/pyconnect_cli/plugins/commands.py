@@ -11,7 +11,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from select import select
@@ -23,13 +23,13 @@ import typer
 
 from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
-from pyconnect_cli.parsing.arguments import FilesOption
-from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.plugins import check, new
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.answers import ConfigKey, Plugin
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import FilesOption
 from pyconnect_clients.installation import install_command
 
 app = typer.Typer(help="List, describe and test the plugins of a worker.")
@@ -86,15 +86,20 @@ def try_out(
     stop.
     """
     session = session_of(context)
-    config = _config(files)
+    config: dict[str, str] | None = None
+    if files:
+        found = read_connector_files(files)
+        if len(found) != 1:
+            raise UsageError(f"give one config, not {len(found)}")
+        config = {key: value for key, value in found[0].config.items() if value is not None}
     time_s = parse_duration(duration, what="--for")
     command = [sys.executable, "-m", SELF_CHECK, plugin, "--time", str(time_s)]
     for directory in plugin_path or []:
         command += ["--plugin-path", directory]
-    # The config goes to stdin: it may hold secrets, and other users can see arguments.
-    steps = _run(
-        session, plugin, command if config is None else [*command, "--config-from-stdin"], config
-    )
+    if config is not None:
+        # It may hold secrets, and other users can see arguments.
+        command.append("--config-from-stdin")
+    steps = _run(session, plugin, command, "" if config is None else json.dumps(config))
     session.output.listing(
         CHECK_COLUMNS, steps, document=[asdict(step) for step in steps], empty="nothing was checked"
     )
@@ -105,18 +110,7 @@ def try_out(
         raise PyconnectError(f"plugin `{plugin}` failed at `{failed.step}`: {failed.detail}")
 
 
-def _config(files: Sequence[str] | None) -> Mapping[str, str] | None:
-    if not files:
-        return None
-    found = read_connector_files(files)
-    if len(found) != 1:
-        raise UsageError(f"give one config, not {len(found)}")
-    return {key: value for key, value in found[0].config.items() if value is not None}
-
-
-def _run(
-    session: Session, plugin: str, command: Sequence[str], config: Mapping[str, str] | None
-) -> list[CheckStep]:
+def _run(session: Session, plugin: str, command: Sequence[str], given: str) -> list[CheckStep]:
     """Run the self-check and return its steps, even if the plugin ends the process."""
     from pyconnect_cli.render.step_line import StepLine
 
@@ -135,9 +129,12 @@ def _run(
             start_new_session=True,
         )
         try:
-            for line in _lines(process, "" if config is None else json.dumps(config)):
-                if (step := _step(line)) is None:
-                    continue
+            for line in _lines(process, given):
+                try:
+                    found = json.loads(line)
+                    step = CheckStep(found["step"], found["result"], found["detail"])
+                except (ValueError, KeyError, TypeError):
+                    continue  # output of the plugin
                 if steps and steps[-1].result == "begun":
                     steps.pop()
                 steps.append(step)
@@ -201,27 +198,13 @@ def ended_steps(steps: Sequence[CheckStep], code: int, stacks: str) -> list[Chec
         detail = f"the process was ended by {Signals(-code).name}"
     else:
         detail = f"the plugin ended the process with exit code {code}"
-    return [*steps[:-1], replace(last, result="failed", detail=detail, stack=_of_plugin(stacks))]
-
-
-def _of_plugin(stacks: str) -> str:
-    """Return the stacks, each cut at the self-check's call of the plugin."""
     shown: list[str] = []
     own = False
     for line in stacks.splitlines():
         own = ("/pyconnect_agent/plugins/" in line or own) and line.startswith("  ")
         if line and not own and not line.startswith("Timeout"):
             shown.append(line)
-    return "\n".join(shown)
-
-
-def _step(line: str) -> CheckStep | None:
-    """Return the step that a line reports; None for output of the plugin."""
-    try:
-        found = json.loads(line)
-        return CheckStep(found["step"], found["result"], found["detail"])
-    except (ValueError, KeyError, TypeError):
-        return None
+    return [*steps[:-1], replace(last, result="failed", detail=detail, stack="\n".join(shown))]
 
 
 COLUMNS: Sequence[Column[Plugin]] = (
@@ -293,19 +276,8 @@ def describe(
     """Show the configuration keys of a plugin."""
     session = session_of(context)
     pattern = _pattern(search)
-    keys = [
-        key
-        for key in _keys(session, plugin, version)
-        if pattern is None or pattern.search(key.name) or pattern.search(key.documentation)
-    ]
-    session.output.listing(
-        KEY_COLUMNS, keys, document=[key.raw for key in keys], empty="no key matches"
-    )
-
-
-def _keys(session: Session, plugin: str, version: str | None) -> list[ConfigKey]:
     try:
-        return session.client.plugin_config(plugin, version=version)
+        every = session.client.plugin_config(plugin, version=version)
     except NotFound as exc:
         known = [found.class_name for found in session.client.plugins(connectors_only=False)]
         short = [name.rsplit(".", 1)[-1] for name in known]
@@ -314,6 +286,14 @@ def _keys(session: Session, plugin: str, version: str | None) -> list[ConfigKey]
             f"plugin `{plugin}` is not installed on this worker",
             hint=hint or "list the installed plugins: pyconnect plugins list --all",
         ) from exc
+    keys = [
+        key
+        for key in every
+        if pattern is None or pattern.search(key.name) or pattern.search(key.documentation)
+    ]
+    session.output.listing(
+        KEY_COLUMNS, keys, document=[key.raw for key in keys], empty="no key matches"
+    )
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:

@@ -6,7 +6,6 @@ The texts below are whole files; only the names in them change.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from importlib.util import find_spec
 from keyword import iskeyword
 from pathlib import Path
@@ -185,24 +184,6 @@ _CONFIG = """\
 """
 
 
-def project_files(name: str) -> Mapping[str, str]:
-    """Return the texts of a project by their paths; `name` is words with dashes."""
-    module = name.replace("-", "_")
-    class_name = "".join(word.capitalize() for word in name.split("-"))
-    texts = {
-        "pyproject.toml": _PROJECT,
-        f"{module}.py": _MODULE,
-        f"test_{module}.py": _TEST,
-        f"{name}-source.json": _CONFIG,
-    }
-    return {
-        path: text.replace("@name@", name)
-        .replace("@module@", module)
-        .replace("@Class@", class_name)
-        for path, text in texts.items()
-    }
-
-
 @app.command("new", cls=ChangingVerb)
 def new(
     context: typer.Context,
@@ -224,7 +205,21 @@ def new(
         directory.mkdir()
     except FileExistsError as error:
         raise UsageError(f"{directory} exists", hint="choose another name") from error
-    files = project_files(name)
+    # `name` is words with dashes.
+    module = name.replace("-", "_")
+    class_name = "".join(word.capitalize() for word in name.split("-"))
+    texts = {
+        "pyproject.toml": _PROJECT,
+        f"{module}.py": _MODULE,
+        f"test_{module}.py": _TEST,
+        f"{name}-source.json": _CONFIG,
+    }
+    files = {
+        path: text.replace("@name@", name)
+        .replace("@module@", module)
+        .replace("@Class@", class_name)
+        for path, text in texts.items()
+    }
     for path, text in files.items():
         (directory / path).write_text(text, encoding="utf-8")
     output = session_of(context).output

@@ -117,7 +117,19 @@ class Output:
                 for name in names if names is not None else map(first, items):
                     self.line(name)
             case _:
-                self._table(columns, items, empty)
+                style, wide = self.style, self.style.format == "wide"
+                chosen = choose_columns(columns, style.columns, wide=wide)
+                if not items:
+                    self.message(empty)
+                    return
+                for line in table_lines(
+                    chosen,
+                    items,
+                    headers=style.headers,
+                    width=None if wide else style.width,
+                    colour=style.colour,
+                ):
+                    self.line(line)
 
     def document(
         self, document: object, *, text: str | None = None, name: str | None = None
@@ -153,17 +165,6 @@ class Output:
         tell(heading)
         if self.style.format == "yaml":
             write_data("---")
-
-    def _table(self, columns: Sequence[Column[Item]], items: Sequence[Item], empty: str) -> None:
-        style = self.style
-        chosen = choose_columns(columns, style.columns, wide=style.format == "wide")
-        if not items:
-            self.message(empty)
-            return
-        width = None if style.format == "wide" else style.width
-        lines = table_lines(chosen, items, headers=style.headers, width=width, colour=style.colour)
-        for line in lines:
-            self.line(line)
 
 
 def _with_names(document: object, names: Sequence[str]) -> object:

@@ -1,7 +1,7 @@
-"""A process's standard streams: absent ones, readers that leave, disks that are full.
+"""A process's standard streams: absent ones, readers that leave, disks that are full; whole files.
 
-The changes of a command must not depend on a reader of its output, so nothing here raises. No
-control character of a text reaches a stream, only colours if they are asked for.
+The changes of a command must not depend on a reader of its output, so no stream raises. No control
+character of a text reaches a stream, only colours if they are asked for.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import io
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import TextIO
 
 from pyconnect_cli.render.styles import displayed
@@ -57,3 +58,40 @@ def discard(stream: TextIO) -> None:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())
         os.close(null)
+
+
+PRIVATE = 0o600
+
+
+def write_whole(path: Path, text: str, *, mode: int | None = PRIVATE) -> None:
+    """Replace a file atomically and synchronise it; after an OSError the file is unchanged.
+
+    `mode` None gives the file the permissions of the process' umask. A link stays a link. A target
+    that is not a regular file, such as /dev/stdout or a pipe, is written to and not replaced.
+    """
+    import tempfile  # most commands write no file
+
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
+    if mode is None:
+        umask = os.umask(0o077)
+        os.umask(umask)
+        mode = 0o666 & ~umask
+    target = path.resolve()
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=".pyconnect-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def file_name(name: str) -> str:
+    """Return a connector's file name, unique for each name: `/` becomes `%2F` and `%` `%25`."""
+    return f"{name.replace('%', '%25').replace('/', '%2F')}.json"

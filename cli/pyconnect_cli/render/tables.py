@@ -59,7 +59,11 @@ class Column(Generic[Item]):
             return inf
         if self.prose:
             return NARROWEST_PROSE
-        return _distinct_width(texts) if self.distinct else NARROWEST
+        width = NARROWEST
+        if self.distinct:
+            while len({shorten_middle(text, width) for text in texts}) < len(texts):
+                width += 1
+        return width
 
     def cut(self, text: str, width: int) -> str:
         """Return a text that fits, on one line."""
@@ -182,13 +186,6 @@ def fitted_columns(
         fitted[0] = max(8, fitted[0] - (wanted - room()))
     fitted[last] = max(min(fitted[last], room()), 4)
     return kept, fitted
-
-
-def _distinct_width(texts: Collection[str]) -> int:
-    width = NARROWEST
-    while len({shorten_middle(text, width) for text in texts}) < len(texts):
-        width += 1
-    return width
 
 
 def _row_lines(

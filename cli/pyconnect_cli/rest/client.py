@@ -35,7 +35,7 @@ from pyconnect_cli.rest.model import (
     read_connector_status,
     read_views,
 )
-from pyconnect_cli.rest.request import Answer, RestRequest, query_flags, query_values
+from pyconnect_cli.rest.request import Answer, RestRequest
 
 if TYPE_CHECKING:
     from pyconnect_cli.rest.answers import (
@@ -240,7 +240,8 @@ class ConnectClient:
         """
         if only_failed and kafka_version(self.worker_info().version) < FIRST_WITH_RESTART_OF_TASKS:
             return self._restart_each(name, include_tasks=include_tasks, only_failed=True)
-        query = query_flags(includeTasks=include_tasks, onlyFailed=only_failed)
+        flags = {"includeTasks": include_tasks, "onlyFailed": only_failed}
+        query = tuple((name, "true") for name, given in flags.items() if given)
         answer = self._send("POST", "connectors", name, "restart", query=query)
         if answer.body is not None:
             return parse("status", read_connector_status, answer.body)
@@ -355,7 +356,7 @@ class ConnectClient:
             "connector-plugins",
             plugin,
             "config",
-            query=query_values((("version", version),)),
+            query=() if version is None else (("version", version),),
             since="3.2 (KIP-769)",
         ).body
         return read("list of keys", list[ConfigKey], body)

@@ -1,4 +1,4 @@
-"""Access to the workers: addresses, credentials, certificates, and the time for it.
+"""Access to the workers: addresses, credentials, certificates, the time and the threads for it.
 
 A run's budget covers all its requests and waits. Each request has its own limit, so that a worker
 that accepts a connection and never answers takes one request's time and not the run's.
@@ -6,10 +6,12 @@ that accepts a connection and never answers takes one request's time and not the
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from pyconnect_cli.errors import ContextError, UsageError
@@ -148,3 +150,23 @@ def tls_context(endpoint: Endpoint) -> ssl.SSLContext:
     except (ssl.SSLError, ValueError) as exc:
         raise ContextError(f"TLS: a certificate or key cannot be used: {exc}") from exc
     return context
+
+
+Answer = TypeVar("Answer")
+
+
+def in_background(work: Callable[[], Answer]) -> Future[Answer]:
+    """Run `work` on a new thread; the future holds its result or its exception.
+
+    The thread is a daemon: a second signal ends the command even while a request hangs.
+    """
+    future: Future[Answer] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as fault:  # noqa: BLE001 - raised again by the future's owner
+            future.set_exception(fault)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future

@@ -24,15 +24,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyconnect_cli.errors import OutOfTime, ServerError, UnknownOutcome, Unreachable
-from pyconnect_cli.parsing.json_text import TOO_DEEP, shallow
+from pyconnect_cli.parsing.values import TOO_DEEP, shallow
 from pyconnect_cli.render.streams import tell
-from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.rest.endpoint import (
     CONNECT_S,
     Allowance,
     Budget,
     Endpoint,
     base_url,
+    in_background,
     tls_context,
 )
 from pyconnect_cli.rest.masking import mask_document, mask_text
@@ -291,7 +291,9 @@ class Exchange:
         timeout = httpx.Timeout(allowance.seconds, connect=min(CONNECT_S, allowance.seconds))
         # Basic credentials inside an address are for that address only and win over the context's.
         auth = httpx.BasicAuth(*credentials) if credentials else httpx.USE_CLIENT_DEFAULT
-        self._note_request(request, url, content)
+        self._note(f"> {request.method} {url}{request.target()}")
+        if self._verbosity > 1 and content is not None:
+            self._note(f"> {_masked_json(request.body)}")
         started = self._clock()
         ask = partial(
             client.stream,
@@ -318,34 +320,39 @@ class Exchange:
         finally:
             if named:
                 self._waiting.discard(url)
-        self._note_response(response, self._clock() - started)
+        self._note(
+            f"< {response.status_code} {response.reason_phrase}"
+            f" ({len(response.content)} bytes, {(self._clock() - started) * 1000:.0f} ms)"
+        )
+        if self._verbosity > 1 and response.content:
+            try:
+                self._note(f"< {_masked_json(shallow(response.json()))}")
+            except (ValueError, RecursionError):
+                self._note(f"< {response.text[:500]}")
         return response
 
     def _client(self) -> httpx.Client:
+        import httpx
+
         # Threads share it: of two clients made at once, one would never be closed.
         with self._making:
             if self._http is None:
-                self._http = self._new_client()
+                endpoint = self._endpoint
+                headers = {"User-Agent": "pyconnect"}
+                auth: httpx.Auth | None = None
+                if endpoint.token:
+                    headers["Authorization"] = f"Bearer {endpoint.token}"
+                elif endpoint.username:
+                    auth = httpx.BasicAuth(endpoint.username, endpoint.password or "")
+                urls = [*self.urls, *(url for url, _ in self._admins.values())]
+                secure = any(url.startswith("https") for url in urls)
+                self._http = httpx.Client(
+                    verify=tls_context(endpoint) if secure else False,
+                    auth=auth,
+                    headers=headers,
+                    transport=self._transport,
+                )
             return self._http
-
-    def _new_client(self) -> httpx.Client:
-        import httpx
-
-        endpoint = self._endpoint
-        headers = {"User-Agent": "pyconnect"}
-        auth: httpx.Auth | None = None
-        if endpoint.token:
-            headers["Authorization"] = f"Bearer {endpoint.token}"
-        elif endpoint.username:
-            auth = httpx.BasicAuth(endpoint.username, endpoint.password or "")
-        urls = [*self.urls, *(url for url, _ in self._admins.values())]
-        secure = any(url.startswith("https") for url in urls)
-        return httpx.Client(
-            verify=tls_context(endpoint) if secure else False,
-            auth=auth,
-            headers=headers,
-            transport=self._transport,
-        )
 
     def _target(self, request: RestRequest, worker: Address) -> Address:
         """Return the address that answers a request; an agent's admin interface may have its own.
@@ -357,22 +364,6 @@ class Exchange:
     def _note(self, line: str) -> None:
         if self._verbosity:
             self._trace(mask_text(line))
-
-    def _note_request(self, request: RestRequest, url: str, content: bytes | None) -> None:
-        self._note(f"> {request.method} {url}{request.target()}")
-        if self._verbosity > 1 and content is not None:
-            self._note(f"> {_masked_json(request.body)}")
-
-    def _note_response(self, response: httpx.Response, seconds: float) -> None:
-        self._note(
-            f"< {response.status_code} {response.reason_phrase}"
-            f" ({len(response.content)} bytes, {seconds * 1000:.0f} ms)"
-        )
-        if self._verbosity > 1 and response.content:
-            try:
-                self._note(f"< {_masked_json(shallow(response.json()))}")
-            except (ValueError, RecursionError):
-                self._note(f"< {response.text[:500]}")
 
 
 def _whole_answer(

@@ -64,9 +64,7 @@ def _bind_object(kind: type, value: object, given: Mapping[str, object]) -> obje
 
 
 @cache
-def _members(
-    kind: type,
-) -> tuple[bool, list[tuple[str, str, Callable[[Any], object], bool]]]:
+def _members(kind: type) -> tuple[bool, list[tuple[str, str, Callable[[Any], object], bool]]]:
     """Return whether `raw` is a field, and of each other one name, member, reader, is required."""
     hints = get_type_hints(kind)
     members = [
@@ -194,6 +192,16 @@ class ConnectorView:
         return self.status.connector.state if self.status else "UNASSIGNED"
 
     @property
+    def config(self) -> Mapping[str, str | None]:
+        """The configuration, empty without info."""
+        return self.info.config if self.info else {}
+
+    @property
+    def class_name(self) -> str:
+        """The connector's class, empty without info."""
+        return self.info.class_name if self.info else ""
+
+    @property
     def raw(self) -> Json:
         """The shape of `?expand=status&expand=info`."""
         members: dict[str, object] = {}
@@ -298,21 +306,17 @@ def root_cause(trace: str) -> str:
     if not lines:
         return ""
     if lines[0].startswith("Traceback"):
-        return _python_cause(lines)
+        # Follow `raise … from …` back to its start, but not an exception raised in a handler.
+        chain: list[str] = []
+        in_frames = False
+        for line in lines:
+            if line.startswith("Traceback"):
+                in_frames = True
+            elif line == DURING_HANDLING:
+                chain = []
+            elif in_frames and not line.startswith(" ") and line != DIRECT_CAUSE:
+                chain.append(line)
+                in_frames = False
+        return chain[0] if chain else lines[-1].strip()
     causes = [line for line in lines if line.startswith(CAUSED_BY)]
     return causes[-1].removeprefix(CAUSED_BY) if causes else lines[0].strip()
-
-
-def _python_cause(lines: list[str]) -> str:
-    """Follow `raise … from …` back to its start, but not an exception raised in a handler."""
-    chain: list[str] = []
-    in_frames = False
-    for line in lines:
-        if line.startswith("Traceback"):
-            in_frames = True
-        elif line == DURING_HANDLING:
-            chain = []
-        elif in_frames and not line.startswith(" ") and line != DIRECT_CAUSE:
-            chain.append(line)
-            in_frames = False
-    return chain[0] if chain else lines[-1].strip()

@@ -77,7 +77,15 @@ def by_key(entries: Iterable[OffsetEntry]) -> dict[str, OffsetEntry]:
 def read_offsets(value: object) -> ConnectorOffsets:
     """Read the body of an answer."""
     body = as_object(value)
-    entries = [_read_entry(as_object(entry)) for entry in as_list(body["offsets"])]
+    entries = []
+    for entry in map(as_object, as_list(body["offsets"])):
+        partition, offset = entry["partition"], entry.get("offset")
+        entries.append(
+            OffsetEntry(
+                partition=None if partition is None else as_object(partition),
+                offset=None if offset is None else as_object(offset),
+            )
+        )
     return ConnectorOffsets(entries=tuple(sorted(entries, key=_order)), raw=body)
 
 
@@ -107,14 +115,6 @@ def show_offset(offset: Primitives | None) -> str:
 def is_sink_partition(partition: Primitives) -> bool:
     """Return whether a partition is a partition of a Kafka topic."""
     return set(partition) == SINK_PARTITION_KEYS
-
-
-def _read_entry(entry: Json) -> OffsetEntry:
-    partition, offset = entry["partition"], entry.get("offset")
-    return OffsetEntry(
-        partition=None if partition is None else as_object(partition),
-        offset=None if offset is None else as_object(offset),
-    )
 
 
 def _order(entry: OffsetEntry) -> tuple[str, int, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -72,16 +72,6 @@ class RestRequest:
             return path
         pairs = (f"{quote(key, safe='')}={quote(value, safe='')}" for key, value in self.query)
         return f"{path}?{'&'.join(pairs)}"
-
-
-def query_flags(**flags: bool) -> tuple[tuple[str, str], ...]:
-    """Return the query of switches: those that are set, as `name=true`."""
-    return tuple((name, "true") for name, value in flags.items() if value)
-
-
-def query_values(pairs: Sequence[tuple[str, str | None]]) -> tuple[tuple[str, str], ...]:
-    """Return the query without the parameters that are None."""
-    return tuple((name, value) for name, value in pairs if value is not None)
 
 
 REBALANCE_READ = "Request cannot be completed because a rebalance is expected"
@@ -219,24 +209,20 @@ class Told(NamedTuple):
 def told(message: str) -> Told:
     """Return Connect's message without its long lists."""
     if match := re.fullmatch(UNKNOWN_PLUGIN, message):
-        near = _near_connector(match["wanted"], re.findall(PLUGIN, match["list"]))
+        # The end that most names share would make any two of them similar.
+        wanted = match["wanted"]
+        classes = re.findall(PLUGIN, match["list"])
+        package, _, simple = wanted.rpartition(".")
+        if package:
+            of_package = [name for name in classes if name.rpartition(".")[0] == package]
+            near = did_you_mean(wanted, of_package)
+        else:
+            aliases = [name.rpartition(".")[2].removesuffix(_SUFFIX) for name in classes]
+            near = did_you_mean(simple.removesuffix(_SUFFIX), aliases)
         return Told(match["fact"], near or LIST_PLUGINS)
     if match := re.fullmatch(INVALID, message):
         return Told(match["fact"], "list the configuration keys: pyconnect plugins describe CLASS")
     return Told(message)
-
-
-def _near_connector(wanted: str, classes: Sequence[str]) -> str | None:
-    """Return a hint at similar connectors, of the same package if `wanted` has one.
-
-    The end that most names share would make any two of them similar.
-    """
-    package, _, simple = wanted.rpartition(".")
-    if package:
-        of_package = [name for name in classes if name.rpartition(".")[0] == package]
-        return did_you_mean(wanted, of_package)
-    aliases = [name.rpartition(".")[2].removesuffix(_SUFFIX) for name in classes]
-    return did_you_mean(simple.removesuffix(_SUFFIX), aliases)
 
 
 def page_title(text: str) -> str | None:

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 from pyconnect_cli.directories import state_directory, user_directory
 from pyconnect_cli.errors import ContextError, NotFound, OutputLost
 from pyconnect_cli.parsing.near_names import did_you_mean
-from pyconnect_cli.render.whole_files import write_whole
+from pyconnect_cli.render.streams import write_whole
 from pyconnect_cli.rest.masking import mask_text, mask_url
 
 if TYPE_CHECKING:
@@ -114,12 +114,6 @@ def user_config_path(environ: Mapping[str, str]) -> Path:
     return user_directory("config", environ) / "config.toml"
 
 
-def system_config_path(environ: Mapping[str, str]) -> Path:
-    """Return the file of the whole machine."""
-    directories = environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
-    return Path(directories.split(":", maxsplit=1)[0]) / "pyconnect" / "config.toml"
-
-
 def load_config_files(
     environ: Mapping[str, str], directory: Path, user_path: Path | None = None
 ) -> ConfigFiles:
@@ -130,21 +124,19 @@ def load_config_files(
     if project.is_file() and not (user.is_file() and project.samefile(user)):
         content = read_content(project)
         file = parse_config_file(project, "project file", content)
-        if decided := decided_keys(file):
+        # All but `current` and the format of results.
+        defaults = sorted(file.defaults.keys() - PRESENTATION_KEYS)
+        if decided := [
+            *(f"defaults.{key}" for key in defaults),
+            *(f"contexts.{name}" for name in sorted(file.contexts)),
+        ]:
             require_trust(project, content, decided, environ)
         files.append(file)
-    places = ((user, "user file"), (system_config_path(environ), "system file"))
+    directories = environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
+    system = Path(directories.split(":", maxsplit=1)[0]) / "pyconnect" / "config.toml"
+    places = ((user, "user file"), (system, "system file"))
     files += [read_config_file(path, origin) for path, origin in places if path.is_file()]
     return ConfigFiles(user_path=user, files=tuple(files))
-
-
-def decided_keys(file: ConfigFile) -> list[str]:
-    """Return the keys of a file that need trust: all but `current` and the format of results."""
-    defaults = sorted(file.defaults.keys() - PRESENTATION_KEYS)
-    return [
-        *(f"defaults.{key}" for key in defaults),
-        *(f"contexts.{name}" for name in sorted(file.contexts)),
-    ]
 
 
 def read_config_file(path: Path, origin: str) -> ConfigFile:
@@ -173,16 +165,28 @@ def parse_config_file(path: Path, origin: str, content: bytes) -> ConfigFile:
         raise ContextError(f"{path}: `contexts` must be a table of tables")
     for name in contexts:
         _require_printable(name, path)
+    value = document.get("current")
+    if value is not None and not isinstance(value, str):
+        raise ContextError(f"{path}: `current` must be a text")
+    if value is not None:
+        _require_printable(value, path)
     file = ConfigFile(
         path=path,
         origin=origin,
-        current=_current(document.get("current"), path),
+        current=value,
         defaults=_settings(document.get("defaults", {}), path, "defaults"),
         contexts={
             name: _settings(table, path, f"contexts.{name}") for name, table in contexts.items()
         },
     )
-    _refuse_unsafe(file)
+    tables = (file.defaults, *file.contexts.values())
+    holds_secret = any(key in table for table in tables for key in LITERAL_SECRETS)
+    mode = stat.S_IMODE(file.path.stat().st_mode)
+    if holds_secret and os.name == "posix" and mode & stat.S_IROTH:
+        raise ContextError(
+            f"{file.path}: contains a secret, and every user of this machine can read it",
+            hint=f"chmod 600 {file.path}, or use password_file or password_command",
+        )
     return file
 
 
@@ -237,14 +241,6 @@ def _setting(key: str, value: object, path: Path, where: str) -> Setting:
     return value
 
 
-def _current(value: object, path: Path) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise ContextError(f"{path}: `current` must be a text")
-    if value is not None:
-        _require_printable(value, path)
-    return value
-
-
 def shown_setting(key: str, value: Setting) -> str:
     """Return a setting as a text without secrets."""
     if key in LITERAL_SECRETS:
@@ -252,17 +248,6 @@ def shown_setting(key: str, value: Setting) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(mask_url, value))
     return mask_text(str(value))
-
-
-def _refuse_unsafe(file: ConfigFile) -> None:
-    tables = (file.defaults, *file.contexts.values())
-    holds_secret = any(key in table for table in tables for key in LITERAL_SECRETS)
-    mode = stat.S_IMODE(file.path.stat().st_mode)
-    if holds_secret and os.name == "posix" and mode & stat.S_IROTH:
-        raise ContextError(
-            f"{file.path}: contains a secret, and every user of this machine can read it",
-            hint=f"chmod 600 {file.path}, or use password_file or password_command",
-        )
 
 
 def update_user_file(path: Path, change: ConfigChange) -> None:
@@ -333,14 +318,6 @@ def merge_settings(table: dict[str, object], settings: Mapping[str, Setting]) ->
             target[key] = list(value) if isinstance(value, tuple) else value
 
 
-def _write_private(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_whole(path, text)
-    except OSError as exc:
-        raise OutputLost(f"{path}: cannot be written: {exc.strerror}") from exc
-
-
 def require_trust(
     path: Path, content: bytes, decided: Sequence[str], environ: Mapping[str, str]
 ) -> None:
@@ -348,7 +325,13 @@ def require_trust(
 
     `decided` names the keys that need the trust, for the message.
     """
-    recorded = _recorded_digest(path, environ)
+    record = _record(path, environ)
+    try:
+        recorded: str | None = record.read_text(encoding="utf-8").partition(" ")[0]
+    except FileNotFoundError:
+        recorded = None
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ContextError(f"{record}: cannot be read: {exc}") from exc
     if recorded == _digest(content):
         return
     reason = "is not trusted" if recorded is None else "has changed since it was trusted"
@@ -362,12 +345,15 @@ def require_trust(
 
 def trust(path: Path, content: bytes, environ: Mapping[str, str]) -> None:
     """Record the digest of a file's content, for its user only (0600)."""
-    record = _record(path, environ)
+    _write_private(_record(path, environ), f"{_digest(content)}  {path.resolve()}\n")
+
+
+def _write_private(path: Path, text: str) -> None:
     try:
-        record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_whole(record, f"{_digest(content)}  {path.resolve()}\n")
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(path, text)
     except OSError as exc:
-        raise OutputLost(f"{record}: cannot be written: {exc.strerror}") from exc
+        raise OutputLost(f"{path}: cannot be written: {exc.strerror}") from exc
 
 
 def withdraw_trust(path: Path, environ: Mapping[str, str]) -> bool:
@@ -380,16 +366,6 @@ def withdraw_trust(path: Path, environ: Mapping[str, str]) -> bool:
     except OSError as exc:
         raise ContextError(f"{record}: cannot be removed: {exc.strerror}") from exc
     return True
-
-
-def _recorded_digest(path: Path, environ: Mapping[str, str]) -> str | None:
-    try:
-        recorded = _record(path, environ).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as exc:
-        raise ContextError(f"{_record(path, environ)}: cannot be read: {exc}") from exc
-    return recorded.partition(" ")[0]
 
 
 def _record(path: Path, environ: Mapping[str, str]) -> Path:

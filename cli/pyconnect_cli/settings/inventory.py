@@ -27,7 +27,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.parsing.values import parse_duration
 
 COMMANDS = ("configure", "restart", "stop", "start", "show", "replace")
 PLACES = ("host", "port", "url", "phase", "run_id")
@@ -115,46 +115,41 @@ def read_inventory(path: Path) -> Inventory:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise UsageError(f"{path}: is not TOML: {exc}") from exc
     try:
-        return _inventory(document, path.parent)
+        known = ("group", "offsets_topic", "worker_configs", "commands", "workers")
+        _only(document, known, "the file")
+        files = document.get("worker_configs", [])
+        if not isinstance(files, list):
+            raise TypeError('worker_configs: write a list, as ["worker.properties"]')
+        common = _commands(document.get("commands", {}), Commands(), "commands")
+        urls: list[str] = []
+        addresses: dict[str, str] = {}
+        admins: dict[str, str] = {}
+        own: dict[str, Commands] = {}
+        workers = document.get("workers", [])
+        if not isinstance(workers, list):
+            raise TypeError("workers: write [[workers]]")
+        for worker in workers:
+            _only(worker, ("url", "address", "admin", "commands"), "a worker")
+            url = str(worker["url"]).rstrip("/")
+            urls.append(url)
+            for name, into in (("address", addresses), ("admin", admins)):
+                if name in worker:
+                    into[url] = str(worker[name]).rstrip("/")
+            if "commands" in worker:
+                own[url] = _commands(worker["commands"], common, f"{url}: commands")
+        return Inventory(
+            group=_text(document, "group"),
+            offsets_topic=_text(document, "offsets_topic"),
+            worker_configs=tuple(str(path.parent / str(file)) for file in files),
+            workers=tuple(urls),
+            addresses=addresses,
+            admins=admins,
+            common=common,
+            own=own,
+        )
     except (ValueError, TypeError, KeyError) as exc:
         detail = f"`{exc.args[0]}` is missing" if isinstance(exc, KeyError) else str(exc)
         raise UsageError(f"{path}: {detail}") from exc
-
-
-def _inventory(document: Mapping[str, object], directory: Path) -> Inventory:
-    """`directory`: where relative names of files begin."""
-    known = ("group", "offsets_topic", "worker_configs", "commands", "workers")
-    _only(document, known, "the file")
-    files = document.get("worker_configs", [])
-    if not isinstance(files, list):
-        raise TypeError('worker_configs: write a list, as ["worker.properties"]')
-    common = _commands(document.get("commands", {}), Commands(), "commands")
-    urls: list[str] = []
-    addresses: dict[str, str] = {}
-    admins: dict[str, str] = {}
-    own: dict[str, Commands] = {}
-    workers = document.get("workers", [])
-    if not isinstance(workers, list):
-        raise TypeError("workers: write [[workers]]")
-    for worker in workers:
-        _only(worker, ("url", "address", "admin", "commands"), "a worker")
-        url = str(worker["url"]).rstrip("/")
-        urls.append(url)
-        for name, into in (("address", addresses), ("admin", admins)):
-            if name in worker:
-                into[url] = str(worker[name]).rstrip("/")
-        if "commands" in worker:
-            own[url] = _commands(worker["commands"], common, f"{url}: commands")
-    return Inventory(
-        group=_text(document, "group"),
-        offsets_topic=_text(document, "offsets_topic"),
-        worker_configs=tuple(str(directory / str(file)) for file in files),
-        workers=tuple(urls),
-        addresses=addresses,
-        admins=admins,
-        common=common,
-        own=own,
-    )
 
 
 def _text(document: Mapping[str, object], name: str) -> str | None:

@@ -26,7 +26,11 @@ Given = Mapping[str, object]
 
 def proposer(given: Given, arguments: Sequence[str]) -> Callable[[str], str]:
     """Return a function that completes the commands in a text; secrets are masked."""
-    facts = _values(arguments, WORKER_FACTS)
+    facts = []
+    for at, word in enumerate(arguments):
+        flag, equals, value = word.partition("=")
+        if flag in WORKER_FACTS and (equals or at + 1 < len(arguments)):
+            facts.append([flag, value if equals else arguments[at + 1]])
 
     def complete(text: str) -> str:
         if "pyconnect " not in text:
@@ -65,14 +69,4 @@ def _flags(given: Given, noun: str) -> list[list[str]]:
             found.append([flag])
         elif value:
             found += [[flag, str(one)] for one in (value if isinstance(value, tuple) else (value,))]
-    return found
-
-
-def _values(arguments: Sequence[str], flags: Sequence[str]) -> list[list[str]]:
-    """Return options with their values as they were typed."""
-    found = []
-    for at, word in enumerate(arguments):
-        flag, equals, value = word.partition("=")
-        if flag in flags and (equals or at + 1 < len(arguments)):
-            found.append([flag, value if equals else arguments[at + 1]])
     return found

@@ -17,8 +17,8 @@ from signal import SIGKILL
 from typing import Literal
 
 from pyconnect_cli.errors import ContextError, UsageError
-from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.options import COLOURS, GLOBAL_OPTIONS, OUTPUT_FORMATS
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.rest.endpoint import DEFAULT_REQUEST_S, DEFAULT_RUN_S, Limits
 from pyconnect_cli.settings.contexts import LITERAL_SECRETS, ConfigFiles, Setting, load_config_files
 
@@ -230,7 +230,16 @@ class _Resolver:
             if self._origins["output"] == "flag":
                 raise UsageError("--jq selects from JSON", hint="leave -o out, or give -o json")
             output = "json"
-        password, token = self._credentials()
+        # The other is unused.
+        found: dict[str, Secret | None] = dict.fromkeys(LITERAL_SECRETS)
+        for layer in self._layers:
+            for name in LITERAL_SECRETS:
+                if secret := _secret_of(layer, name):
+                    found[name] = secret
+                    self._origins[name] = layer.origin
+            if any(found.values()):
+                break
+        password, token = found["password"], found["token"]
         value = self._get("url")
         return Settings(
             files=self._files,
@@ -292,18 +301,6 @@ class _Resolver:
         value = self._get(name)
         return None if value is None else str(value)
 
-    def _credentials(self) -> tuple[Secret | None, Secret | None]:
-        """Return the password or token of the first layer that has one; the other is unused."""
-        found: dict[str, Secret | None] = dict.fromkeys(LITERAL_SECRETS)
-        for layer in self._layers:
-            for name in LITERAL_SECRETS:
-                if secret := _secret_of(layer, name):
-                    found[name] = secret
-                    self._origins[name] = layer.origin
-            if any(found.values()):
-                break
-        return found["password"], found["token"]
-
 
 def _secret_of(layer: Layer, name: str) -> Secret | None:
     kinds: tuple[tuple[str, SecretKind], ...] = (
@@ -345,7 +342,10 @@ def _variable_values(environ: Mapping[str, str]) -> dict[str, Setting]:
         if option.repeatable:
             values[option.name] = tuple(text.replace(",", " ").split())
         elif option.counted:
-            values[option.name] = _number(text, option.env)
+            if re.fullmatch("[0-9]{1,9}", text.strip()):
+                values[option.name] = int(text)
+            else:
+                values[option.name] = int(_switch(text, option.env))
         elif option.metavar:
             values[option.name] = text
         else:
@@ -364,12 +364,6 @@ def _switch(text: str, variable: str) -> bool:
     if lowered in {"0", "false", "no", "off"}:
         return False
     raise UsageError(f"{variable}: `{text}` is neither true nor false")
-
-
-def _number(text: str, variable: str) -> int:
-    if re.fullmatch("[0-9]{1,9}", text.strip()):
-        return int(text)
-    return int(_switch(text, variable))
 
 
 def colour_wanted(settings: Settings, environ: Mapping[str, str], *, terminal: bool) -> bool:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.errors import Interrupted, PreconditionFailed, UsageError
-from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.session import session_of
 
 app = typer.Typer(help="Watch and operate a cluster in a live view.")

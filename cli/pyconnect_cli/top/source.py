@@ -23,8 +23,8 @@ from pyconnect_cli.render.output import Output, OutputStyle, error_lines
 from pyconnect_cli.render.styles import displayed, paint, printable
 from pyconnect_cli.rest.masking import mask_url
 from pyconnect_cli.session import Session, session_of_context
-from pyconnect_cli.top.keys import Words
-from pyconnect_cli.top.state import KnownContext
+from pyconnect_cli.settings.contexts import shown_setting
+from pyconnect_cli.top.state import KnownContext, Words
 
 
 class Source(Protocol):
@@ -64,7 +64,12 @@ class ClusterSource:
     def __init__(self, session: Session) -> None:
         settings = session.settings
         self.title = settings.cluster or mask_url(settings.urls[0])
-        self.contexts = _contexts(session)
+        files, current = session.settings.files, session.settings.context
+        urls = {name: files.find_context(name)[1].get("url", ()) for name in files.context_names()}
+        self.contexts = tuple(
+            KnownContext(name=name, urls=shown_setting("url", shown), current=name == current)
+            for name, shown in urls.items()
+        )
         self._session = session
         self._watcher = Watcher(session)
         self._fleet: FleetWatcher | None = None
@@ -106,17 +111,6 @@ class ClusterSource:
         self._session.close()
         if self._fleet is not None:
             self._fleet.close()
-
-
-def _contexts(session: Session) -> tuple[KnownContext, ...]:
-    files, current = session.settings.files, session.settings.context
-    rows = []
-    for name in files.context_names():
-        _, values = files.find_context(name)
-        urls = values.get("url", ())
-        shown = ", ".join(map(mask_url, urls)) if isinstance(urls, tuple) else str(urls)
-        rows.append(KnownContext(name=name, urls=shown, current=name == current))
-    return tuple(rows)
 
 
 class Ended(NamedTuple):
@@ -166,29 +160,25 @@ def _run(session: Session, words: Words) -> int:
     """Run a verb with a session, whose output gets the error too; return the exit code."""
     session.arguments = words
     try:
-        return _invoke(session, words)
+        noun = find_noun(words[0])
+        assert noun is not None
+        command = load_noun(noun)
+        try:
+            with command.make_context(
+                f"pyconnect {noun.name}", list(words[1:]), obj=session
+            ) as context:
+                answer = context.command.invoke(context)
+        except typer.Exit as leaving:
+            return leaving.exit_code
+        except typer.TyperException as error:
+            raise PyconnectError(error.format_message(), exit_code=ExitCode.USAGE) from error
+        return answer if isinstance(answer, int) else ExitCode.OK
     except PyconnectError as error:
         if error.message:
             session.output.error(error)
         return error.exit_code
     finally:
         session.close()
-
-
-def _invoke(session: Session, words: tuple[str, ...]) -> int:
-    noun = find_noun(words[0])
-    assert noun is not None
-    command = load_noun(noun)
-    try:
-        with command.make_context(
-            f"pyconnect {noun.name}", list(words[1:]), obj=session
-        ) as context:
-            answer = context.command.invoke(context)
-    except typer.Exit as leaving:
-        return leaving.exit_code
-    except typer.TyperException as error:
-        raise PyconnectError(error.format_message(), exit_code=ExitCode.USAGE) from error
-    return answer if isinstance(answer, int) else ExitCode.OK
 
 
 def _session_like(session: Session, output: Output, *, agreed: bool) -> Session:

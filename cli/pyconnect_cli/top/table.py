@@ -23,11 +23,10 @@ from pyconnect_cli.overview.status import (
     number_text,
     short_cause,
 )
-from pyconnect_cli.parsing.durations import format_duration
+from pyconnect_cli.parsing.values import format_duration
 from pyconnect_cli.render.styles import cell_width, counted, printable, shorten, state_style
 from pyconnect_cli.render.tables import Column, empty_columns, fitted_columns
-from pyconnect_cli.top.keys import KEYS
-from pyconnect_cli.top.state import KnownContext, Page, State, matches
+from pyconnect_cli.top.state import KEYS, KnownContext, Page, State, matches
 
 
 class Shown(Protocol):
@@ -207,9 +206,18 @@ def _page(state: State, columns: Sequence[Column[Row]], rows: Sequence[Row], wid
     shown.sort(key=lambda row: (not row.broken, row.name))
     chosen = next((column for column in columns if column.title == state.sort), None)
     if chosen is not None:
-        shown = _sorted(shown, chosen, descending=state.descending)
+        # Sort by a column: the largest number first, the first text first, unknown values last.
+        order = chosen.order
+        if order is None:
+            shown = sorted(shown, key=chosen.value, reverse=state.descending)
+        else:
+            known = [(number, row) for row in shown if (number := order(row)) is not None]
+            known.sort(key=lambda pair: pair[0], reverse=not state.descending)
+            shown = [*(row for _, row in known), *(row for row in shown if order(row) is None)]
     texts = [[printable(column.value(row)) for column in columns] for row in shown]
-    titles = [_titled(column, state) for column in columns]
+    rising = chosen is not None and state.descending is (chosen.order is not None)
+    arrow = "↑" if rising else "↓"
+    titles = [f"{column.title}{arrow if column is chosen else ''}" for column in columns]
     widths = [
         max(cell_width(cell) for cell in (title, *(row[at] for row in texts)))
         for at, title in enumerate(titles)
@@ -235,32 +243,11 @@ def _page(state: State, columns: Sequence[Column[Row]], rows: Sequence[Row], wid
         )
         for at in kept
     )
-    return Table(title=_title(state, len(shown), len(rows)), heads=heads, lines=lines)
-
-
-def _titled(column: Column[Row], state: State) -> str:
-    if column.title != state.sort:
-        return column.title
-    return f"{column.title}{'↑' if state.descending is (column.order is not None) else '↓'}"
-
-
-def _sorted(rows: Sequence[Row], column: Column[Row], *, descending: bool) -> list[Row]:
-    """Sort by a column: the largest number first, the first text first, unknown values last."""
-    order = column.order
-    if order is None:
-        return sorted(rows, key=column.value, reverse=descending)
-    known = [(number, row) for row in rows if (number := order(row)) is not None]
-    known.sort(key=lambda pair: pair[0], reverse=not descending)
-    return [*(row for _, row in known), *(row for row in rows if order(row) is None)]
-
-
-def _title(state: State, shown: int, total: int) -> str:
-    place = state.place
-    of = place.connector or place.worker
-    name = f"{place.page.value} of {of}" if of else place.page.value
-    count = f"{shown}" if shown == total else f"{shown} of {total}"
-    pattern = f" /{place.pattern}" if place.pattern else ""
-    return f"{name} ({count}){pattern}"
+    of = state.place.connector or state.place.worker
+    name = f"{state.place.page.value} of {of}" if of else state.place.page.value
+    count = f"{len(shown)}" if len(shown) == len(rows) else f"{len(shown)} of {len(rows)}"
+    title = f"{name} ({count}){f' /{pattern}' if pattern else ''}"
+    return Table(title=title, heads=heads, lines=lines)
 
 
 Part = tuple[str, str | None]
@@ -327,7 +314,13 @@ def help_lines(page: Page) -> list[str]:
     """Return the help page: where to go, what to do, how to sort."""
     sections = (
         ("Move", NAVIGATION),
-        ("Show and change", [(key.shown, _help(key.help, key.changes)) for key in KEYS]),
+        (
+            "Show and change",
+            [
+                (key.shown, f"{key.help}; shows the plan and asks" if key.changes else key.help)
+                for key in KEYS
+            ],
+        ),
         (
             f"Sort {page.value}; once more turns the order round",
             [(f"shift-{letter.lower()}", title) for letter, title in sort_columns(page).items()],
@@ -337,10 +330,6 @@ def help_lines(page: Page) -> list[str]:
     for title, rows in sections:
         lines += [title, *(f"  {key:<10}{text}" for key, text in rows), ""]
     return lines[:-1]
-
-
-def _help(text: str, changes: bool) -> str:
-    return f"{text}; shows the plan and asks" if changes else text
 
 
 def _counts(noun: str, states: Iterable[str]) -> list[Part]:

@@ -22,11 +22,10 @@ from textual.widgets import DataTable, Input, Static
 
 from pyconnect_cli.errors import PyconnectError
 from pyconnect_cli.overview.clusters import ClusterRow
-from pyconnect_cli.rest.background import in_background
-from pyconnect_cli.top.keys import KEYS, CommandLine, Words, command_line_of
+from pyconnect_cli.rest.endpoint import in_background
 from pyconnect_cli.top.screens import AskScreen, LiveTable, TextScreen, styled
 from pyconnect_cli.top.source import Ended, Source
-from pyconnect_cli.top.state import Page, State
+from pyconnect_cli.top.state import KEYS, CommandLine, Page, State, Words, command_line_of
 from pyconnect_cli.top.table import help_lines, hints, sort_columns, summary, table
 
 Answer = TypeVar("Answer")
@@ -190,34 +189,28 @@ class Top(App[None]):
             places = " and ".join(sorted(place.value for place in found.pages))
             self._apply(self.state.acted(f"{found.shown} ({found.help}) is for rows of {places}"))
         elif found.terminal:
-            self._hand_over(command)
+            # Give the terminal to a verb until the verb has ended.
+            try:
+                with self.suspend():
+                    code = self._source.run_on_terminal(command.words)
+            except SuspendNotSupported:
+                self._apply(self.state.acted(f"this terminal cannot be lent; run: {command.title}"))
+                return
+            self._apply(self.state.acted(f"{command.title}: {f'exit {code}' if code else 'done'}"))
+            self._look()
         elif not found.changes:
-            self._show(command)
+            # Show a verb's output on a separate screen; `live` output is read again and again.
+
+            def reload(screen: TextScreen) -> None:
+                self._run(command.words, lambda ended: screen.show(ended.lines or ("nothing",)))
+
+            every_s = self._interval_s if command.key.live else None
+            screen = TextScreen(command.title, ("reading…",), reload, every_s=every_s)
+            self.push_screen(screen)
+            reload(screen)
         else:
             plan = (*command.words[:2], "--dry-run", *command.words[2:])
             self._run(plan, partial(self._ask, command))
-
-    def _show(self, command: CommandLine) -> None:
-        """Show a verb's output on a separate screen; `live` output is read again and again."""
-
-        def reload(screen: TextScreen) -> None:
-            self._run(command.words, lambda ended: screen.show(ended.lines or ("nothing",)))
-
-        every_s = self._interval_s if command.key.live else None
-        screen = TextScreen(command.title, ("reading…",), reload, every_s=every_s)
-        self.push_screen(screen)
-        reload(screen)
-
-    def _hand_over(self, command: CommandLine) -> None:
-        """Give the terminal to a verb until the verb has ended."""
-        try:
-            with self.suspend():
-                code = self._source.run_on_terminal(command.words)
-        except SuspendNotSupported:
-            self._apply(self.state.acted(f"this terminal cannot be lent; run: {command.title}"))
-            return
-        self._apply(self.state.acted(f"{command.title}: {f'exit {code}' if code else 'done'}"))
-        self._look()
 
     def _ask(self, command: CommandLine, planned: Ended) -> None:
         """Show a plan and ask; after a failed plan show the error and do not ask."""
@@ -228,18 +221,19 @@ class Top(App[None]):
         def answered(agreed: bool | None) -> None:
             if agreed:
                 self._apply(self.state.acted(f"{command.title} …"))
-                self._run(command.words, partial(self._acted, command), agreed=True)
+                self._run(command.words, acted, agreed=True)
             else:
                 self._apply(self.state.acted("nothing was done"))
 
-        self.push_screen(AskScreen(command.title, planned.lines), answered)
+        def acted(ended: Ended) -> None:
+            lines = [line for line in ended.lines if line]
+            text = Text.from_ansi("; ".join(lines)).plain if lines else "done"
+            self._apply(self.state.acted(text))
+            if ended.code:
+                self.push_screen(TextScreen(command.title, ended.lines))
+            self._look()
 
-    def _acted(self, command: CommandLine, ended: Ended) -> None:
-        lines = [line for line in ended.lines if line]
-        self._apply(self.state.acted(Text.from_ansi("; ".join(lines)).plain if lines else "done"))
-        if ended.code:
-            self.push_screen(TextScreen(command.title, ended.lines))
-        self._look()
+        self.push_screen(AskScreen(command.title, planned.lines), answered)
 
     def _look(self) -> None:
         """Look at the cluster, unless a look is under way, and at all on the page of contexts."""
@@ -271,11 +265,6 @@ class Top(App[None]):
         self._looking_at_all = False
         rows = cast("Sequence[ClusterRow]", future.result())
         self._apply(self.state.clusters_looked(rows))
-
-    def _switch(self, context: str) -> None:
-        """Watch another cluster; its secrets may come from a command, which takes time."""
-        self._switching = True
-        self._in_background(lambda: self._source.other(context), self._switched)
 
     def _switched(self, future: Future[object]) -> None:
         self._switching = False
@@ -319,7 +308,10 @@ class Top(App[None]):
             self.exit()
             return
         if self.state.wanted is not None and not self._switching:
-            self._switch(self.state.wanted)
+            # Watch another cluster; its secrets may come from a command, which takes time.
+            context = self.state.wanted
+            self._switching = True
+            self._in_background(lambda: self._source.other(context), self._switched)
         if self.state.place.page is Page.CONTEXTS is not before.page:
             self._look()
         self._draw(self.state.place.row if self.state.place != before else self._table.row)

@@ -10,15 +10,15 @@ import typer
 
 from pyconnect_cli.errors import Conflict, NotFound, PreconditionFailed, PyconnectError
 from pyconnect_cli.kafka import transactions as brokers
+from pyconnect_cli.kafka.admin import kafka_protocol
 from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
-from pyconnect_cli.kafka.protocol import kafka_protocol
 from pyconnect_cli.kafka.transactions import (
     describe_transactions,
     existing_partitions,
     list_transactional_ids,
     open_producers,
 )
-from pyconnect_cli.parsing.durations import format_duration, parse_duration
+from pyconnect_cli.parsing.values import format_duration, parse_duration
 from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyconnect_cli.acting.workers import ask_all
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, UsageError
+from pyconnect_cli.kafka.admin import kafka_protocol
 from pyconnect_cli.kafka.model import OpenProducer, Transaction, sink_topics
-from pyconnect_cli.kafka.protocol import kafka_protocol
 from pyconnect_cli.kafka.transactions import (
     describe_transactions,
     existing_partitions,
@@ -121,8 +121,7 @@ def cluster_topics(session: Session, cluster: AskedCluster) -> list[str]:
     names = list(cluster.chosen or cluster.connectors)
     used = ask_all(names, session.client.connector_topics, at_once=AT_ONCE)
     for name, answer in zip(names, used, strict=True):
-        view = views.get(name)
-        config = view.info.config if view is not None and view.info else {}
+        config = views[name].config if name in views else {}
         topics |= sink_topics(config, ())
         topics |= {
             topic for key in ("topic", "offsets.storage.topic") if (topic := config.get(key))

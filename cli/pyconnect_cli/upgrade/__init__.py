@@ -1,7 +1,7 @@
 """Rolling a Connect cluster from one phase of exactly-once to another, worker by worker (KIP-618).
 
-`model`, `planning`, `run`, `decide` and `gates` are pure; `observe`, `perform`, `journal`, `lock`
-are the edge. Kafka has no counterpart: its documentation describes the steps for an operator.
+The modules of `plan` are pure; `observe`, `perform` and `lock` are the edge.
+Kafka has no counterpart: its documentation describes the steps for an operator.
 
 Design: docs/explanation/design/command-line.md.
 """

@@ -16,24 +16,23 @@ from pyconnect_cli.acls.options import BROKER_OPTIONS, AclOptions, acl_options
 from pyconnect_cli.acting.conditions import texts
 from pyconnect_cli.directories import new_identity
 from pyconnect_cli.errors import Conflict, PreconditionFailed, PyconnectError, UsageError
-from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.admin import kafka_cluster
 from pyconnect_cli.noun_groups import NounGroup
-from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.options import option_specs
+from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.inventory import Inventory, read_inventory
 from pyconnect_cli.upgrade.cluster.observe import LOOK_S, Observer, Workers
-from pyconnect_cli.upgrade.journal import Journal, journal_directory, unfinished_group
 from pyconnect_cli.upgrade.output import runs, show_plan
-from pyconnect_cli.upgrade.perform import Performer
+from pyconnect_cli.upgrade.perform import Journal, Performer, journal_directory, unfinished_group
 from pyconnect_cli.upgrade.plan.checks import PhaseWish
 from pyconnect_cli.upgrade.plan.decide import StepLimits
 from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
 from pyconnect_cli.upgrade.plan.run import Finished, Resumed, Run, Started, applied
 from pyconnect_cli.verbs import ChangingVerb, Context, Verb
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 CLUSTER_OPTIONS = option_specs("""
 --inventory  FILE
@@ -208,6 +207,8 @@ def run(
     halted. Exit 6: another run holds the lock. Exit 9: refused. Exit 75: do the step that it
     prints, then run it again.
     """
+    from pyconnect_clients.installation import version
+
     session = session_of(context)
     options = upgrade_options(session, phase_needed=not resume)
     limits = StepLimits(
@@ -215,7 +216,26 @@ def run(
         step_ms=round(parse_duration(step_timeout, what="--step-timeout") * 1000),
     )
     with _cluster(session, options) as observer:
-        _upgrade(session, observer, options, limits, resume=resume)
+        unfinished = _unfinished(session, observer)
+        wish = options.wish
+        if resume and unfinished is None:
+            raise PreconditionFailed(
+                "there is no run to continue",
+                hint="start one: pyconnect upgrade run --phase preparing",
+            )
+        if unfinished is not None and (resume or _same(unfinished.started, wish)):
+            _tell_unfinished(session, unfinished)
+            session.confirm(f"continue the run to {unfinished.started.target}?")
+            _carry_out(session, observer, limits, Resumed(tool_version=version()))
+            return
+        planned = _plan(session, observer, options)
+        _show_refusable(session, planned, replaces=unfinished)
+        if planned.legs:
+            session.confirm(
+                f"take {counted(len(planned.view.workers), 'worker')} to {wish.target}?"
+            )
+            started = planned.started(new_identity(datetime.now(UTC)), version())
+            _carry_out(session, observer, limits, started, replaces=unfinished)
 
 
 @app.command()
@@ -236,7 +256,7 @@ def abandon(context: typer.Context) -> None:
 
 @contextmanager
 def _cluster(session: Session, options: UpgradeOptions) -> Iterator[Observer]:
-    from pyconnect_cli.kafka.protocol import connected
+    from pyconnect_cli.kafka.admin import connected
     from pyconnect_cli.upgrade.cluster.kafka_group import cluster_id, group_of_workers
 
     cluster = kafka_cluster(session, KAFKA_NEEDED)
@@ -268,35 +288,6 @@ def _agents_group(workers: Workers, urls: Sequence[str]) -> str | None:
         if group is not None:
             return str(group)
     return None
-
-
-def _upgrade(
-    session: Session,
-    observer: Observer,
-    options: UpgradeOptions,
-    limits: StepLimits,
-    *,
-    resume: bool,
-) -> None:
-    from pyconnect_clients.installation import version
-
-    unfinished = _unfinished(session, observer)
-    wish = options.wish
-    if resume and unfinished is None:
-        raise PreconditionFailed(
-            "there is no run to continue", hint="start one: pyconnect upgrade run --phase preparing"
-        )
-    if unfinished is not None and (resume or _same(unfinished.started, wish)):
-        _tell_unfinished(session, unfinished)
-        session.confirm(f"continue the run to {unfinished.started.target}?")
-        _carry_out(session, observer, limits, Resumed(tool_version=version()))
-        return
-    planned = _plan(session, observer, options)
-    _show_refusable(session, planned, replaces=unfinished)
-    if planned.legs:
-        session.confirm(f"take {counted(len(planned.view.workers), 'worker')} to {wish.target}?")
-        started = planned.started(new_identity(datetime.now(UTC)), version())
-        _carry_out(session, observer, limits, started, replaces=unfinished)
 
 
 def _tell_unfinished(session: Session, run: Run) -> None:
@@ -398,8 +389,10 @@ def _unfinished(session: Session, observer: Observer) -> Run | None:
 
 
 def _journal(session: Session, observer: Observer) -> Journal:
-    cluster_id = observer.cluster_id()
-    return Journal(journal_directory(session.environ), cluster_id, observer.group_id)
+    from pyconnect_cli.upgrade.cluster.kafka_group import cluster_id
+
+    directory = journal_directory(session.environ)
+    return Journal(directory, cluster_id(observer.protocol), observer.group_id)
 
 
 def _same(started: Started, wish: PhaseWish) -> bool:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from pyconnect_cli.acls.gather import file_workers, gather
 from pyconnect_cli.acls.options import AclOptions
 from pyconnect_cli.acls.plan.check import AclReport
 from pyconnect_cli.errors import PyconnectError, UsageError
-from pyconnect_cli.kafka.cluster import kafka_cluster
-from pyconnect_cli.rest.model import ConnectorView
+from pyconnect_cli.kafka.admin import kafka_cluster
 from pyconnect_cli.session import Session
-from pyconnect_cli.upgrade.cluster import java, kafka_group
+from pyconnect_cli.upgrade.cluster import kafka_group
 from pyconnect_cli.upgrade.cluster.broker_facts import CONFIG_TOPIC, aborted_offsets, brokers
-from pyconnect_cli.upgrade.cluster.observe import Observer
+from pyconnect_cli.upgrade.cluster.observe import (
+    NOT_ENABLED,
+    SUPPORT,
+    Observer,
+    has_fencing_endpoint,
+    support_errors,
+)
 from pyconnect_cli.upgrade.perform import Performer
-from pyconnect_cli.upgrade.plan import client_settings
 from pyconnect_cli.upgrade.plan.checks import PhaseWish
 from pyconnect_cli.upgrade.plan.model import (
     Kind,
@@ -26,11 +30,17 @@ from pyconnect_cli.upgrade.plan.model import (
     SourceFacts,
     UpgradedWorker,
     View,
+    boundary_interval_ms,
+    breaking_of_leader,
+    breaking_settings,
+    client_clusters,
+    replaced_of_leader,
+    replaced_settings,
+    transaction_timeout_ms,
 )
 from pyconnect_clients.acls.facts import server_set
 from pyconnect_clients.acls.model import GrantFinding, GrantVerdict
-from pyconnect_clients.connect_names import tasks_max
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase, tasks_max
 from pyconnect_clients.plugin_findings import check_locations, plugin_path_of
 from pyconnect_clients.plugin_jars.kafka_api import kafka_api, minor_release
 
@@ -50,12 +60,16 @@ def planning_view(
 ) -> View:
     """Return a view with brokers, connectors, ACLs and the output of the `show` commands."""
     view = observer.look()
-    view = replace(view, workers=tuple(_probed(observer, worker, show) for worker in view.workers))
-    view = replace(view, workers=tuple(_permitted(observer, worker) for worker in view.workers))
+    view = replace(view, workers=tuple(_asked(observer, worker, show) for worker in view.workers))
     if not any(worker.reachable for worker in view.workers):
         return view
     files = {worker.name: worker.properties for worker in file_workers(acls)}
-    workers = {**_agents_properties(observer, view), **files}
+    agents = {
+        worker.url: observer.workers.admin(worker.url).config()
+        for worker in view.workers
+        if worker.kind is Kind.AGENT and worker.reachable
+    }
+    workers = {**agents, **files}
     # The workers of a group are configured alike, as far as it matters for connectors.
     first = next(iter(workers.values()), {})
     sources = _sources(observer, view, wish, first)
@@ -65,53 +79,65 @@ def planning_view(
         or session.settings.offsets_topic
     )
     blockers, unknown = _acls(session, view, wish.target, acls)
+    found = {}
+    enabled = wish.target is Phase.ENABLED
+    if enabled:
+        found = {
+            source.offsets_topic: f"{source.name}'s offsets topic"
+            for source in sources
+            if source.offsets_topic and not source.own_cluster
+        }
+    for key, use in INTERNAL_TOPICS.items():
+        if name := first.get(key):
+            found[name] = use
+    groups = kafka_group.connect_groups(observer.protocol) if enabled else []
     return replace(
         view,
-        brokers=brokers(observer.protocol, _topics(first, sources, wish)),
+        brokers=brokers(observer.protocol, found),
         offsets_topic=topic,
         aborted_offsets=_aborted(session, view, topic),
         sources=sources,
-        worker_settings=_worker_settings(workers, wish),
-        other_groups=_other_groups(observer, wish),
+        worker_settings=KnownSettings(
+            replaced=tuple(
+                f"{name}: {setting}"
+                for name, properties in workers.items()
+                for setting in replaced_of_leader(properties, enabled=enabled)
+            ),
+            breaking=tuple(
+                f"{name}: {setting}"
+                for name, properties in workers.items()
+                for setting in breaking_of_leader(properties)
+            ),
+        ),
+        other_groups=tuple(group.id for group in groups if group.id != observer.group_id),
         unusable_plugins=unusable_plugins(view.workers, files.values()),
         acl_blockers=blockers,
         acl_unknown=unknown,
     )
 
 
-def _probed(observer: Observer, worker: UpgradedWorker, show: Performer) -> UpgradedWorker:
-    """Look for a Java worker's fencing endpoint, and read its phase from its file.
+def _asked(observer: Observer, worker: UpgradedWorker, show: Performer) -> UpgradedWorker:
+    """Look for a Java worker's fencing endpoint and its file's phase, and for an agent's rights.
 
     The phase in the file counts unless the worker's behaviour contradicts it.
     """
-    if not worker.reachable or worker.kind is not Kind.JAVA:
+    if not worker.reachable:
         return worker
-    worker = replace(worker, fences=java.has_fencing_endpoint(observer.workers.rest(worker.url)))
-    phase = show.show(worker.url)
-    if phase is None or phase not in worker.phases:
-        return worker
-    return replace(worker, phases=frozenset({phase}), source=PhaseSource.SHOWN)
-
-
-def _permitted(observer: Observer, worker: UpgradedWorker) -> UpgradedWorker:
-    if worker.means is not Means.AGENT or not worker.reachable:
-        return worker
-    try:
-        admin = observer.workers.admin(worker.url)
-        allowed = admin.config().get("agent.allow.phase.change") == "true"
-        restarts = admin.info().raw.get("restart") != "none"
-    except PyconnectError:
-        return worker
-    return worker if allowed and restarts else replace(worker, means=Means.OPERATOR)
-
-
-def _agents_properties(observer: Observer, view: View) -> dict[str, Properties]:
-    """Return the properties of each agent by its URL; secrets are masked."""
-    return {
-        worker.url: observer.workers.admin(worker.url).config()
-        for worker in view.workers
-        if worker.kind is Kind.AGENT and worker.reachable
-    }
+    if worker.kind is Kind.JAVA:
+        fences = has_fencing_endpoint(observer.workers.rest(worker.url))
+        worker = replace(worker, fences=fences)
+        phase = show.show(worker.url)
+        if phase is not None and phase in worker.phases:
+            worker = replace(worker, phases=frozenset({phase}), source=PhaseSource.SHOWN)
+    if worker.means is Means.AGENT:
+        try:
+            admin = observer.workers.admin(worker.url)
+            allowed = admin.config().get("agent.allow.phase.change") == "true"
+            if not allowed or admin.info().raw.get("restart") == "none":
+                worker = replace(worker, means=Means.OPERATOR)
+        except PyconnectError:
+            pass
+    return worker
 
 
 def unusable_plugins(
@@ -137,44 +163,6 @@ def unusable_plugins(
     )
 
 
-def _topics(worker: Properties, sources: Sequence[SourceFacts], wish: PhaseWish) -> dict[str, str]:
-    """Return the use of each known topic of Connect, by name."""
-    found = {}
-    if wish.target is Phase.ENABLED:
-        found = {
-            source.offsets_topic: f"{source.name}'s offsets topic"
-            for source in sources
-            if source.offsets_topic and not source.own_cluster
-        }
-    for key, use in INTERNAL_TOPICS.items():
-        if name := worker.get(key):
-            found[name] = use
-    return found
-
-
-def _worker_settings(workers: Mapping[str, Properties], wish: PhaseWish) -> KnownSettings:
-    enabled = wish.target is Phase.ENABLED
-    return KnownSettings(
-        replaced=tuple(
-            f"{name}: {setting}"
-            for name, properties in workers.items()
-            for setting in client_settings.replaced_of_leader(properties, enabled=enabled)
-        ),
-        breaking=tuple(
-            f"{name}: {setting}"
-            for name, properties in workers.items()
-            for setting in client_settings.breaking_of_leader(properties)
-        ),
-    )
-
-
-def _other_groups(observer: Observer, wish: PhaseWish) -> tuple[str, ...]:
-    if wish.target is not Phase.ENABLED:
-        return ()
-    groups = kafka_group.connect_groups(observer.protocol)
-    return tuple(group.id for group in groups if group.id != observer.group_id)
-
-
 def _aborted(session: Session, view: View, topic: str | None) -> tuple[str, ...]:
     """Search only for Java workers that leave `enabled`; others do not read such offsets."""
     java_enabled = any(w.kind is Kind.JAVA and Phase.ENABLED in w.phases for w in view.workers)
@@ -185,43 +173,40 @@ def _aborted(session: Session, view: View, topic: str | None) -> tuple[str, ...]
 
 
 def _sources(
-    observer: Observer, view: View, wish: PhaseWish, properties: Properties
+    observer: Observer, seen: View, wish: PhaseWish, properties: Properties
 ) -> tuple[SourceFacts, ...]:
-    worker = next(w for w in (view.leader, *view.workers) if w is not None and w.reachable)
+    worker = next(w for w in (seen.leader, *seen.workers) if w is not None and w.reachable)
     client = observer.workers.rest(worker.url)
     found = []
-    for name, connector in client.connector_views().items():
-        if connector.type == "source" and connector.info is not None:
-            source = _source(connector, properties)
-            if wish.target is Phase.ENABLED:
-                config = {**connector.info.config, "name": name, java.SUPPORT: "required"}
-                errors = java.support_errors(client.validate(connector.info.class_name, config))
-                against = tuple(error for error in errors if error != java.NOT_ENABLED)
-                source = replace(source, preflight=against)
-            found.append(source)
+    for name, view in client.connector_views().items():
+        if view.type != "source" or view.info is None:
+            continue
+        config = view.config
+        errors: Collection[str] = ()
+        if wish.target is Phase.ENABLED:
+            wanted = {**config, "name": name, SUPPORT: "required"}
+            errors = support_errors(client.validate(view.class_name, wanted))
+        timeout_ms = transaction_timeout_ms(properties, config)
+        addresses = client_clusters(properties, config)
+        found.append(
+            SourceFacts(
+                name=name,
+                state=view.state,
+                tasks=len(view.info.tasks),
+                tasks_max=tasks_max(config),
+                offsets_topic=config.get("offsets.storage.topic"),
+                requires_exactly_once=(config.get(SUPPORT) or "").lower() == "required",
+                boundary=(config.get("transaction.boundary") or "poll").lower(),
+                boundary_interval_ms=boundary_interval_ms(properties, config),
+                transaction_timeout_ms=timeout_ms or DEFAULT_TRANSACTION_TIMEOUT_MS,
+                preflight=tuple(error for error in errors if error != NOT_ENABLED),
+                replaced=replaced_settings(properties, config),
+                breaking=breaking_settings(properties, config),
+                own_cluster=bool(addresses - {server_set(properties.get("bootstrap.servers"))}),
+                several_clusters=len(addresses) > 1,
+            )
+        )
     return tuple(found)
-
-
-def _source(view: ConnectorView, worker: Properties) -> SourceFacts:
-    assert view.info is not None
-    config = view.info.config
-    timeout_ms = client_settings.transaction_timeout_ms(worker, config)
-    addresses = client_settings.clusters(worker, config)
-    return SourceFacts(
-        name=view.name,
-        state=view.state,
-        tasks=len(view.info.tasks),
-        tasks_max=tasks_max(config),
-        offsets_topic=config.get("offsets.storage.topic"),
-        requires_exactly_once=(config.get(java.SUPPORT) or "").lower() == "required",
-        boundary=(config.get("transaction.boundary") or "poll").lower(),
-        boundary_interval_ms=client_settings.boundary_interval_ms(worker, config),
-        transaction_timeout_ms=timeout_ms or DEFAULT_TRANSACTION_TIMEOUT_MS,
-        replaced=client_settings.replaced(worker, config),
-        breaking=client_settings.breaking(worker, config),
-        own_cluster=bool(addresses - {server_set(worker.get("bootstrap.servers"))}),
-        several_clusters=len(addresses) > 1,
-    )
 
 
 def _acls(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyconnect_cli.render.tables import Column, worker_column
 from pyconnect_cli.session import Session
-from pyconnect_cli.upgrade.journal import last_runs
+from pyconnect_cli.upgrade.perform import last_runs
 from pyconnect_cli.upgrade.plan.checks import PlanFinding
 from pyconnect_cli.upgrade.plan.model import UpgradedWorker
 from pyconnect_cli.upgrade.plan.planning import Plan
@@ -44,7 +44,35 @@ def show_plan(session: Session, plan: Plan, *, replaces: Run | None) -> None:
     """Print the workers, the rolling restarts, the notes and the findings."""
     output = session.output
     output.listing(
-        WORKER_COLUMNS, plan.view.workers, document=plan_document(plan), empty="no workers"
+        WORKER_COLUMNS,
+        plan.view.workers,
+        document={
+            "group": plan.view.group_id,
+            "kafka_cluster_id": plan.view.cluster_id,
+            "target": plan.wish.target,
+            "allowed": not plan.refused,
+            "rollings": [
+                {"rolling": str(leg), "order": [worker.url for worker in plan.order(leg)]}
+                for leg in plan.legs
+            ],
+            "workers": [
+                {
+                    "url": worker.url,
+                    "kind": worker.kind,
+                    "version": worker.version,
+                    "phase": worker.phase_text,
+                    "phase_source": worker.source,
+                    "leader": worker.leader,
+                    "fences": worker.fences,
+                    "changed_by": worker.means,
+                }
+                for worker in plan.view.workers
+            ],
+            "refusals": [asdict(finding) for finding in plan.refused],
+            "warnings": [asdict(finding) for finding in plan.warnings],
+            "notes": list(plan.notes),
+        },
+        empty="no workers",
     )
     if replaces is not None:
         output.warning(
@@ -71,35 +99,6 @@ def show_plan(session: Session, plan: Plan, *, replaces: Run | None) -> None:
         output.message(f"note: {note}")
 
 
-def plan_document(plan: Plan) -> dict[str, object]:
-    return {
-        "group": plan.view.group_id,
-        "kafka_cluster_id": plan.view.cluster_id,
-        "target": plan.wish.target,
-        "allowed": not plan.refused,
-        "rollings": [
-            {"rolling": str(leg), "order": [worker.url for worker in plan.order(leg)]}
-            for leg in plan.legs
-        ],
-        "workers": [
-            {
-                "url": worker.url,
-                "kind": worker.kind,
-                "version": worker.version,
-                "phase": worker.phase_text,
-                "phase_source": worker.source,
-                "leader": worker.leader,
-                "fences": worker.fences,
-                "changed_by": worker.means,
-            }
-            for worker in plan.view.workers
-        ],
-        "refusals": [asdict(finding) for finding in plan.refused],
-        "warnings": [asdict(finding) for finding in plan.warnings],
-        "notes": list(plan.notes),
-    }
-
-
 def runs(session: Session, directory: Path) -> None:
     """List the last run of each journal."""
     found, broken = last_runs(directory)
@@ -108,26 +107,24 @@ def runs(session: Session, directory: Path) -> None:
     session.output.listing(
         RUN_COLUMNS,
         found,
-        document=[_run_document(run) for run in found],
+        document=[
+            {
+                "run_id": run.started.run_id,
+                "group": run.started.group_id,
+                "kafka_cluster_id": run.started.cluster_id,
+                "target": run.started.target,
+                "state": run.state,
+                "leg": None if run.leg is None else str(run.leg),
+                "verified": sorted(run.verified),
+                "under_way": sorted(run.steps),
+                "reason": None if run.halted is None else run.halted.reason,
+                "hint": None if run.halted is None else run.halted.hint,
+            }
+            for run in found
+        ],
         names=[run.started.run_id for run in found],
         empty="this user has not run an upgrade on this host",
     )
-
-
-def _run_document(run: Run) -> dict[str, object]:
-    started = run.started
-    return {
-        "run_id": started.run_id,
-        "group": started.group_id,
-        "kafka_cluster_id": started.cluster_id,
-        "target": started.target,
-        "state": run.state,
-        "leg": None if run.leg is None else str(run.leg),
-        "verified": sorted(run.verified),
-        "under_way": sorted(run.steps),
-        "reason": None if run.halted is None else run.halted.reason,
-        "hint": None if run.halted is None else run.halted.hint,
-    }
 
 
 def _text(finding: PlanFinding) -> str:

@@ -11,8 +11,12 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from pyconnect_cli.acting.journal import JournalFile, entries_of
+from pyconnect_cli.directories import state_directory
 from pyconnect_cli.errors import (
     Conflict,
     ExitCode,
@@ -20,20 +24,14 @@ from pyconnect_cli.errors import (
     PreconditionFailed,
     PyconnectError,
     Unreachable,
+    UsageError,
     WaitTimedOut,
 )
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.upgrade.cluster.lock import ClusterLock
 from pyconnect_cli.upgrade.cluster.observe import Observer, Workers
-from pyconnect_cli.upgrade.journal import Journal
-from pyconnect_cli.upgrade.plan.decide import (
-    Act,
-    Memory,
-    StepLimits,
-    WorkerAction,
-    decide,
-)
+from pyconnect_cli.upgrade.plan.decide import Act, Memory, StepLimits, WorkerAction, decide
 from pyconnect_cli.upgrade.plan.model import Means, UpgradedWorker
 from pyconnect_cli.upgrade.plan.run import (
     Entry,
@@ -45,8 +43,9 @@ from pyconnect_cli.upgrade.plan.run import (
     StepStarted,
     StepVerified,
     applied,
+    replay,
 )
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 PROPERTY = "exactly.once.source.support"
 _TAIL = 400
@@ -67,11 +66,15 @@ class Performer:
 
     def perform(self, run: Run, action: WorkerAction, worker: UpgradedWorker) -> None:
         """Act on a worker; its restart may still be under way on return."""
+        commands = self._workers.inventory.commands(worker.url)
         match action.act:
             case Act.CHANGE:
                 match worker.means:
                     case Means.COMMANDS:
-                        for name in ("configure", *self._restart(worker)):
+                        # --full-stop, or an earlier process of this run, may have stopped it.
+                        stopped = not worker.reachable and "start" in commands.templates
+                        restart = ("start",) if stopped else commands.restart_names
+                        for name in ("configure", *restart):
                             self._run_command(name, worker.url, action.phase)
                     case Means.AGENT:
                         self._change_agent(run, worker, action.phase)
@@ -81,7 +84,6 @@ class Performer:
                             " and restart it"
                         )
             case Act.QUIESCE:
-                commands = self._workers.inventory.commands(worker.url)
                 if "stop" in commands.templates:
                     self._run_command("stop", worker.url, "")
                 elif worker.means is Means.AGENT:
@@ -89,15 +91,12 @@ class Performer:
                 else:
                     raise NeedsOperator(f"stop {worker.url}")
             case Act.REPLACE:
-                self._replace(worker)
-
-    def _replace(self, worker: UpgradedWorker) -> None:
-        if "replace" in self._workers.inventory.commands(worker.url).templates:
-            self._run_command("replace", worker.url, Phase.DISABLED)
-            return
-        raise NeedsOperator(
-            f"on {worker.url} (version {worker.version}): stop it, replace its software, start it"
-        )
+                if "replace" not in commands.templates:
+                    raise NeedsOperator(
+                        f"on {worker.url} (version {worker.version}): stop it, replace its"
+                        " software, start it"
+                    )
+                self._run_command("replace", worker.url, Phase.DISABLED)
 
     def show(self, url: str) -> Phase | None:
         """Return the phase that the command `show` prints; None without the command."""
@@ -111,13 +110,6 @@ class Performer:
                 f"{url}: `show` printed `{text[:40]}`, which is not a phase",
                 hint="it must print disabled, preparing or enabled, or nothing for the default",
             ) from None
-
-    def _restart(self, worker: UpgradedWorker) -> tuple[str, ...]:
-        commands = self._workers.inventory.commands(worker.url)
-        if not worker.reachable and "start" in commands.templates:
-            # --full-stop, or an earlier process of this run, stopped the worker.
-            return ("start",)
-        return commands.restart_names
 
     def _change_agent(self, run: Run, worker: UpgradedWorker, phase: Phase) -> None:
         admin = self._workers.admin(worker.url)
@@ -272,3 +264,64 @@ class Rolling:
 
 def _now_ms() -> int:
     return round(time.monotonic() * 1000)
+
+
+class Journal(JournalFile):
+    """The journal of one Connect cluster."""
+
+    def __init__(self, directory: Path, cluster_id: str, group_id: str) -> None:
+        busy = Conflict(
+            "another upgrade of this cluster is running on this host",
+            hint="show it: pyconnect upgrade status",
+        )
+        super().__init__(directory, cluster_id, group_id, busy=busy)
+
+    def run(self) -> Run | None:
+        """Return the last run; None when there was none."""
+        return read_run(self.path)
+
+
+def read_run(path: Path) -> Run | None:
+    """Return the last run of a journal; UsageError names a file that cannot be read."""
+    try:
+        return replay(entries_of(path, Entry))
+    except (UsageError, KeyError) as exc:
+        reason = exc.message if isinstance(exc, UsageError) else f"an entry of {exc} has no step"
+        raise UsageError(
+            f"{path}: {reason}",
+            hint="move the file away: the next run reads the state from the cluster; a newer"
+            " version of this command may have written the file",
+        ) from exc
+
+
+def last_runs(directory: Path) -> tuple[list[Run], list[str]]:
+    """Return the last run of each journal in a directory, and the faults of unreadable ones."""
+    found, broken = [], []
+    for path in sorted(directory.glob("*.jsonl")):
+        try:
+            run = read_run(path)
+        except UsageError as error:
+            broken.append(error.message)
+            continue
+        if run is not None:
+            found.append(run)
+    return found, broken
+
+
+def unfinished_group(directory: Path, cluster_id: str, urls: Iterable[str]) -> str | None:
+    """Return the group of an unfinished run on this Kafka with one of these workers, if any.
+
+    The worker may be down during the run; then only the journal knows the group.
+    """
+    wanted = set(urls)
+    found, _ = last_runs(directory)
+    for run in found:
+        same = run.started.cluster_id == cluster_id and wanted & set(run.urls)
+        if same and not run.finished:
+            return run.started.group_id
+    return None
+
+
+def journal_directory(environ: Mapping[str, str]) -> Path:
+    """Return the directory of this user's journals. Raises PreconditionFailed."""
+    return state_directory(environ) / "upgrades"

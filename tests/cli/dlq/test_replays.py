@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.dlq.journal import ReplayJournal, all_replays
 from pyconnect_cli.dlq.mend import avro_form, mender
 from pyconnect_cli.dlq.plan.replays import (
     Letters,
@@ -25,6 +24,7 @@ from pyconnect_cli.dlq.plan.replays import (
     sent_spans,
     unfinished,
 )
+from pyconnect_cli.dlq.queue import ReplayJournal, all_replays
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.model import TopicRecord
 from pyconnect_reconcile.values.registry import RegisteredSchema

@@ -13,7 +13,7 @@ import pytest
 
 from pyconnect_cli.overview.clusters import LATE, ClusterRow
 from pyconnect_cli.overview.status import cluster_status
-from pyconnect_cli.rest.background import in_background
+from pyconnect_cli.rest.endpoint import in_background
 from pyconnect_cli.session import Session, kept
 from tests.cli.conftest import Run
 from tests.cli.overview.worlds import look, view, worker

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.parsing.durations import format_duration, parse_duration
+from pyconnect_cli.parsing.values import format_duration, parse_duration
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.parsing.durations import parse_moment
+from pyconnect_cli.parsing.values import parse_moment
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.render.whole_files import write_whole
+from pyconnect_cli.render.streams import write_whole
 
 
 def test_a_file_is_its_owners_unless_others_are_to_read_it(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import trustme
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.kafka.cluster import KafkaAccess
+from pyconnect_cli.kafka.admin import KafkaAccess
 from pyconnect_cli.settings.given_files import read_security
 from tests.cli.conftest import Run
 

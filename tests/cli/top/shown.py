@@ -9,9 +9,8 @@ from threading import Event
 from pyconnect_cli.errors import PyconnectError, Unreachable
 from pyconnect_cli.overview.clusters import ClusterRow
 from pyconnect_cli.overview.rows import ClusterLook
-from pyconnect_cli.top.keys import Words
 from pyconnect_cli.top.source import Ended
-from pyconnect_cli.top.state import KnownContext
+from pyconnect_cli.top.state import KnownContext, Words
 from tests.cli.overview.worlds import agent, child, look, positions, view, worker
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from pyconnect_cli.noun_groups import load_noun
 from pyconnect_cli.parsing.nouns import find_noun
-from pyconnect_cli.top.keys import KEYS, Words, command_line_of
-from pyconnect_cli.top.state import Page
+from pyconnect_cli.top.state import KEYS, Page, Words, command_line_of
 
 BY_KEY = {key.key: key for key in KEYS}
 # Served by workers that keep log lines; the view says so where the verb does not exist.

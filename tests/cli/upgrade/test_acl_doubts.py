@@ -8,7 +8,7 @@ from pyconnect_cli.acls.plan.check import check
 from pyconnect_cli.upgrade.gather import acl_doubts
 from pyconnect_clients.acls.facts import ClusterFacts, WorkerFacts
 from pyconnect_clients.acls.model import Evidence
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 PRINCIPAL = "User:connect"
 WORKER = WorkerFacts(

@@ -10,7 +10,7 @@ import pytest
 
 from pyconnect_cli.acting.journal import entries_of
 from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
-from pyconnect_cli.upgrade.journal import Journal, last_runs, unfinished_group
+from pyconnect_cli.upgrade.perform import Journal, last_runs, unfinished_group
 from pyconnect_cli.upgrade.plan.run import (
     Entry,
     Finished,
@@ -25,7 +25,7 @@ from pyconnect_cli.upgrade.plan.run import (
     StepVerified,
     replay,
 )
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 STARTED = Started(
     run_id="r",

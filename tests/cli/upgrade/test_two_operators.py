@@ -14,9 +14,9 @@ from pyconnect_cli.errors import Conflict
 from pyconnect_cli.session import Session
 from pyconnect_cli.upgrade import commands
 from pyconnect_cli.upgrade.cluster import lock
-from pyconnect_cli.upgrade.journal import Journal, journal_directory
+from pyconnect_cli.upgrade.perform import Journal, journal_directory
 from pyconnect_cli.upgrade.plan.run import Entry, Finished, Leg, Run, Started
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 OURS = Started(
     run_id="ours",
@@ -39,7 +39,8 @@ THEIRS = Started(
     tool_version="1",
 )
 # The parts of an observer that are used before the first step.
-OBSERVER = cast("Any", SimpleNamespace(cluster_id=lambda: "k", group_id="g", protocol=None))
+ADMIN = SimpleNamespace(describe_cluster=lambda: {"cluster_id": "k"})
+OBSERVER = cast("Any", SimpleNamespace(group_id="g", protocol=SimpleNamespace(admin=ADMIN)))
 
 
 @pytest.fixture

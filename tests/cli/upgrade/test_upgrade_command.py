@@ -10,9 +10,9 @@ from typer import Context
 from pyconnect_cli.noun_groups import load_noun
 from pyconnect_cli.parsing.nouns import find_noun
 from pyconnect_cli.upgrade.commands import UpgradeGroup
-from pyconnect_cli.upgrade.journal import Journal, journal_directory
+from pyconnect_cli.upgrade.perform import Journal, journal_directory
 from pyconnect_cli.upgrade.plan.run import Halted, Inventoried, Leg, Started, StepStarted
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 from tests.cli.conftest import Run
 
 STARTED = Started(

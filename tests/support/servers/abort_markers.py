@@ -12,8 +12,7 @@ from typing import Any
 from kafka.protocol.consumer import FetchRequest
 from kafka.record import MemoryRecords
 
-from pyconnect_cli.kafka.cluster import KafkaAccess
-from pyconnect_cli.kafka.protocol import connected
+from pyconnect_cli.kafka.admin import KafkaAccess, connected
 from pyconnect_clients.brokers.protocol import KafkaProtocol
 from tests.support.servers.topics import ANSWER_S, partitions_of
 

@@ -31,8 +31,7 @@ from pyconnect_api.configdef import (
     parse_type,
 )
 from pyconnect_api.errors import ConfigException
-from pyconnect_clients.connect_names import leader_transactional_id
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase, leader_transactional_id
 
 SHORTEST_KEY_BITS = 40
 """Of a key generator in Java."""

@@ -36,11 +36,11 @@ from pyconnect_clients.acls.model import (
     ResourceType,
 )
 from pyconnect_clients.acls.needs import cluster_needs
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 ANYBODY = "User:*"
 ANY = "*"
-_IMPLY_DESCRIBE = frozenset(
+IMPLYING_DESCRIBE = frozenset(
     {GrantOperation.READ, GrantOperation.WRITE, GrantOperation.DELETE, GrantOperation.ALTER}
 )
 
@@ -136,7 +136,7 @@ def implies(given: GrantOperation, operation: GrantOperation) -> bool:
     if given in (operation, GrantOperation.ALL):
         return True
     if operation is GrantOperation.DESCRIBE:
-        return given in _IMPLY_DESCRIBE
+        return given in IMPLYING_DESCRIBE
     return operation is GrantOperation.DESCRIBE_CONFIGS and given is GrantOperation.ALTER_CONFIGS
 
 
@@ -206,7 +206,21 @@ def assess(needs: Sequence[Need], evidence: Evidence) -> tuple[GrantFinding, ...
         )
         for servers, bindings in evidence.bindings.items()
     }
-    proofs = _proofs(needs, evidence, authorizers)
+    allowed: dict[tuple[str, str, Resource], list[tuple[GrantOperation, str]]] = defaultdict(list)
+    unexplained: set[tuple[str, str]] = set()
+    for need in needs:
+        answer = _probed(need, evidence)
+        if need.principal is None or answer is None or not answer.allowed:
+            continue
+        operation = need.rule.operation
+        answered = (operation, f"{answer.evidence}, asked as the {need.rule.role.value}")
+        allowed[need.servers, need.principal, need.resource].append(answered)
+        authorizer = authorizers.get(need.servers)
+        if authorizer is not None:
+            host = evidence.hosts.get(need.owner)
+            if not _decide(authorizer, need, need.principal, host).allowed:
+                unexplained.add((need.servers, need.principal))
+    proofs = _Proofs(allowed=allowed, unexplained=frozenset(unexplained))
     return tuple(
         GrantFinding(need=need, verdict=verdict, evidence=shown)
         for need in needs
@@ -232,26 +246,6 @@ class _Proofs:
         return next((text for given, text in answers if implies(given, need.rule.operation)), None)
 
 
-def _proofs(
-    needs: Sequence[Need], evidence: Evidence, authorizers: Mapping[str, Authorizer]
-) -> _Proofs:
-    allowed: dict[tuple[str, str, Resource], list[tuple[GrantOperation, str]]] = defaultdict(list)
-    unexplained: set[tuple[str, str]] = set()
-    for need in needs:
-        answer = _probed(need, evidence)
-        if need.principal is None or answer is None or not answer.allowed:
-            continue
-        operation = need.rule.operation
-        answered = (operation, f"{answer.evidence}, asked as the {need.rule.role.value}")
-        allowed[need.servers, need.principal, need.resource].append(answered)
-        authorizer = authorizers.get(need.servers)
-        if authorizer is not None:
-            host = evidence.hosts.get(need.owner)
-            if not _decide(authorizer, need, need.principal, host).allowed:
-                unexplained.add((need.servers, need.principal))
-    return _Proofs(allowed=allowed, unexplained=frozenset(unexplained))
-
-
 def _probed(need: Need, evidence: Evidence) -> ProbeAnswer | None:
     """Return the brokers' answer to the need's own client."""
     # If listing ACLs is denied, the clients of all files have been asked.
@@ -269,13 +263,26 @@ def _verdict(
     if probed is not None and probed.allowed is not None:
         if probed.allowed:
             return GrantVerdict.PROVEN, probed.evidence
-        return GrantVerdict.DENIED, _denial(need, evidence, authorizer, probed)
+        refusal = probed.evidence
+        if authorizer is not None and need.principal is not None:
+            decision = _decide(authorizer, need, need.principal, evidence.hosts.get(need.owner))
+            if not decision.allowed and decision.binding is not None:
+                refusal = f"{decision.reason}; {refusal}"
+        return GrantVerdict.DENIED, refusal
     if proven := proofs.of(need):
         return GrantVerdict.PROVEN, proven
     if need.servers in evidence.open_clusters:
         return GrantVerdict.PROVEN, OPEN
     if authorizer is None:
-        return GrantVerdict.UNKNOWN, _unseen(need, evidence, probed)
+        if probed is not None:
+            return GrantVerdict.UNKNOWN, probed.evidence
+        refused = need.servers in evidence.refused
+        why = (
+            "listing ACLs needs Describe on the cluster"
+            if refused
+            else "its brokers were not asked"
+        )
+        return GrantVerdict.UNKNOWN, f"{why}, and no probe decides this"
     if need.principal is None:
         return GrantVerdict.UNKNOWN, "the client's principal is not known"
     decision = _decide(authorizer, need, need.principal, evidence.hosts.get(need.owner))
@@ -289,18 +296,6 @@ def _verdict(
     return GrantVerdict.MISSING, decision.reason
 
 
-def _denial(
-    need: Need, evidence: Evidence, authorizer: Authorizer | None, probed: ProbeAnswer
-) -> str:
-    """Return the reason of a broker's refusal: its answer, and the denying binding if known."""
-    if authorizer is None or need.principal is None:
-        return probed.evidence
-    decision = _decide(authorizer, need, need.principal, evidence.hosts.get(need.owner))
-    if decision.allowed or decision.binding is None:
-        return probed.evidence
-    return f"{decision.reason}; {probed.evidence}"
-
-
 def _decide(authorizer: Authorizer, need: Need, principal: str, host: str | None) -> AclDecision:
     operation = need.rule.operation
     decision = authorizer.decide(principal, operation, need.resource, host)
@@ -310,11 +305,3 @@ def _decide(authorizer: Authorizer, need: Need, principal: str, host: str | None
         wider = authorizer.decide(principal, operation, CLUSTER, host)
         return wider if wider.allowed else decision
     return decision
-
-
-def _unseen(need: Need, evidence: Evidence, probed: ProbeAnswer | None) -> str:
-    if probed is not None:
-        return probed.evidence
-    if need.servers in evidence.refused:
-        return "listing ACLs needs Describe on the cluster, and no probe decides this"
-    return "its brokers were not asked, and no probe decides this"

@@ -143,7 +143,9 @@ def explain(text: str) -> Explanation:
     """Read a topic, an id or an error text. A text without a known error counts as a name."""
     if denial := _denial(text):
         return Explanation(rules=(), names=(denial.resource.name,), denial=denial)
-    names = _names(text)
+    names = {name for pattern in _NAMES for name in pattern.findall(text)}
+    for several in _SEVERAL.findall(text):
+        names.update(several.split(", "))
     rules: tuple[str, ...] = ()
     for pattern, meant in _COMPILED:
         if found := pattern.search(text):
@@ -158,13 +160,6 @@ def explain(text: str) -> Explanation:
     if rules:
         return Explanation(rules=rules, names=tuple(sorted(names)))
     return Explanation(rules=(), names=(text.strip(),))
-
-
-def _names(text: str) -> set[str]:
-    names = {name for pattern in _NAMES for name in pattern.findall(text)}
-    for several in _SEVERAL.findall(text):
-        names.update(several.split(", "))
-    return names
 
 
 def _denial(text: str) -> Denial | None:

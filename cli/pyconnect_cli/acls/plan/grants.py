@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pyconnect_cli.acls.plan.check import IMPLYING_DESCRIBE
 from pyconnect_clients.acls.model import (
     GrantFinding,
     GrantOperation,
@@ -23,9 +24,6 @@ from pyconnect_clients.acls.model import (
     ResourceType,
 )
 
-_IMPLIES = frozenset(
-    {GrantOperation.READ, GrantOperation.WRITE, GrantOperation.DELETE, GrantOperation.ALTER}
-)
 _FLAGS = {
     ResourceType.TOPIC: "--topic",
     ResourceType.GROUP: "--group",
@@ -122,16 +120,28 @@ def missing_grants(
         grants |= {
             grant._replace(operation=GrantOperation.DESCRIBE)
             for grant in grants
-            if grant.operation in _IMPLIES
+            if grant.operation in IMPLYING_DESCRIBE
         }
     else:
         grants = {
             grant
             for grant in grants
             if grant.operation is not GrantOperation.DESCRIBE
-            or not any(grant._replace(operation=stronger) in grants for stronger in _IMPLIES)
+            or not any(
+                grant._replace(operation=stronger) in grants for stronger in IMPLYING_DESCRIBE
+            )
         }
-    ordered = sorted(grants, key=_order)
+    ordered = sorted(
+        grants,
+        key=lambda grant: (
+            grant.servers,
+            grant.principal,
+            grant.resource.type.value,
+            grant.pattern.value,
+            grant.resource.name,
+            grant.operation.value,
+        ),
+    )
     return GrantSet(grants=tuple(ordered), conflicts=tuple(conflicts), unnamed=tuple(unnamed))
 
 
@@ -244,17 +254,6 @@ def _by_resource(
         (resource, pattern, tuple(found), servers, principal)
         for (servers, principal, resource, pattern), found in operations.items()
     ]
-
-
-def _order(grant: Grant) -> tuple[str, ...]:
-    return (
-        grant.servers,
-        grant.principal,
-        grant.resource.type.value,
-        grant.pattern.value,
-        grant.resource.name,
-        grant.operation.value,
-    )
 
 
 def _hcl(text: str) -> str:

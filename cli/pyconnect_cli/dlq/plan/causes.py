@@ -76,7 +76,7 @@ def cause_of(known: LetterContext) -> Cause:
     return Cause(
         stage=known.get("stage") or "",
         exception=known.get("exception.class.name") or "",
-        root=_root_of(known.get("exception.stacktrace") or ""),
+        root=next(reversed(_ROOT.findall(known.get("exception.stacktrace") or "")), ""),
         message=message_shape(known.get("exception.message") or ""),
         processor=known.get("class.name") or "",
         topic=known.get("topic") or "",
@@ -84,10 +84,6 @@ def cause_of(known: LetterContext) -> Cause:
 
 
 @lru_cache(maxsize=1_000)
-def _root_of(trace: str) -> str:
-    return next(reversed(_ROOT.findall(trace)), "")
-
-
 @lru_cache(maxsize=10_000)
 def message_shape(message: str) -> str:
     """Return a message with `…` for each quoted part and N for each number or identifier."""

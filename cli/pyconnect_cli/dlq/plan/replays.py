@@ -166,21 +166,20 @@ def read_replays(entries: Iterable[ReplayEntry]) -> dict[str, Replay]:
             case ReplayPlanned():
                 found[entry.replay] = Replay(planned=entry)
             case ReplayBatch():
-                found[entry.replay] = _with_batch(found[entry.replay], entry)
+                replay = found[entry.replay]
+                kept = list(replay.batches)
+                # Later ones that begin where it begins were never committed, or were undone.
+                while kept and kept[-1].after != entry.before:
+                    kept.pop()
+                found[entry.replay] = replace(
+                    replay, batches=(*kept, entry), missing=None, undone=False
+                )
             case ReplayEnded():
                 replay = found[entry.replay]
                 found[entry.replay] = replace(replay, missing=entry.missing, undone=False)
             case ReplayUndone():
                 found[entry.replay] = replace(found[entry.replay], missing=None, undone=True)
     return found
-
-
-def _with_batch(replay: Replay, batch: ReplayBatch) -> Replay:
-    """Add a batch; later ones that begin where it begins were never committed, or were undone."""
-    kept = list(replay.batches)
-    while kept and kept[-1].after != batch.before:
-        kept.pop()
-    return replace(replay, batches=(*kept, batch), missing=None, undone=False)
 
 
 def unfinished(replays: Iterable[Replay]) -> Replay | None:

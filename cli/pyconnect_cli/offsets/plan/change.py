@@ -138,10 +138,7 @@ class OffsetsPlan:
 
 
 def plan_reset(
-    view: OffsetsView,
-    partitions: Sequence[Partition] = (),
-    *,
-    action: Action = Action.RESET,
+    view: OffsetsView, partitions: Sequence[Partition] = (), *, action: Action = Action.RESET
 ) -> OffsetsPlan:
     """Plan to delete all offsets, or those of some partitions; NotFound for one without offset."""
     stored = by_key(view.offsets)
@@ -185,10 +182,7 @@ def plan_alter(
 
 
 def plan_restore(
-    view: OffsetsView,
-    snapshot: Sequence[OffsetEntry],
-    *,
-    action: Action = Action.UNDO,
+    view: OffsetsView, snapshot: Sequence[OffsetEntry], *, action: Action = Action.UNDO
 ) -> OffsetsPlan:
     """Plan to make the offsets exactly those of a snapshot; other partitions lose theirs."""
     wanted: dict[str, OffsetEntry | None] = dict.fromkeys(by_key(view.offsets))
@@ -196,16 +190,25 @@ def plan_restore(
 
 
 def plan_undo(
-    view: OffsetsView,
-    snapshot: Sequence[OffsetEntry],
-    left: Sequence[OffsetEntry] | None,
+    view: OffsetsView, snapshot: Sequence[OffsetEntry], left: Sequence[OffsetEntry] | None
 ) -> OffsetsPlan:
     """Plan to restore a snapshot, and find changes since the one that was made after it.
 
     `left`: all offsets as that change left them, None when that is not known.
     """
     planned = plan_restore(view, snapshot)
-    return replace(planned, since=None if left is None else _since(planned.changes, left))
+    if left is None:
+        return replace(planned, since=None)
+    known = by_key(left)
+    since = []
+    # A partition that has its old offset again is not among the changes.
+    for change in planned.changes:
+        entry = known.get(partition_key(change.partition))
+        sent = entry.offset if entry else None
+        if not _is_what_was_sent(change.before, sent):
+            later = OffsetChange(partition=change.partition, before=sent, after=change.before)
+            since.append(later)
+    return replace(planned, since=tuple(since))
 
 
 def read_back_differs(plan: OffsetsPlan, offsets: Sequence[OffsetEntry]) -> str | None:
@@ -219,24 +222,6 @@ def read_back_differs(plan: OffsetsPlan, offsets: Sequence[OffsetEntry]) -> str 
     if plan.everything and offsets:
         return show_partition(offsets[0].partition)
     return None
-
-
-def _since(
-    changes: Sequence[OffsetChange], left: Sequence[OffsetEntry]
-) -> tuple[OffsetChange, ...]:
-    """Return later changes of the partitions of an undo.
-
-    A partition that has its old offset again is not among `changes`.
-    """
-    known = by_key(left)
-    since = []
-    for change in changes:
-        entry = known.get(partition_key(change.partition))
-        sent = entry.offset if entry else None
-        if not _is_what_was_sent(change.before, sent):
-            later = OffsetChange(partition=change.partition, before=sent, after=change.before)
-            since.append(later)
-    return tuple(since)
 
 
 def _is_what_was_sent(found: Primitives | None, sent: Primitives | None) -> bool:

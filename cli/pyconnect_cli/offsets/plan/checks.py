@@ -15,7 +15,7 @@ from enum import Enum
 
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.model import Ranges, TopicPartition, kafka_offset, topic_partition
-from pyconnect_cli.parsing.json_text import parse_json
+from pyconnect_cli.parsing.values import parse_json
 from pyconnect_cli.rest.offset_entries import (
     SINK_OFFSET_KEY,
     SINK_PARTITION_KEYS,

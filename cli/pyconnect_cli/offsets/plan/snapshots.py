@@ -14,7 +14,7 @@ from pyconnect_cli.errors import PreconditionFailed, UsageError
 from pyconnect_cli.kafka.model import StoredRecord
 from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView
 from pyconnect_cli.offsets.plan.checks import read_entries
-from pyconnect_cli.parsing.json_text import parse_json
+from pyconnect_cli.parsing.values import parse_json
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.model import UNKNOWN_CLUSTER, ConnectCluster
 from pyconnect_cli.rest.offset_entries import OffsetEntry, show_offset, show_partition
@@ -73,8 +73,20 @@ class OffsetsSnapshot:
         if self.left is not None:
             document["left"] = [entry.to_json() for entry in self.left]
         if self.orphan:
-            records = [_record_json(record) for record in self.records]
-            document |= {"orphan": True, "records": records}
+            document |= {
+                "orphan": True,
+                "records": [
+                    {
+                        "topic": record.topic,
+                        "partition": record.partition,
+                        "key": base64.b64encode(record.key).decode(),
+                        "value": None
+                        if record.value is None
+                        else base64.b64encode(record.value).decode(),
+                    }
+                    for record in self.records
+                ],
+            }
         return document
 
 
@@ -89,6 +101,20 @@ def read_snapshot(text: str, place: str) -> OffsetsSnapshot:
     for member in TEXT_MEMBERS:
         if not isinstance(document.get(member), str):
             raise UsageError(f"{place}: `{member}` is missing or not a text")
+    try:
+        records = tuple(
+            StoredRecord(
+                topic=str(entry["topic"]),
+                partition=int(str(entry["partition"])),
+                key=base64.b64decode(str(entry["key"]), validate=True),
+                value=None
+                if entry["value"] is None
+                else base64.b64decode(str(entry["value"]), validate=True),
+            )
+            for entry in document.get("records") or ()
+        )
+    except (TypeError, KeyError, ValueError) as exc:
+        raise UsageError(f"{place}: `records` are damaged") from exc
     left = document.get("left")
     connector_type = str(document["type"])
     workers = document.get("workers")
@@ -105,7 +131,7 @@ def read_snapshot(text: str, place: str) -> OffsetsSnapshot:
         left=None if left is None else _read_offsets(left, connector_type, f"{place}: left"),
         failed=document.get("failed") is True,
         orphan=document.get("orphan") is True,
-        records=_read_records(document.get("records") or [], place),
+        records=records,
         connect=ConnectCluster(
             group_id=str(document.get("connect_group") or ""),
             workers=frozenset(map(str, workers)) if isinstance(workers, list) else frozenset(),
@@ -116,29 +142,6 @@ def read_snapshot(text: str, place: str) -> OffsetsSnapshot:
 def _read_offsets(document: object, connector_type: str, place: str) -> tuple[OffsetEntry, ...]:
     # A connector without offsets has a snapshot too.
     return () if document == [] else read_entries(document, connector_type, place)
-
-
-def _record_json(record: StoredRecord) -> dict[str, object]:
-    value = None if record.value is None else base64.b64encode(record.value).decode()
-    key = base64.b64encode(record.key).decode()
-    return {"topic": record.topic, "partition": record.partition, "key": key, "value": value}
-
-
-def _read_records(document: object, place: str) -> tuple[StoredRecord, ...]:
-    try:
-        return tuple(_read_record(entry) for entry in document)  # type: ignore[attr-defined] # asked for forgiveness
-    except (TypeError, KeyError, ValueError) as exc:
-        raise UsageError(f"{place}: `records` are damaged") from exc
-
-
-def _read_record(entry: Mapping[str, object]) -> StoredRecord:
-    value = entry["value"]
-    return StoredRecord(
-        topic=str(entry["topic"]),
-        partition=int(str(entry["partition"])),
-        key=base64.b64decode(str(entry["key"]), validate=True),
-        value=None if value is None else base64.b64decode(str(value), validate=True),
-    )
 
 
 FORCE = "if this is intended: --force"

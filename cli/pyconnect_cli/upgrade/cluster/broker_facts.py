@@ -16,12 +16,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import PyconnectError
-from pyconnect_cli.kafka.admin import KafkaAdmin
+from pyconnect_cli.kafka.admin import KafkaAdmin, protocol_errors
 from pyconnect_cli.kafka.model import TopicPartition
-from pyconnect_cli.kafka.protocol import translated_errors
 from pyconnect_cli.kafka.reader import records
 from pyconnect_cli.render.styles import counted
-from pyconnect_cli.upgrade.cluster.kafka_group import has_transactions
 from pyconnect_cli.upgrade.plan.model import Brokers
 
 if TYPE_CHECKING:
@@ -29,22 +27,30 @@ if TYPE_CHECKING:
 
 TRANSACTION_LOG = "__transaction_state"
 RECOMMENDED_REPLICAS = 3
-
-
 CONFIG_TOPIC = "config topic"
+_WITH_TRANSACTIONS = (0, 11)
 
 
 def brokers(protocol: KafkaProtocol, topics: Mapping[str, str]) -> Brokers:
     """Return the known facts; `topics`: the use of each (`CONFIG_TOPIC`, any words), by name."""
     ids = protocol.brokers()
     settings = _settings(protocol, "broker", str(ids[0])) if ids else {}
-    found = [
-        _transaction_log(protocol, settings),
-        *(_topic(protocol, name, use) for name, use in topics.items()),
-    ]
+    found = [_transaction_log(protocol, settings)]
+    for name, use in topics.items():
+        if partitions := _partitions(protocol, name):
+            own = _settings(protocol, "topic", name)
+            found.append(
+                topic_findings(
+                    f"{use} {name}",
+                    single=use == CONFIG_TOPIC,
+                    replicas=[(len(p.replica_nodes), len(p.isr_nodes)) for p in partitions],
+                    policy=own.get("cleanup.policy") or "compact",
+                    least_in_sync=int(own.get("min.insync.replicas") or 1),
+                )
+            )
     most = settings.get("transaction.max.timeout.ms")
     return Brokers(
-        transactions=has_transactions(protocol),
+        transactions=protocol.broker_version >= _WITH_TRANSACTIONS,
         max_transaction_timeout_ms=int(most) if most else None,
         problems=tuple(text for problems, _ in found for text in problems),
         warnings=tuple(text for _, warnings in found for text in warnings),
@@ -82,23 +88,6 @@ def _transaction_log(
             f" {RECOMMENDED_REPLICAS} are recommended"
         )
     return tuple(problems), tuple(warnings)
-
-
-def _topic(protocol: KafkaProtocol, name: str, use: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return problems and warnings of a topic; none if it does not exist."""
-    partitions = _partitions(protocol, name)
-    if not partitions:
-        return (), ()
-    settings = _settings(protocol, "topic", name)
-    policy = settings.get("cleanup.policy") or "compact"
-    least = int(settings.get("min.insync.replicas") or 1)
-    return topic_findings(
-        f"{use} {name}",
-        single=use == CONFIG_TOPIC,
-        replicas=[(len(part.replica_nodes), len(part.isr_nodes)) for part in partitions],
-        policy=policy,
-        least_in_sync=least,
-    )
 
 
 def topic_findings(
@@ -147,7 +136,7 @@ def _settings(protocol: KafkaProtocol, kind: str, name: str) -> Mapping[str, str
 
     resource = ConfigResource(ConfigResourceType[kind.upper()], name)
     try:
-        with translated_errors("describe configurations"):
+        with protocol_errors("describe configurations"):
             found = protocol.admin.describe_configs([resource], config_filter=ConfigFilterType.ALL)
     except PyconnectError:
         return {}
@@ -169,28 +158,24 @@ def aborted_offsets(settings: Mapping[str, str], topic: str) -> tuple[str, ...]:
     A transaction that stays open counts too: it may be aborted yet.
     """
     everything = _newest(settings, topic, "read_uncommitted")
-    _wait_until_decided(settings, topic, everything)
-    committed = _newest(settings, topic, "read_committed")
-    return tuple(
-        sorted(
-            f"partition {partition}, key {key.decode(errors='replace')}"
-            for (partition, key), offset in everything.items()
-            if committed.get((partition, key), -1) < offset
-        )
-    )
-
-
-def _wait_until_decided(settings: Mapping[str, str], topic: str, newest: Newest) -> None:
     last: dict[TopicPartition, int] = {}
-    for (number, _), offset in newest.items():
+    for (number, _), offset in everything.items():
         partition = TopicPartition(topic, number)
         last[partition] = max(offset, last.get(partition, -1))
     admin = KafkaAdmin(settings, lambda: CALL_S)
     until = time.monotonic() + OPEN_S
     while any(end <= last[where] for where, end in admin.decided_ends(last).items()):
         if time.monotonic() > until:
-            return
+            break
         time.sleep(PAUSE_S)
+    committed = _newest(settings, topic, "read_committed")
+    return tuple(
+        sorted(
+            f"partition {number}, key {key.decode(errors='replace')}"
+            for (number, key), offset in everything.items()
+            if committed.get((number, key), -1) < offset
+        )
+    )
 
 
 def _newest(settings: Mapping[str, str], topic: str, isolation: str) -> Newest:

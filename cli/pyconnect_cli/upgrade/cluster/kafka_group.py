@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import Forbidden, NotFound, ServerError, Unreachable
-from pyconnect_cli.kafka.admin import translated
-from pyconnect_cli.kafka.protocol import error_of
+from pyconnect_cli.kafka.admin import refused
 from pyconnect_cli.kafka.transactions import describe_transactions, list_transactional_ids
 from pyconnect_cli.upgrade.plan.model import OpenTransaction
 
@@ -30,7 +29,6 @@ COORDINATOR_PAUSE_S = 0.2
 MEMBER_S = 30.0
 MEMBER_PAUSE_S = 0.5
 _NONE, _NOT_AUTHORIZED, _NO_SUCH_GROUP = 0, 30, 69
-_WITH_TRANSACTIONS = (0, 11)
 _WITH_INTROSPECTION = (3, 0)
 _MARGIN_MS = 10_000
 """Beyond a transaction's timeout: how often a coordinator looks for expired ones."""
@@ -136,7 +134,7 @@ def open_transactions(
     ids = [
         name
         for name in list_transactional_ids(protocol, states=("Ongoing",))
-        if name == leader or belongs_to(name, group_id)
+        if name == leader or name.startswith(f"{group_id}-")
     ]
     return frozenset(
         OpenTransaction(
@@ -166,15 +164,6 @@ def cluster_id(protocol: KafkaProtocol) -> str:
     return str(protocol.admin.describe_cluster()["cluster_id"])
 
 
-def has_transactions(protocol: KafkaProtocol) -> bool:
-    return protocol.broker_version >= _WITH_TRANSACTIONS
-
-
-def belongs_to(transactional_id: str, group_id: str) -> bool:
-    """Return whether an id has the form of a task's transactional id."""
-    return transactional_id.startswith(f"{group_id}-")
-
-
 def _described(protocol: KafkaProtocol, names: list[str]) -> list[WorkerGroup]:
     """Ask every broker: only the coordinators know the groups."""
     from kafka.protocol.admin import DescribeGroupsRequest
@@ -187,18 +176,23 @@ def _described(protocol: KafkaProtocol, names: list[str]) -> list[WorkerGroup]:
         for group in answer.groups:
             if group.error_code == _NOT_AUTHORIZED:
                 raise Forbidden(
-                    str(translated(error_of(group.error_code), f"describe {group.group_id}")),
+                    str(refused(group.error_code, f"describe {group.group_id}")),
                     hint="this command needs Describe on the workers' group",
                 )
             if group.error_code == _NO_SUCH_GROUP:
-                found.append(_no_group(group.group_id))
+                found.append(
+                    WorkerGroup(
+                        id=group.group_id,
+                        state="Dead",
+                        type="",
+                        protocol="",
+                        members=(),
+                        leader_url=None,
+                    )
+                )
             elif group.error_code == _NONE:
                 found.append(_group(group))
     return found
-
-
-def _no_group(name: str) -> WorkerGroup:
-    return WorkerGroup(id=name, state="Dead", type="", protocol="", members=(), leader_url=None)
 
 
 # The library's answers have no types.
@@ -207,11 +201,11 @@ def _group(found: Any) -> WorkerGroup:
     members = []
     leader_url = None
     for member in found.members:
-        url = _url(_text_after(bytes(member.member_metadata or b""), 2)) if of_connect else ""
+        url = _url_after(bytes(member.member_metadata or b""), 2) if of_connect else ""
         members.append(Member(id=member.member_id, url=url))
         assignment = bytes(member.member_assignment or b"")
         if of_connect and assignment:
-            leader_url = _url(_text_after(assignment, 4, skip=1)) or leader_url
+            leader_url = _url_after(assignment, 4, skip=1) or leader_url
     return WorkerGroup(
         id=found.group_id,
         state=found.group_state,
@@ -222,16 +216,12 @@ def _group(found: Any) -> WorkerGroup:
     )
 
 
-def _text_after(data: bytes, at: int, *, skip: int = 0) -> str:
-    """Return the text at `at`, or the one `skip` texts later; empty if there is none."""
+def _url_after(data: bytes, at: int, *, skip: int = 0) -> str:
+    """Return the URL at `at`, or the text `skip` texts later; empty if there is none."""
     try:
         for _ in range(skip):
             at += 2 + int(struct.unpack_from(">h", data, at)[0])
         (length,) = struct.unpack_from(">h", data, at)
     except struct.error:
         return ""
-    return data[at + 2 : at + 2 + length].decode("utf-8", errors="replace")
-
-
-def _url(text: str) -> str:
-    return text.rstrip("/")
+    return data[at + 2 : at + 2 + length].decode("utf-8", errors="replace").rstrip("/")

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import Conflict, Forbidden, PyconnectError, Unreachable
-from pyconnect_cli.kafka.cluster import KafkaAccess
-from pyconnect_cli.kafka.protocol import translated_errors
+from pyconnect_cli.kafka.admin import KafkaAccess, protocol_errors
 from pyconnect_cli.upgrade.cluster.kafka_group import describe_group
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class ClusterLock:
 
         consumer: Any = None  # the library has no types
         try:
-            with translated_errors("lock the cluster"):
+            with protocol_errors("lock the cluster"):
                 consumer = KafkaConsumer(
                     **self._cluster.kafka_python(),
                     group_id=self._group,

@@ -12,27 +12,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pyconnect_cli.errors import PreconditionFailed, PyconnectError, Unreachable
+from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, Unreachable
 from pyconnect_cli.rest.agent_client import AgentClient
+from pyconnect_cli.rest.answers import Validation
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import Endpoint, Limits
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectorView
+from pyconnect_cli.rest.request import RestRequest
 from pyconnect_cli.settings.inventory import Inventory
-from pyconnect_cli.upgrade.cluster import java, kafka_group
+from pyconnect_cli.upgrade.cluster import kafka_group
 from pyconnect_cli.upgrade.cluster.kafka_group import WorkerGroup
-from pyconnect_cli.upgrade.plan.model import (
-    Kind,
-    Means,
-    PhaseSource,
-    UpgradedWorker,
-    View,
-)
-from pyconnect_clients.connect_names import leader_transactional_id
-from pyconnect_clients.phases import Phase
+from pyconnect_cli.upgrade.plan.model import Kind, Means, PhaseSource, UpgradedWorker, View
+from pyconnect_clients.connect_names import Phase, leader_transactional_id
 
 if TYPE_CHECKING:
     from pyconnect_clients.brokers.protocol import KafkaProtocol
+
 
 LOOK_S = 5.0
 STATES_S = 20.0
@@ -107,10 +103,6 @@ class Observer:
             leader_writes=kafka_group.leader_claimed(self.protocol, leader),
         )
 
-    def cluster_id(self) -> str:
-        """Return the id of the workers' Kafka, as the brokers report it."""
-        return kafka_group.cluster_id(self.protocol)
-
     def _worker(self, url: str, instance: str | None, group: WorkerGroup) -> UpgradedWorker:
         leads = url == group.leader_url and instance is not None
         commands = self.workers.inventory.commands(url)
@@ -126,7 +118,7 @@ class Observer:
                     return self._agent(seen)
                 except PreconditionFailed:
                     self._kinds[url] = Kind.JAVA
-            return java.observe(self.workers.rest(url), seen)
+            return java_worker(self.workers.rest(url), seen)
         except PyconnectError as error:
             # It may return as a worker of the other kind.
             self._kinds.pop(url, None)
@@ -191,3 +183,93 @@ def instances(views: Mapping[str, ConnectorView], members: Mapping[str, str]) ->
             gone = state.worker_id not in alive and state.state in {"RUNNING", "RESTARTING"}
             found[part] = "UNASSIGNED" if gone else state.state
     return found
+
+
+SUPPORT = "exactly.once.support"
+NOT_ENABLED = "This worker does not have exactly-once source support enabled."
+PROBE = "pyconnect-upgrade-probe"
+HARMLESS = (
+    "org.apache.kafka.connect.file.FileStreamSourceConnector",
+    "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
+)
+FENCE_ANSWERS = frozenset({400, 401, 403, 404, 409, 503})
+NOT_ENABLED_PHASES = frozenset({Phase.DISABLED, Phase.PREPARING})
+
+
+def java_worker(client: ConnectClient, seen: UpgradedWorker) -> UpgradedWorker:
+    """Complete the observation of a Java worker without any change; raises its answers' errors.
+
+    `enabled`: the worker's validation accepts `exactly.once.support=required`. Otherwise the worker
+    is `disabled` or `preparing`, which only its file shows.
+    """
+    info = client.worker_info()
+    seen = replace(
+        seen,
+        kind=Kind.JAVA,
+        version=info.version,
+        cluster_id=info.kafka_cluster_id,
+        ready=_ready(client),
+    )
+    sources = [plugin.class_name for plugin in client.plugins() if plugin.type == "source"]
+    known = [name for name in HARMLESS if name in sources]
+    plugin = next(iter((*known, *sources)), None)
+    if plugin is None:
+        return seen
+    config = {"connector.class": plugin, "name": PROBE, "topic": PROBE, SUPPORT: "required"}
+    errors = support_errors(client.validate(plugin, config))
+    enabled = NOT_ENABLED not in errors
+    return replace(
+        seen,
+        phases=frozenset({Phase.ENABLED}) if enabled else NOT_ENABLED_PHASES,
+        source=PhaseSource.INFERRED,
+    )
+
+
+def has_fencing_endpoint(client: ConnectClient) -> bool | None:
+    """Return whether the worker serves requests to fence; None if that cannot be determined.
+
+    The request names a connector that does not exist, so it never fences.
+    """
+    answer = client.exchange.send(
+        RestRequest(
+            method="PUT",
+            path=("connectors", PROBE, "fence"),
+            query=(("forward", "false"),),
+            accepted=FENCE_ANSWERS,
+        )
+    )
+    message = answer.body.get("message") if isinstance(answer.body, dict) else None
+    return fences(answer.status, str(message))
+
+
+def fences(status: int, message: str) -> bool | None:
+    """Read the answer to an unsigned request for a connector that does not exist."""
+    match status:
+        case 400 | 409 | 503:
+            return True
+        case 404:
+            # The answer of the resource names the connector; the router's answer does not.
+            return PROBE in message
+        case _:
+            return None
+
+
+def support_errors(validation: Validation) -> tuple[str, ...]:
+    """Return the errors of a validation that concern exactly-once."""
+    return tuple(
+        error for field in validation.fields if field.name == SUPPORT for error in field.errors
+    )
+
+
+def _ready(client: ConnectClient) -> bool:
+    try:
+        return client.health().status == "healthy"
+    except (NotFound, PreconditionFailed):
+        # Before 3.9 only an answer of its herder shows that the worker is ready.
+        try:
+            client.connector(PROBE)
+        except NotFound:
+            return True
+        except PyconnectError:
+            return False
+        return True

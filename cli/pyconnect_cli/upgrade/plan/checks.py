@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
-from pyconnect_cli.upgrade.plan.gates import (
+from pyconnect_cli.upgrade.plan.model import Kind, Means, PhaseSource, UpgradedWorker, View
+from pyconnect_cli.upgrade.plan.run import (
     FIRST_WITH_PHASES,
     FIRST_WITH_STOPPED,
     FIRST_WITHOUT_KNOWN_FAULTS,
     PROTOCOLS,
     is_before,
 )
-from pyconnect_cli.upgrade.plan.model import Kind, Means, PhaseSource, UpgradedWorker, View
-from pyconnect_clients.connect_names import alter_transactional_id, collisions
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase, alter_transactional_id, collisions
 
 LEAST_TRANSACTION_TIMEOUT_MS = 90_000
 AGENTS_ONLY = (
@@ -287,8 +286,16 @@ def _ids(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     ids = {source.name: source.transactional_ids(view.group_id) for source in view.sources}
     for collision in collisions(view.leader_transactional_id, ids):
         yield warning(f"{collision}, which would fence each other", "rename a connector")
-    for shared in _shared_with_groups(view):
-        yield warning(shared, "check the connectors of that group")
+    for other in view.other_groups:
+        for name in ids:
+            own = alter_transactional_id(view.group_id, name)
+            # A group with a shorter name matches every connector; only ids in use show a collision.
+            if len(other) > len(view.group_id) and own.startswith(f"{other}-"):
+                yield warning(
+                    f"the transactional ids of {name} would be those of a connector"
+                    f" {own.removeprefix(f'{other}-')} in group {other}",
+                    "check the connectors of that group",
+                )
     if any(Phase.ENABLED in worker.phases for worker in view.workers if worker.reachable):
         return
     in_use = {found.transactional_id for found in view.open_transactions}
@@ -298,20 +305,6 @@ def _ids(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
             " uses it yet",
             "find its owner: pyconnect transactions describe " + name,
         )
-
-
-def _shared_with_groups(view: View) -> Iterator[str]:
-    """Yield a sentence for each connector whose ids may be those of another Connect group."""
-    for other in view.other_groups:
-        for source in view.sources:
-            own = alter_transactional_id(view.group_id, source.name)
-            # A group with a shorter name matches every connector; only ids in use show a collision.
-            if len(other) > len(view.group_id) and own.startswith(f"{other}-"):
-                theirs = own.removeprefix(f"{other}-")
-                yield (
-                    f"the transactional ids of {source.name} would be those of a connector"
-                    f" {theirs} in group {other}"
-                )
 
 
 def _aborted(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:

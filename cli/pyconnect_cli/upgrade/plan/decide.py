@@ -15,13 +15,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from pyconnect_cli.render.styles import counted
-from pyconnect_cli.upgrade.plan.gates import (
-    broken_invariant,
-    gate_problem,
-    has_arrived,
-    is_at_target,
-    leader_problem,
-)
 from pyconnect_cli.upgrade.plan.model import (
     Means,
     OpenTransaction,
@@ -38,8 +31,13 @@ from pyconnect_cli.upgrade.plan.run import (
     Run,
     StepStarted,
     StepVerified,
+    broken_invariant,
+    gate_problem,
+    has_arrived,
+    is_at_target,
+    leader_problem,
 )
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,19 +115,34 @@ def decide(run: Run, memory: Memory, view: View, limits: StepLimits, now_ms: int
     turn = _Turn(run=run, leg=leg, memory=memory, view=view, limits=limits, now_ms=now_ms)
     if run.started.full_stop and not leg.replace:
         return _full_stop(turn)
-    for step in turn.run.steps.values():
-        return _continue(turn, step)
+    by_url = view.by_url
+    for step in run.steps.values():
+        worker = by_url.get(step.url)
+        if has_arrived(run, leg, step, worker):
+            assert worker is not None
+            turn = turn.back()
+            return turn.verify() or turn.progress(_verified(turn, step, worker))
+        turn = turn.away()
+        if turn.may(turn.step(step.url)):
+            return turn.act(turn.step(step.url))
+        return turn.wait(_not_there(leg, step, worker), _step_hint(leg, step.url))
     if waiting := turn.verify():
         return waiting
-    if turn.leg.replace and (found := turn.view.open_transactions):
+    if leg.replace and (found := view.open_transactions):
         # Software without transactions cannot end them.
         problem = f"open: the transaction of {min(each.transactional_id for each in found)}"
         return turn.wait(problem, _gate_hint(problem))
-    worker = _next_worker(turn)
-    if worker is None:
+    pending = [
+        by_url[url]
+        for url in run.selected
+        if url not in run.verified and not is_at_target(run, leg, by_url[url])
+    ]
+    if not pending:
         return _finish_leg(turn)
-    entry = StepStarted(url=worker.url, phase=turn.leg.target, instance=worker.instance)
-    return turn.act(turn.step(worker.url), entry)
+    # Followers in the order of the inventory, the leader last, so that it moves once.
+    first = min(pending, key=lambda worker: worker.leader)
+    entry = StepStarted(url=first.url, phase=leg.target, instance=first.instance)
+    return turn.act(turn.step(first.url), entry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +176,18 @@ class _Turn:
         return WorkerAction(act, url, self.leg.target)
 
     def may(self, action: WorkerAction) -> bool:
-        """Return whether this process has not acted so yet, and the worker can be acted on."""
-        return action not in self.memory.acted and not _is_silent_agent(self, action.url)
+        """Return whether this process has not acted so yet, and the worker can be acted on.
+
+        A worker that only its own agent can change and that does not answer may be returning from a
+        restart that an earlier process began; the run waits for it. Only agents report the digest
+        of their file.
+        """
+        worker = self.view.by_url.get(action.url)
+        silent = not self.leg.replace and (worker is None or not worker.reachable)
+        commanded = worker is not None and worker.means is Means.COMMANDS
+        inventory = self.run.started.inventory
+        told = any(each.url == action.url and each.config_sha256 for each in inventory)
+        return action not in self.memory.acted and not (silent and told and not commanded)
 
     def act(self, action: WorkerAction, *entries: Entry) -> RunDecision:
         memory = replace(
@@ -204,30 +227,6 @@ class _Turn:
         return None
 
 
-def _continue(turn: _Turn, step: StepStarted) -> RunDecision:
-    worker = turn.view.by_url.get(step.url)
-    if has_arrived(turn.run, turn.leg, step, worker):
-        assert worker is not None
-        turn = turn.back()
-        return turn.verify() or turn.progress(_verified(turn, step, worker))
-    turn = turn.away()
-    if turn.may(turn.step(step.url)):
-        return turn.act(turn.step(step.url))
-    return turn.wait(_not_there(turn.leg, step, worker), _step_hint(turn.leg, step.url))
-
-
-def _next_worker(turn: _Turn) -> UpgradedWorker | None:
-    """Followers in the order of the inventory, the leader last, so that it moves once."""
-    by_url = turn.view.by_url
-    waiting = [
-        by_url[url]
-        for url in turn.run.selected
-        if url not in turn.run.verified and not is_at_target(turn.run, turn.leg, by_url[url])
-    ]
-    followers = [worker for worker in waiting if not worker.leader]
-    return next(iter((*followers, *waiting)), None)
-
-
 def _finish_leg(turn: _Turn) -> RunDecision:
     if not turn.leg.replace and (problem := leader_problem(turn.leg, turn.view)):
         return turn.wait(problem, "pyconnect acls check --phase " + turn.leg.target)
@@ -238,12 +237,18 @@ def _finish_leg(turn: _Turn) -> RunDecision:
 
 def _full_stop(turn: _Turn) -> RunDecision:
     run, leg, by_url = turn.run, turn.leg, turn.view.by_url
-    pending = [
-        url
-        for url in run.selected
-        if url not in run.verified and not _is_there(turn, url, by_url.get(url))
-    ]
-    awake = [url for url in pending if url not in run.steps and _is_awake(by_url.get(url))]
+    pending, awake = [], []
+    for url in run.selected:
+        worker, step = by_url.get(url), run.steps.get(url)
+        if step is not None:
+            there = has_arrived(run, leg, step, worker)
+        else:
+            there = worker is not None and is_at_target(run, leg, worker)
+        if url not in run.verified and not there:
+            pending.append(url)
+            runs = worker and (worker.member or (worker.reachable and not worker.drained))
+            if step is None and runs:
+                awake.append(url)
     for url in awake:
         if turn.may(quiesce := WorkerAction(Act.QUIESCE, url, leg.target)):
             return turn.act(quiesce)
@@ -263,33 +268,6 @@ def _full_stop(turn: _Turn) -> RunDecision:
         verified = (_verified(turn, step, by_url[step.url]) for step in run.steps.values())
         return turn.progress(*verified)
     return _finish_leg(turn)
-
-
-def _is_there(turn: _Turn, url: str, worker: UpgradedWorker | None) -> bool:
-    if worker is None:
-        return False
-    step = turn.run.steps.get(url)
-    if step is None:
-        return is_at_target(turn.run, turn.leg, worker)
-    return has_arrived(turn.run, turn.leg, step, worker)
-
-
-def _is_silent_agent(turn: _Turn, url: str) -> bool:
-    """Return whether a worker that only its own agent can change does not answer now.
-
-    It may be returning from a restart that an earlier process began; the run waits for it. Only
-    agents report the digest of their file.
-    """
-    worker = turn.view.by_url.get(url)
-    if turn.leg.replace or (worker is not None and worker.reachable):
-        return False
-    commanded = worker is not None and worker.means is Means.COMMANDS
-    told = any(each.url == url and each.config_sha256 for each in turn.run.started.inventory)
-    return told and not commanded
-
-
-def _is_awake(worker: UpgradedWorker | None) -> bool:
-    return worker is not None and (worker.member or (worker.reachable and not worker.drained))
 
 
 def _verified(turn: _Turn, step: StepStarted, worker: UpgradedWorker) -> StepVerified:

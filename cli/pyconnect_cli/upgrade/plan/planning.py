@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pyconnect_cli.upgrade.plan.checks import PhaseWish, PlanFinding, findings
-from pyconnect_cli.upgrade.plan.model import PhaseSource, UpgradedWorker, View, phase_range
+from pyconnect_cli.upgrade.plan.model import PhaseSource, UpgradedWorker, View
 from pyconnect_cli.upgrade.plan.run import Inventoried, Leg, Started
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 DISABLED, PREPARING, ENABLED = Phase.DISABLED, Phase.PREPARING, Phase.ENABLED
 
@@ -87,72 +87,6 @@ def make_plan(view: View, wish: PhaseWish) -> Plan:
     found = findings(view, wish)
     if problem is not None:
         found = (problem, *found)
-    return Plan(view=view, wish=wish, legs=legs, findings=found, notes=_notes(view, legs))
-
-
-def _legs(
-    workers: tuple[UpgradedWorker, ...], wish: PhaseWish
-) -> tuple[tuple[Leg, ...], PlanFinding | None]:
-    if not workers:
-        return (), PlanFinding("no worker answers")
-    low, high = phase_range(workers)
-    if all(worker.phase is wish.target for worker in workers):
-        return _hard(wish), None
-    if wish.full_stop:
-        return (Leg(start=_far(low, high, wish.target), target=wish.target),), None
-    ambiguous = any(worker.phase is None for worker in workers)
-    if high.rank - low.rank > 1 and not ambiguous and not (wish.direct and wish.target is DISABLED):
-        return (), _too_far(workers)
-    if wish.target is ENABLED:
-        if low is DISABLED:
-            return (), _skips(workers)
-        return (Leg(start=PREPARING, target=ENABLED),), None
-    if wish.target is PREPARING:
-        start = ENABLED if high is ENABLED else DISABLED
-        return (Leg(start=start, target=PREPARING),), None
-    if high is not ENABLED:
-        return (Leg(start=PREPARING, target=DISABLED), *_hard(wish)), None
-    if wish.direct:
-        return (Leg(start=ENABLED, target=DISABLED), *_hard(wish)), None
-    if wish.only:
-        return (), PlanFinding(
-            "a change from enabled to disabled takes two rolling restarts; with only"
-            " some workers it would leave phases that cannot coexist",
-            "first: pyconnect upgrade run --phase preparing",
-        )
-    down = (Leg(start=ENABLED, target=PREPARING), Leg(start=PREPARING, target=DISABLED))
-    return (*down, *_hard(wish)), None
-
-
-def _hard(wish: PhaseWish) -> tuple[Leg, ...]:
-    return (Leg(start=DISABLED, target=DISABLED, replace=True),) if wish.hard else ()
-
-
-def _far(low: Phase, high: Phase, target: Phase) -> Phase:
-    return low if target.rank - low.rank >= high.rank - target.rank else high
-
-
-def _at(workers: tuple[UpgradedWorker, ...], phase: Phase) -> str:
-    return ", ".join(worker.url for worker in workers if phase in worker.phases)
-
-
-def _skips(workers: tuple[UpgradedWorker, ...]) -> PlanFinding:
-    return PlanFinding(
-        f"preparing would be skipped: {_at(workers, DISABLED)} is disabled, so a"
-        " leader could still write records that cannot be fenced",
-        "first: pyconnect upgrade run --phase preparing; or stop everything: --full-stop",
-    )
-
-
-def _too_far(workers: tuple[UpgradedWorker, ...]) -> PlanFinding:
-    return PlanFinding(
-        f"{_at(workers, DISABLED)} is disabled while {_at(workers, ENABLED)} is"
-        " enabled: these phases cannot coexist",
-        "disable all: pyconnect upgrade run --phase disabled --direct; or --full-stop",
-    )
-
-
-def _notes(view: View, legs: tuple[Leg, ...]) -> tuple[str, ...]:
     notes = []
     if any(leg.target is ENABLED for leg in legs):
         notes.append(
@@ -179,4 +113,54 @@ def _notes(view: View, legs: tuple[Leg, ...]) -> tuple[str, ...]:
             " repeat. Its log reports errors about tasks-fencing records at each start;"
             " they are harmless."
         )
-    return tuple(notes)
+    return Plan(view=view, wish=wish, legs=legs, findings=found, notes=tuple(notes))
+
+
+def _legs(
+    workers: tuple[UpgradedWorker, ...], wish: PhaseWish
+) -> tuple[tuple[Leg, ...], PlanFinding | None]:
+    if not workers:
+        return (), PlanFinding("no worker answers")
+    possible = {phase for worker in workers for phase in worker.phases}
+    low = min(possible, key=lambda phase: phase.rank)
+    high = max(possible, key=lambda phase: phase.rank)
+    hard = (Leg(start=DISABLED, target=DISABLED, replace=True),) if wish.hard else ()
+    if all(worker.phase is wish.target for worker in workers):
+        return hard, None
+    if wish.full_stop:
+        upwards = wish.target.rank - low.rank >= high.rank - wish.target.rank
+        return (Leg(start=low if upwards else high, target=wish.target),), None
+    ambiguous = any(worker.phase is None for worker in workers)
+    if high.rank - low.rank > 1 and not ambiguous and not (wish.direct and wish.target is DISABLED):
+        return (), PlanFinding(
+            f"{_at(workers, DISABLED)} is disabled while {_at(workers, ENABLED)} is"
+            " enabled: these phases cannot coexist",
+            "disable all: pyconnect upgrade run --phase disabled --direct; or --full-stop",
+        )
+    if wish.target is ENABLED:
+        if low is DISABLED:
+            return (), PlanFinding(
+                f"preparing would be skipped: {_at(workers, DISABLED)} is disabled, so a"
+                " leader could still write records that cannot be fenced",
+                "first: pyconnect upgrade run --phase preparing; or stop everything: --full-stop",
+            )
+        return (Leg(start=PREPARING, target=ENABLED),), None
+    if wish.target is PREPARING:
+        start = ENABLED if high is ENABLED else DISABLED
+        return (Leg(start=start, target=PREPARING),), None
+    if high is not ENABLED:
+        return (Leg(start=PREPARING, target=DISABLED), *hard), None
+    if wish.direct:
+        return (Leg(start=ENABLED, target=DISABLED), *hard), None
+    if wish.only:
+        return (), PlanFinding(
+            "a change from enabled to disabled takes two rolling restarts; with only"
+            " some workers it would leave phases that cannot coexist",
+            "first: pyconnect upgrade run --phase preparing",
+        )
+    down = (Leg(start=ENABLED, target=PREPARING), Leg(start=PREPARING, target=DISABLED))
+    return (*down, *hard), None
+
+
+def _at(workers: tuple[UpgradedWorker, ...], phase: Phase) -> str:
+    return ", ".join(worker.url for worker in workers if phase in worker.phases)

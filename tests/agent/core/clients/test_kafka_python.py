@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pyconnect_agent.core.clients.configs import kafka_python_config
-from pyconnect_clients.sasl import PasswordLogin
-from pyconnect_clients.security import PemFile, Tls
+from pyconnect_clients.security import PasswordLogin, PemFile, Tls
 from tests.support.agents.worker_properties import distributed
 
 PLAIN = (

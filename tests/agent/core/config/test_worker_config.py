@@ -23,7 +23,7 @@ from pyconnect_agent.core.config.worker_config import (
     worker_config_warnings,
 )
 from pyconnect_api.errors import ConfigException
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 from tests.support.agents.worker_properties import PROPERTIES, distributed
 
 CONNECT_KEYS = json.loads(

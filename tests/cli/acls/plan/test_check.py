@@ -24,7 +24,7 @@ from pyconnect_clients.acls.model import (
     ResourceType,
     Role,
 )
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 from tests.support.servers.acls import WORKER, sasl
 
 SOURCE = ConnectorFacts(

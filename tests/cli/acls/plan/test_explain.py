@@ -8,7 +8,7 @@ from pyconnect_cli.acls.plan.check import check
 from pyconnect_cli.acls.plan.explain import explain
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts
 from pyconnect_clients.acls.model import Evidence
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 from tests.support.servers.acls import WORKER
 
 SOURCE = ConnectorFacts(name="c", type="source", config={"topic": "records"}, tasks=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_cli.upgrade.cluster.java import PROBE, fences
+from pyconnect_cli.upgrade.cluster.observe import PROBE, fences
 
 
 @pytest.mark.parametrize(

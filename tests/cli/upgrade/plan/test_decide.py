@@ -14,7 +14,7 @@ from pyconnect_cli.upgrade.plan.model import (
     View,
 )
 from pyconnect_cli.upgrade.plan.run import Halted, Leg, StepVerified, replay
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 from tests.cli.upgrade.plan.upgrade_world import Killed, World
 
 pytestmark = pytest.mark.simulation

@@ -21,7 +21,7 @@ from pyconnect_cli.upgrade.plan.model import (
     View,
 )
 from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 from tests.support.plugins.java_jars import SOURCE_CONNECTOR, class_file, make_jar
 
 DISABLED, PREPARING, ENABLED = Phase

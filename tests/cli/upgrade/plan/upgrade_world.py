@@ -36,7 +36,7 @@ from pyconnect_cli.upgrade.plan.run import (
     applied,
     replay,
 )
-from pyconnect_clients.phases import Phase
+from pyconnect_clients.connect_names import Phase
 
 LIMITS = StepLimits(settle_ms=300, step_ms=10_000)
 LOOK_MS = 100

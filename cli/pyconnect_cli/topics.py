@@ -12,13 +12,12 @@ import typer
 
 from pyconnect_cli.acting.batch import Asks, BatchStep, run_steps
 from pyconnect_cli.acting.selection import known_connector
-from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.admin import kafka_cluster
 from pyconnect_cli.kafka.model import TopicRecord
 from pyconnect_cli.kafka.reader import some_records
-from pyconnect_cli.parsing.arguments import NameArgument
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import session_of
-from pyconnect_cli.verbs import BatchVerb
+from pyconnect_cli.verbs import BatchVerb, NameArgument
 
 app = typer.Typer(help="List and reset the topics that connectors use; show records.")
 

@@ -11,13 +11,12 @@ from typing import Annotated, TypeVar
 import typer
 
 from pyconnect_cli.acting.batch import Asks, BatchStep, run_steps, task_shows
-from pyconnect_cli.acting.conditions import Selection, selection_from
+from pyconnect_cli.acting.conditions import Selection, selection_from, texts
 from pyconnect_cli.acting.selection import known_connector, listed_views, read_views, selected_views
 from pyconnect_cli.acting.wait import LONGER, wait_if_asked, wait_until, within_time
 from pyconnect_cli.acting.workers import ask_workers, assigned_workers, urls_with
 from pyconnect_cli.connectors.show import trace_lines
 from pyconnect_cli.errors import NotFound, PyconnectError, UsageError, WaitTimedOut
-from pyconnect_cli.parsing.arguments import NamesArgument
 from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column, state_column, worker_column
@@ -25,7 +24,7 @@ from pyconnect_cli.rest.agent_client import AgentClient, RunsElsewhere
 from pyconnect_cli.rest.masking import mask_config
 from pyconnect_cli.rest.model import ConnectorView, TaskId, TaskState, root_cause
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ActingVerb, BatchVerb, SelectingVerb
+from pyconnect_cli.verbs import ActingVerb, BatchVerb, NamesArgument, SelectingVerb
 
 app = typer.Typer(help="List, inspect, restart and kill tasks.")
 
@@ -47,8 +46,8 @@ COLUMNS: Sequence[Column[Row]] = (
 def list_tasks(context: typer.Context, names: NamesArgument = None) -> None:
     """List tasks with their states; --state and --worker apply to the tasks."""
     session = session_of(context)
-    states = {str(state).upper() for state in _given(session, "state")}
-    workers = {str(worker) for worker in _given(session, "worker")}
+    states = {state.upper() for state in texts(session.given, "state")}
+    workers = texts(session.given, "worker")
     given = {k: v for k, v in session.given.items() if k not in {"state", "worker"}}
     selection = selection_from(given, names or ())
     rows = [
@@ -152,11 +151,6 @@ def _rows(view: ConnectorView) -> list[Row]:
     return [(TaskId(connector=view.name, task=state.id), state) for state in view.status.tasks]
 
 
-def _given(session: Session, key: str) -> tuple[object, ...]:
-    value = session.given.get(key)
-    return value if isinstance(value, tuple) else ()
-
-
 Answer = TypeVar("Answer")
 
 
@@ -229,20 +223,11 @@ def _kill(session: Session, agent: AgentClient, task: TaskId, *, force: bool) ->
         return {(child.name, child.pid) for child in agent.children()}
 
     with within_time(session, late):
-        wait_until(
-            session,
-            lambda: pid is None or (str(task), pid) not in named_pids(),
-            late,
-        )
+        wait_until(session, lambda: pid is None or (str(task), pid) not in named_pids(), late)
 
 
 @app.command()
-def stacks(
-    context: typer.Context,
-    task: Annotated[
-        str, typer.Argument(metavar="CONNECTOR/TASK", help="task, for example orders/0")
-    ],
-) -> None:
+def stacks(context: typer.Context, task: TaskArgument) -> None:
     """Show the Python stacks of a task's process, for a task that hangs. Agents only."""
     session = session_of(context)
     key = task_of(session, task)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pyconnect_cli.errors import ExitCode, UsageError, WaitTimedOut
+from pyconnect_cli.render.streams import PRIVATE
 from pyconnect_cli.render.styles import counted
-from pyconnect_cli.render.whole_files import PRIVATE
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import Endpoint
 from pyconnect_cli.rest.exchange import Exchange
@@ -69,8 +69,7 @@ PluginPathOption = Annotated[
     ),
 ]
 ExactlyOnceOption = Annotated[
-    bool,
-    typer.Option("--exactly-once", help="workers with exactly.once.source.support=enabled"),
+    bool, typer.Option("--exactly-once", help="workers with exactly.once.source.support=enabled")
 ]
 UseOption = Annotated[
     bool, typer.Option("--use", help="use its worker and broker as the current context, `sandbox`")
@@ -153,8 +152,9 @@ def up(
     with StepLine(session.output) as progress:
         outcome = lifecycle.up(request, progress)
     if use:
-        use_context(session, outcome.status)
-    document = {"started": list(outcome.started), **_document(outcome.status)}
+        chosen = define(session, outcome.status, current=True)
+        session.output.message(f"current context: {chosen}")
+    document = {"started": list(outcome.started), **asdict(outcome.status)}
     if session.settings.output == "name":
         session.output.line(str(outcome.status.bootstrap_servers))
     else:
@@ -214,21 +214,28 @@ def status(
     columns: list[Column[_Row]] = [
         Column("SANDBOX", lambda row: row[0].name, whole=True),
         Column("SERVER", lambda row: row[1].kind if row[1] else "-"),
-        state_column("STATE", _state_of),
-        Column("ADDRESS", _addresses_of, whole=True),
+        state_column("STATE", lambda row: (row[1] or row[0]).state),
+        Column(
+            "ADDRESS",
+            lambda row: " ".join(row[1].addresses.values()) if row[1] else "-",
+            whole=True,
+        ),
         Column("PID", lambda row: str(row[1].pid) if row[1] else "-", right=True),
-        Column("MEMORY", _memory_of, right=True),
+        Column(
+            "MEMORY",
+            lambda row: f"{row[1].resident_bytes / 2**20:.0f} MiB" if row[1] else "-",
+            right=True,
+        ),
         Column("LOG", lambda row: row[1].log if row[1] else "-", wide=True),
         Column("DATA", lambda row: row[0].data_directory, wide=True),
     ]
     rows: list[_Row] = [
         (sandbox, server) for sandbox in statuses for server in sandbox.servers or (None,)
     ]
-    documents = [_document(sandbox) for sandbox in statuses]
     session.output.listing(
         columns,
         rows,
-        document=documents,
+        document=[asdict(sandbox) for sandbox in statuses],
         names=[sandbox.name for sandbox in statuses],
         empty="there is no sandbox; start one: pyconnect sandbox up",
     )
@@ -280,25 +287,6 @@ def _user(text: str) -> tuple[str, str]:
     if not (user and colon and password):
         raise UsageError("--sasl: write USER:PASSWORD, both of them non-empty")
     return user, password
-
-
-def _document(sandbox: SandboxStatus) -> dict[str, object]:
-    return asdict(sandbox)
-
-
-def _state_of(row: _Row) -> str:
-    sandbox, server = row
-    return sandbox.state if server is None else server.state
-
-
-def _addresses_of(row: _Row) -> str:
-    server = row[1]
-    return "-" if server is None else " ".join(server.addresses.values())
-
-
-def _memory_of(row: _Row) -> str:
-    server = row[1]
-    return "-" if server is None else f"{server.resident_bytes / 2**20:.0f} MiB"
 
 
 def _summary(sandbox: SandboxStatus, started: tuple[str, ...]) -> str:
@@ -370,13 +358,7 @@ class Demo:
 
 
 @app.command(cls=ChangingVerb)
-def demo(
-    context: typer.Context,
-    *,
-    name: Annotated[
-        str, typer.Option("--name", metavar="NAME", help="name of the sandbox")
-    ] = "default",
-) -> None:
+def demo(context: typer.Context, *, name: NameOption = "default") -> None:
     """Take lines from a file through a topic to another file; safe to run twice.
 
     Starts the sandbox and its agent if they do not run, and defines their context. Each run appends
@@ -432,12 +414,6 @@ def demo(
 
 def _count_lines(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
-
-
-def use_context(session: Session, sandbox: SandboxStatus) -> None:
-    """Make a sandbox the current context."""
-    name = define(session, sandbox, current=True)
-    session.output.message(f"current context: {name}")
 
 
 def define(session: Session, sandbox: SandboxStatus, *, current: bool = False) -> str:

@@ -1,1 +1,0 @@
-"""`pyconnect sandbox`: a real Kafka broker and workers on this machine."""

@@ -1,1 +1,0 @@
-"""`pyconnect tasks`: show, restart and kill tasks."""

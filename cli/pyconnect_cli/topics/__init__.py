@@ -1,1 +1,0 @@
-"""`pyconnect topics`: records of topics."""
