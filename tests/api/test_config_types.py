@@ -6,11 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_api import (
-    ConfigException,
-    ConfigType,
-    Password,
-)
+from pyconnect_api import ConfigException, ConfigType, Password
 from pyconnect_api.config_types import convert_to_string, parse_type, to_text
 
 

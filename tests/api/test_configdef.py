@@ -6,14 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from pyconnect_api import (
-    ConfigDef,
-    ConfigException,
-    ConfigType,
-    Importance,
-    Range,
-    ValidList,
-)
+from pyconnect_api import ConfigDef, ConfigException, ConfigType, Importance, Range, ValidList
 
 
 def _definition() -> ConfigDef:

@@ -8,12 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.agents.readiness import (
-    PROVIDERS,
-    PYTHON_CONNECTORS,
-    PYTHON_PARTS,
-    readiness,
-)
+from pyconnect_cli.agents.readiness import PROVIDERS, PYTHON_CONNECTORS, PYTHON_PARTS, readiness
 from pyconnect_cli.rest.answers import Plugin
 from pyconnect_cli.rest.model import ConnectorInfo
 from tests.cli.conftest import Run

@@ -111,10 +111,7 @@ def test_a_sinks_records_are_shown_and_not_put(run: Run, tmp_path: Path) -> None
     assert "2 of 3 records fail" in err
     found = json.loads(out)["records"]
     shown = [(step["step"], step["record"]["value"]) for step in found[0]["steps"]]
-    assert shown == [
-        ("converted", '{"id": 1, "card": "4711"}'),
-        ("mask", '{"id": 1, "card": ""}'),
-    ]
+    assert shown == [("converted", '{"id": 1, "card": "4711"}'), ("mask", '{"id": 1, "card": ""}')]
     assert [step["step"] for step in found[1]["steps"]] == ["JsonConverter"]
     # MaskField needs a map: a null value is the transformation's own fault.
     assert [step["step"] for step in found[2]["steps"]] == ["converted", "mask"]
@@ -145,11 +142,7 @@ def test_a_connector_is_started_and_stopped_once(run: Run, tmp_path: Path) -> No
     ],
 )
 def test_a_wrong_question_is_answered_with_the_reason(
-    run: Run,
-    tmp_path: Path,
-    changes: dict[str, str],
-    options: tuple[str, ...],
-    text: str,
+    run: Run, tmp_path: Path, changes: dict[str, str], options: tuple[str, ...], text: str
 ) -> None:
     """The exit code is 1, and nothing is printed as data."""
     Path("records.json").write_text("[]")

@@ -218,10 +218,7 @@ def test_a_sinks_offsets_before_3_5_are_those_of_its_group(
     session = Session({**environ, "PYCONNECT_URL": url, "PYCONNECT_KAFKA_BOOTSTRAP": "k:9"})
     view = session.client.connector_views()["broken"]
     assert [entry.to_json() for entry in sink_offsets(session, view)] == [
-        {
-            "partition": {"kafka_topic": "t", "kafka_partition": 0},
-            "offset": {"kafka_offset": 40},
-        }
+        {"partition": {"kafka_topic": "t", "kafka_partition": 0}, "offset": {"kafka_offset": 40}}
     ]
     assert Groups.asked == ["connect-broken"]
     old.connectors["broken"].config["consumer.override.bootstrap.servers"] = "other:9"

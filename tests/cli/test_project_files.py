@@ -179,11 +179,7 @@ def test_a_file_that_was_named_is_the_users_own(run: Run, url: str) -> None:
 
 
 def test_the_tab_key_asks_no_address_of_an_untrusted_file(
-    run: Run,
-    tab: Callable[..., list[str]],
-    url: str,
-    strange_url: str,
-    stranger: FakeConnect,
+    run: Run, tab: Callable[..., list[str]], url: str, strange_url: str, stranger: FakeConnect
 ) -> None:
     """The same rule as a command's; the names of the file's contexts are not offered either."""
     make_context(run, url)

@@ -27,7 +27,7 @@ def test_a_source_is_resolved_with_its_committed_offset(run: Run, connect: FakeC
     connect.connectors["lines"] = FakeConnector(
         config={
             "name": "lines", "connector.class": SOURCE, "file": "/data/in.txt", "topic": "lines",
-            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter"
         },
         offsets=[{"partition": {"filename": "/data/in.txt"}, "offset": {"position": 1234}}],
     )  # fmt: skip
@@ -48,7 +48,7 @@ def test_a_sink_is_resolved_with_its_group_s_offsets_and_dead_letters(
         config={
             "name": "out", "connector.class": SINK, "file": "/data/out.txt", "topics": "a, b",
             "value.converter": "org.apache.kafka.connect.storage.StringConverter",
-            "errors.deadletterqueue.topic.name": "dead",
+            "errors.deadletterqueue.topic.name": "dead"
         },
         offsets=[
             {"partition": {"kafka_topic": "a", "kafka_partition": 0}, "offset": {"kafka_offset": 7}}
@@ -73,7 +73,7 @@ def test_an_avro_sink_is_resolved_with_its_registry(
             "name": "out", "connector.class": "com.example.Sink", "topics": "a",
             "value.converter": "io.confluent.connect.avro.AvroConverter",
             "value.converter.schema.registry.url": "http://registry:8081",
-            "value.converter.basic.auth.user.info": "me:hunter2",
+            "value.converter.basic.auth.user.info": "me:hunter2"
         },
         offsets=[],
     )  # fmt: skip

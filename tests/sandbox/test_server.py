@@ -102,9 +102,7 @@ def test_a_killed_server_is_gone_with_its_children_and_starts_again(tmp_path: Pa
         assert server.identity != identity
 
 
-def test_a_child_that_outlived_its_server_is_ended_before_the_next_start(
-    tmp_path: Path,
-) -> None:
+def test_a_child_that_outlived_its_server_is_ended_before_the_next_start(tmp_path: Path) -> None:
     """The processes that a crashed server left in its group end before the next server starts."""
     server = ScriptServer(
         tmp_path,

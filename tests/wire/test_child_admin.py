@@ -61,11 +61,7 @@ async def test_a_connector_without_a_process_is_described_too() -> None:
     async with children_world() as w:
         w.start_connector(bad_source(), TargetState.STOPPED)
         (connector,) = await w.children.child_details()
-        assert (connector.state, connector.pid, connector.rss_bytes) == (
-            State.STOPPED,
-            None,
-            None,
-        )
+        assert (connector.state, connector.pid, connector.rss_bytes) == (State.STOPPED, None, None)
 
 
 @asynchronous

@@ -92,10 +92,7 @@ class World:
 
 @asynccontextmanager
 async def world(
-    *,
-    graceful_ms: int = 5_000,
-    lease_ms: int | None = None,
-    launcher: Launcher | None = None,
+    *, graceful_ms: int = 5_000, lease_ms: int | None = None, launcher: Launcher | None = None
 ) -> AsyncIterator[World]:
     made = World(graceful_ms=graceful_ms, lease_ms=lease_ms, launcher=launcher)
     await made.children.start()

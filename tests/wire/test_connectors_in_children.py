@@ -18,10 +18,7 @@ from tests.support.plugins.bad_plugins import BAD_SINK, NumberedSource, bad_sour
 pytestmark = pytest.mark.wire
 
 T0 = ConnectorTaskId("c", 0)
-FILE_PROVIDER = {
-    "config.providers": "file",
-    "config.providers.file.class": "FileConfigProvider",
-}
+FILE_PROVIDER = {"config.providers": "file", "config.providers.file.class": "FileConfigProvider"}
 
 
 @pytest.fixture

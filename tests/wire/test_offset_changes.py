@@ -241,9 +241,7 @@ async def test_a_setting_that_keeps_single_offsets_from_being_deleted_is_named(
 
 
 @asynchronous
-async def test_nested_values_are_refused_before_the_connector_is_asked(
-    tmp_path: Path,
-) -> None:
+async def test_nested_values_are_refused_before_the_connector_is_asked(tmp_path: Path) -> None:
     """Connect's text names the field."""
     settings = config(told=str(tmp_path / "told"))
 

@@ -51,11 +51,7 @@ def test_a_task_gets_a_cgroup_with_its_limits(tmp_path: Path, base: Path, own: P
     assert (base / "worker" / "cgroup.procs").read_text() == "11"
     assert (base / "cgroup.subtree_control").read_text() == "+cpu +memory"
     written = {file.name: file.read_text() for file in (base / PLACE).iterdir()}
-    assert written == {
-        "memory.max": "1000",
-        "cpu.max": "150000 100000",
-        "cgroup.procs": str(PID),
-    }
+    assert written == {"memory.max": "1000", "cpu.max": "150000 100000", "cgroup.procs": str(PID)}
     (base / PLACE / "cgroup.procs").write_text("")
     assert cgroups.hold(TASK, PID, LIMITS)
     assert (base / PLACE / "cgroup.procs").read_text() == ""

@@ -9,12 +9,7 @@ import pytest
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics.configlog import RestartRequested
 from pyconnect_agent.core.reporting import ConnectorStateInfo, Status
-from pyconnect_agent.core.restart_plan import (
-    impact,
-    restart_plan,
-    statuses_to_delete,
-    stronger,
-)
+from pyconnect_agent.core.restart_plan import impact, restart_plan, statuses_to_delete, stronger
 
 
 def request(*, only_failed: bool, include_tasks: bool) -> RestartRequested:

@@ -126,11 +126,7 @@ class FakeChildren:
         self.fenced.append((connector, (*transactional_ids, *ids_if_permitted)))
 
     async def prepare(
-        self,
-        connector: str,
-        config: ConnectorConfig,
-        offsets: bytes | None,
-        timeout_ms: int,
+        self, connector: str, config: ConnectorConfig, offsets: bytes | None, timeout_ms: int
     ) -> bool:
         self.prepared[connector] = offsets
         return True

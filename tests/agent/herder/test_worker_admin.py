@@ -243,9 +243,7 @@ def test_every_phase_has_a_word(phase: MembershipPhase, *, drain_wanted: bool) -
     assert word == fixed.get(phase, "draining" if drain_wanted else member)
 
 
-def test_the_check_of_grants_gets_the_facts_of_all_connectors(
-    world: World,
-) -> None:
+def test_the_check_of_grants_gets_the_facts_of_all_connectors(world: World) -> None:
     """Type, configuration, tasks and topics of each; the phase as it was given."""
     document = asyncio.run(world.admin.acls("enabled"))
     assert document["phase"] == "enabled"

@@ -149,9 +149,7 @@ def test_importing_costs_little() -> None:
 
 
 @pytest.mark.parametrize("log_format", LogFormat)
-def test_secrets_are_hidden_in_texts_fields_and_tracebacks(
-    log_format: LogFormat,
-) -> None:
+def test_secrets_are_hidden_in_texts_fields_and_tracebacks(log_format: LogFormat) -> None:
     """The text around a secret stays readable, for each kind of provider."""
     stream = io.StringIO()
     configure_logging(log_format=log_format, stream=stream)

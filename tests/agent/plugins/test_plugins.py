@@ -14,11 +14,7 @@ from pyconnect_agent.core.config.plugin_source import PluginSource
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
-from pyconnect_agent.plugins.discovery import (
-    directory_entry_points,
-    installed_catalog,
-    known_class,
-)
+from pyconnect_agent.plugins.discovery import directory_entry_points, installed_catalog, known_class
 from pyconnect_agent.plugins.loading import BASE_CLASSES, load
 from pyconnect_agent.plugins.scan import scan, scan_directory
 from pyconnect_api import ConnectException, SinkConnector, SourceConnector

@@ -67,9 +67,7 @@ def test_an_owner_that_takes_note_keeps_its_process(deaths: list[BaseException])
     assert (noted, deaths) == ([error], [])
 
 
-def test_an_owner_that_cannot_take_note_ends_with_its_process(
-    deaths: list[BaseException],
-) -> None:
+def test_an_owner_that_cannot_take_note_ends_with_its_process(deaths: list[BaseException]) -> None:
     """The exception that ended the thread is the reason, not the one of taking note."""
     error = ValueError()
     run(long_lived.Thread("reader", fail(error), on_death=lambda _: fail(OSError())()))

@@ -129,9 +129,7 @@ def test_patch_hands_nulls_on(herder: FakeHerder) -> None:
     ]
 
 
-def test_patch_without_a_body_is_refused_after_the_existence_check(
-    herder: FakeHerder,
-) -> None:
+def test_patch_without_a_body_is_refused_after_the_existence_check(herder: FakeHerder) -> None:
     """An empty patch body does not change the connector."""
     herder.configs["c"] = CONFIG
     answer = call(herder, "PATCH", "/connectors/c/config")

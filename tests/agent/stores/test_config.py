@@ -154,14 +154,8 @@ PUTS: list[tuple[Callable[[ConfigStore], None], str]] = [
         lambda store: store.remove_connector_config("c"),
         "Error removing connector configuration from Kafka",
     ),
-    (
-        lambda store: store.put_task_configs("c", [{}]),
-        "Error writing task configurations to Kafka",
-    ),
-    (
-        lambda store: store.put_task_configs("c", []),
-        "Error writing root configuration to Kafka",
-    ),
+    (lambda store: store.put_task_configs("c", [{}]), "Error writing task configurations to Kafka"),
+    (lambda store: store.put_task_configs("c", []), "Error writing root configuration to Kafka"),
     (
         lambda store: store.put_target_state("c", TargetState.PAUSED),
         "Error writing target state to Kafka",
@@ -174,10 +168,7 @@ PUTS: list[tuple[Callable[[ConfigStore], None], str]] = [
             "includeTasks=false} to Kafka"
         ),
     ),
-    (
-        lambda store: store.put_task_count_record("c", 1),
-        "Error writing task count record to Kafka",
-    ),
+    (lambda store: store.put_task_count_record("c", 1), "Error writing task count record to Kafka"),
     (lambda store: store.put_logger_level("a", "INFO"), "Error writing logger level to Kafka"),
 ]
 

@@ -270,10 +270,7 @@ def test_trace_headers_pass_transformations_and_reach_the_sink_as_they_are() -> 
     )
     consumed = FakeMessage(the_value=b'{"id": 1, "card": "4111"}', the_headers=trace)
     tolerance = Tolerance(
-        tolerate_all=False,
-        policy=RetryPolicy(),
-        reporters=(),
-        stop_requested=threading.Event(),
+        tolerate_all=False, policy=RetryPolicy(), reporters=(), stop_requested=threading.Event()
     )
     stages = [
         TransformationStage(alias=name, transformation=transformation(name, **options))

@@ -480,9 +480,7 @@ def test_at_least_once_runs_have_the_same_results_as_single_records(
 @pytest.mark.parametrize("kind", [ExactlyOnce, AtLeastOnce])
 @given(polled=polls(), given=surroundings)
 def test_polls_in_parts_have_the_same_results_as_whole_ones(
-    kind: type[ExactlyOnce | AtLeastOnce],
-    polled: list[Sequence[SourceRecord]],
-    given: Surroundings,
+    kind: type[ExactlyOnce | AtLeastOnce], polled: list[Sequence[SourceRecord]], given: Surroundings
 ) -> None:
     """One transaction for all parts; only what is repeated differs."""
     observed = [

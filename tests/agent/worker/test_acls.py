@@ -24,10 +24,7 @@ class Brokers:
     """Answers as told: texts of needs that are denied or not known; all else is proven."""
 
     def __init__(
-        self,
-        denied: Sequence[str] = (),
-        unknown: Sequence[str] = (),
-        evidence: str = "as told",
+        self, denied: Sequence[str] = (), unknown: Sequence[str] = (), evidence: str = "as told"
     ) -> None:
         self.denied, self.unknown, self.evidence = denied, unknown, evidence
         self.users: list[object] = []
@@ -86,9 +83,7 @@ def test_a_missing_right_that_is_not_a_blocker_gives_a_warning(
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
 
 
-def test_topics_that_do_not_exist_yet_give_no_warning(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_topics_that_do_not_exist_yet_give_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     """Every first start of a worker finds none of its topics."""
     check_start(Brokers(unknown=["Write Topic configs"], evidence=ABSENT_TOPIC), "enabled")
     assert not caplog.records
@@ -121,11 +116,7 @@ def source(**config: str) -> ConnectorFacts:
 
 def test_each_principal_is_asked_for_itself_over_one_connection() -> None:
     """Clients that connect alike share it."""
-    properties = {
-        **sasl("worker"),
-        **sasl("writer", "producer."),
-        **sasl("reader", "consumer."),
-    }
+    properties = {**sasl("worker"), **sasl("writer", "producer."), **sasl("reader", "consumer.")}
     brokers = Brokers(denied=["Write TransactionalId jb-c-1"])
     worker = distributed(**{name.replace(".", "_"): text for name, text in properties.items()})
     document = WorkerAcls(worker, brokers).report("enabled", [source()])

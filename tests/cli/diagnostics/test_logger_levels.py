@@ -10,8 +10,7 @@ from pyconnect_cli.diagnostics.loggers import levels_to_restore
 
 PARTS = ("a", "b", "ab")
 NAMES = st.one_of(
-    st.just("root"),
-    st.lists(st.sampled_from(PARTS), min_size=1, max_size=3).map(".".join),
+    st.just("root"), st.lists(st.sampled_from(PARTS), min_size=1, max_size=3).map(".".join)
 )
 LEVELS = st.sampled_from(("DEBUG", "INFO", "ERROR"))
 

@@ -80,9 +80,7 @@ def test_a_plan_knows_its_offsets() -> None:
     ],
 )
 def test_committed_offsets_decide_what_was_sent(
-    entries: Sequence[ReplayEntry],
-    positions: Sequence[int],
-    sent: tuple[ReplayBatch, ...] | None,
+    entries: Sequence[ReplayEntry], positions: Sequence[int], sent: tuple[ReplayBatch, ...] | None
 ) -> None:
     """A journaled batch without its offsets was not sent."""
     assert replay_of(*entries).sent_until(positions) == sent

@@ -130,10 +130,7 @@ def test_one_process_makes_it_while_others_go_on(
 
 
 def test_an_unwritable_cache_and_a_full_disk_stay_without(
-    tmp_path: Path,
-    environ: dict[str, str],
-    rehearsals: Rehearsals,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An audit runs on without the archive."""
     (tmp_path / "file").touch()

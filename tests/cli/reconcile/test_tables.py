@@ -122,10 +122,7 @@ def test_a_source_is_resolved_with_its_position() -> None:
         table="`or``ders`",
         options={"driver": "org.mariadb.jdbc.Driver"},
         position=TablePosition(
-            timestamps=("changed", "made"),
-            incrementing="id",
-            timestamp="2024-01-01",
-            number="7",
+            timestamps=("changed", "made"), incrementing="id", timestamp="2024-01-01", number="7"
         ),
     )
     assert spec.mode == "upsert"

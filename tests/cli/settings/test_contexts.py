@@ -29,10 +29,7 @@ def test_a_context_is_made_used_shown_and_deleted(
     path = user_file(environ)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert run("context", "current", address=None).out == "prod\n"
-    assert run("connectors", "list", "-o", "name", address=None).out.split() == [
-        "broken",
-        "orders",
-    ]
+    assert run("connectors", "list", "-o", "name", address=None).out.split() == ["broken", "orders"]
     assert run("context", "delete", "prod", "--yes", address=None).code == 0
     assert run("context", "current", address=None).code == 3
 

@@ -26,12 +26,7 @@ def test_keys_of_connectors() -> None:
     assert words("u", page, "a") == ("connectors", "resume", "a")
     assert words("s", page, "a") == ("connectors", "stop", "a")
     assert words("r", page, "a") == ("connectors", "restart", "a")
-    assert words("f", page, "a") == (
-        "connectors",
-        "restart",
-        "--only-failed",
-        "a",
-    )
+    assert words("f", page, "a") == ("connectors", "restart", "--only-failed", "a")
     assert words("ctrl+d", page, "a") == ("connectors", "delete", "a")
     assert words("o", page, "a/b") == ("offsets", "get", "a/b")
 
@@ -42,10 +37,7 @@ def test_keys_of_tasks() -> None:
     assert words("r", page, "a/0", "a/1") == ("tasks", "restart", "a/0", "a/1")
     assert words("ctrl+k", page, "a/0") == ("tasks", "kill", "a/0")
     assert words("p", page, "a/0", "a/1", "b/0") == ("connectors", "pause", "a", "b")
-    assert words("l", page, "a/1") == (
-        *("connectors", "logs", "--tail", "500", "--task", "1"),
-        "a",
-    )
+    assert words("l", page, "a/1") == (*("connectors", "logs", "--tail", "500", "--task", "1"), "a")
     assert words("t", page, "a/1") == ("tasks", "stacks", "a/1")
 
 

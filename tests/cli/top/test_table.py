@@ -7,10 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pyconnect_cli.render.tables import GAP
-from pyconnect_cli.top.state import (
-    Page,
-    State,
-)
+from pyconnect_cli.top.state import Page, State
 from pyconnect_cli.top.table import (
     Table,
     help_lines,

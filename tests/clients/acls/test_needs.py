@@ -232,10 +232,7 @@ def test_producers_do_not_inherit_the_workers_credentials() -> None:
 def test_a_principal_that_is_not_known_is_asked_for() -> None:
     """A reference to a secret tells no name; what the user says does."""
     facts = with_source(
-        config={
-            **SOURCE.config,
-            "producer.override.sasl.jaas.config": "${file:/run/secrets:jaas}",
-        }
+        config={**SOURCE.config, "producer.override.sasl.jaas.config": "${file:/run/secrets:jaas}"}
     )
     assert principals(facts, "X1") == {None}
     assert "--principal c:producer=User:NAME" in notes(facts)

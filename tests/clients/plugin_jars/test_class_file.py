@@ -14,10 +14,7 @@ def test_names_and_parents_are_read() -> None:
     """Behind constants of every size."""
     content = class_file("a.Outer$In", "b.Base", ("c.One", "c.Two"))
     assert read_class_head(content) == ClassHead(
-        name="a.Outer$In",
-        super_name="b.Base",
-        interfaces=("c.One", "c.Two"),
-        access=PUBLIC,
+        name="a.Outer$In", super_name="b.Base", interfaces=("c.One", "c.Two"), access=PUBLIC
     )
 
 

@@ -101,10 +101,7 @@ class Tool:
 
 @contextmanager
 def upgradable_cluster(
-    size: int,
-    bootstrap_servers: str,
-    directory: Path,
-    properties: Mapping[str, str] | None = None,
+    size: int, bootstrap_servers: str, directory: Path, properties: Mapping[str, str] | None = None
 ) -> Iterator[Cluster]:
     """Agents that may change their phase."""
     settings = {**ALLOWED, **(properties or {})}

@@ -8,12 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-from pyconnect_api import (
-    ConnectException,
-    SinkRecord,
-    SinkTask,
-    TopicPartition,
-)
+from pyconnect_api import ConnectException, SinkRecord, SinkTask, TopicPartition
 from tests.support.plugins.plain_connectors import PlainSink, PlainSinkTask
 
 

@@ -209,10 +209,7 @@ class FakeHerder:
 
     def verify_signature(self, content: bytes, headers: Mapping[str, str]) -> None:
         verify_request(
-            content,
-            headers,
-            session_key=self.session_key,
-            permitted_algorithms=("HmacSHA256",),
+            content, headers, session_key=self.session_key, permitted_algorithms=("HmacSHA256",)
         )
 
     def _answer(self, request: requests.Request) -> Any:

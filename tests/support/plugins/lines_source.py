@@ -11,12 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyconnect_api import (
-    STRING_SCHEMA,
-    ExactlyOnceSupport,
-    SourceRecord,
-    SourceTask,
-)
+from pyconnect_api import STRING_SCHEMA, ExactlyOnceSupport, SourceRecord, SourceTask
 from tests.support.plugins.plain_connectors import PlainSource, PlainSourceTask
 
 LINES_SOURCE = f"{__name__}.LinesSource"

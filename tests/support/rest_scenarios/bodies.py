@@ -132,10 +132,7 @@ def _config_bodies() -> Iterable[Scenario]:
         yield refused_body("PUT", target, body)
     for body in ("null", "{}", '{"a":1}'):
         yield error("PATCH", target, 404, "Connector absent not found", body=body, headers=JSON)
-    for body, printed in (
-        ("{}", "{name=absent}"),
-        ('{"name":null}', "{name=absent}"),
-    ):
+    for body, printed in (("{}", "{name=absent}"), ('{"name":null}', "{name=absent}")):
         yield error(
             "PUT",
             target,

@@ -50,11 +50,7 @@ def _absent_connector() -> Iterable[Scenario]:
         content_type="application/json",
     )
     yield Scenario(
-        method="PUT",
-        target="/connectors/absent/topics/reset",
-        status=202,
-        text="",
-        content_type="",
+        method="PUT", target="/connectors/absent/topics/reset", status=202, text="", content_type=""
     )
 
 

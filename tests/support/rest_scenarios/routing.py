@@ -79,12 +79,7 @@ def _media_types() -> Iterable[Scenario]:
     yield error("POST", "/connectors", 415, UNSUPPORTED, body="{}")
     for name in ("application/*", "*/*"):
         yield error(
-            "POST",
-            "/connectors",
-            415,
-            UNSUPPORTED,
-            body="{}",
-            headers={"Content-Type": name},
+            "POST", "/connectors", 415, UNSUPPORTED, body="{}", headers={"Content-Type": name}
         )
     for name in (
         "application/json; charset=utf-8",
@@ -150,12 +145,7 @@ def _media_types() -> Iterable[Scenario]:
         content_type="",
     )
     yield error(
-        "DELETE",
-        "/connectors",
-        405,
-        NOT_ALLOWED,
-        headers={"Accept": "text/plain"},
-        content_type="",
+        "DELETE", "/connectors", 405, NOT_ALLOWED, headers={"Accept": "text/plain"}, content_type=""
     )
 
 

@@ -38,11 +38,7 @@ class Cluster:
         return agent
 
     def outsider(
-        self,
-        *,
-        properties: Mapping[str, str] | None = None,
-        wait: bool = True,
-        **options: Any,
+        self, *, properties: Mapping[str, str] | None = None, wait: bool = True, **options: Any
     ) -> Agent:
         """Start an agent of the same group that does not count as one of the cluster.
 

@@ -72,10 +72,7 @@ class Servers:
         self._count = 0
 
     def broker(
-        self,
-        *,
-        security: BrokerSecurity | None = None,
-        properties: Mapping[str, str] | None = None,
+        self, *, security: BrokerSecurity | None = None, properties: Mapping[str, str] | None = None
     ) -> KafkaBroker:
         """Start a broker."""
         broker = KafkaBroker(self._broker_config("broker", security, properties))

@@ -359,10 +359,7 @@ def test_a_value_that_does_not_fit_the_latest_schema_is_not_quoted(
     ],
 )
 def test_a_missing_library_is_reported_with_the_extra_of_the_converter(
-    converter: type[RegistryConverter],
-    extra: str,
-    missing: str,
-    monkeypatch: pytest.MonkeyPatch,
+    converter: type[RegistryConverter], extra: str, missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Validation asks for the definition, so the connector is refused at its creation."""
     monkeypatch.setitem(sys.modules, missing, None)

@@ -14,10 +14,7 @@ from tests.agent.builtin.transforms.transformations import predicate, source_rec
 from tests.support.functions import chain_of
 
 TOLERANCE = Tolerance(
-    tolerate_all=False,
-    policy=RetryPolicy(),
-    reporters=(),
-    stop_requested=threading.Event(),
+    tolerate_all=False, policy=RetryPolicy(), reporters=(), stop_requested=threading.Event()
 )
 
 

@@ -6,9 +6,7 @@ import logging
 
 import pytest
 
-from pyconnect_api import (
-    ConfigException,
-)
+from pyconnect_api import ConfigException
 from tests.agent.builtin.transforms.transformations import (
     PAIR,
     applied,

@@ -22,10 +22,7 @@ _KAFKA = "org.apache.kafka."
 _LEFT_OUT = (
     # Values of records do not belong into messages.
     (re.compile(r"Value \(.*\) was out of range", re.DOTALL), "Value was out of range"),
-    (
-        re.compile(r"convert .* \((class [\w.$\[;]+)\) to", re.DOTALL),
-        r"convert a value of \1 to",
-    ),
+    (re.compile(r"convert .* \((class [\w.$\[;]+)\) to", re.DOTALL), r"convert a value of \1 to"),
     (re.compile(r"(was out of range for requested data type) \w+$"), r"\1"),
     (re.compile(r"timestamp: value \(.*\) does not match", re.DOTALL), "timestamp: value does not"),
     (

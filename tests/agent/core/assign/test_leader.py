@@ -84,10 +84,7 @@ def test_a_leader_that_caught_up_meanwhile_uses_its_newest_snapshot() -> None:
 def test_an_inconsistent_connector_contributes_no_tasks() -> None:
     """Its instance is assigned so that it can produce a complete task set."""
     damaged = ConfigSnapshot(
-        offset=3,
-        connector_configs={"c": {}},
-        task_counts={"c": 4},
-        inconsistent=frozenset({"c"}),
+        offset=3, connector_configs={"c": {}}, task_counts={"c": 4}, inconsistent=frozenset({"c"})
     )
     verdict = elect({"m1": member("m1", 3)}, damaged)
     assert verdict.assignments["m1"].assigned == Work.of(["c"])

@@ -361,10 +361,7 @@ def test_only_clients_the_connector_uses_are_checked() -> None:
     worker = distributed(connector_client_config_override_policy="None")
     unused = validate(worker, connector_class="a.Source", admin_override_retries="1")
     used = validate(
-        worker,
-        connector_class="a.Source",
-        admin_override_retries="1",
-        topic_creation_groups="",
+        worker, connector_class="a.Source", admin_override_retries="1", topic_creation_groups=""
     )
     assert (unused.error_count, used.error_count) == (0, 1)
 

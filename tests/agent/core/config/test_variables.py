@@ -9,11 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.core.config.variables import (
-    mask,
-    resolve,
-    restore_references,
-)
+from pyconnect_agent.core.config.variables import mask, resolve, restore_references
 from pyconnect_api import ConfigData
 
 VALUES: Mapping[tuple[str, str], Mapping[str, str]] = {

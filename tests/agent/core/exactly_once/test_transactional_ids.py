@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.core.herder.requests.configs import (
-    SharedId,
-    shared_id,
-)
+from pyconnect_agent.core.herder.requests.configs import SharedId, shared_id
 from pyconnect_clients.connect_names import (
     alter_transactional_id,
     leader_transactional_id,

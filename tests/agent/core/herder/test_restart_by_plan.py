@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from pyconnect_agent.core.errors import NotFoundError
-from pyconnect_agent.core.herder.requests import (
-    PutConnectorConfig,
-    RestartConnectorAndTasks,
-)
+from pyconnect_agent.core.herder.requests import PutConnectorConfig, RestartConnectorAndTasks
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.reporting import ConnectorStateInfo

@@ -39,10 +39,7 @@ def test_the_last_of_a_partitions_entries_counts() -> None:
     assert asked == {TopicPartition("t", 0): 5, TopicPartition("t", 1): None}
     pairs = [({"a": 1, "b": 2}, {"o": 1}), ({"b": 2, "a": 1}, {"o": 2}), ({"a": True}, None)]
     entries = source_entries_asked("c", pairs)
-    assert list(StoredPairs(entries.items())) == [
-        ({"a": 1, "b": 2}, {"o": 2}),
-        ({"a": True}, None),
-    ]
+    assert list(StoredPairs(entries.items())) == [({"a": 1, "b": 2}, {"o": 2}), ({"a": True}, None)]
 
 
 def test_members_of_new_partitions_are_in_the_order_of_javas_maps() -> None:

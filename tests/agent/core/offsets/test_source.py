@@ -62,10 +62,7 @@ def test_a_cancelled_flush_goes_back_under_newer_offsets() -> None:
     assert len(writer.begin_flush()) == 2
     writer.put([(b, {"p": 2})])
     writer.cancel_flush()
-    assert writer.begin_flush() == {
-        b'["c",{"f":"a"}]': b'{"p":1}',
-        b'["c",{"f":"b"}]': b'{"p":2}',
-    }
+    assert writer.begin_flush() == {b'["c",{"f":"a"}]': b'{"p":1}', b'["c",{"f":"b"}]': b'{"p":2}'}
     writer.end_flush()
     assert writer.begin_flush() == {}
 

@@ -16,14 +16,8 @@ OLD_AND_NEW = {
         "converters.base:StringConverter",
         "converters.base:SimpleHeaderConverter",
     ),
-    PluginKind.TRANSFORMATION: (
-        "transforms.routers:Filter",
-        "transforms.routers:TimestampRouter",
-    ),
-    PluginKind.PREDICATE: (
-        "predicates:RecordIsTombstone",
-        "predicates:TopicNameMatches",
-    ),
+    PluginKind.TRANSFORMATION: ("transforms.routers:Filter", "transforms.routers:TimestampRouter"),
+    PluginKind.PREDICATE: ("predicates:RecordIsTombstone", "predicates:TopicNameMatches"),
 }
 """Versions 1.0 and 2.0 of a plugin `v.<kind>`: different classes, so that they can be told."""
 PLUGINS = tuple(

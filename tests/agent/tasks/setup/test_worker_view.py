@@ -57,11 +57,7 @@ def test_validation_asks_a_java_with_the_connectors_options(
         is_java=True,
     )
     worker = WorkerView(properties, (connector,))
-    config = {
-        "connector.class": "a.Source",
-        "agent.java.options": own,
-        "agent.java.heap": "512m",
-    }
+    config = {"connector.class": "a.Source", "agent.java.options": own, "agent.java.heap": "512m"}
     plugins = worker.plugins_for(config)
     with pytest.raises(ConnectException, match="exit code 1"):
         plugins.connector("a.Source")

@@ -155,10 +155,7 @@ def test_a_stop_commits_and_closes_with_is_closing(sink: Sink) -> None:
     sink.deliver(message(0))
     sink.control.stop_requested.set()
     sink.loop.run()
-    assert sink.task.calls[1:] == [
-        ("pre_commit", {P0: 1, P1: 0}, True),
-        ("close", {P0, P1}, False),
-    ]
+    assert sink.task.calls[1:] == [("pre_commit", {P0: 1, P1: 0}, True), ("close", {P0, P1}, False)]
     assert sink.consumer.committed == [{P0: 1, P1: 0}]
 
 

@@ -18,12 +18,7 @@ from pyconnect_agent.tasks.source.at_least_once.delivery import SourceCommitter
 from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
 from pyconnect_agent.tasks.source.loop import SourceLoop
 from pyconnect_agent.tasks.source.pipeline import compose
-from pyconnect_api import (
-    STRING_SCHEMA,
-    RecordMetadata,
-    SourceRecord,
-    SourceTask,
-)
+from pyconnect_api import STRING_SCHEMA, RecordMetadata, SourceRecord, SourceTask
 from tests.agent.tasks.fake_control import FakeControl
 from tests.agent.tasks.metrics import source_metrics
 from tests.support.fakes.fake_clients import FakeProducer

@@ -11,13 +11,7 @@ from confluent_kafka import KafkaError as ClientError
 
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metrics.catalog import SOURCE_TASK
-from pyconnect_api import (
-    ConnectException,
-    ConnectHeaders,
-    Header,
-    RetriableException,
-    SourceRecord,
-)
+from pyconnect_api import ConnectException, ConnectHeaders, Header, RetriableException, SourceRecord
 from tests.agent.tasks.source.source_loop import ScriptedTask, Source, entry, record
 
 TRACE = (

@@ -90,10 +90,7 @@ def test_a_topic_is_created_by_the_first_rule_that_matches() -> None:
         rules.ensure(name)
     assert topics.created == [
         TopicSpec(
-            name="c-1",
-            partitions=1,
-            replication_factor=-1,
-            settings={"cleanup.policy": "compact"},
+            name="c-1", partitions=1, replication_factor=-1, settings={"cleanup.policy": "compact"}
         ),
         TopicSpec(name="c-x", partitions=3, replication_factor=-1, settings={}),
     ]

@@ -8,12 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from pyconnect_agent.core.errors import (
-    BadRequestError,
-    InternalError,
-    NoAnswerError,
-    NotFoundError,
-)
+from pyconnect_agent.core.errors import BadRequestError, InternalError, NoAnswerError, NotFoundError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.requests import (
@@ -447,9 +442,7 @@ def test_a_connector_of_unknown_type_is_fenced_too() -> None:
     """Its class may be outside the list of plugins and a source all the same; a sink is not."""
     for kind, needed in (("source", True), ("unknown", True), ("sink", False)):
         settings = HerderSettings(
-            worker_id="w",
-            connector_type=partial(_constant, kind),
-            exactly_once_source=True,
+            worker_id="w", connector_type=partial(_constant, kind), exactly_once_source=True
         )
         assert settings.needs_start_permission({"name": "c"}) is needed
 

@@ -154,9 +154,7 @@ def test_a_rebalance_while_the_connector_is_asked_restarts_the_change() -> None:
     world = stopped_world()
     number = world.ask(ALTER)
     run_to(world, "prepare c")
-    world.write_elsewhere(
-        config_records.connector_config("d", {**CONFIG, "name": "d"}),
-    )
+    world.write_elsewhere(config_records.connector_config("d", {**CONFIG, "name": "d"}))
     world.read_log()
     while world.inbox:
         world.deliver()

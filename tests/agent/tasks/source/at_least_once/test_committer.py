@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_agent.core.errors import RetriableKafkaError
-from pyconnect_api import (
-    SourceRecord,
-)
+from pyconnect_api import SourceRecord
 from tests.agent.tasks.source.source_loop import Source, entry, record
 
 

@@ -8,11 +8,7 @@ from confluent_kafka import KafkaException
 
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
-from pyconnect_api import (
-    ConnectException,
-    RecordMetadata,
-    SourceTask,
-)
+from pyconnect_api import ConnectException, RecordMetadata, SourceTask
 from tests.agent.tasks.source.source_loop import ScriptedTask, Source, entry, record
 
 FATAL = ClientError.TOPIC_AUTHORIZATION_FAILED

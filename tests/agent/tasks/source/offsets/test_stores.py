@@ -101,11 +101,7 @@ def test_a_transaction_is_prepared_from_the_own_topics_keys() -> None:
     log.topic.append(SAME, b"2")
     stores.read((), WAIT_MS)
     records = stores.prepare({KEY: b"3", OTHER: None})
-    assert set(records) == {
-        LogRecord(KEY, None),
-        LogRecord(SAME, b"3"),
-        LogRecord(OTHER, None),
-    }
+    assert set(records) == {LogRecord(KEY, None), LogRecord(SAME, b"3"), LogRecord(OTHER, None)}
     assert worker.writes == [{OTHER: None}]
 
 
