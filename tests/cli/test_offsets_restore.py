@@ -218,11 +218,7 @@ def test_undo_leaves_the_backups_of_another_connect_cluster_alone(
             ConnectCluster(group_id="b", workers=frozenset({"w"})),
             True,
         ),
-        (
-            ConnectCluster(workers=frozenset({"v"})),
-            ConnectCluster(workers=frozenset({"w"})),
-            None,
-        ),
+        (ConnectCluster(workers=frozenset({"v"})), ConnectCluster(workers=frozenset({"w"})), None),
         (ConnectCluster(), ConnectCluster(group_id="b", workers=frozenset({"w"})), True),
     ],
 )

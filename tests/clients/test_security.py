@@ -65,10 +65,7 @@ def test_values_are_trimmed_and_names_of_protocols_have_no_case() -> None:
     [
         ({"ssl.truststore.location": "/ca.pem"}, PemFile(location="/ca.pem")),
         ({"ssl.truststore.location": "/CA.CRT"}, PemFile(location="/CA.CRT")),
-        (
-            {"ssl.truststore.location": "/ca", "ssl.truststore.type": "pem"},
-            PemFile(location="/ca"),
-        ),
+        ({"ssl.truststore.location": "/ca", "ssl.truststore.type": "pem"}, PemFile(location="/ca")),
         ({"ssl.truststore.certificates": "-----BEGIN"}, PemCertificates(text="-----BEGIN")),
         (
             {"ssl.truststore.location": "/t.jks", "ssl.truststore.password": "p"},

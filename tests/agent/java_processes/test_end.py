@@ -25,11 +25,7 @@ REFUSED = "Error: Could not create the Java Virtual Machine."
         (3, [f"{OUT}Compressed class space"], "-XX:CompressedClassSpaceSize. Raise it in agent."),
         (3, [f"{OUT}Out of swap space?"], "(Out of swap space?): see agent.java.options"),
         (3, ["printed"], "ended by itself with exit code 3: code of the plugin has called System."),
-        (
-            1,
-            ["a warning", "Unrecognized VM option", REFUSED],
-            "start: Unrecognized VM option. ",
-        ),
+        (1, ["a warning", "Unrecognized VM option", REFUSED], "start: Unrecognized VM option. "),
         (1, ["Error occurred during initialization of VM", "Too small"], "start: Too small. Its h"),
         (
             1,

@@ -263,11 +263,7 @@ def test_only_the_authorization_of_a_client_is_sent_on() -> None:
 @pytest.mark.parametrize(
     ("failure", "status", "envelope"),
     [
-        (
-            RelayedError(409, "busy", error_code=409),
-            409,
-            {"error_code": 409, "message": "busy"},
-        ),
+        (RelayedError(409, "busy", error_code=409), 409, {"error_code": 409, "message": "busy"}),
         (RelayedError(503, None, error_code=7), 503, {"error_code": 7, "message": None}),
         (InternalError("IO Error"), 500, {"error_code": 500, "message": "IO Error"}),
     ],

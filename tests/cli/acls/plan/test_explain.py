@@ -83,11 +83,7 @@ TOPICS = ("S1", "S4", "K2", "O1", "O2", "O3", "W2r", "W2w", "W3r", "W3w", "W4r",
             ("O1", "S1", "S4"),
             (),
         ),
-        (
-            "Failed to retrieve consumer group offsets: GROUP_AUTHORIZATION_FAILED",
-            ("K5",),
-            (),
-        ),
+        ("Failed to retrieve consumer group offsets: GROUP_AUTHORIZATION_FAILED", ("K5",), ()),
         (
             "TopicAuthorizationException: Not authorized to access topics: [records, others]",
             TOPICS,

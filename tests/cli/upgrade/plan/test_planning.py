@@ -210,11 +210,7 @@ def test_unsafe_upgrades_are_refused(seen: View, wish: PhaseWish, reason: str) -
         (view(A, B, protocol="compatible"), TO_1, "the group's protocol is compatible"),
         (view(A, B, protocol="default"), TO_1, "the group's protocol is eager"),
         (view(A, java("b", DISABLED, version="3.3.2")), TO_1, "repaired by 3.4.1"),
-        (
-            view(A, B, instances={"c/0": "FAILED"}),
-            TO_1,
-            "already FAILED: c/0",
-        ),
+        (view(A, B, instances={"c/0": "FAILED"}), TO_1, "already FAILED: c/0"),
         (view(A, replace(B, means=Means.OPERATOR)), TO_1, "restarts by hand, one worker at a time"),
         (view(*P, sources=(replace(SOURCE, preflight=("no",)),)), TO_2, "s: no"),
         (

@@ -140,10 +140,7 @@ def test_a_round_that_was_denied_is_not_repeated(permanent: bool) -> None:
 @pytest.mark.parametrize(
     ("seen", "text"),
     [
-        (
-            True,
-            "Failed to complete zombie fencing because a new set of task configs was generated",
-        ),
+        (True, "Failed to complete zombie fencing because a new set of task configs was generated"),
         (False, "Fencing failed because new task configurations were generated for the connector"),
     ],
 )
