@@ -316,9 +316,8 @@ def test_subclasses_of_plain_types_arrive_as_plain_values() -> None:
 def test_a_lone_surrogate_arrives_as_its_escape() -> None:
     """A trace may quote a file name that is not UTF-8."""
     sent = StateReported(state=State.FAILED, trace="no file caf\udce9", version="1")
-    assert decode(body(encode(sent))) == StateReported(
-        state=State.FAILED, trace="no file caf\\udce9", version="1"
-    )
+    expected = StateReported(state=State.FAILED, trace="no file caf\\udce9", version="1")
+    assert decode(body(encode(sent))) == expected
     offsets = WriteOffsetsRequest(request_id=1, entries={b"\xff": None}, timeout_ms=1)
     assert decode(body(encode(offsets))) == offsets
 
@@ -369,7 +368,7 @@ def test_a_very_large_message_is_not_copied() -> None:
     assert found == message
 
 
-def test_a_message_that_is_too_large_is_an_error_of_its_sender(
+def test_a_message_too_large_is_an_error_of_its_sender(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The message is not sent.

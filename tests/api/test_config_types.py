@@ -28,7 +28,7 @@ from pyconnect_api.config_types import convert_to_string, parse_type, to_text
         (ConfigType.CLASS, " a.B ", "a.B"),
     ],
 )
-def test_texts_are_trimmed_and_parsed_by_type(
+def test_texts_are_parsed_by_type(
     config_type: ConfigType, text: str, value: object
 ) -> None:
     """Every type reads its text as Java does."""
@@ -86,7 +86,7 @@ def test_texts_are_trimmed_and_parsed_by_type(
         ),
     ],
 )
-def test_wrong_values_are_refused_with_kafkas_text(
+def test_wrong_values_have_kafkas_text(
     config_type: ConfigType, value: object, message: str
 ) -> None:
     """The text names value, key and what was expected."""

@@ -76,7 +76,7 @@ from pyconnect_api.configdef import Validator
         ),
     ],
 )
-def test_validators_refuse_with_kafkas_text(
+def test_validators_have_kafkas_text(
     validator: Validator, value: object, message: str
 ) -> None:
     """Each validator says what it wants."""

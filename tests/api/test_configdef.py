@@ -28,10 +28,8 @@ def test_parse_stops_at_a_missing_required_key() -> None:
     """The text names the key."""
     with pytest.raises(ConfigException) as refused:
         _definition().parse({})
-    assert (
-        str(refused.value)
-        == 'Missing required configuration "required" which has no default value.'
-    )
+    expected = 'Missing required configuration "required" which has no default value.'
+    assert str(refused.value) == expected
 
 
 def test_parse_drops_repeated_list_entries_that_validation_reports() -> None:
@@ -65,9 +63,8 @@ def test_validation_reports_every_key_in_order_of_definition() -> None:
     """Errors do not stop it."""
     results = _definition().validate({})
     assert [result.name for result in results] == ["required", "count", "names"]
-    assert results[0].error_messages == [
-        'Missing required configuration "required" which has no default value.'
-    ]
+    expected = ['Missing required configuration "required" which has no default value.']
+    assert results[0].error_messages == expected
 
 
 class _DatabaseRecommender:
@@ -136,9 +133,8 @@ def test_embedded_keys_are_validated_under_their_own_names() -> None:
     assert parent.groups == ("Transforms: a: Inner",)
     assert parent.keys["transforms.a.field"].order_in_group == 2
     result = parent.validate_all({"transforms.a.field": "0"})["transforms.a.field"]
-    assert result.error_messages == [
-        "Invalid value 0 for configuration field: Value must be at least 1"
-    ]
+    expected = ["Invalid value 0 for configuration field: Value must be at least 1"]
+    assert result.error_messages == expected
 
 
 def test_embedded_recommenders_see_unprefixed_names() -> None:

@@ -130,10 +130,8 @@ def test_two_attributes_make_a_connector() -> None:
     harness = ConnectorHarness(ShortConnector, {"url": "u", "rows.per.file": "7"})
     harness.start()
     assert len(harness.task_configs(3)) == 3
-    assert ConnectorHarness(ShortConnector, {"rows.per.file": "0"}).errors().keys() == {
-        "url",
-        "rows.per.file",
-    }
+    expected = {"url", "rows.per.file"}
+    assert ConnectorHarness(ShortConnector, {"rows.per.file": "0"}).errors().keys() == expected
     sink = harness.sink()
     sink.start()
     sink.send("a")

@@ -80,9 +80,8 @@ def test_the_message_names_schema_class_and_place() -> None:
     schema = SchemaBuilder.int32().name("Age").build()
     with pytest.raises(DataException) as refused:
         validate_value(schema, "x", "age")
-    assert str(refused.value) == (
-        'Invalid object for schema "Age" with type INT32: class str for field: "age"'
-    )
+    expected = 'Invalid object for schema "Age" with type INT32: class str for field: "age"'
+    assert str(refused.value) == expected
     with pytest.raises(DataException, match=r"for element of array value$"):
         validate_value(ARRAY, ["x"])
     with pytest.raises(DataException, match=r'for key of map field: "m"$'):

@@ -112,7 +112,7 @@ def test_one_connector_can_be_looked_at_alone(run: Run, worker_file: str) -> Non
         ("--worker-property", "group.id"),
     ],
 )
-def test_options_that_cannot_be_read_are_exit_2(
+def test_bad_options_are_exit_2(
     run: Run, worker_file: str, option: str, value: str
 ) -> None:
     """Named in the message."""
@@ -216,7 +216,7 @@ def test_terraform_has_a_block_per_grant(run: Run, worker_file: str) -> None:
     assert all(block.startswith('resource "kafka_acl" ') for block in blocks)
 
 
-def test_a_prefix_that_covers_others_needs_a_yes(
+def test_a_wide_prefix_needs_a_yes(
     run: Run, connect: FakeConnect, worker_file: str
 ) -> None:
     """The ids of `orders-eu` start with those of `orders`."""

@@ -34,13 +34,8 @@ def test_status_shows_each_agent(run: Run, agent: str) -> None:
     """State, leadership, phase, version; json is the worker's own document."""
     lines = run("agent", "status", address=agent).out.splitlines()
     assert lines[0].split()[:5] == ["WORKER", "STATE", "LEADER", "GENERATION", "PHASE"]
-    assert lines[1].split()[:5] == [
-        agent.removeprefix("http://"),
-        "active",
-        "yes",
-        "7",
-        "preparing",
-    ]
+    expected = [agent.removeprefix("http://"), "active", "yes", "7", "preparing"]
+    assert lines[1].split()[:5] == expected
     document = json.loads(run("agent", "status", "-o", "json", address=agent).out)
     assert document[0]["pid"] == 4711
 
@@ -133,7 +128,7 @@ def test_kill_and_stacks(run: Run, agent: str, admin: FakeAdmin) -> None:
     assert document == {"task": "c/0", "stacks": "Thread MainThread\n"}
 
 
-def test_a_kill_that_takes_longer_than_the_time_is_exit_124(
+def test_a_kill_that_takes_too_long_is_exit_124(
     run: Run, agent: str, admin: FakeAdmin
 ) -> None:
     """The task was told; what is left to do is in the hint."""

@@ -48,13 +48,8 @@ def found(
 def test_a_cluster_of_jars_is_ready() -> None:
     """Plugins beyond Apache's are named; a connector is run as it is."""
     findings = found(connector("c", connector__class=DEBEZIUM, transforms="u"))
-    assert {name: status for name, (status, _) in findings.items()} == {
-        DEBEZIUM: "ok",
-        FILE: "ok",
-        UNWRAP: "ok",
-        AVRO: "ok",
-        "c": "ok",
-    }
+    expected = {DEBEZIUM: "ok", FILE: "ok", UNWRAP: "ok", AVRO: "ok", "c": "ok"}
+    assert {name: status for name, (status, _) in findings.items()} == expected
     assert "runs in Java" in findings[DEBEZIUM][1]
     assert "runs in Python" in findings[FILE][1]
     assert "with a Java connector it runs in Java" in findings[AVRO][1]
@@ -101,7 +96,7 @@ def test_a_cluster_of_jars_is_ready() -> None:
         ),
     ],
 )
-def test_unsupported_parts_of_a_connector_are_named(
+def test_unsupported_parts_are_named(
     config: dict[str, str], status: str, text: str
 ) -> None:
     """Classes, config providers and client settings."""
@@ -172,9 +167,8 @@ def test_the_command_fails_when_something_would_not_run(run: Run, tmp_path: Path
     outcome = run("agent", "readiness", "--worker-config", str(file), "-o", "json")
     assert outcome.code == 1
     document = json.loads(outcome.out)
-    assert [each["name"] for each in document if each["status"] == "failed"] == [
-        "rest.extension.classes"
-    ]
+    expected = ["rest.extension.classes"]
+    assert [each["name"] for each in document if each["status"] == "failed"] == expected
     assert run("agent", "readiness", "--worker-config", str(tmp_path / "none")).code == 2
 
 

@@ -60,7 +60,7 @@ def dripping_head(connection: socket.socket) -> None:
 
 @pytest.mark.parametrize("answer", [dripping_body, dripping_head])
 @pytest.mark.parametrize("option", ["--timeout", "--request-timeout"])
-def test_a_limit_of_time_holds_against_a_server_that_drips(
+def test_a_limit_holds_against_a_dripping_server(
     run: Run, answer: Answer, option: str
 ) -> None:
     """The limit is for the whole answer, not for the time between two of its bytes."""
@@ -104,7 +104,7 @@ def test_a_compressed_answer_is_measured_by_its_content(run: Run) -> None:
 @pytest.mark.parametrize("status", ["200 OK", "500 Server Error"])
 @pytest.mark.parametrize("depth", [250, 900, 100_000])
 @pytest.mark.parametrize("verbose", [(), ("-vv",)])
-def test_deep_json_is_an_answer_that_cannot_be_read(
+def test_deep_json_is_unreadable(
     run: Run, status: str, depth: int, verbose: tuple[str, ...]
 ) -> None:
     """A document that no worker sends is never an internal error."""

@@ -80,7 +80,7 @@ def pause_all(run: Run, *options: str) -> Ended:
 @pytest.mark.wire
 @pytest.mark.usefixtures("hang")
 @pytest.mark.parametrize("limit", ["--timeout", "--deadline"])
-def test_after_the_limit_nothing_is_started(
+def test_nothing_starts_too_late(
     run: Run, connect: FakeConnect, tmp_path: Path, limit: str
 ) -> None:
     """Exit 124; JSON, summary and textfile say the same of every object."""
@@ -123,7 +123,7 @@ def test_people_read_the_same(run: Run) -> None:
 
 @pytest.mark.wire
 @pytest.mark.usefixtures("hang")
-def test_a_change_without_an_answer_is_done_when_the_state_shows_it(
+def test_an_unanswered_change_is_done_if_the_state_says(
     run: Run, connect: FakeConnect
 ) -> None:
     """The worker has paused the connector and only its answer is missing."""

@@ -51,7 +51,7 @@ def test_an_unknown_name_is_exit_3_with_the_near_ones(run: Run) -> None:
 @pytest.mark.parametrize(
     ("verb", "state"), [("pause", "PAUSED"), ("stop", "STOPPED"), ("resume", "RUNNING")]
 )
-def test_verbs_change_the_state_and_wait_for_it(
+def test_verbs_change_the_state(
     run: Run, connect: FakeConnect, verb: str, state: str
 ) -> None:
     """Each verb asks the worker and `--wait` sees the state come."""
@@ -82,7 +82,7 @@ def test_a_deletion_is_waited_for_and_has_no_other_state(run: Run, connect: Fake
     assert connect.requests[-1] == "GET /connectors/orders/status"
 
 
-def test_a_change_of_a_paused_connector_leads_back_to_paused(
+def test_a_changed_paused_connector_stays_paused(
     run: Run, connect: FakeConnect
 ) -> None:
     """A wait for RUNNING would never end."""
@@ -109,7 +109,7 @@ def test_a_restart_includes_the_tasks_without_connector_only(
     assert connect.queries["POST /connectors/orders/restart"] == query
 
 
-def test_a_dry_run_of_create_asks_the_worker(
+def test_a_dry_run_asks_the_worker(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """A wrong configuration and an existing name are found before they are sent."""
@@ -167,7 +167,7 @@ def test_no_selection_at_all_is_a_usage_error(run: Run) -> None:
     assert "nothing is selected" in outcome.err
 
 
-def test_delete_without_a_terminal_does_nothing_and_prints_the_command(
+def test_without_a_terminal_delete_prints_the_command(
     run: Run, connect: FakeConnect
 ) -> None:
     """Exit 9 with the very command to run."""
@@ -185,16 +185,14 @@ def test_delete_with_yes_deletes(run: Run, connect: FakeConnect) -> None:
     assert "orders" not in connect.connectors
 
 
-def test_dry_run_changes_nothing_and_can_say_so_by_exit_code(
+def test_a_dry_run_changes_nothing_and_has_an_exit_code(
     run: Run, connect: FakeConnect
 ) -> None:
     """`--dry-run --exit-code` exits 1 when something would change."""
     outcome = run("connectors", "stop", "--all", "--dry-run", "--exit-code")
     assert outcome.code == 1
-    assert outcome.out.splitlines() == [
-        "would stop broken: RUNNING -> STOPPED",
-        "would stop orders: RUNNING -> STOPPED",
-    ]
+    expected = ["would stop broken: RUNNING -> STOPPED", "would stop orders: RUNNING -> STOPPED"]
+    assert outcome.out.splitlines() == expected
     assert connect.connectors["orders"].state == "RUNNING"
 
 
@@ -238,7 +236,7 @@ def test_an_existing_name_is_a_conflict_at_once(run: Run, tmp_path: Path) -> Non
     assert "already exists" in outcome.err
 
 
-def test_create_takes_post_bodies_yaml_and_properties(
+def test_create_takes_several_formats(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """All three forms make connectors, several documents at once."""
@@ -256,7 +254,7 @@ def test_create_takes_post_bodies_yaml_and_properties(
     assert [connect.connectors[name].config["x"] for name in "bcd"] == ["one", "two", "three"]
 
 
-def test_apply_shows_the_plan_and_changes_only_differences(
+def test_apply_plans_and_changes_differences(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """Create, update and unchanged in one run; a second run has nothing to do."""
@@ -278,7 +276,7 @@ def test_apply_shows_the_plan_and_changes_only_differences(
     assert not any(r.startswith(("PUT /connectors", "POST")) for r in connect.requests[before:])
 
 
-def test_apply_validates_before_it_changes_anything(
+def test_apply_validates_before_changes(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """One wrong file leaves the cluster as it was."""
@@ -299,7 +297,7 @@ def test_apply_prunes_only_the_selection(run: Run, connect: FakeConnect, tmp_pat
     assert set(connect.connectors) == {"orders", "new"}
 
 
-def test_a_mask_stands_for_the_secret_that_the_connector_holds(
+def test_a_mask_stands_for_the_stored_secret(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """A printed configuration can be changed and applied; the mask itself is never stored."""
@@ -382,7 +380,7 @@ def test_every_entry_of_a_map_is_a_line_of_ndjson(run: Run) -> None:
         ("a.properties", "name=a\r\nx=1\r\n"),
     ],
 )
-def test_files_of_windows_editors_are_read(
+def test_windows_files_are_read(
     run: Run, connect: FakeConnect, tmp_path: Path, name: str, text: str
 ) -> None:
     """They begin with a mark of their encoding, and their lines end with two characters."""
@@ -420,7 +418,7 @@ def test_an_empty_file_is_called_empty(run: Run, tmp_path: Path) -> None:
     assert (outcome.code, outcome.err) == (2, f"error: {tmp_path / 'c.json'}: is empty\n")
 
 
-def test_diff_exits_1_when_something_differs(
+def test_diff_exits_1_at_a_difference(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """And 0 when nothing does; the changed secret is not shown."""
@@ -478,9 +476,8 @@ def test_restarting_failed_tasks_leaves_the_others_alone(run: Run, connect: Fake
     outcome = run("tasks", "restart", "--all")
     assert outcome.code == 0, outcome.err
     assert outcome.out == "broken/1: restarted\n"
-    assert [r for r in connect.requests if r.endswith("restart")] == [
-        "POST /connectors/broken/tasks/1/restart"
-    ]
+    expected = ["POST /connectors/broken/tasks/1/restart"]
+    assert [r for r in connect.requests if r.endswith("restart")] == expected
 
 
 def test_an_unreachable_worker_is_exit_7(run: Run) -> None:
@@ -505,9 +502,8 @@ def test_statuses_become_exit_codes(run: Run, connect: FakeConnect) -> None:
 
 def test_flags_stand_before_and_after_the_noun(run: Run) -> None:
     """Both places mean the same."""
-    assert (
-        run("-o", "name", "connectors", "list").out == run("connectors", "list", "-o", "name").out
-    )
+    expected = run("connectors", "list", "-o", "name").out
+    assert run("-o", "name", "connectors", "list").out == expected
 
 
 def test_watch_prints_an_object_for_each_change(run: Run) -> None:
@@ -557,7 +553,7 @@ def test_a_proposed_command_reaches_the_same_cluster(run: Run, url: str) -> None
     "words",
     [("offsets", "seek", "orders", "--to-offset", "5"), ("plugins", "test", "X", "--set", "a=b")],
 )
-def test_an_unknown_option_is_not_answered_with_another_meaning(
+def test_an_unknown_option_gets_no_other_meaning(
     run: Run, words: tuple[str, ...]
 ) -> None:
     """The help page is named, and no option that only looks alike."""

@@ -35,7 +35,7 @@ def test_a_second_run_with_the_lock_exits_6_at_once(run: Run, environ: dict[str,
     assert run("connectors", "pause", "orders", "--lock", "nightly").code == 0
 
 
-def test_a_lock_taken_in_a_login_holds_under_cron_too(
+def test_a_lock_of_a_login_holds_in_cron(
     run: Run, environ: dict[str, str], tmp_path: Path
 ) -> None:
     """A login has XDG_RUNTIME_DIR, cron has not: both look in the same place."""
@@ -49,7 +49,7 @@ def test_a_lock_taken_in_a_login_holds_under_cron_too(
     assert not (tmp_path / "runtime").exists()
 
 
-def test_a_lock_that_another_run_may_not_find_is_none(
+def test_a_lock_must_be_found_by_others(
     run: Run, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
     """Without a home directory it would depend on where the command is started: exit 9."""

@@ -149,11 +149,8 @@ def test_a_change_is_sent_only_to_a_worker_that_answers() -> None:
     """A worker that hangs is asked a question first: the change never reaches it."""
     network = Network(broken, "http://one:1", "http://two:2")
     network.client.create_connector("a", {})
-    assert [(request.method, request.url.host) for request in network.sent] == [
-        ("GET", "one"),
-        ("GET", "two"),
-        ("POST", "two"),
-    ]
+    expected = [("GET", "one"), ("GET", "two"), ("POST", "two")]
+    assert [(request.method, request.url.host) for request in network.sent] == expected
 
 
 def test_an_unanswered_idempotent_change_may_have_taken_effect() -> None:
@@ -272,7 +269,7 @@ def test_an_existing_connector_is_a_conflict_at_once() -> None:
         (503, ExitCode.SERVER_ERROR),
     ],
 )
-def test_each_status_has_its_exit_code_and_keeps_the_workers_words(
+def test_each_status_has_an_exit_code_and_the_workers_words(
     status: int, code: ExitCode
 ) -> None:
     """The message of Connect's error body is what the user reads."""
@@ -384,9 +381,8 @@ def test_requests_of_the_admin_interface_go_to_its_own_address() -> None:
         agent.info()
     assert [request.url.port for request in network.sent] == [8083, 8084]
     given = [httpx.BasicAuth(user, "SECRET") for user in ("rest", "admin")]
-    assert [request.headers["authorization"] for request in network.sent] == [
-        auth._auth_header for auth in given
-    ]
+    expected = [auth._auth_header for auth in given]
+    assert [request.headers["authorization"] for request in network.sent] == expected
     assert "SECRET" not in f"{caught.value}{network.trace}"
     assert "http://one:8084/agent" in network.trace
 

@@ -56,11 +56,8 @@ def test_history_lists_the_changes_of_a_connector(world: World) -> None:
     assert ended.code == 0, ended.err
     rows = [line.split() for line in ended.out.splitlines()]
     assert rows[0] == ["NUMBER", "TIME", "USER", "CHANGE", "STATUS"]
-    assert [(row[0], " ".join(row[4:])) for row in rows[1:]] == [
-        ("0", "created 201"),
-        ("1", "config: topic 200"),
-        ("3", "deleted 204"),
-    ]
+    expected = [("0", "created 201"), ("1", "config: topic 200"), ("3", "deleted 204")]
+    assert [(row[0], " ".join(row[4:])) for row in rows[1:]] == expected
     found = json.loads(world.pyconnect("connectors", "history", "c", "-o", "json").out)
     assert found[1]["after"] == {**CONFIG, "name": "c", "topic": "u", "db.password": "[hidden]"}
     listed = json.loads(world.pyconnect("journal", "list", "-o", "json").out)

@@ -56,7 +56,7 @@ def test_the_agents_own_key_names_the_leaders_id_for_both() -> None:
 
 @pytest.mark.parametrize("protocol", list(ProtocolVersion))
 @pytest.mark.parametrize("own_leader_id", [None, "other"])
-def test_a_members_bytes_are_read_as_they_are_written(
+def test_bytes_of_members_are_read(
     protocol: ProtocolVersion, own_leader_id: str | None
 ) -> None:
     """Its URL, and the leader's, whatever comes behind them."""
@@ -91,14 +91,14 @@ def test_a_members_bytes_are_read_as_they_are_written(
 
 
 @given(connector=NAMES, partition=st.dictionaries(NAMES, NAMES, max_size=2))
-def test_a_key_of_offsets_names_its_connector_to_both(
+def test_an_offset_key_names_its_connector(
     connector: str, partition: dict[str, str]
 ) -> None:
     """Orphans are told by the bytes that tasks wrote."""
     assert connector_of(partition_key(connector, partition)) == connector
 
 
-def test_records_of_the_config_topic_are_read_as_they_are_written(
+def test_records_of_the_config_topic_are_read_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The command line reads task count records and target states; a tombstone means STARTED."""
@@ -116,12 +116,8 @@ def test_records_of_the_config_topic_are_read_as_they_are_written(
     ]
     monkeypatch.setattr(reader, "records", lambda *_: iter(messages))
     assert reader.task_counts({}, "configs") == {"c": 3}
-    assert reader.stored_target_states({}, "configs") == {
-        "paused": "PAUSED",
-        "stopped": "STOPPED",
-        "again": "STARTED",
-        "gone": "STARTED",
-    }
+    expected = {"paused": "PAUSED", "stopped": "STOPPED", "again": "STARTED", "gone": "STARTED"}
+    assert reader.stored_target_states({}, "configs") == expected
 
 
 def test_the_command_line_masks_the_agents_password_keys() -> None:
@@ -144,6 +140,5 @@ def test_clients_have_the_principals_of_the_agents_clients(role: Role) -> None:
     for config in ({}, sasl("own", f"{role.value}.override.")):
         real = acls.client_config(worker, role, config)
         derived = client_config(role, worker.originals, config)
-        assert {key: derived.get(key) for key in SECURITY_KEYS} == {
-            key: real.get(key) for key in SECURITY_KEYS
-        }
+        expected = {key: real.get(key) for key in SECURITY_KEYS}
+        assert {key: derived.get(key) for key in SECURITY_KEYS} == expected

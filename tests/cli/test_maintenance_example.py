@@ -55,7 +55,7 @@ def run_as_cron(home: Path, url: str, **variables: str) -> subprocess.CompletedP
     )
 
 
-def test_the_nightly_script_runs_without_a_terminal(
+def test_the_nightly_script_needs_no_terminal(
     nightly: FakeConnect, url: str, tmp_path: Path
 ) -> None:
     """Failed tasks run again, offsets are forgotten and backed up, each step left its summary."""
@@ -71,10 +71,8 @@ def test_the_nightly_script_runs_without_a_terminal(
     assert nightly.connectors["orders"].state == "RUNNING"
     assert "FAILED" not in nightly.connectors["broken"].tasks
     assert len(list((home / ".local/state/pyconnect/offsets").glob("*.json"))) == 1
-    assert {file.name for file in metrics.iterdir()} == {
-        "pyconnect_restart_failed.prom",
-        "pyconnect_start_over.prom",
-    }
+    expected = {"pyconnect_restart_failed.prom", "pyconnect_start_over.prom"}
+    assert {file.name for file in metrics.iterdir()} == expected
 
 
 def test_an_unreachable_cluster_is_reported_on_stderr_and_by_the_exit_code(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_reset_never_stops_a_connector_unasked(run: Run, connect: FakeConnect) -
     assert changes(connect) == []
 
 
-def test_reset_without_a_terminal_shows_the_plan_and_asks_for_yes(
+def test_reset_without_a_terminal_plans_and_asks_for_yes(
     run: Run, connect: FakeConnect
 ) -> None:
     """Exit 9; the plan says what becomes of states and partitions."""
@@ -86,7 +86,7 @@ def test_a_backup_says_where_it_comes_from_and_is_its_owners(
     assert "hunter2" not in path.read_text()
 
 
-def test_a_backup_holds_commits_made_during_the_stop(
+def test_a_backup_holds_late_commits(
     run: Run, stored: FakeConnector, environ: dict[str, str]
 ) -> None:
     """The plan is made again after the stop: the offsets it showed are old by then."""
@@ -111,7 +111,7 @@ def test_reset_may_run_twice(run: Run, connect: FakeConnect, environ: dict[str, 
     assert len(backups(environ)) == 1
 
 
-def test_reset_of_a_selection_does_the_others_when_one_is_refused(
+def test_reset_goes_on_when_one_of_a_selection_is_refused(
     run: Run, connect: FakeConnect
 ) -> None:
     """Exit 8; the running one is named and not stopped."""
@@ -122,7 +122,7 @@ def test_reset_of_a_selection_does_the_others_when_one_is_refused(
     assert changes(connect) == ["DELETE /connectors/broken/offsets"]
 
 
-def test_a_dry_run_prints_the_plan_and_changes_nothing(
+def test_a_dry_run_only_prints(
     run: Run, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
     """`--exit-code` turns a change into exit 1."""
@@ -170,7 +170,7 @@ def test_a_failed_change_leaves_the_connector_stopped_and_says_so(
     assert stored.state == "STOPPED"
 
 
-def test_a_refused_change_leaves_no_backup(
+def test_no_backup_of_a_refusal(
     run: Run, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
     """There is nothing to undo then."""
@@ -206,7 +206,7 @@ def test_a_file_of_a_windows_editor_is_read(run: Run, connect: FakeConnect, tmp_
     assert sink_entry("t", 1, 201) in connect.connectors["broken"].offsets
 
 
-def test_alter_takes_json_on_both_sides(
+def test_alter_takes_json_twice(
     run: Run, connect: FakeConnect, stored: FakeConnector
 ) -> None:
     """A source's maps are its own."""
@@ -248,7 +248,7 @@ def test_a_source_starts_over(run: Run, connect: FakeConnect, stored: FakeConnec
     assert len(stored.offsets) == 2
 
 
-def test_a_sink_is_not_sent_to_its_start_without_naming_the_place(
+def test_a_sinks_reset_names_where_it_begins(
     run: Run, connect: FakeConnect
 ) -> None:
     """Its start is the earliest record that is kept, which needs the brokers."""

@@ -68,7 +68,7 @@ POSITIONS = st.dictionaries(st.sampled_from("abcde"), st.integers(0, 3))
 
 
 @given(now=POSITIONS, before=POSITIONS)
-def test_a_restore_ends_in_exactly_the_snapshot(
+def test_a_restore_ends_in_the_snapshot(
     now: dict[str, int], before: dict[str, int]
 ) -> None:
     """Offsets stored meanwhile do not matter, and an empty difference sends no request."""
@@ -111,7 +111,7 @@ def test_a_number_in_another_form_is_not_a_later_change() -> None:
 
 
 @given(now=POSITIONS, wanted=st.dictionaries(st.sampled_from("abcde"), st.none() | st.integers(0)))
-def test_an_alter_touches_only_the_partitions_it_names(
+def test_alter_touches_named_partitions(
     now: dict[str, int], wanted: dict[str, int | None]
 ) -> None:
     """The others keep their offsets, also when all that is stored is forgotten at once."""
@@ -160,7 +160,7 @@ def test_a_partition_is_the_same_in_any_order_of_its_members() -> None:
 
 
 @pytest.mark.parametrize("after", [{"o": 2}, None])
-def test_a_change_keeps_the_stored_order_of_a_partitions_members(
+def test_a_change_keeps_the_stored_order_of_members(
     after: dict[str, object] | None,
 ) -> None:
     """A Java worker writes to exactly these bytes, and would make a second partition of others."""
@@ -249,10 +249,8 @@ def test_a_seek_stays_inside_the_topic(target: SeekTarget, expected: list[int]) 
 def test_offsets_outside_their_topics_are_reported() -> None:
     """Past the end, before the first record, of no partition; the end itself is inside."""
     wanted = [at("t", 0, 20), at("t", 1, 6), at("u", 0, 0)]
-    assert outside_topics(wanted, RANGES) == [
-        "t:1: 6 is past the end, 5",
-        "Kafka has no partition u:0",
-    ]
+    expected = ["t:1: 6 is past the end, 5", "Kafka has no partition u:0"]
+    assert outside_topics(wanted, RANGES) == expected
     assert outside_topics([at("t", 0, 9)], RANGES) == ["t:0: 9 is before the first record, 10"]
 
 

@@ -65,7 +65,7 @@ def test_an_older_worker_is_refused_with_the_needed_version(run: Run, connect: F
     assert "3.6 (KIP-875)" in outcome.err
 
 
-def test_alter_of_another_connectors_file_is_refused(
+def test_alter_refuses_anothers_file(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """Exit 2, and the command that imports it."""
@@ -127,7 +127,7 @@ BAD_SOURCE_BODIES = {
 
 
 @pytest.mark.parametrize("reason", BAD_SOURCE_BODIES)
-def test_offsets_unlike_the_stored_ones_need_force(
+def test_unlike_offsets_need_force(
     run: Run, connect: FakeConnect, tmp_path: Path, reason: str
 ) -> None:
     """A source's maps are its own: the user may know better."""
@@ -142,7 +142,7 @@ def test_offsets_unlike_the_stored_ones_need_force(
     assert changes(connect) == ["PATCH /connectors/orders/offsets"]
 
 
-def test_nested_values_and_keys_that_are_not_text_are_refused(
+def test_values_that_offsets_cannot_hold_fail(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """Only primitive values can be stored; keys of YAML may be numbers."""
@@ -198,7 +198,7 @@ def test_a_backup_that_cannot_be_written_leaves_the_connector_in_its_state(
     assert not [r for r in changes(connect) if r.startswith(("PATCH", "DELETE"))]
 
 
-def test_a_change_of_unknown_outcome_leaves_the_connector_stopped(
+def test_an_unknown_outcome_leaves_the_connector_stopped(
     run: Run, connect: FakeConnect
 ) -> None:
     """A part may be done: the user has to look before the tasks continue."""

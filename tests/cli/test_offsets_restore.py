@@ -19,7 +19,7 @@ pytestmark = pytest.mark.wire
 __all__ = ["stored"]
 
 
-def test_undo_restores_the_offsets_and_can_be_undone(
+def test_undo_can_itself_be_undone(
     run: Run, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
     """Without an id it takes the newest change: after an undo, that undo."""
@@ -34,7 +34,7 @@ def test_undo_restores_the_offsets_and_can_be_undone(
     assert connect.connectors["broken"].offsets == before
 
 
-def test_undo_passes_over_a_change_that_came_to_nothing(
+def test_undo_skips_a_failed_change(
     run: Run, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
     """A connector may refuse offsets with HTTP 500: what was changed before is then the newest."""
@@ -101,7 +101,7 @@ def test_undo_forgets_partitions_that_came_later(run: Run, connect: FakeConnect)
     assert connect.connectors["broken"].offsets == before
 
 
-def test_an_undo_without_a_question_does_not_overwrite_later_changes(
+def test_undo_without_a_question_keeps_later_changes(
     run: Run, connect: FakeConnect
 ) -> None:
     """Somebody may have changed them over REST, or the connector ran; --force goes over that."""
@@ -119,7 +119,7 @@ def test_an_undo_without_a_question_does_not_overwrite_later_changes(
     assert sorted(sink.offsets, key=str) == [sink_entry("t", 0, 100), sink_entry("t", 1, 200)]
 
 
-def test_a_partition_with_its_old_offset_has_no_later_change(
+def test_an_old_offset_is_no_later_change(
     run: Run, connect: FakeConnect
 ) -> None:
     """No offset is lost, whichever change gave the old offset back."""
@@ -174,7 +174,7 @@ def test_missing_and_expired_backups_are_reported(run: Run, connect: FakeConnect
     assert changes(connect) == []
 
 
-def test_undo_on_another_cluster_is_refused(
+def test_undo_keeps_to_its_cluster(
     run: Run, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
     """The same name may be another connector there."""
@@ -241,7 +241,7 @@ def test_export_and_import_move_offsets(run: Run, connect: FakeConnect, tmp_path
     assert connect.connectors["broken"].offsets == before
 
 
-def test_import_into_another_class_needs_force(
+def test_importing_another_class_needs_force(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """So do another connector's name and, of a sink, another Kafka cluster; never another type."""
@@ -273,7 +273,7 @@ def test_copy_gives_the_offsets_of_one_connector_to_another(run: Run, connect: F
     assert run("offsets", "copy", "orders", "broken", "--yes").code == 9
 
 
-def test_a_connector_is_created_with_offsets(
+def test_connectors_start_with_offsets(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """STOPPED, then the offsets, then resumed; another class is refused before it is created."""

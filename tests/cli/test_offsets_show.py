@@ -27,9 +27,8 @@ def test_get_shows_partitions_and_offsets(run: Run) -> None:
 
 def test_get_as_json_is_exactly_the_rest_body(run: Run, stored: FakeConnector) -> None:
     """The output has neither more nor fewer members than the body."""
-    assert json.loads(run("offsets", "get", "orders", "-o", "json").out) == {
-        "offsets": stored.offsets
-    }
+    expected = {"offsets": stored.offsets}
+    assert json.loads(run("offsets", "get", "orders", "-o", "json").out) == expected
 
 
 def test_get_of_an_unknown_connector_is_exit_3_with_the_near_names(run: Run) -> None:
@@ -75,7 +74,7 @@ def test_history_lists_the_newest_change_first(run: Run) -> None:
     assert "no backups" in run("offsets", "history", "orders").err
 
 
-def test_diff_is_a_negative_answer_when_something_differs(
+def test_a_difference_is_a_negative_answer(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """Exit 1 and the partitions; exit 0 without a difference."""
@@ -128,7 +127,7 @@ def test_one_unreadable_connector_does_not_hide_the_others(
     assert "broken" not in ended.out
 
 
-def test_connectors_that_all_fail_alike_keep_their_exit_code(
+def test_connectors_that_fail_alike_keep_the_exit_code(
     run: Run, connect: FakeConnect
 ) -> None:
     """A worker without the endpoint fails for each of them: exit 9, once."""
@@ -140,7 +139,7 @@ def test_connectors_that_all_fail_alike_keep_their_exit_code(
     assert "1 more failed" in ended.err
 
 
-def test_the_lag_of_the_other_sinks_is_shown(
+def test_other_lags_are_shown(
     run: Run, connect: FakeConnect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One whose offsets cannot be read is named, exit 8."""

@@ -89,7 +89,7 @@ def test_a_java_worker_gets_no_change_that_it_could_forward_to_another_connector
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "stop"])
-def test_a_state_is_written_by_the_worker_that_is_asked(
+def test_the_asked_worker_writes_a_state(
     run: Run, connect: FakeConnect, verb: str
 ) -> None:
     """No name is refused for it."""
@@ -97,7 +97,7 @@ def test_a_state_is_written_by_the_worker_that_is_asked(
     assert run("connectors", verb, "semi;colon").code == 0
 
 
-def test_an_agent_forwards_every_name_as_it_is(
+def test_agents_forward_names(
     run: Run, connect: FakeConnect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The names are refused for Java workers only."""
@@ -133,7 +133,7 @@ def test_a_deletion_is_read_back(run: Run, connect: FakeConnect) -> None:
 
 
 @pytest.mark.parametrize("verb", [("kill", "--yes"), ("restart",), ("stacks",), ("describe",)])
-def test_a_connectors_name_is_never_read_as_a_task(
+def test_a_connector_is_no_task(
     run: Run, connect: FakeConnect, verb: tuple[str, ...]
 ) -> None:
     """`t-1` is task 1 of `t` only if no connector is named so."""
@@ -172,7 +172,7 @@ def test_a_patch_that_a_later_worker_lacks_is_not_replaced(run: Run, connect: Fa
 
 
 @pytest.mark.parametrize("status", [400, 500])
-def test_an_initial_state_before_3_7_is_refused_in_words(
+def test_an_initial_state_needs_3_7(
     run: Run, old: FakeConnect, status: int
 ) -> None:
     """Not with the text of the worker's JSON library."""

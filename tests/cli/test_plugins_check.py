@@ -80,9 +80,8 @@ def test_a_plugin_that_needs_an_older_kafka_than_all_is_named(run: Run, tmp_path
         assert code == 1
         (found,) = json.loads(out)
         assert (found["status"], found["kafka"]) == ("failed", "none")
-        assert found["detail"] == (
-            f"no Kafka from 3.9 to 4.4 has a public {used[0]}, which a.A uses"
-        )
+        expected = f"no Kafka from 3.9 to 4.4 has a public {used[0]}, which a.A uses"
+        assert found["detail"] == expected
 
 
 @pytest.mark.parametrize(
@@ -94,7 +93,7 @@ def test_a_plugin_that_needs_an_older_kafka_than_all_is_named(run: Run, tmp_path
         ((), 3, "no Java plugins to check"),
     ],
 )
-def test_what_cannot_be_checked_is_an_error(
+def test_unchecked_is_an_error(
     run: Run, arguments: tuple[str, ...], code: int, text: str
 ) -> None:
     """With the way out."""

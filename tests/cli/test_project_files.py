@@ -98,7 +98,7 @@ def test_an_untrusted_file_may_not_decide(run: Run, table: str, named: str) -> N
     assert not Path("ran").exists()
 
 
-def test_an_untrusted_file_may_choose_a_context_and_how_results_are_printed(
+def test_an_untrusted_file_may_choose_a_context_and_a_format(
     run: Run, url: str
 ) -> None:
     """The context is the user's own."""
@@ -108,7 +108,7 @@ def test_an_untrusted_file_may_choose_a_context_and_how_results_are_printed(
     assert (outcome.code, outcome.out.split()) == (0, ["broken", "orders"])
 
 
-def test_a_trusted_file_decides_until_it_changes(
+def test_a_trusted_file_may_not_change(
     run: Run, url: str, environ: dict[str, str]
 ) -> None:
     """The record is private; a changed file is refused again, and so is one whose trust ended."""

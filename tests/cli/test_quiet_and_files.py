@@ -77,7 +77,7 @@ def test_a_selected_export_prunes_no_connector_that_exists(run: Run) -> None:
     assert sorted(path.name for path in Path("d").iterdir()) == ["broken.json", "orders.json"]
 
 
-def test_an_agent_shows_its_own_version_in_every_view(
+def test_an_agent_always_shows_its_version(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`agent status` shows that one; Kafka's version stays in the documents."""
@@ -104,8 +104,5 @@ def test_readiness_does_not_call_an_agents_own_classes_java() -> None:
 
 def test_one_is_singular() -> None:
     """`1 partitions` is no number of partitions."""
-    assert (counted(1, "partition"), counted(0, "partition"), counted(2, "worker")) == (
-        "1 partition",
-        "0 partitions",
-        "2 workers",
-    )
+    expected = ("1 partition", "0 partitions", "2 workers")
+    assert (counted(1, "partition"), counted(0, "partition"), counted(2, "worker")) == expected

@@ -39,7 +39,7 @@ def test_a_source_is_resolved_with_its_committed_offset(run: Run, connect: FakeC
     assert spec.right.value == "connect-json"
 
 
-def test_a_sink_is_resolved_with_its_group_s_offsets_and_dead_letters(
+def test_a_sink_is_resolved_with_offsets_and_dead_letters(
     run: Run, connect: FakeConnect
 ) -> None:
     """Committed offsets bound the topic; dead letters count as arrived."""
@@ -63,7 +63,7 @@ def test_a_sink_is_resolved_with_its_group_s_offsets_and_dead_letters(
     assert spec.until == {"a": {0: 7}, "b": {}}
 
 
-def test_an_avro_sink_is_resolved_with_its_registry(
+def test_an_avro_sink_has_its_registry(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """The converter tells format and address; access to the registry is a file that one names."""
@@ -102,7 +102,7 @@ def test_an_avro_sink_is_resolved_with_its_registry(
         {"tiers": [{"side": {"value": "bytes"}, "event_time": "avro:at"}]},
     ],
 )
-def test_spark_gets_the_means_to_read_avro_where_a_spec_asks_for_it(
+def test_spark_can_read_avro_where_a_spec_asks_for_it(
     document: dict[str, object],
 ) -> None:
     """Other runs do without the jar."""
@@ -117,11 +117,8 @@ def test_internal_topics_are_named_for_offsets(run: Run) -> None:
     assert outcome.code == 0, outcome.err
     offsets = read_spec(json.loads(outcome.out)).offsets
     assert offsets is not None
-    assert (offsets.worker, offsets.config, offsets.status) == (
-        "connect-offsets",
-        "configs",
-        "statuses",
-    )
+    expected = ("connect-offsets", "configs", "statuses")
+    assert (offsets.worker, offsets.config, offsets.status) == expected
 
 
 def test_the_order_of_keys_is_looked_at_when_asked(run: Run) -> None:
@@ -131,7 +128,7 @@ def test_the_order_of_keys_is_looked_at_when_asked(run: Run) -> None:
         assert read_spec(json.loads(outcome.out)).ordered is ordered
 
 
-def test_a_source_without_a_committed_offset_cannot_be_compared(
+def test_a_source_without_an_offset_is_not_compared(
     run: Run, connect: FakeConnect
 ) -> None:
     """Everything would look like lag."""
@@ -142,7 +139,7 @@ def test_a_source_without_a_committed_offset_cannot_be_compared(
     assert "no offset of /f yet" in outcome.err
 
 
-def test_flags_win_over_a_spec_file_and_that_over_what_is_resolved(
+def test_flags_win_over_a_spec_and_that_over_the_resolved(
     run: Run, tmp_path: Path
 ) -> None:
     """Members of the file replace members, flags replace both."""
@@ -216,7 +213,7 @@ def test_without_java_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch)
     assert "install it" in (caught.value.hint or "")
 
 
-def test_an_audit_that_ends_in_an_error_has_failed_in_the_summary(
+def test_an_audit_with_an_error_is_failed_in_the_summary(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one object of the run is reported, however the job ended."""
@@ -231,7 +228,7 @@ def test_an_audit_that_ends_in_an_error_has_failed_in_the_summary(
     assert result["error"] == "the Spark process ended"
 
 
-def test_two_runs_do_not_continue_the_same_report(
+def test_two_runs_do_not_share_a_report(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second one ends at once; runs of other targets go on."""
@@ -266,13 +263,12 @@ def test_several_connectors_have_a_spec_each(run: Run, connect: FakeConnect) -> 
     outcome = run("reconcile", "topic-sink", "one", "two", "one", *KAFKA)
     assert outcome.code == 0, outcome.err
     specs = [read_spec(document) for document in json.loads(outcome.out)]
-    assert [(spec.target, spec.right) for spec in specs] == [
-        (name, FileSide(paths=(f"/{name}",), format="text")) for name in ("one", "two")
-    ]
+    expected = [(name, FileSide(paths=(f"/{name}",), format="text")) for name in ("one", "two")]
+    assert [(spec.target, spec.right) for spec in specs] == expected
 
 
 @pytest.mark.parametrize("option", ["--topic", "--files", "--table", "--spec", "--ranges"])
-def test_options_of_one_comparison_are_refused_for_several(
+def test_options_of_one_are_refused_for_several(
     run: Run, connect: FakeConnect, option: str
 ) -> None:
     """It would not be known which connector they are about."""

@@ -118,7 +118,7 @@ def many_connectors(connect: FakeConnect, stored: FakeConnector) -> None:
 
 @pytest.mark.wire
 @pytest.mark.parametrize("verb", NAMING)
-def test_a_verb_that_names_connectors_asks_for_these_only(
+def test_verbs_ask_for_named_connectors(
     run: Run, connect: FakeConnect, url: str, verb: str
 ) -> None:
     """At most 7 requests for each connector, none of which lists the cluster."""
@@ -136,7 +136,7 @@ def test_a_verb_that_names_connectors_asks_for_these_only(
 
 
 @pytest.mark.wire
-def test_a_name_that_no_path_can_carry_is_looked_up_in_the_list(
+def test_a_name_unfit_for_paths_is_looked_up(
     run: Run, connect: FakeConnect
 ) -> None:
     """Workers since Kafka 4.0 refuse an encoded slash; such a connector can still be shown."""
@@ -169,7 +169,7 @@ def _paths(command: Any, path: str) -> Iterator[str]:
 
 @pytest.mark.wire
 @pytest.mark.parametrize("new", [0, 1, 11])
-def test_a_list_has_connectors_without_a_status_too(
+def test_connectors_without_a_status_count(
     run: Run, connect: FakeConnect, new: int
 ) -> None:
     """Workers leave them out when the status is asked for; two requests unless there are some."""

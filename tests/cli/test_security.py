@@ -59,7 +59,7 @@ def test_an_unknown_certificate_is_refused_with_what_to_do(run: Run, secure_url:
     assert "--ca-file" in outcome.err
 
 
-def test_a_certificate_of_the_given_authority_is_accepted(
+def test_the_given_authority_is_accepted(
     run: Run, secure_url: str, tmp_path: Path
 ) -> None:
     """By flag, after the verb."""
@@ -250,7 +250,7 @@ def test_masked_exports_have_the_permissions_of_any_new_file(run: Run, tmp_path:
     assert stat.S_IMODE((tmp_path / "out" / "orders.json").stat().st_mode) == 0o644
 
 
-def test_two_connectors_are_never_exported_into_one_file(
+def test_exported_files_never_coincide(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """Names with `/`, `_` and `%` have files of their own; one shared file is an error."""

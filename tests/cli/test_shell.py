@@ -182,7 +182,7 @@ def test_a_reading_verb_before_its_noun_is_understood(run: Run) -> None:
     assert run("describe", "connector", "orders") == run("connectors", "describe", "orders")
 
 
-def test_a_changing_verb_before_its_noun_is_answered_with_the_line(
+def test_a_verb_before_its_noun_is_answered(
     run: Run, connect: FakeConnect
 ) -> None:
     """Nothing is sent."""
@@ -469,7 +469,7 @@ def test_the_other_shells_accept_their_file(shell: str, file: str) -> None:
 
 
 @pytest.mark.wire
-def test_dynamic_names_come_from_the_cluster_and_never_fail(
+def test_names_of_the_cluster_are_offered(
     url: str, environ: dict[str, str]
 ) -> None:
     """Names of a living cluster; nothing and exit 0 for a dead one."""
@@ -517,7 +517,7 @@ def ask(environ: dict[str, str], tmp_path: Path) -> Callable[..., list[str]]:
 
 
 @pytest.mark.wire
-def test_a_second_tab_costs_no_request(
+def test_a_tab_is_cached(
     ask: Callable[..., list[str]], url: str, connect: FakeConnect
 ) -> None:
     """Names are kept for a while; another kind is requested again."""
@@ -532,7 +532,7 @@ def test_a_second_tab_costs_no_request(
 
 
 @pytest.mark.wire
-def test_contexts_are_offered_while_one_is_typed(
+def test_contexts_are_offered(
     ask: Callable[..., list[str]], environ: dict[str, str]
 ) -> None:
     """Shells pass on what stands behind --context, the beginning of a name included."""
@@ -619,9 +619,8 @@ def test_a_misspelt_verb_is_answered_with_the_near_one(run: Run) -> None:
 def test_a_word_for_reading_is_answered_with_verbs_that_read(run: Run) -> None:
     """`connectors status` resembles `restart`; a proposal must not lead to a change."""
     hint = run("connectors", "status", "orders").err.splitlines()[1]
-    assert (
-        hint == "hint: did you mean `pyconnect connectors get` or `pyconnect connectors describe`?"
-    )
+    expected = "hint: did you mean `pyconnect connectors get` or `pyconnect connectors describe`?"
+    assert hint == expected
 
 
 def mistyped(word: str) -> set[str]:

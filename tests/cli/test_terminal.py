@@ -67,7 +67,7 @@ main(["connectors", "list"])
         "httpx",
     ],
 )
-def test_ctrl_c_during_an_import_shows_no_traceback(
+def test_ctrl_c_shows_no_traceback(
     module: str, url: str, environ: dict[str, str]
 ) -> None:
     """Exit 130 and one line, from the first import on."""
@@ -127,7 +127,7 @@ def test_a_level_that_cannot_be_set_back_is_named(run: Run, connect: FakeConnect
     assert connect.loggers["x"] == "ERROR"
 
 
-def test_a_level_is_set_back_on_the_worker_on_which_it_was_set(
+def test_a_level_is_set_back_where_it_was_set(
     run: Run, connect: FakeConnect, url: str
 ) -> None:
     """The first address that answers; a dead one before it does not matter."""
@@ -158,7 +158,7 @@ def test_a_reader_that_leaves_causes_no_error(start: Start) -> None:
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_a_change_does_not_depend_on_a_reader_of_its_output(
+def test_a_change_needs_no_reader(
     start: Start, connect: FakeConnect, stream: str
 ) -> None:
     """`pyconnect … | head -1`, and `2>&1`: every connector is paused all the same."""
@@ -172,7 +172,7 @@ def test_a_change_does_not_depend_on_a_reader_of_its_output(
     assert {c.state for c in connect.connectors.values()} == {"PAUSED"}
 
 
-def test_a_full_disk_is_reported_and_does_not_stop_a_batch(
+def test_a_full_disk_does_not_stop_a_batch(
     start: Start, connect: FakeConnect
 ) -> None:
     """The printed text is lost, and the requested change is done."""
@@ -198,7 +198,7 @@ def test_an_unwritable_help_text_shows_no_traceback(start: Start, arguments: lis
     assert b"Traceback" not in err
 
 
-def test_a_process_without_streams_works(
+def test_no_streams_are_needed(
     url: str, environ: dict[str, str], connect: FakeConnect
 ) -> None:
     """Some schedulers start commands with their streams closed."""
@@ -215,7 +215,7 @@ def test_a_process_without_streams_works(
     assert connect.connectors["orders"].state == "PAUSED"
 
 
-def test_stdin_is_read_as_utf_8_in_any_locale(
+def test_stdin_is_always_utf_8(
     start: Start, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
     """As files are; what is not is named, and nothing is created."""
@@ -240,7 +240,7 @@ def test_an_argument_that_is_not_text_is_a_usage_error(start: Start, connect: Fa
     assert "a" not in connect.connectors
 
 
-def test_commands_run_in_a_removed_directory(
+def test_the_directory_may_be_gone(
     url: str, environ: dict[str, str], tmp_path: Path
 ) -> None:
     """A project's file would be there, and nothing else is."""
@@ -284,7 +284,7 @@ def test_a_destructive_verb_asks_on_a_terminal(
     assert ("orders" in connect.connectors) is left
 
 
-def test_a_confirmed_undo_may_overwrite_later_changes(
+def test_a_confirmed_undo_overwrites(
     run: Run, start: Start, connect: FakeConnect
 ) -> None:
     """The plan has told of them by then."""
@@ -325,7 +325,7 @@ def shown_until(terminal: int, text: str) -> str:
     return shown
 
 
-def test_an_internal_error_is_reported_without_a_traceback(
+def test_an_internal_error_has_no_traceback(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit 10 and a line; --debug shows where."""
@@ -351,7 +351,7 @@ def test_the_deadline_ends_a_request_that_hangs(run: Run, connect: FakeConnect) 
     assert outcome.code == 124, outcome.err
 
 
-def test_an_edit_that_is_refused_is_not_lost(
+def test_a_refused_edit_is_kept(
     run: Run, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
     """The text that was written is kept, and told where."""
@@ -407,7 +407,7 @@ def test_an_editor_that_cannot_be_run_leaves_nothing_behind(
     assert list(directory.iterdir()) == []
 
 
-def test_an_interrupted_batch_lists_objects_that_were_not_tried(
+def test_an_interrupted_batch_lists_the_untried(
     start: Start, connect: FakeConnect
 ) -> None:
     """The change under way ends and is reported too."""

@@ -72,7 +72,7 @@ def test_a_state_is_reached_by_the_connector_and_all_its_tasks(
 
 
 @pytest.mark.wire
-def test_a_failure_from_before_a_restart_does_not_end_the_wait(
+def test_an_old_failure_does_not_end_the_wait(
     run: Run, connect: FakeConnect, clock: Clock
 ) -> None:
     """The status still shows the old failure for a moment; then the restart shows."""
@@ -87,7 +87,7 @@ def test_a_failure_from_before_a_restart_does_not_end_the_wait(
 
 
 @pytest.mark.wire
-def test_a_failure_that_stays_ends_the_wait_with_its_reason(
+def test_a_failure_ends_the_wait_by_its_reason(
     run: Run, connect: FakeConnect, clock: Clock
 ) -> None:
     """Exit 1 once statuses had their time, not after the whole timeout."""
@@ -100,7 +100,7 @@ def test_a_failure_that_stays_ends_the_wait_with_its_reason(
 
 
 @pytest.mark.wire
-def test_a_restart_is_not_over_before_it_began(
+def test_a_restart_is_not_over_at_once(
     run: Run, connect: FakeConnect, clock: Clock
 ) -> None:
     """RUNNING from before the restart does not count: the state has to hold for a while."""
@@ -123,7 +123,7 @@ def test_a_connector_that_begins_paused_has_no_tasks(run: Run) -> None:
 
 
 @pytest.mark.wire
-def test_running_without_tasks_counts_once_it_has_lasted(
+def test_running_without_tasks_must_last(
     run: Run, connect: FakeConnect, clock: Clock
 ) -> None:
     """A connector is RUNNING before it has said how many tasks it wants."""
@@ -134,7 +134,7 @@ def test_running_without_tasks_counts_once_it_has_lasted(
 
 
 @pytest.mark.wire
-def test_a_stable_state_has_lasted_without_a_break(
+def test_a_stable_state_has_no_break(
     run: Run, connect: FakeConnect, clock: Clock
 ) -> None:
     """A connector that leaves the state for a moment starts its time again."""
@@ -149,7 +149,7 @@ def test_a_stable_state_has_lasted_without_a_break(
 
 
 @pytest.mark.wire
-def test_a_failure_ends_the_wait_for_a_stable_state(
+def test_a_failure_ends_a_stable_state(
     run: Run, connect: FakeConnect, clock: Clock
 ) -> None:
     """Exit 1: a connector that fails after it was RUNNING is not stable."""
@@ -177,7 +177,7 @@ def test_many_connectors_are_waited_for_with_one_request(run: Run, connect: Fake
 
 
 @pytest.mark.wire
-def test_a_wait_for_an_answer_that_does_not_come_is_exit_124(
+def test_a_wait_for_a_missing_answer_is_exit_124(
     run: Run, connect: FakeConnect
 ) -> None:
     """The time of a wait is over, wherever the command is at that moment."""
@@ -189,7 +189,7 @@ def test_a_wait_for_an_answer_that_does_not_come_is_exit_124(
 
 
 @pytest.mark.wire
-def test_a_late_answer_is_announced_with_worker_and_request(
+def test_a_late_answer_is_announced(
     run: Run, connect: FakeConnect, url: str
 ) -> None:
     """Once, on standard error, after a second."""
@@ -226,7 +226,7 @@ def test_an_address_that_answers_again_is_forgotten_as_dead(run: Run, url: str) 
     assert url not in dead
 
 
-def test_a_wait_names_the_state_that_it_waits_for(
+def test_a_wait_names_its_state(
     run: Run, connect: FakeConnect, clock: Clock
 ) -> None:
     """One line after a second, without a terminal."""
@@ -234,13 +234,11 @@ def test_a_wait_names_the_state_that_it_waits_for(
     connect.stale_statuses["orders"] = [paused] * 8
     ended = run("connectors", "wait", "orders")
     assert clock.now_s > 2
-    assert ended.err.splitlines() == [
-        "waiting for RUNNING: orders is PAUSED with tasks 0:RUNNING",
-        "orders: RUNNING",
-    ]
+    expected = ["waiting for RUNNING: orders is PAUSED with tasks 0:RUNNING", "orders: RUNNING"]
+    assert ended.err.splitlines() == expected
 
 
-def test_long_validations_are_counted_on_terminals(
+def test_terminals_count_validations(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each file is a request to a worker that may take long."""

@@ -59,7 +59,7 @@ def test_the_command_of_this_installation_is_understood_by_its_installer(tmp_pat
     assert "pyconnect-worker" in done.stdout
 
 
-def test_an_environment_that_is_not_first_on_the_path_is_named(
+def test_an_environment_off_the_path_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """`pip` alone would install into another environment."""
@@ -67,7 +67,7 @@ def test_an_environment_that_is_not_first_on_the_path_is_named(
     assert install_command("avro").startswith(f"{sys.executable} -m pip install ")
 
 
-def test_a_source_tree_without_metadata_still_has_a_command(
+def test_a_tree_without_metadata_has_a_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The directory of the tree is installed; its name is on no index."""

@@ -21,10 +21,8 @@ from pyconnect_clients.jaas import parse_jaas
 def test_options_are_unquoted_as_java_does(options: str, password: str) -> None:
     """A backslash takes the next character as it is, in either kind of quotes."""
     entry = parse_jaas(f"org.apache.PlainLoginModule required {options};")
-    assert (entry.simple_name, entry.options) == (
-        "PlainLoginModule",
-        {"username": "u", "password": password},
-    )
+    expected = ("PlainLoginModule", {"username": "u", "password": password})
+    assert (entry.simple_name, entry.options) == expected
     assert "password" not in repr(entry)
 
 

@@ -80,7 +80,7 @@ def test_the_owner_of_a_key_is_trusted_in_a_trust_store(stores: Stores) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_one_store_may_hold_a_key_and_trusted_certificates(
+def test_a_store_may_hold_key_and_trust(
     stores: Stores, tmp_path: Path, form: str
 ) -> None:
     """The other authority is trusted and is no part of the chain, which is not trusted as such."""
@@ -149,7 +149,7 @@ def test_a_wrong_password_is_said(stores: Stores, form: str) -> None:
         assert "hunter2" not in str(refused.value)
 
 
-def test_files_that_are_not_stores_are_refused_with_the_reason(
+def test_files_that_are_not_stores_are_refused(
     stores: Stores, tmp_path: Path
 ) -> None:
     """Not there, cut short, of another kind, empty of what is looked for."""

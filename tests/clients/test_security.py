@@ -77,7 +77,7 @@ def test_values_are_trimmed_and_names_of_protocols_have_no_case() -> None:
         ),
     ],
 )
-def test_trusted_certificates_come_from_text_pem_file_or_store(
+def test_trust_comes_from_text_file_or_store(
     properties: dict[str, str], trust: object
 ) -> None:
     """Names and types tell PEM; what else a file is tells its content."""
@@ -91,9 +91,8 @@ def test_an_identity_is_both_key_and_chain() -> None:
     found = tls({"ssl.keystore.location": "/k.pem", "ssl.key.password": "SECRET"})
     assert (found.identity, found.key_password) == (PemFile(location="/k.pem"), "SECRET")
     store = {"ssl.keystore.location": "/k.p12", "ssl.keystore.password": "SECRET"}
-    assert tls(store).identity == StoreFile(
-        store="ssl.keystore", location="/k.p12", type=None, password="SECRET"
-    )
+    expected = StoreFile(store="ssl.keystore", location="/k.p12", type=None, password="SECRET")
+    assert tls(store).identity == expected
     assert "SECRET" not in repr(tls({**store, "ssl.key.password": "SECRET"}))
 
 
@@ -117,7 +116,7 @@ LOGINS = [
 
 
 @pytest.mark.parametrize(("properties", "login"), LOGINS)
-def test_logins_are_read_from_properties_and_jaas_entries(
+def test_logins_are_of_properties_and_jaas(
     properties: dict[str, str], login: object
 ) -> None:
     """Of each mechanism; without a name it is GSSAPI, and secrets are not shown."""
@@ -167,10 +166,8 @@ def test_unusable_settings_are_refused_with_their_key(
 def test_properties_of_security_without_effect_are_named() -> None:
     """Java's algorithms and timeouts; other properties are none of security's."""
     given = {"ssl.protocol": "TLSv1.3", "sasl.login.class": "x", "client.id": "c"}
-    assert parse_security({**given, "ssl.truststore.type": "JKS"}).without_effect == (
-        "ssl.protocol",
-        "sasl.login.class",
-    )
+    expected = ("ssl.protocol", "sasl.login.class")
+    assert parse_security({**given, "ssl.truststore.type": "JKS"}).without_effect == expected
 
 
 @pytest.mark.parametrize("name", ["sasl.username", "ssl.ca.location", "sasl.mechanisms"])

@@ -97,10 +97,8 @@ HTTPS = {"ssl.endpoint.identification.algorithm": "https"}
 )
 def test_tls_is_translated(java: dict[str, str], librdkafka: dict[str, str]) -> None:
     """PEM, as files or texts."""
-    assert settings({**java, "security.protocol": "SSL"}) == {
-        "security.protocol": "ssl",
-        **librdkafka,
-    }
+    expected = {"security.protocol": "ssl", **librdkafka}
+    assert settings({**java, "security.protocol": "SSL"}) == expected
 
 
 def test_stores_keep_javas_names_until_they_are_read() -> None:
@@ -112,11 +110,8 @@ def test_stores_keep_javas_names_until_they_are_read() -> None:
         "ssl.keystore.password": "s",
         "ssl.key.password": "k",
     }
-    assert settings({**stores, "security.protocol": "SSL"}) == {
-        "security.protocol": "ssl",
-        **HTTPS,
-        **stores,
-    }
+    expected = {"security.protocol": "ssl", **HTTPS, **stores}
+    assert settings({**stores, "security.protocol": "SSL"}) == expected
 
 
 def test_a_login_by_password_becomes_arguments() -> None:

@@ -38,9 +38,8 @@ def test_credentials_come_from_either_place() -> None:
     )
     assert login(java).tokens == expected
     newer = {f"{CREDENTIALS}.id": "n", f"{CREDENTIALS}.secret": "m", "sasl.oauthbearer.scope": "t"}
-    assert login({**java, **newer}).tokens == EndpointTokens(
-        url="https://idp/token", client_id="n", client_secret="m", scope="t"
-    )
+    wanted = EndpointTokens(url="https://idp/token", client_id="n", client_secret="m", scope="t")
+    assert login({**java, **newer}).tokens == wanted
 
 
 def test_extensions_and_trust_are_options_of_the_login_entry() -> None:

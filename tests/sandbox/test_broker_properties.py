@@ -77,10 +77,8 @@ def test_a_cluster_id_is_never_taken_for_an_option() -> None:
 def test_given_properties_win() -> None:
     """A property of the caller overrides the sandbox's choice, for the internal topics too."""
     properties = properties_of(overrides={"offsets.topic.num.partitions": "7"})
-    assert {topic.name: topic.partitions for topic in internal_topics(properties)} == {
-        "__consumer_offsets": 7,
-        "__transaction_state": 5,
-    }
+    expected = {"__consumer_offsets": 7, "__transaction_state": 5}
+    assert {topic.name: topic.partitions for topic in internal_topics(properties)} == expected
 
 
 def test_a_password_is_quoted_in_the_login_configuration() -> None:

@@ -27,7 +27,7 @@ def server_directory(tmp_path: Path) -> Path:
     return directory
 
 
-def test_another_java_other_jars_or_other_options_have_another_archive(
+def test_other_java_jars_and_options_have_another_archive(
     java: Path, tmp_path: Path
 ) -> None:
     """The name changes with all that an archive depends on, and with nothing else."""
@@ -43,7 +43,7 @@ def test_another_java_other_jars_or_other_options_have_another_archive(
     assert name != archive_name(java, libs, "kafka.Kafka", ("-a",))
 
 
-def test_an_archive_is_written_again_when_java_has_a_new_archive_of_its_own(
+def test_an_archive_is_written_again_for_a_new_one_of_java(
     java: Path, tmp_path: Path
 ) -> None:
     """Java checks the checksum of its own archive and ignores those that extend an older one."""
@@ -64,7 +64,7 @@ def test_the_first_run_writes_and_the_next_one_uses(server_directory: Path, tmp_
     assert [path.name for path in root.iterdir()] == ["Kafka-1.jsa"]
 
 
-def test_a_half_written_archive_of_a_killed_jvm_is_not_kept(
+def test_half_an_archive_of_a_killed_jvm_is_lost(
     server_directory: Path, tmp_path: Path
 ) -> None:
     """A leftover in the server's directory is gone before the server starts again."""

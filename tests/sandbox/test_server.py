@@ -144,7 +144,7 @@ def test_a_server_that_never_answers_is_stopped(tmp_path: Path) -> None:
     assert is_gone(identity)
 
 
-def test_an_interrupted_start_leaves_no_process(
+def test_an_interrupt_leaves_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C while a server starts ends that server."""
@@ -262,7 +262,7 @@ def test_a_zombie_does_not_count_as_running() -> None:
         assert is_gone(identity)
 
 
-def test_both_sources_of_process_facts_agree(
+def test_both_sources_of_facts_agree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """/proc and ps give the same facts about a running group."""

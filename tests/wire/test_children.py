@@ -262,7 +262,7 @@ async def test_a_message_that_the_worker_cannot_handle_fails_the_task_with_that_
     ],
 )
 @asynchronous
-async def test_a_task_that_dies_unreported_is_failed_with_its_last_words(
+async def test_a_task_that_dies_has_its_last_words(
     act: str, how: str, reason: str
 ) -> None:
     """An exception, a crash of native code, an exit without a word."""

@@ -75,7 +75,7 @@ async def test_task_configs_of_any_text_and_mapping_are_taken() -> None:
     ],
 )
 @asynchronous
-async def test_task_configs_of_other_types_are_refused_and_the_connector_runs_on(
+async def test_task_configs_of_other_types_are_refused(
     odd: str, text: str
 ) -> None:
     """The process is not killed for them, and can be asked again."""
@@ -126,7 +126,7 @@ async def test_sys_exit_in_a_connector_is_a_failure_like_any_other() -> None:
 
 
 @asynchronous
-async def test_a_connector_that_hangs_in_start_is_killed_when_it_is_stopped(
+async def test_a_connector_that_hangs_in_start_is_killed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It reports nothing but UNASSIGNED, which the worker process says for it."""
@@ -150,12 +150,8 @@ async def test_a_connector_pauses_resumes_and_stops() -> None:
         w.children.connectors.set_target_state("c", TargetState.STOPPED)
         await w.connector_is("c", State.STOPPED)
         await w.children.connectors.stop(["c"])
-        assert w.listener.connector_states("c") == [
-            State.PAUSED,
-            State.RUNNING,
-            State.STOPPED,
-            State.UNASSIGNED,
-        ]
+        expected = [State.PAUSED, State.RUNNING, State.STOPPED, State.UNASSIGNED]
+        assert w.listener.connector_states("c") == expected
 
 
 @asynchronous
@@ -288,7 +284,7 @@ async def test_a_sink_needs_topics() -> None:
     ],
 )
 @asynchronous
-async def test_a_class_that_is_not_a_connector_is_named_in_the_trace(
+async def test_a_class_of_another_kind_is_in_the_trace(
     class_name: str, text: str
 ) -> None:
     """Of the connector, and of a task of its that is started all the same."""

@@ -144,9 +144,8 @@ async def test_a_connector_that_hangs_is_given_up(connector_class: str, kind: st
 
     async with stored_world() as world:
         refused = await refusal(world, settings, offsets=offsets, timeout_ms=10_000)
-        assert str(refused) == (
-            f"Timed out while calling the 'alterOffsets' method for {kind} connector c"
-        )
+        expected = f"Timed out while calling the 'alterOffsets' method for {kind} connector c"
+        assert str(refused) == expected
         assert world.store.entries == STORED
 
 
@@ -247,7 +246,6 @@ async def test_nested_values_are_refused_before_the_connector_is_asked(tmp_path:
 
     async with stored_world() as world:
         refused = await refusal(world, settings, offsets=(({"a": [1]}, {"last": 1}),))
-        assert str(refused) == (
-            "Offsets may only contain primitive types as values, but field a contains ARRAY"
-        )
+        expected = "Offsets may only contain primitive types as values, but field a contains ARRAY"
+        assert str(refused) == expected
         assert not (tmp_path / "told").exists()

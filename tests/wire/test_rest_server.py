@@ -45,7 +45,7 @@ def worker_url() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_answers_over_a_socket_are_those_of_apaches_worker(
+def test_answers_over_a_socket_are_those_of_apache(
     scenario: Scenario, worker_url: str
 ) -> None:
     """The HTTP server does not change the answer."""
@@ -291,10 +291,8 @@ def test_root_answers_while_the_herder_is_not_ready() -> None:
     herder.held = {Probe}
     with serving(rest_config(), herder) as server:
         assert call_url(server.advertised_url, "GET", "/").status == 200
-        assert call_url(server.advertised_url, "GET", "/health").json() == {
-            "status": "starting",
-            "message": "Worker is still starting up.",
-        }
+        expected = {"status": "starting", "message": "Worker is still starting up."}
+        assert call_url(server.advertised_url, "GET", "/health").json() == expected
 
 
 def test_stop_lets_a_request_end_within_its_time() -> None:

@@ -42,7 +42,7 @@ def _tls_properties(authority: trustme.CA, directory: Path, prefix: str) -> dict
 
 
 @pytest.mark.parametrize("prefix", ["", "listeners.https."])
-def test_an_https_listener_serves_with_its_certificate(
+def test_https_has_its_certificate(
     prefix: str, authority: trustme.CA, tmp_path: Path
 ) -> None:
     """TLS settings come with or without the listeners' prefix."""

@@ -90,9 +90,8 @@ async def test_a_sleeping_connector_is_paused_resumed_and_stopped(tmp_path: Path
         assert await asleep(w) == set()
         w.children.connectors.set_target_state("c", TargetState.STARTED)
         await w.connector_is("c", RUNNING)
-        assert w.listener.connector_states("c") == [
-            RUNNING, PAUSED, RUNNING, PAUSED, STOPPED, RUNNING,
-        ]  # fmt: skip
+        expected = [RUNNING, PAUSED, RUNNING, PAUSED, STOPPED, RUNNING]
+        assert w.listener.connector_states("c") == expected
         assert calls(config) == ["start", "configs", "stop", "start", "stop", "start"]
 
 

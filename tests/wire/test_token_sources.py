@@ -87,7 +87,7 @@ def test_clients_with_the_same_login_share_one_token(server: AuthorizationServer
     assert server.given() == given + 1
 
 
-def test_a_refusal_names_server_and_status(
+def test_refusals_have_a_status(
     server: AuthorizationServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """At once, and neither the error nor the log quotes the secret."""
@@ -138,7 +138,7 @@ def answering(*pieces: bytes, pause_s: float = 0.0, closes: bool = False) -> Ite
 
 
 @pytest.mark.parametrize("pieces", [(), (b"HTTP/1.1 200 OK\r\n", *[b"X: y\r\n"] * 20)])
-def test_a_server_that_is_slow_is_given_up(
+def test_slow_ones_are_given_up(
     pieces: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether it is silent or sends a line from time to time."""

@@ -72,7 +72,7 @@ def test_a_cgroup_gets_the_processes_below_a_task_too(
     assert (base / PLACE / "memory.oom.group").read_text() == "1"
 
 
-def test_the_trace_says_that_the_kernel_ended_the_task(
+def test_the_trace_says_that_the_kernel_ended_it(
     tmp_path: Path, base: Path, own: Path
 ) -> None:
     """With the most memory it used; any other end says nothing."""
@@ -105,7 +105,7 @@ def test_a_host_that_delegates_nothing_is_left_alone(
     assert TaskCgroups.detect(tmp_path, own) is None
 
 
-def test_a_cgroup_that_refuses_leaves_the_task_to_the_watch(
+def test_a_refusing_cgroup_leaves_the_task_to_the_watch(
     tmp_path: Path, base: Path, own: Path
 ) -> None:
     """Once and for all for the worker's own, for each task otherwise."""

@@ -23,7 +23,7 @@ def line(text: str) -> LineLogged:
     ("name", "file"),
     [("orders", "orders.log"), ("../orders", "%2E.%2Forders.log"), ("a b", "a b.log")],
 )
-def test_a_connectors_name_never_leads_out_of_the_directory(
+def test_no_name_leads_out_of_the_directory(
     tmp_path: Path, name: str, file: str
 ) -> None:
     """Names may have any characters."""
@@ -59,7 +59,7 @@ def test_only_the_workers_user_can_read_the_files(tmp_path: Path) -> None:
         ({"child": "connector a-b"}, None),
     ],
 )
-def test_the_workers_records_about_a_child_are_in_the_childs_log(
+def test_the_workers_records_are_in_the_childs_log(
     fields: dict[str, object], task: int | None
 ) -> None:
     """By the fields of the record."""

@@ -22,7 +22,7 @@ OPTION = "-Djava.security.auth.login.config="
         (None, {"KAFKA_OPTS": f"it's {OPTION}/a.conf"}, "/a.conf"),
     ],
 )
-def test_the_jaas_file_is_that_of_a_java_worker(
+def test_the_jaas_file_is_javas(
     configured: str | None, variables: dict[str, str], path: str
 ) -> None:
     """The worker's key comes first, then the variables that Java and its start scripts read."""

@@ -117,9 +117,8 @@ def test_modes_of_discovery(world: World, mode: str, expected: set[str], warned:
     make_jar(world.plugins / "p.jar", LISTED | unlisted, {SOURCE_CONNECTOR: ["a.Listed"]})
     found = world.find(mode)
     assert names(found) == expected
-    assert [("a.Unlisted" in text, "a.Listed" in text) for text in found.warnings] == (
-        [(True, False)] if warned else []
-    )
+    wanted = [(True, False)] if warned else []
+    assert [("a.Unlisted" in text, "a.Listed" in text) for text in found.warnings] == wanted
 
 
 def test_hybrid_fail_refuses_a_class_without_service_file(world: World) -> None:
@@ -222,7 +221,7 @@ def test_a_broken_jar_costs_itself_only(world: World) -> None:
         assert reason in text
 
 
-def test_a_jar_that_cannot_be_read_is_a_problem_of_its_own(
+def test_an_unreadable_jar_is_a_problem_of_its_own(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as one that belongs to another user."""

@@ -165,7 +165,7 @@ def test_without_compiler_and_host_the_error_says_what_to_install(
         find_installation(properties, {})
 
 
-def test_a_cache_that_cannot_hold_the_host_is_named(
+def test_an_unusable_cache_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as one that is read-only."""
@@ -178,7 +178,7 @@ def test_a_cache_that_cannot_hold_the_host_is_named(
         find_installation(properties, {})
 
 
-def test_the_jar_of_the_host_is_the_same_for_the_same_sources(
+def test_equal_sources_give_an_equal_jar(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Compiled once, with a digest of the sources in its path, by whatever calls itself javac."""

@@ -17,7 +17,7 @@ from pyconnect_clients.plugin_jars.locations import (
 from tests.support.plugins.java_jars import class_file, make_class, make_jar
 
 
-def test_each_jar_and_each_directory_of_an_entry_is_a_location(
+def test_jars_and_directories_are_locations(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An entry may be a jar itself; Python's directories and other files are none."""
@@ -36,7 +36,7 @@ def test_each_jar_and_each_directory_of_an_entry_is_a_location(
     assert str(tmp_path / "missing") in warning.reason  # type: ignore[attr-defined]
 
 
-def test_entries_are_relative_to_the_working_directory(
+def test_entries_are_relative_to_the_cwd(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An empty entry means the working directory, as in Apache's worker."""
@@ -67,7 +67,7 @@ def test_directories_that_cannot_be_read_are_left_out(
     assert [str(whole) in reasons[0], str(denied) in reasons[1]] == [True, True]
 
 
-def test_archives_count_at_any_depth_and_hide_classes(
+def test_deep_archives_hide_classes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As in Apache's worker, which warns of a location that has both."""

@@ -101,7 +101,7 @@ def member(monkeypatch: pytest.MonkeyPatch) -> Iterator[Group]:
 
 
 @pytest.mark.parametrize("error", [KafkaError("denied"), RuntimeError("unforeseen")])
-def test_an_error_that_a_retry_does_not_cure_fails_the_membership(
+def test_an_incurable_error_fails_the_membership(
     member: Group, error: Exception
 ) -> None:
     """Errors of the agent's own kind or not: work that was given here must not go on."""

@@ -88,7 +88,7 @@ def assigned(client: Client, monkeypatch: pytest.MonkeyPatch, reset: str = "late
     return listener
 
 
-def test_a_position_that_is_not_known_yet_is_asked_for_again(
+def test_an_unknown_position_is_asked_for_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A logical end in its place would move on: a rewind would skip uncommitted records."""
@@ -109,7 +109,7 @@ def test_a_position_that_may_not_be_known_fails_the_task(monkeypatch: pytest.Mon
     assert client.assigned == []
 
 
-def test_a_reset_by_duration_begins_at_the_first_record_that_is_not_older(
+def test_a_reset_by_duration_begins_at_the_first_later_record(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """At the end where all records are older (KIP-1106)."""

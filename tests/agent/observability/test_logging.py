@@ -64,11 +64,8 @@ def test_a_json_line_is_one_object() -> None:
         LOG.exception("it failed", extra={"what": "x"})
     [line] = stream.getvalue().splitlines()
     event = json.loads(line)
-    assert (event["level"], event["logger"], event["event"]) == (
-        "ERROR",
-        "test.module",
-        "it failed",
-    )
+    expected = ("ERROR", "test.module", "it failed")
+    assert (event["level"], event["logger"], event["event"]) == expected
     assert event["what"] == "x"
     assert event["exception"].endswith("ValueError: two\nlines")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}[+-]\d{4}", event["timestamp"])

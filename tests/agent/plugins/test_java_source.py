@@ -257,7 +257,7 @@ class Unlisted(HasHeaderKey):
     """A Python class that no plugin list has."""
 
 
-def test_a_predicate_that_no_plugin_lists_is_in_the_language_of_its_transformation(
+def test_an_unlisted_predicate_is_in_the_language_of_its_transformation(
     fake: FakeJava,
 ) -> None:
     """On Python connectors, too; a Python class is no predicate of a Java transformation."""

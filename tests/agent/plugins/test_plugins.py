@@ -107,7 +107,7 @@ def test_entry_points_of_a_directory_are_found_under_both_names(tmp_path: Path) 
 
 
 @pytest.mark.wire
-def test_two_versions_with_contradicting_dependencies_are_scanned_side_by_side(
+def test_versions_with_contradicting_dependencies_are_scanned_separately(
     tmp_path: Path,
 ) -> None:
     """Each directory is scanned in a process of its own; what fails is reported."""
@@ -115,10 +115,8 @@ def test_two_versions_with_contradicting_dependencies_are_scanned_side_by_side(
     make_plugin(tmp_path, "two", version="2.0")
     result = scan([str(tmp_path)])
     sources = result.catalog.find("my_plugin.MySource")
-    assert {(item.kind, item.version) for item in sources} == {
-        (PluginKind.SOURCE, "1.0"),
-        (PluginKind.SOURCE, "2.0"),
-    }
+    expected = {(PluginKind.SOURCE, "1.0"), (PluginKind.SOURCE, "2.0")}
+    assert {(item.kind, item.version) for item in sources} == expected
     assert result.catalog.find("MySink")[0].kind is PluginKind.SINK
     assert len(result.warnings) == 2
     assert all("Missing" in warning for warning in result.warnings)
@@ -129,7 +127,7 @@ def test_two_versions_with_contradicting_dependencies_are_scanned_side_by_side(
     ("discovery", "found", "warned"),
     [("service_load", 0, 0), ("only_scan", 2, 0), ("hybrid_warn", 2, 1)],
 )
-def test_unlisted_plugins_are_found_by_scanning(
+def test_a_scan_finds_unlisted_plugins(
     tmp_path: Path, discovery: str, found: int, warned: int
 ) -> None:
     """Unless only entry points count."""

@@ -118,7 +118,7 @@ def test_a_source_without_records_is_not_a_failure(plugin_path: Path) -> None:
     ("name", "text"),
     [("Unversioned", "not a text"), ("Undocumented", "without documentation: x")],
 )
-def test_version_and_definition_of_a_plugin_are_checked(
+def test_version_and_definition_are_checked(
     plugin_path: Path, name: str, text: str
 ) -> None:
     """Workers show version and settings to their users."""
@@ -143,7 +143,7 @@ def test_an_unknown_name_is_not_found(plugin_path: Path) -> None:
         ("Cast$Value", {"spec": "int32"}, "takes no texts"),
     ],
 )
-def test_other_kinds_get_a_sample(
+def test_others_get_a_sample(
     plugin_path: Path, name: str, config: dict[str, str], detail: str
 ) -> None:
     """Converters both ways, transformations and predicates a record."""

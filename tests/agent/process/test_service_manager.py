@@ -56,7 +56,7 @@ def test_ready_waits_for_the_worker(address: str, manager_socket: socket.socket)
     assert not answers
 
 
-def test_the_watchdog_hears_several_messages_in_an_interval(
+def test_the_watchdog_hears_several_messages(
     address: str, manager_socket: socket.socket
 ) -> None:
     async def run() -> list[bytes]:
@@ -76,7 +76,7 @@ def test_the_variables_of_another_process_are_not_ours() -> None:
     assert ServiceManager.of(ours, 7) == manager("/run/x", 2.0)
 
 
-def test_a_manager_that_is_gone_does_no_harm(
+def test_a_manager_may_be_gone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     manager(str(tmp_path / "gone")).notify(READY)

@@ -113,9 +113,8 @@ def test_a_role_is_refused_what_it_may_not_do(world: World) -> None:
     """403 names the role that is needed, and nothing happens."""
     answer = world.call("operator", "PUT", "/connectors/c/config", CONFIG)
     assert answer.status == 403
-    assert answer.message == (
-        "operator has the role operator; PUT /connectors/{connector}/config needs editor."
-    )
+    expected = "operator has the role operator; PUT /connectors/{connector}/config needs editor."
+    assert answer.message == expected
     assert world.herder.submitted == []
     assert world.call("editor", "PUT", "/connectors/c/config", CONFIG).status == 201
     assert world.call("operator", "PUT", "/connectors/c/pause").status == 202
@@ -188,7 +187,7 @@ def test_passwords_of_a_connectors_class_are_hidden_from_readers(world: World) -
     assert SECRET in world.call("editor", "GET", "/connectors/c").text
 
 
-def test_secrets_are_found_again_only_after_a_change_of_configs(
+def test_secrets_are_found_again_after_a_change(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A new, changed or deleted connector counts for the next answer."""
@@ -353,7 +352,7 @@ def test_another_worker_vouches_for_its_user(world: World) -> None:
         ({"agent.rest.users": USERS, "connect.protocol": "compatible"}, "Must be sessioned"),
     ],
 )
-def test_users_that_could_not_be_found_are_refused(
+def test_users_not_found_are_refused(
     properties: dict[str, str], reason: str, tmp_path: Path
 ) -> None:
     """Before the worker starts."""

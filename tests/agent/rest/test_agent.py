@@ -124,9 +124,8 @@ def test_a_task_that_is_not_here(action: tuple[str, str]) -> None:
 def test_names_in_paths_are_decoded() -> None:
     """As everywhere in the REST API; the owner's address keeps them encoded."""
     world = World()
-    assert world.call("POST", "/agent/tasks/a%20b/0/kill").message == (
-        f"Unknown task: {ConnectorTaskId('a b', 0)}"
-    )
+    expected = f"Unknown task: {ConnectorTaskId('a b', 0)}"
+    assert world.call("POST", "/agent/tasks/a%20b/0/kill").message == expected
 
 
 def test_without_the_interface_there_is_nothing() -> None:
@@ -163,7 +162,7 @@ def guarded(tmp_path: Path) -> World:
 
 @pytest.mark.parametrize("authorization", ["ann:pa:ss", "ümit:schlüssel"])
 @pytest.mark.parametrize(("method", "path"), PATHS)
-def test_the_right_password_opens_every_path(
+def test_the_password_opens_all(
     guarded: World, method: str, path: str, authorization: str
 ) -> None:
     """Names and passwords of the file, UTF-8."""
@@ -262,7 +261,7 @@ def test_loopback_addresses_are_found_by_the_bound_address() -> None:
 
 @pytest.mark.parametrize("key", ["basic_file", "token_file"])
 @pytest.mark.parametrize("content", [None, "", "\n \n"])
-def test_unusable_files_are_found_at_the_start(
+def test_unusable_files_are_found_at_start(
     tmp_path: Path, key: str, content: str | None
 ) -> None:
     """The file is missing or names no user."""

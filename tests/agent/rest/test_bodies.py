@@ -131,7 +131,7 @@ CONFIGS = st.none() | st.dictionaries(TEXTS, st.none() | TEXTS, max_size=3)
 
 
 @given(st.lists(CONFIGS, max_size=9), st.sampled_from(["", " {}"]))
-def test_task_configs_of_a_large_body_are_read_one_by_one(
+def test_large_task_configs_are_read_singly(
     found: list[dict[str, str | None] | None], rest: str
 ) -> None:
     """With the result of a small body; no more than one item's text is decoded at once."""
@@ -144,7 +144,7 @@ def test_task_configs_of_a_large_body_are_read_one_by_one(
 
 
 @pytest.mark.parametrize("body", [b"{}  ", b"[{} ", b"[{},]", b"[{}{}]", b'[{"a": 1}]', b"\xff[]"])
-def test_a_large_body_that_is_no_list_of_task_configs_is_refused(
+def test_a_large_body_of_another_form_is_refused(
     body: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also one with a config that is larger than any record."""

@@ -78,14 +78,8 @@ def test_scalars_of_a_config_become_their_json_text(herder: FakeHerder) -> None:
     )
     call_app(application(herder), "POST", "/connectors", body, JSON)
     stored = herder.configs["c"]
-    assert [stored[key] for key in "abcdef"] == [
-        "1.50",
-        "true",
-        "1E+2",
-        "-0",
-        "123456789012345678901234567890",
-        "é😀",
-    ]
+    expected = ["1.50", "true", "1E+2", "-0", "123456789012345678901234567890", "é😀"]
+    assert [stored[key] for key in "abcdef"] == expected
 
 
 def test_an_existing_name_is_a_conflict_but_its_bad_config_comes_first(herder: FakeHerder) -> None:
@@ -118,12 +112,8 @@ def test_patch_hands_nulls_on(herder: FakeHerder) -> None:
     herder.configs["c"] = {**CONFIG, "name": "c"}
     answer = call(herder, "PATCH", "/connectors/c/config", {"file": None, "batch.size": 5})
     assert answer.status == 200
-    assert answer.json()["config"] == {
-        "connector.class": "FileStreamSource",
-        "topic": "t",
-        "name": "c",
-        "batch.size": "5",
-    }
+    expected = {"connector.class": "FileStreamSource", "topic": "t", "name": "c", "batch.size": "5"}
+    assert answer.json()["config"] == expected
     assert herder.submitted == [
         requests.PatchConnectorConfig(connector="c", patch={"file": None, "batch.size": "5"})
     ]
@@ -162,9 +152,8 @@ def test_status_has_apaches_members(herder: FakeHerder) -> None:
         ',"tasks":[{"id":0,"state":"RUNNING","worker_id":"127.0.0.1:8083","version":"4.3.1"}]'
         ',"type":"source"}'
     )
-    assert call(herder, "GET", "/connectors/c/tasks/0/status").text == (
-        '{"id":0,"state":"RUNNING","worker_id":"127.0.0.1:8083","version":"4.3.1"}'
-    )
+    expected = '{"id":0,"state":"RUNNING","worker_id":"127.0.0.1:8083","version":"4.3.1"}'
+    assert call(herder, "GET", "/connectors/c/tasks/0/status").text == expected
 
 
 def test_a_failed_task_shows_its_trace_last(herder: FakeHerder) -> None:
@@ -182,9 +171,8 @@ def test_tasks_are_listed_with_their_configs(herder: FakeHerder) -> None:
     """GET tasks answers ids and raw configs."""
     herder.configs["c"] = CONFIG
     herder.task_counts["c"] = 1
-    assert call(herder, "GET", "/connectors/c/tasks").json() == [
-        {"id": {"connector": "c", "task": 0}, "config": {**CONFIG, "task.class": "T"}}
-    ]
+    expected = [{"id": {"connector": "c", "task": 0}, "config": {**CONFIG, "task.class": "T"}}]
+    assert call(herder, "GET", "/connectors/c/tasks").json() == expected
 
 
 @pytest.mark.parametrize(
@@ -320,10 +308,8 @@ def test_plugins_are_connectors_unless_all_are_asked_for(herder: FakeHerder) -> 
     """`connectorsOnly` is true by default; an undefined version is left out."""
     assert len(call(herder, "GET", "/connector-plugins").json()) == 2
     everything = call(herder, "GET", "/connector-plugins?connectorsOnly=x").json()
-    assert everything[-1] == {
-        "class": "org.apache.kafka.connect.storage.StringConverter",
-        "type": "converter",
-    }
+    expected = {"class": "org.apache.kafka.connect.storage.StringConverter", "type": "converter"}
+    assert everything[-1] == expected
 
 
 def test_health_reports_the_stage_of_the_worker(herder: FakeHerder) -> None:

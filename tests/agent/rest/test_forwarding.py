@@ -268,7 +268,7 @@ def test_only_the_authorization_of_a_client_is_sent_on() -> None:
         (InternalError("IO Error"), 500, {"error_code": 500, "message": "IO Error"}),
     ],
 )
-def test_an_error_of_the_target_is_relayed(
+def test_target_errors_are_relayed(
     failure: Exception, status: int, envelope: dict[str, Any]
 ) -> None:
     """Status, code and message of the other worker reach the client as they are."""

@@ -28,9 +28,8 @@ def test_a_signed_task_set_reaches_the_herder(herder: FakeHerder) -> None:
     headers = signature_headers(body, session_key=KEY, algorithm="HmacSHA256")
     answer = call_app(application(herder), "POST", "/connectors/c/tasks", body, headers)
     assert (answer.status, answer.body) == (204, b"")
-    assert herder.submitted == [
-        requests.SubmitTaskConfigs(connector="c", configs=({"a": "1"}, {"b": None}))
-    ]
+    expected = [requests.SubmitTaskConfigs(connector="c", configs=({"a": "1"}, {"b": None}))]
+    assert herder.submitted == expected
 
 
 def test_the_signature_covers_every_byte_of_the_body(herder: FakeHerder) -> None:

@@ -93,7 +93,5 @@ def test_set_replaces_add_appends_and_dates_count_from_now() -> None:
     apply_rules(rules, response, 0)
     assert response.getlist("A") == ["2"]
     assert response.getlist("B") == ["1", "2"]
-    assert response.getlist("Expires") == [
-        "Thu, 01 Jan 1970 00:01:00 GMT",
-        "Wed, 31 Dec 1969 23:59:59 GMT",
-    ]
+    expected = ["Thu, 01 Jan 1970 00:01:00 GMT", "Wed, 31 Dec 1969 23:59:59 GMT"]
+    assert response.getlist("Expires") == expected

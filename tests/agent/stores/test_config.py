@@ -98,10 +98,8 @@ def test_a_removal_is_one_batch_of_two_tombstones(worker: Worker) -> None:
     """Task and commit records are left to a later write."""
     worker.store.put_connector_config("c", {}, None)
     worker.store.remove_connector_config("c")
-    assert worker.log.writes[-1] == (
-        LogRecord(b"connector-c", None),
-        LogRecord(b"target-state-c", None),
-    )
+    expected = (LogRecord(b"connector-c", None), LogRecord(b"target-state-c", None))
+    assert worker.log.writes[-1] == expected
     assert worker.changes[-1] == ConnectorConfigRemoved(connector="c")
 
 
@@ -201,7 +199,7 @@ def test_a_write_that_is_not_read_back_in_time_fails(
 
 
 @pytest.mark.parametrize("largest", [1_000, 999])
-def test_a_config_that_no_record_can_have_is_refused_with_its_size(
+def test_a_config_too_large_for_a_record_is_refused(
     worker: Worker, largest: int
 ) -> None:
     """The text names the connector or task, the size and the limit; nothing is written."""

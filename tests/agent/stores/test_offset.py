@@ -37,11 +37,8 @@ def file_store(directory: Path) -> FileOffsetStore:
 def test_written_offsets_are_read(store: OffsetStore) -> None:
     """Under equal keys of any order; missing entries are None."""
     store.write({KEY: b'{"p":1}', OTHER: b'{"p":2}'}, 1_000)
-    assert store.read([KEY, SAME, b'["c",{}]'], 1_000) == {
-        KEY: b'{"p":1}',
-        SAME: b'{"p":1}',
-        b'["c",{}]': None,
-    }
+    expected = {KEY: b'{"p":1}', SAME: b'{"p":1}', b'["c",{}]': None}
+    assert store.read([KEY, SAME, b'["c",{}]'], 1_000) == expected
     assert store.connector_entries("c") == {KEY: b'{"p":1}'}
 
 
@@ -116,7 +113,7 @@ def test_a_missing_or_empty_file_holds_no_offsets(tmp_path: Path) -> None:
         (b'{"version":1,"entries":[{"key":"AAAA","value":7}]}', "not an offset file"),
     ],
 )
-def test_an_unreadable_file_is_refused_with_the_way_out(
+def test_an_unreadable_file_is_refused(
     tmp_path: Path, content: bytes, why: str
 ) -> None:
     """Starting without its offsets would read every source again."""
@@ -137,7 +134,7 @@ def test_a_directory_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
         FileOffsetStore(tmp_path).start()
 
 
-def test_a_failed_write_leaves_the_old_file(
+def test_a_failed_write_keeps_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next write brings what this one could not."""

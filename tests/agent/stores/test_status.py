@@ -45,7 +45,7 @@ def test_a_put_is_visible_only_when_read_back(log: FakeLog, store: StatusStore) 
     assert store.task(TASK) == status()
 
 
-def test_a_retriable_failure_is_repeated_until_it_succeeds(
+def test_retriable_failures_are_repeated(
     log: FakeLog, store: StatusStore
 ) -> None:
     """The producer does not retry; the store does."""
@@ -62,7 +62,7 @@ TASK_KEY = b"status-task-c-0"
 NEWER = Status(state=State.RUNNING, worker_id="new:1", generation=2)
 
 
-def test_a_failed_send_is_repeated_after_a_read_to_the_end(
+def test_failed_sends_are_repeated_after_a_read(
     log: FakeLog, store: StatusStore
 ) -> None:
     """Another worker has the task by then: its status stays."""
@@ -76,7 +76,7 @@ def test_a_failed_send_is_repeated_after_a_read_to_the_end(
 
 
 @pytest.mark.parametrize("moved", [True, False])
-def test_a_late_status_waits_until_the_topic_was_read(
+def test_a_late_status_waits_for_a_read(
     log: FakeLog, store: StatusStore, moved: bool
 ) -> None:
     """While the network is silent nothing is sent that could arrive after another one's status."""

@@ -144,7 +144,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("value", "config", "schemas"), BAD)
-def test_a_bad_record_fails_the_task_by_its_place_alone(
+def test_the_place_decides_on_a_bad_record(
     value: bytes, config: dict[str, str], schemas: bool
 ) -> None:
     """Topic, partition and offset are in the trace; the value never is."""

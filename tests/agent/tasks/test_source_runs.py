@@ -497,7 +497,7 @@ def test_polls_in_parts_have_the_same_results_as_whole_ones(
 
 
 @pytest.mark.parametrize("kind", [ExactlyOnce, AtLeastOnce])
-def test_an_ordinary_poll_goes_to_the_producer_at_once(
+def test_a_poll_goes_to_the_producer_at_once(
     kind: type[ExactlyOnce | AtLeastOnce],
 ) -> None:
     """One call for all its records: else the comparisons above would compare nothing."""
@@ -523,7 +523,7 @@ def test_an_ordinary_poll_goes_to_the_producer_at_once(
 @pytest.mark.parametrize(
     "boundary", [PollBoundary, lambda: ConnectorBoundary(RequestedTransactions())]
 )
-def test_tasks_with_boundaries_of_their_own_do_not_use_runs(
+def test_own_boundaries_are_without_runs(
     boundary: Callable[[], BoundaryPolicy],
 ) -> None:
     sender = TransactionalSender(

@@ -64,10 +64,8 @@ def test_a_source_record_has_a_span_from_poll_to_acknowledgement(collector: Coll
     source.sender.tracing.close()
     assert collector.paths == {"/v1/traces"}
     failed, first = sorted(collector.spans, key=lambda span: not span["failed"])
-    assert (first["name"], first["trace"], first["parent"], first["failed"]) == (
-        *("send t", TRACE, "00f067aa0ba902b7"),
-        False,
-    )
+    expected = (*("send t", TRACE, "00f067aa0ba902b7"), False)
+    assert (first["name"], first["trace"], first["parent"], first["failed"]) == expected
     assert first["kafka.connect.connector"] == "orders"
     assert first["kafka.connect.task"] == 2
     assert first["messaging.destination.name"] == "t"
@@ -148,7 +146,7 @@ def test_a_collector_that_is_not_there_costs_the_task_nothing() -> None:
     source.sender.tracing.close()
 
 
-def test_without_the_extra_or_with_a_wrong_address_the_task_says_so(
+def test_a_missing_extra_and_a_wrong_address_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And which key to change."""

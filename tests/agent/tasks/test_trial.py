@@ -106,7 +106,7 @@ class FakeLink:
         ]
 
 
-def test_a_record_of_java_that_fails_a_task_is_shown_as_failed(
+def test_a_record_that_fails_a_java_task_is_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The Java process does not check what the agent's worker checks."""

@@ -75,7 +75,7 @@ def test_needs_of_later_phases_are_not_checked() -> None:
     check_start(Brokers(denied=[LEADER]), "disabled")
 
 
-def test_a_missing_right_that_is_not_a_blocker_gives_a_warning(
+def test_a_right_that_may_be_missing_gives_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A warning names it."""
@@ -95,7 +95,7 @@ def test_the_unknown_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     assert "could not be checked" in caplog.text
 
 
-def test_brokers_that_do_not_answer_do_not_stop_the_worker(
+def test_silent_brokers_do_not_stop_the_worker(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The start itself finds out."""
@@ -129,10 +129,8 @@ def test_each_principal_is_asked_for_itself_over_one_connection() -> None:
     }
     assert document["task_counts"] == {"c": 2}
     denied = [grant for grant in document["grants"] if grant["verdict"] == "denied"]
-    assert [(grant["client"], grant["principal"]) for grant in denied] == [
-        ("producer", "User:writer"),
-        ("admin", "User:worker"),
-    ]
+    expected = [("producer", "User:writer"), ("admin", "User:worker")]
+    assert [(grant["client"], grant["principal"]) for grant in denied] == expected
     assert "secret" not in str(document)
 
 

@@ -42,7 +42,7 @@ def with_bare_directory(root: Path, discovery: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", [VAULT_PROVIDER, "Vault", "VaultProvider"])
-def test_providers_of_plugin_directories_resolve_a_workers_properties(
+def test_providers_of_directories_resolve_a_workers_properties(
     name: str, tmp_path: Path
 ) -> None:
     """By class name or alias, and without their code in the worker's own process."""
@@ -111,7 +111,7 @@ def test_rest_extensions_are_refused_but_for_apaches_users_and_passwords() -> No
 @pytest.mark.parametrize(
     ("discovery", "found"), [("service_load", False), ("only_scan", True), ("HYBRID_WARN", True)]
 )
-def test_the_discovery_says_whether_modules_are_searched(
+def test_discovery_may_search_modules(
     discovery: str, found: bool, tmp_path: Path
 ) -> None:
     """A directory without entry points holds plugins only for those that search."""
@@ -126,7 +126,7 @@ def test_hybrid_fail_refuses_plugins_without_entry_points(tmp_path: Path) -> Non
         find_plugins(properties)
 
 
-def test_without_a_java_only_javas_plugins_are_missing(
+def test_without_java_its_plugins_are_missing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The worker says why, once, and runs its Python connectors."""

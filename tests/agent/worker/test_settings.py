@@ -48,9 +48,8 @@ def test_the_herder_makes_session_keys_as_its_worker_says() -> None:
             inter_worker_key_ttl_ms="14",
         )
     )
-    assert settings.session_key == SessionKeySettings(
-        algorithm="HmacSHA1", size_bits=256, ttl_ms=14
-    )
+    expected = SessionKeySettings(algorithm="HmacSHA1", size_bits=256, ttl_ms=14)
+    assert settings.session_key == expected
 
 
 @pytest.mark.parametrize(

@@ -144,10 +144,8 @@ def test_transactions_end_where_the_task_says() -> None:
 
     source = started(Deciding, define_boundaries=True)
     source.run(6)
-    assert [[r.value for r in transaction] for transaction in source.transactions] == [
-        [0],
-        [1, 2, 3],
-    ]
+    expected = [[0], [1, 2, 3]]
+    assert [[r.value for r in transaction] for transaction in source.transactions] == expected
 
 
 def test_a_boundary_at_a_strange_record_or_of_two_minds_is_refused() -> None:

@@ -39,9 +39,8 @@ def test_differences_lead_from_one_configuration_to_the_other(
     result = dict(before)
     for difference in differences(before, after):
         result[difference.key] = difference.after
-    assert {k: v for k, v in result.items() if v is not None} == {
-        k: v for k, v in after.items() if v is not None
-    }
+    expected = {k: v for k, v in after.items() if v is not None}
+    assert {k: v for k, v in result.items() if v is not None} == expected
 
 
 @given(CONFIGS)
@@ -54,10 +53,8 @@ def test_a_second_run_has_nothing_to_do(config: dict[str, str | None]) -> None:
 def test_a_changed_secret_is_shown_as_changed_and_masked() -> None:
     """Both sides look alike when masked, so the line says that they differ."""
     (difference,) = differences({"db.password": "old"}, {"db.password": "new"})
-    assert difference.lines(show_secrets=False) == [
-        "  - db.password=********",
-        "  + db.password=******** (changed)",
-    ]
+    expected = ["  - db.password=********", "  + db.password=******** (changed)"]
+    assert difference.lines(show_secrets=False) == expected
     assert difference.lines(show_secrets=True) == ["  - db.password=old", "  + db.password=new"]
 
 

@@ -62,19 +62,16 @@ def test_a_secret_in_plain_text_and_a_mask_are_refused(config: Config) -> None:
 
 def test_the_other_cluster_keeps_the_secret_that_it_has() -> None:
     """In whatever form; a mask is none."""
-    assert there({"db.password": "dev", "a": "1"}, {"db.password": "prod"}) == {
-        "db.password": "prod",
-        "a": "1",
-    }
+    expected = {"db.password": "prod", "a": "1"}
+    assert there({"db.password": "dev", "a": "1"}, {"db.password": "prod"}) == expected
     with pytest.raises(UsageError):
         there({"db.password": "dev"}, {"db.password": MASK})
 
 
 def test_a_reference_replaces_the_other_clusters_value() -> None:
     """It is no secret."""
-    assert there({"db.password": "${file:a:b}"}, {"db.password": "prod"}) == {
-        "db.password": "${file:a:b}"
-    }
+    expected = {"db.password": "${file:a:b}"}
+    assert there({"db.password": "${file:a:b}"}, {"db.password": "prod"}) == expected
 
 
 def test_keys_are_set_and_left_out_there() -> None:

@@ -64,7 +64,7 @@ def test_what_a_plugin_refuses_to_be_without_is_required(run: Run, connect: Fake
 
 @pytest.mark.usefixtures("settings")
 @pytest.mark.parametrize("form", ["json", "yaml", "properties"])
-def test_create_accepts_a_template_as_it_was_written(
+def test_create_accepts_a_template(
     run: Run, connect: FakeConnect, tmp_path: Path, form: str
 ) -> None:
     """Values of --set are in it, also those of settings that the plugin does not define."""
@@ -96,7 +96,7 @@ def test_create_accepts_a_template_as_it_was_written(
         ),
     ],
 )
-def test_other_forms_describe_every_setting(
+def test_other_forms_have_all_settings(
     run: Run, tmp_path: Path, form: str, lines: list[str]
 ) -> None:
     """Settings with a default are comments; a password is shown as a reference."""
@@ -142,7 +142,7 @@ def test_names_of_no_connector_or_of_several_are_refused() -> None:
     assert "`file-sink`" in str(caught.value.hint)
 
 
-def test_the_guarantee_of_file_stream_sink_is_told_where_it_is_chosen(
+def test_the_guarantee_of_file_stream_sink_is_told(
     run: Run, connect: FakeConnect
 ) -> None:
     """On stderr, with the sink of files that is exactly-once."""

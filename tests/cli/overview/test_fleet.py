@@ -63,9 +63,8 @@ def test_failures_come_first_with_their_causes(
     assert [row["health"] for row in found] == ["unreachable", "FAILED", "healthy", "healthy"]
     assert "Connection refused" in str(found[0]["cause"])
     assert found[1]["cause"] == "broken/1: IllegalStateException: disk full"
-    assert found[1]["failed"] == [
-        {"name": "broken/1", "cause": "java.lang.IllegalStateException: disk full"}
-    ]
+    expected = [{"name": "broken/1", "cause": "java.lang.IllegalStateException: disk full"}]
+    assert found[1]["failed"] == expected
     assert (found[2]["healthy_workers"], found[2]["connectors"]) == (1, 1)
     assert found[2]["versions"] == ["4.3.1"]
     table = run("fleet", address=None).out.splitlines()
@@ -73,7 +72,7 @@ def test_failures_come_first_with_their_causes(
     assert [line.split()[0] for line in table[1:]] == ["gone", "failing", "a", "b"]
 
 
-def test_clusters_without_an_answer_do_not_delay_the_others(
+def test_silent_clusters_delay_no_others(
     run: Run, well: str, contexts: Contexts
 ) -> None:
     """Frozen ones are unreachable once the time is over; they are asked at once, not in turn."""
@@ -97,7 +96,7 @@ def test_a_hundred_clusters_are_one_look(run: Run, well: str, contexts: Contexts
     assert [row["context"] for row in found] == [*urls]
 
 
-def test_a_worker_that_hangs_hides_no_connectors(
+def test_a_hanging_worker_hides_none(
     run: Run, connect: FakeConnect, url: str, contexts: Contexts
 ) -> None:
     """What is known when the time is over is shown; that it is well is not."""
@@ -158,7 +157,7 @@ def test_the_contexts_are_the_arguments(run: Run, well: str, contexts: Contexts)
     assert run("fleet", "-q", address=None).out == ""
 
 
-def test_a_slow_cluster_is_known_at_the_next_look(
+def test_a_slow_cluster_is_known_later(
     run: Run, connect: FakeConnect, url: str, contexts: Contexts
 ) -> None:
     """Its look goes on while the table is shown, and is not begun twice."""

@@ -66,10 +66,8 @@ def test_tasks_of_a_worker_that_does_not_answer_are_marked() -> None:
     found = cluster_status(seen, context=None, lag_known=False)
     text = "\n".join(status_lines(found, width=120, colour=False))
     assert "tasks         2: 1 RUNNING, 1 RUNNING (no answer)" in text
-    assert (found.to_json()["tasks"], found.to_json()["without_answer"]) == (
-        {"RUNNING": 2},
-        ["b/0"],
-    )
+    expected = ({"RUNNING": 2}, ["b/0"])
+    assert (found.to_json()["tasks"], found.to_json()["without_answer"]) == expected
 
 
 def test_unknown_values_are_null() -> None:
@@ -82,9 +80,8 @@ def test_unknown_values_are_null() -> None:
         lag_known=True,
     ).to_json()
     assert document["lag"] == {"a": 7}
-    assert document["hanging_transactions"] == [
-        {"topic": "t", "partition": 0, "producer_id": 7, "start_offset": 40}
-    ]
+    expected = [{"topic": "t", "partition": 0, "producer_id": 7, "start_offset": 40}]
+    assert document["hanging_transactions"] == expected
 
 
 def test_only_the_package_of_an_exception_is_left_out() -> None:
@@ -155,7 +152,7 @@ def test_an_agent_whose_admin_interface_has_another_address_is_no_java_worker(
 
 
 @pytest.mark.wire
-def test_an_inventory_leads_to_admin_interfaces(
+def test_an_inventory_has_admins(
     run: Run, separate_admin: tuple[str, str], tmp_path: Path
 ) -> None:
     """Commands that ask workers need no other option."""
@@ -174,7 +171,7 @@ def test_an_inventory_leads_to_admin_interfaces(
 
 
 @pytest.mark.wire
-def test_an_admin_address_in_the_place_of_a_workers_is_doubted(
+def test_an_admin_address_of_a_worker_is_doubted(
     run: Run, separate_admin: tuple[str, str]
 ) -> None:
     """Exit 9, and the hint names the property with the right address."""

@@ -155,7 +155,7 @@ def test_files_of_confluents_s3_sink_are_below_the_topic(
         ({"rotate.schedule.interval.ms": "60000"}, True),
     ],
 )
-def test_doubled_rows_are_expected_where_files_depend_on_the_clock(
+def test_files_by_the_clock_may_double_rows(
     settings: Config, duplicates: bool
 ) -> None:
     """A record that is written again is in another file then."""
@@ -182,7 +182,7 @@ def test_doubled_rows_are_expected_where_files_depend_on_the_clock(
         ({"aws_s3_prefix": "{{topic}}/", "file.compression.type": "zstd"}, "s3://b/orders"),
     ],
 )
-def test_files_of_aivens_s3_sink_are_in_a_directory_of_the_topic(
+def test_aivens_s3_sink_has_a_directory_of_the_topic(
     settings: Config, path: str
 ) -> None:
     """A prefix is one of the only topic, and no part of names by a template."""
@@ -202,7 +202,7 @@ def test_files_of_aivens_s3_sink_are_in_a_directory_of_the_topic(
         ({"format.output.type": "parquet", **VALUES}, None, False),
     ],
 )
-def test_lines_of_aivens_s3_sink_are_what_its_config_says(
+def test_aivens_s3_lines_follow_its_config(
     settings: Config, lines: str | None, noted: bool
 ) -> None:
     """By default values are in Base64, and those in JSON in an object of their own."""

@@ -59,7 +59,7 @@ def shown(
     return screen.getvalue()
 
 
-def test_colours_are_all_that_a_terminal_adds(
+def test_a_terminal_adds_colours(
     monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
 ) -> None:
     """Scripts read them as ever, byte for byte; a terminal adds colours only."""
@@ -73,7 +73,7 @@ def test_colours_are_all_that_a_terminal_adds(
     assert COLOUR.sub("", forced) == plain
 
 
-def test_json_is_the_report_on_a_terminal_too(
+def test_a_terminal_gets_json(
     monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
 ) -> None:
     """Programs read it."""

@@ -70,7 +70,7 @@ def test_the_options_of_the_user_come_after_that_of_the_archive(
     assert options.endswith('" -Xshare:off')
 
 
-def test_an_archive_is_made_once(
+def test_an_archive_is_kept(
     tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
 ) -> None:
     """The next audit uses the archive, and nothing unfinished stays beside it."""
@@ -81,7 +81,7 @@ def test_an_archive_is_made_once(
     assert {path.suffix for path in archive.path.parent.iterdir()} == {".jsa", ".bytes", ".lock"}
 
 
-def test_the_fourth_audit_makes_the_archive(
+def test_the_fourth_makes_it(
     tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
 ) -> None:
     """Three audits would not earn what making it costs."""
@@ -141,7 +141,7 @@ def test_an_unwritable_cache_and_a_full_disk_stay_without(
     assert rehearsals.count == 0
 
 
-def test_the_client_of_spark_connect_alone_needs_none(
+def test_the_client_of_spark_connect_needs_none(
     tmp_path: Path, rehearsals: Rehearsals
 ) -> None:
     """It has no jars."""
@@ -152,7 +152,7 @@ def test_the_client_of_spark_connect_alone_needs_none(
     assert rehearsals.count == 0
 
 
-def test_only_the_newest_archives_stay(
+def test_the_newest_stay(
     tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
 ) -> None:
     """Archives of former Javas and environments do not fill the disk; those of brokers stay."""

@@ -53,7 +53,7 @@ def test_a_line_of_spark_has_its_jars_for_all_patch_releases(
     assert len(spark_jars.known_jars(spark_jars.KAFKA)) == 4
 
 
-def test_a_release_without_a_jar_for_a_use_is_refused_by_name(
+def test_a_release_that_lacks_a_jar_is_refused(
     installed: Callable[[str], None],
 ) -> None:
     """Iceberg has no library for Spark 4.2 yet: the error says so and names the ways out."""

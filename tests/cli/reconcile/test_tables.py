@@ -145,7 +145,7 @@ def test_a_file_of_sqlite_is_found_by_its_path() -> None:
         (SINK, ("t", "u"), "2 tables"),
     ],
 )
-def test_configurations_that_say_too_little_are_refused(
+def test_vague_configurations_are_refused(
     config: Config, topics: tuple[str, ...], words: str
 ) -> None:
     """The message names the setting, the hint names the options that take its place."""
@@ -160,7 +160,7 @@ def test_configurations_that_say_too_little_are_refused(
     ("mode", "offset", "words"),
     [("bulk", {}, "mode=bulk has no offset"), ("incrementing", None, "no offset of or`ders yet")],
 )
-def test_a_source_without_a_position_is_refused(
+def test_sources_need_a_position(
     mode: str, offset: Document | None, words: str
 ) -> None:
     """Everything would look like lag."""

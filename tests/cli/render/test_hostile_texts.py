@@ -78,7 +78,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("form", ["", "coloured", "json", "yaml", "ndjson", "name"])
-def test_no_verb_sends_a_control_character(
+def test_no_verb_sends_controls(
     run: Run, environ: dict[str, str], command: str, form: str
 ) -> None:
     """Not in any format; with colours there are only those of this program."""
@@ -119,7 +119,6 @@ def test_each_character_survives_json_and_yaml(code: int) -> None:
 def test_colours_are_ours_only() -> None:
     """A sequence that `paint` does not make is escaped also where colours are wanted."""
     painted = paint("ok", "good", colour=True)
-    assert displayed(f"{painted} \x1b[31mred\x1b[5m", colour=True) == (
-        f"{painted} \\x1b[31mred\\x1b[5m"
-    )
+    expected = f"{painted} \\x1b[31mred\\x1b[5m"
+    assert displayed(f"{painted} \x1b[31mred\x1b[5m", colour=True) == expected
     assert "\x1b" not in displayed(painted, colour=False)

@@ -36,11 +36,8 @@ def lines(*rows: Row, width: int | None = None, colour: bool = False) -> list[st
 
 def test_columns_line_up_with_wide_characters() -> None:
     """A character of two columns counts as two."""
-    assert lines(("日本", "RUNNING"), ("abc", "FAILED")) == [
-        "NAME  STATE",
-        "日本  RUNNING",
-        "abc   FAILED",
-    ]
+    expected = ["NAME  STATE", "日本  RUNNING", "abc   FAILED"]
+    assert lines(("日本", "RUNNING"), ("abc", "FAILED")) == expected
 
 
 def test_colours_change_nothing_but_the_sequences_around() -> None:

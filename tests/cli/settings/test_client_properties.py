@@ -81,7 +81,7 @@ def test_without_a_file_connections_are_plain() -> None:
         ),
     ],
 )
-def test_unusable_properties_are_usage_errors(
+def test_bad_properties_are_refused(
     run: Run, tmp_path: Path, text: str, message: str, hint: str
 ) -> None:
     """Exit 2 before any broker is asked, with the key and what to do."""

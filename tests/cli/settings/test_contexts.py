@@ -20,7 +20,7 @@ def user_file(environ: dict[str, str]) -> Path:
     return Path(environ["XDG_CONFIG_HOME"]) / "pyconnect" / "config.toml"
 
 
-def test_a_context_is_made_used_shown_and_deleted(
+def test_a_contexts_whole_life(
     run: Run, url: str, environ: dict[str, str]
 ) -> None:
     """The file is private, and the chosen context is in force."""
@@ -34,7 +34,7 @@ def test_a_context_is_made_used_shown_and_deleted(
     assert run("context", "current", address=None).code == 3
 
 
-def test_a_renamed_context_keeps_its_settings_and_stays_current(
+def test_a_renamed_context_stays_as_it_was(
     run: Run, url: str, environ: dict[str, str]
 ) -> None:
     """A name that is taken is refused."""
@@ -52,7 +52,7 @@ def test_a_renamed_context_keeps_its_settings_and_stays_current(
 @pytest.mark.parametrize(
     "wrong", [["--timeout", "soon"], ["--url", "http://host:port"], ["--url", ""]]
 )
-def test_a_context_with_unusable_values_is_not_stored(
+def test_unusable_values_are_not_stored(
     run: Run, environ: dict[str, str], wrong: list[str]
 ) -> None:
     """Exit 2 and no file."""
@@ -68,7 +68,7 @@ def test_a_flag_overrides_the_context_for_one_command(run: Run, url: str) -> Non
     assert run("connectors", "list", "--url", url, address=None).code == 0
 
 
-def test_a_secret_in_a_file_that_others_read_is_refused(
+def test_secrets_in_public_files_are_refused(
     run: Run, url: str, environ: dict[str, str]
 ) -> None:
     """The message says which file and how to mend it."""
@@ -158,7 +158,7 @@ def test_the_group_of_a_context_answers_for_java_workers(url: str, environ: dict
     session.close()
 
 
-def test_a_cluster_is_reached_through_any_worker_of_the_inventory(
+def test_any_worker_of_an_inventory_is_a_way_in(
     url: str, environ: dict[str, str]
 ) -> None:
     """The default address is not asked then; one that was given is asked first."""

@@ -60,14 +60,12 @@ def test_a_failed_change_ends_the_run(run: Run, connect: FakeConnect, us: FakeCo
     looked = run("connectors", "list", "--context", "dead,us", address=None)
     assert (looked.code, "orders" in looked.out) == (8, True)
     assert run("connectors", "stop", "orders", "--context", "eu,us", address=None).code == 0
-    assert (connect.connectors["orders"].state, us.connectors["orders"].state) == (
-        "STOPPED",
-        "STOPPED",
-    )
+    expected = ("STOPPED", "STOPPED")
+    assert (connect.connectors["orders"].state, us.connectors["orders"].state) == expected
 
 
 @pytest.mark.usefixtures("contexts")
-def test_nothing_is_done_where_one_context_is_not_defined(
+def test_an_unknown_context_stops_all(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """Exit 3; a file that holds one result only is refused for several."""

@@ -50,22 +50,15 @@ def test_the_largest_number_comes_first_and_unknown_values_last() -> None:
     turned = drawn(busy().sorted_by("REC/S").sorted_by("REC/S"))
     assert names(turned)[:2] == ["orders-lake", "orders"]
     assert "REC/S↑" in [head.text for head in turned.heads]
-    assert names(drawn(busy().sorted_by("NAME"))) == [
-        "clicks",
-        "inventory",
-        "invoices",
-        "orders",
-        "orders-lake",
-    ]
+    expected = ["clicks", "inventory", "invoices", "orders", "orders-lake"]
+    assert names(drawn(busy().sorted_by("NAME"))) == expected
 
 
 def test_tasks_are_of_the_connector_or_worker_that_was_entered() -> None:
     """Without either, of all."""
     assert names(drawn(busy().entered("orders"))) == ["orders/0", "orders/1", "orders/2"]
-    assert names(drawn(busy().commanded("w").entered("connect-2:8083"))) == [
-        "orders-lake/1",
-        "orders-lake/0",
-    ]
+    expected = ["orders-lake/1", "orders-lake/0"]
+    assert names(drawn(busy().commanded("w").entered("connect-2:8083"))) == expected
     assert len(names(drawn(busy().commanded("t")))) == 6
 
 
@@ -140,12 +133,10 @@ def test_a_rate_has_three_digits(rate: float | None, text: str) -> None:
 def test_the_summary_counts_states_and_names_what_failed() -> None:
     """Before the first look it says that there is none yet."""
     first, second = summary(State().looked(busy_cluster()), "prod")
-    assert "".join(text for text, _ in first) == (
-        "prod  3 of 3 workers healthy  exactly once: enabled  lag: 48,300"
-    )
-    assert "".join(text for text, _ in second) == (
-        "connectors: 1 PAUSED, 3 RUNNING, 1 STOPPED  tasks: 5 RUNNING, 1 FAILED"
-    )
+    expected = "prod  3 of 3 workers healthy  exactly once: enabled  lag: 48,300"
+    assert "".join(text for text, _ in first) == expected
+    expected = "connectors: 1 PAUSED, 3 RUNNING, 1 STOPPED  tasks: 5 RUNNING, 1 FAILED"
+    assert "".join(text for text, _ in second) == expected
     assert summary(State(), "prod") == ([("prod", "strong"), ("  looking…", "dim")], [])
 
 
@@ -179,7 +170,5 @@ def test_connectors_of_a_worker_without_an_answer_are_marked() -> None:
         workers=[frozen, worker("http://w2:8083")],
     )
     lines = table(State().looked(shown), width=100, now_ms=0).lines
-    assert {line.name: line.cells[2].text for line in lines} == {
-        "a": "RUNNING (no answer)",
-        "b": "RUNNING",
-    }
+    expected = {"a": "RUNNING (no answer)", "b": "RUNNING"}
+    assert {line.name: line.cells[2].text for line in lines} == expected

@@ -192,7 +192,7 @@ def test_without_a_terminal_the_command_says_what_to_use(run: Run) -> None:
     assert "pyconnect status" in outcome.err
 
 
-def test_without_the_extra_the_command_says_which_one_is_missing(
+def test_the_missing_extra_is_named(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit 9 with the command that installs it."""

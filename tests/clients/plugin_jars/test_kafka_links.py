@@ -34,9 +34,8 @@ def test_a_class_that_a_release_lacks_is_named_with_its_user(tmp_path: Path) -> 
 def test_a_method_that_a_release_lacks_is_named(tmp_path: Path) -> None:
     """Kafka 4.0 removed it; its class stayed."""
     found = links(tmp_path, Used=class_file("a.Used", uses=[(UTILS, *MK_SET)]))
-    assert found.missing(kafka_api(), "4.4") == [
-        Missing(f"{UTILS}.{''.join(MK_SET)}", "a.Used", "3.9")
-    ]
+    expected = [Missing(f"{UTILS}.{''.join(MK_SET)}", "a.Used", "3.9")]
+    assert found.missing(kafka_api(), "4.4") == expected
     assert found.releases(kafka_api()) == ("3.9",)
 
 
@@ -90,9 +89,8 @@ def test_an_own_copy_stands_in_for_a_class_that_kafka_lacks(tmp_path: Path) -> N
     found = read_links([jar])
     assert found.bundled == {SANITIZER, UTILS}
     # Kafka has the class Utils, and its own comes first.
-    assert [each.needed for each in found.missing(kafka_api(), "4.4")] == [
-        f"{UTILS}.{''.join(MK_SET)}"
-    ]
+    expected = [f"{UTILS}.{''.join(MK_SET)}"]
+    assert [each.needed for each in found.missing(kafka_api(), "4.4")] == expected
 
 
 def test_an_inherited_member_is_looked_up_in_kafka(tmp_path: Path) -> None:
@@ -106,9 +104,8 @@ def test_an_inherited_member_is_looked_up_in_kafka(tmp_path: Path) -> None:
         Child=class_file(child, result, ["java.util.List"], methods=[("own", "()Ljava/util/Map;")]),
     )
     assert found.missing(kafka_api(), "3.9") == []
-    assert found.missing(kafka_api(), "4.0") == [
-        Missing(f"{result}.values()Ljava/util/Map;", "a.Used", "3.9")
-    ]
+    expected = [Missing(f"{result}.values()Ljava/util/Map;", "a.Used", "3.9")]
+    assert found.missing(kafka_api(), "4.0") == expected
     assert found.absent(kafka_api()) == []
 
 
@@ -121,10 +118,8 @@ def test_what_kafka_lost_or_hid_long_ago_is_in_no_release(tmp_path: Path) -> Non
         uses=[(time, "<init>", "()V"), (UTILS, *old), (UTILS, "notifyAll", "()V")],
     )
     found = links(tmp_path, Used=used)
-    assert found.absent(kafka_api()) == [
-        Missing(time, "a.Used"),
-        Missing(f"{UTILS}.{''.join(old)}", "a.Used"),
-    ]
+    expected = [Missing(time, "a.Used"), Missing(f"{UTILS}.{''.join(old)}", "a.Used")]
+    assert found.absent(kafka_api()) == expected
     # Which release a location runs with depends on the rest.
     assert found.releases(kafka_api()) == kafka_api().releases
 

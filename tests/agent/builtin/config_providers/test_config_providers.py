@@ -43,7 +43,7 @@ def test_an_unreadable_file_is_an_error(secrets: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../outside.properties", "link.properties"])
-def test_paths_outside_the_allowed_ones_give_nothing(
+def test_only_allowed_paths_are_read(
     secrets: Path, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither `..` nor a symbolic link gets around the list; the log names the key to change."""
@@ -69,9 +69,8 @@ def test_the_directory_provider_reads_whole_files(secrets: Path) -> None:
     (secrets / "nested").mkdir()
     provider = DirectoryConfigProvider()
     provider.configure({"allowed.paths": str(secrets)})
-    assert provider.get(str(secrets), ["token", "nested", "link.properties"]).data == {
-        "token": " abc\n"
-    }
+    expected = {"token": " abc\n"}
+    assert provider.get(str(secrets), ["token", "nested", "link.properties"]).data == expected
     assert set(provider.get(str(secrets)).data) == {"token", "db.properties"}
     assert provider.get(str(secrets.parent)).data == {}
 
@@ -89,15 +88,13 @@ def test_the_environment_provider_takes_no_path(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PYCONNECT_TEST_B", "2")
     provider = EnvVarConfigProvider()
     provider.configure({"allowlist.pattern": "PYCONNECT_TEST_A"})
-    assert provider.get("", ["PYCONNECT_TEST_A", "PYCONNECT_TEST_B"]).data == {
-        "PYCONNECT_TEST_A": "1"
-    }
+    expected = {"PYCONNECT_TEST_A": "1"}
+    assert provider.get("", ["PYCONNECT_TEST_A", "PYCONNECT_TEST_B"]).data == expected
     assert provider.get("").data == {"PYCONNECT_TEST_A": "1"}
     with pytest.raises(ConfigException) as refused:
         provider.get("p", ["PYCONNECT_TEST_A"])
-    assert str(refused.value) == (
-        "Path is not supported for EnvVarConfigProvider, invalid value 'p'"
-    )
+    expected = "Path is not supported for EnvVarConfigProvider, invalid value 'p'"
+    assert str(refused.value) == expected
     with pytest.raises(ConfigException, match=r"allowlist\.pattern"):
         provider.configure({"allowlist.pattern": "("})
 
@@ -140,7 +137,7 @@ def test_providers_of_a_worker_resolve_its_connectors(secrets: Path) -> None:
         ({"config.providers.f.class": "JsonConverter"}, "could not be found"),
     ],
 )
-def test_a_provider_that_cannot_be_made_stops_the_worker(
+def test_a_provider_that_fails_stops_the_worker(
     properties: dict[str, str], message: str
 ) -> None:
     """The text names the key."""

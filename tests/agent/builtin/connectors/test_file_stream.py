@@ -76,12 +76,8 @@ def test_every_line_is_a_record(tmp_path: Path) -> None:
     records = list(task.poll() or ())
     assert values(records) == [("one", 5), ("zwölf", 12), ("", 13)]
     first: SourceRecord = records[0]
-    assert (first.topic, first.kafka_partition, first.key, first.key_schema) == (
-        "t",
-        None,
-        None,
-        None,
-    )
+    expected = ("t", None, None, None)
+    assert (first.topic, first.kafka_partition, first.key, first.key_schema) == expected
     assert first.value_schema is STRING_SCHEMA
     assert first.source_partition == {"filename": str(path)}
     assert first.timestamp is not None
@@ -339,7 +335,7 @@ class FullDisk:
         return written
 
 
-def test_a_full_disk_is_waited_out_without_torn_lines(
+def test_a_full_disk_tears_no_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lines written before the disk was full stay, and the repeated batch follows them."""
@@ -355,7 +351,7 @@ def test_a_full_disk_is_waited_out_without_torn_lines(
     assert path.read_text() == "one\ntwo\n"
 
 
-def test_other_records_after_a_full_disk_are_written_too(
+def test_records_after_a_full_disk_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A rebalance changes the batch that is repeated: none may be taken for written."""
@@ -378,7 +374,7 @@ def test_text_that_utf_8_cannot_hold_is_replaced(tmp_path: Path) -> None:
     assert path.read_bytes() == b"a?b\n"
 
 
-def test_another_write_error_fails_the_task(
+def test_other_write_errors_fail_the_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not swallowed, so no offset is committed."""

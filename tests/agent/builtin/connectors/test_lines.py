@@ -59,10 +59,5 @@ def test_a_trailing_return_is_held_back() -> None:
 
 def test_empty_lines_are_lines() -> None:
     """Also at the beginning."""
-    assert lines_and_positions([b"\n\n\r\n\r\r\n"]) == [
-        (b"", 1),
-        (b"", 2),
-        (b"", 4),
-        (b"", 5),
-        (b"", 7),
-    ]
+    expected = [(b"", 1), (b"", 2), (b"", 4), (b"", 5), (b"", 7)]
+    assert lines_and_positions([b"\n\n\r\n\r\r\n"]) == expected

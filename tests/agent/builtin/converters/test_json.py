@@ -251,7 +251,7 @@ def test_a_number_that_a_double_has_is_a_double(digits: str) -> None:
         (None, Struct(SchemaBuilder.struct().build())),
     ],
 )
-def test_values_that_do_not_fit_their_schema_are_refused(
+def test_values_that_do_not_fit_a_schema_are_refused(
     schema: Schema | None, value: object
 ) -> None:
     """The converter does not cast a value to the type of its schema."""
@@ -272,9 +272,8 @@ def test_a_fixed_schema_describes_payloads_without_envelope() -> None:
     """`schema.content` (KIP-1054) is for reading; writing keeps the envelope."""
     made = converter(schema_content='{"type":"int32"}')
     assert read(made, b"5") == SchemaAndValue(INT32_SCHEMA, 5)
-    assert written(made, INT32_SCHEMA, 5) == (
-        b'{"schema":{"type":"int32","optional":false},"payload":5}'
-    )
+    expected = b'{"schema":{"type":"int32","optional":false},"payload":5}'
+    assert written(made, INT32_SCHEMA, 5) == expected
     with pytest.raises(DataException, match="Schema must contain 'type' field"):
         converter(schema_content="{}")
 

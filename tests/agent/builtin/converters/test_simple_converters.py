@@ -94,9 +94,8 @@ def test_other_values_are_written_as_java_text_and_bytes_are_refused() -> None:
     made = strings()
     assert made.from_connect_data("t", [], None, None) is None
     assert made.from_connect_data("t", [], INT32_SCHEMA, 5) == b"5"
-    assert (
-        made.from_connect_data("t", [], None, {"a": [1.0, None, True]}) == b"{a=[1.0, null, true]}"
-    )
+    expected = b"{a=[1.0, null, true]}"
+    assert made.from_connect_data("t", [], None, {"a": [1.0, None, True]}) == expected
     with pytest.raises(DataException, match="Bytes have no text form"):
         made.from_connect_data("t", [], BYTES_SCHEMA, b"x")
 
@@ -126,7 +125,7 @@ def test_bytes_pass_as_they_are() -> None:
 
 @pytest.mark.parametrize(("converter", "layout"), NUMBERS)
 @given(data=st.binary(min_size=8, max_size=8))
-def test_numbers_survive_the_round_trip(
+def test_numbers_are_read_back(
     converter: type[NumberConverter], layout: str, data: bytes
 ) -> None:
     """The layout is Java's: big-endian, of fixed size."""
@@ -139,7 +138,7 @@ def test_numbers_survive_the_round_trip(
 
 
 @pytest.mark.parametrize(("converter", "layout"), NUMBERS)
-def test_numbers_of_another_size_type_or_range_are_refused(
+def test_numbers_that_do_not_fit_are_refused(
     converter: type[NumberConverter], layout: str
 ) -> None:
     """The converter neither widens nor cuts a number."""

@@ -52,7 +52,7 @@ from tests.agent.builtin.transforms.transformations import applied, source_recor
         (b"\x00\xff", "string", "AP8="),
     ],
 )
-def test_a_value_without_schema_becomes_one_of_the_type(
+def test_schemaless_values_become_the_type(
     value: object, target: str, expected: object
 ) -> None:
     """Integers wrap, floats are cut and limited, strings are parsed in Java's syntax."""
@@ -79,7 +79,7 @@ def test_a_string_out_of_range_is_refused_without_being_shown(value: str) -> Non
         (decimal_schema(2), Decimal("12.90"), "string", "12.90"),
     ],
 )
-def test_a_cast_removes_the_logical_type(
+def test_a_cast_is_not_logical(
     schema: Schema, value: object, target: str, expected: object
 ) -> None:
     """Neither as a field nor, unlike in Kafka, as a whole value."""
@@ -146,10 +146,8 @@ def test_a_field_that_cannot_be_cast_fails_only_with_a_value() -> None:
     schema = SchemaBuilder.struct().field("f", array).build()
     cast = transformation("Cast$Value", spec="f:int32")
     empty = applied(cast, source_record(Struct(schema), schema))
-    assert (
-        empty.value_schema
-        == SchemaBuilder.struct().field("f", SchemaBuilder.int32().optional()).build()
-    )
+    expected = SchemaBuilder.struct().field("f", SchemaBuilder.int32().optional()).build()
+    assert empty.value_schema == expected
     with pytest.raises(DataException, match="casting from ARRAY"):
         cast.apply(source_record(Struct(schema).put("f", [1]), schema))
 

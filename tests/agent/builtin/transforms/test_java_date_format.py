@@ -163,6 +163,5 @@ def test_a_text_of_another_form_is_refused() -> None:
     """The message has the pattern, never the text."""
     with pytest.raises(DataException) as caught:
         JavaDateFormat("yyyy-MM-dd").milliseconds("secret")
-    assert str(caught.value) == (
-        "Could not parse timestamp: value does not match pattern (yyyy-MM-dd)"
-    )
+    expected = "Could not parse timestamp: value does not match pattern (yyyy-MM-dd)"
+    assert str(caught.value) == expected

@@ -40,7 +40,7 @@ from tests.agent.builtin.transforms.transformations import (
     ],
 )
 @pytest.mark.parametrize("schema", [None, PAIR])
-def test_records_without_a_value_pass_unchanged(
+def test_tombstones_pass_unchanged(
     name: str, options: dict[str, str], schema: Schema | None
 ) -> None:
     """With a schema or without."""
@@ -57,7 +57,7 @@ def test_records_without_a_value_pass_unchanged(
         ("HeaderFrom$Value", {"fields": "a", "headers": "h", "operation": "copy"}, "header copy"),
     ],
 )
-def test_records_without_a_value_are_refused_by_some(
+def test_some_refuse_tombstones(
     name: str, options: dict[str, str], purpose: str
 ) -> None:
     """The messages are Kafka's."""
@@ -231,10 +231,8 @@ def test_value_to_key_takes_paths_in_kafka_4_4() -> None:
     nested = partial(transformation, "ValueToKey", RELEASE_4_4, field_syntax_version="V2")
     found = applied(nested(fields="p.b,p.a"), record)
     assert found.key_schema is not None
-    assert [(f.name, f.schema) for f in found.key_schema.fields] == [
-        ("p.b", INT32_SCHEMA),
-        ("p.a", WITH_DEFAULT),
-    ]
+    expected = [("p.b", INT32_SCHEMA), ("p.a", WITH_DEFAULT)]
+    assert [(f.name, f.schema) for f in found.key_schema.fields] == expected
     assert isinstance(found.key, Struct)
     assert (found.key.get("p.b"), found.key.get("p.a")) == (1, "default")
     without = applied(nested(fields="p.a", replace_null_with_default="false"), record).key

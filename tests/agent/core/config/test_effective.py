@@ -83,10 +83,8 @@ def test_values_from_the_environment_are_marked() -> None:
         "config.providers.env.class": f"{package}.EnvVarConfigProvider",
         "config.providers.file.class": f"{package}.FileConfigProvider",
     }
-    assert shown("group.id", "${env:GROUP}", **providers) == (
-        "${env:GROUP}",
-        ConfigSource.ENVIRONMENT,
-    )
+    expected = ("${env:GROUP}", ConfigSource.ENVIRONMENT)
+    assert shown("group.id", "${env:GROUP}", **providers) == expected
     assert shown("group.id", "${file:/f:g}", **providers)[1] is ConfigSource.FILE
 
 
@@ -98,11 +96,8 @@ def test_defaults_are_listed_with_the_rest() -> None:
     assert names == sorted(names)
     assert set(DistributedConfig.definition().keys) | {"zzz"} == set(names)
     by_name = {value.name: value for value in values}
-    assert by_name["session.timeout.ms"].to_json() == {
-        "name": "session.timeout.ms",
-        "value": "10000",
-        "source": "default",
-    }
+    expected = {"name": "session.timeout.ms", "value": "10000", "source": "default"}
+    assert by_name["session.timeout.ms"].to_json() == expected
     assert by_name["admin.listeners"].value is None
 
 

@@ -147,9 +147,8 @@ def test_a_missing_connector_class_is_refused_with_the_submitted_map() -> None:
             worker=distributed(),
             raw_config={"name": "c", "password": "${f:p:k}", "none": None},
         )
-    assert str(refused.value) == (
-        "Connector config {name=c, password=${f:p:k}, none=null} contains no connector type"
-    )
+    expected = "Connector config {name=c, password=${f:p:k}, none=null} contains no connector type"
+    assert str(refused.value) == expected
     with pytest.raises(BadRequestError, match=r"^Connector config contains no connector type$"):
         validate_connector_config(
             {"name": "c"}, plugins=PLUGINS, worker=distributed(agent_connect_release="4.4.0")
@@ -200,9 +199,8 @@ def test_resolved_references_are_shown_as_submitted() -> None:
         secrets={"s3cret": "${f:p:k}"},
     )
     assert "s3cret" not in str(infos.to_json())
-    assert errors(infos)["tasks.max"][0] == (
-        "Invalid value ${f:p:k} for configuration tasks.max: Not a number of type INT"
-    )
+    expected = "Invalid value ${f:p:k} for configuration tasks.max: Not a number of type INT"
+    assert errors(infos)["tasks.max"][0] == expected
 
 
 @pytest.mark.parametrize(
@@ -239,7 +237,7 @@ def test_required_exactly_once_support_is_checked_on_both_sides(
         ("raise", "An unexpected error occurred during validation; please see the worker logs"),
     ],
 )
-def test_connector_defined_boundaries_need_the_connectors_consent(
+def test_connectors_consent_to_their_boundaries(
     answer: str | None, expected: str | None
 ) -> None:
     """It is checked whatever the worker supports."""
@@ -250,9 +248,8 @@ def test_connector_defined_boundaries_need_the_connectors_consent(
         **({} if answer is None else {"boundaries": answer}),
     )
     found = errors(infos).get("transaction.boundary", ())
-    assert [text.startswith(expected or "-") for text in found] == (
-        [] if expected is None else [True]
-    )
+    wanted = [] if expected is None else [True]
+    assert [text.startswith(expected or "-") for text in found] == wanted
 
 
 def test_clients_of_an_exactly_once_source_must_reach_one_cluster() -> None:

@@ -72,11 +72,8 @@ def test_task_configurations_are_stored_with_references() -> None:
     """A key that both have gets the connector's raw text, so that no secret is stored."""
     raw = {"password": "${file:/secrets:user}", "file": "/tmp/f", "other": "${env:HOME}"}
     task = {"password": "alice", "file": "/tmp/f-0", "task": "0"}
-    assert restore_references(raw, task) == {
-        "password": "${file:/secrets:user}",
-        "file": "/tmp/f-0",
-        "task": "0",
-    }
+    expected = {"password": "${file:/secrets:user}", "file": "/tmp/f-0", "task": "0"}
+    assert restore_references(raw, task) == expected
 
 
 @given(st.dictionaries(st.sampled_from("abc"), st.text("ab${}:/", max_size=20)))
@@ -99,9 +96,8 @@ def test_masking_puts_references_back() -> None:
     )
     masked = mask("failed with secret-2 and secret, plain", secrets)
     assert masked == "failed with ${f:p:b} and ${f:p:a}, plain"
-    assert mask("a long-secret", {"long-secret": "${file:p:b}", "file": "${f:p:a}"}) == (
-        "a ${file:p:b}"
-    )
+    expected = "a ${file:p:b}"
+    assert mask("a long-secret", {"long-secret": "${file:p:b}", "file": "${f:p:a}"}) == expected
 
 
 @pytest.mark.parametrize(

@@ -77,9 +77,8 @@ def test_required_keys_must_be_set(name: str) -> None:
     properties = {key: value for key, value in PROPERTIES.items() if key != name}
     with pytest.raises(ConfigException) as refused:
         DistributedConfig.parse(properties)
-    assert str(refused.value) == (
-        f'Missing required configuration "{name}" which has no default value.'
-    )
+    expected = f'Missing required configuration "{name}" which has no default value.'
+    assert str(refused.value) == expected
 
 
 @pytest.mark.parametrize(
@@ -219,7 +218,7 @@ def test_properties_without_effect_are_named() -> None:
         ({}, None),
     ],
 )
-def test_clients_of_connectors_without_security_are_reported(
+def test_insecure_clients_are_reported(
     given: dict[str, str], missing: str | None
 ) -> None:
     """They inherit none of the worker's; their tasks would wait for a broker without a reason."""
@@ -231,7 +230,7 @@ def test_clients_of_connectors_without_security_are_reported(
 @pytest.mark.parametrize(
     ("idle_ms", "reported"), [("59999", True), ("60000", False), ("-1", False), (None, False)]
 )
-def test_connections_that_end_within_a_rebalance_are_reported(
+def test_connections_that_a_rebalance_outlives_are_reported(
     idle_ms: str | None, reported: bool
 ) -> None:
     """As by Connect 4.4: idle connections that are closed sooner than a rebalance may end."""
@@ -320,9 +319,8 @@ def test_the_advertised_url_prefers_http_and_the_given_parts() -> None:
     """Host and port of the first listener of the protocol stand in for what is not given."""
     assert advertised_url([HTTPS, HTTP], default_host="me") == "http://me:8083/"
     assert advertised_url([HTTPS], default_host="me") == "https://[::1]:8443/"
-    assert advertised_url([HTTP, HTTPS], default_host="me", protocol="HTTPS") == (
-        "https://[::1]:8443/"
-    )
+    expected = "https://[::1]:8443/"
+    assert advertised_url([HTTP, HTTPS], default_host="me", protocol="HTTPS") == expected
     assert advertised_url([HTTP], default_host="me", host_name="you", port=1) == "http://you:1/"
     with pytest.raises(ConfigException, match="No listener has the advertised protocol https"):
         advertised_url([HTTP], default_host="me", protocol="https")

@@ -42,10 +42,8 @@ def test_the_answer_keeps_traces_and_versions_of_what_is_restarted() -> None:
     assert isinstance(info, ConnectorStateInfo)
     assert info.connector.state is State.RUNNING
     states = {number: (status.state, status.trace) for number, status in info.tasks}
-    assert states == {
-        0: (State.RUNNING, None),
-        1: (State.RESTARTING, "ConnectException: on purpose"),
-    }
+    expected = {0: (State.RUNNING, None), 1: (State.RESTARTING, "ConnectException: on purpose")}
+    assert states == expected
     assert {status.version for _, status in info.tasks} == {"1"}
 
 

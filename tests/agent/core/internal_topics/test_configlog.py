@@ -27,7 +27,7 @@ def feed() -> ConfigTopicFeed:
     return ConfigTopicFeed()
 
 
-def test_a_new_connector_is_started_unless_a_state_was_written_before(
+def test_a_new_connector_is_started_unless_a_state_precedes_it(
     feed: ConfigTopicFeed,
 ) -> None:
     """The default target state is STARTED; an initial one precedes the config, unreported."""
@@ -59,7 +59,7 @@ def test_a_target_state_is_reported_only_when_it_differs(feed: ConfigTopicFeed) 
         ("[1]", TargetState.STARTED, 1),
     ],
 )
-def test_state_v2_is_read_before_state(
+def test_state_v2_wins(
     feed: ConfigTopicFeed, value: str, state: TargetState, notices: int
 ) -> None:
     """An unusable `state.v2` falls back to `state`, an unknown name keeps what was."""
@@ -79,7 +79,7 @@ def test_a_removed_target_state_of_a_configured_connector_is_started(feed: Confi
 
 
 @pytest.mark.parametrize("value", [None, b"", b"  ", b"null"])
-def test_payloads_that_jackson_reads_as_null_remove_a_connector(
+def test_payloads_that_are_null_remove_a_connector(
     feed: ConfigTopicFeed, value: bytes | None
 ) -> None:
     """Empty payloads and a null literal are tombstones for the config store."""
@@ -258,7 +258,7 @@ def test_a_useless_record_is_noticed_and_counts_for_the_offset(
 
 
 @pytest.mark.parametrize("value", [b"{", b"\xff", b"nonsense", b"'x'", b"NaN"])
-def test_an_undecodable_value_does_not_advance_the_offset(
+def test_an_unreadable_value_keeps_the_offset(
     feed: ConfigTopicFeed, value: bytes
 ) -> None:
     """Workers compare offsets, and Apache's stays behind such a record."""

@@ -119,7 +119,7 @@ def test_removing_a_connector_drops_its_tasks(log: StatusLog) -> None:
 @pytest.mark.parametrize(
     ("generation", "state_after"), [(1, State.RUNNING), (2, State.RUNNING), (3, State.UNASSIGNED)]
 )
-def test_a_late_unassigned_does_not_hide_a_running_task(
+def test_a_late_unassigned_hides_no_task(
     log: StatusLog, generation: int, state_after: State
 ) -> None:
     """It counts only with a higher generation."""
@@ -132,7 +132,7 @@ def test_a_late_unassigned_does_not_hide_a_running_task(
 
 
 @pytest.mark.parametrize(("generation", "state_after"), [(1, State.RUNNING), (2, State.UNASSIGNED)])
-def test_a_worker_ends_its_own_running_task(
+def test_a_worker_ends_its_own_task(
     log: StatusLog, generation: int, state_after: State
 ) -> None:
     """Its own reports come in order; only one of an earlier generation is late."""
@@ -212,7 +212,7 @@ def test_a_failed_send_is_not_repeated_over_a_later_owner(log: StatusLog, safe: 
 
 @pytest.mark.parametrize("late", [State.RUNNING, State.UNASSIGNED, State.FAILED])
 @pytest.mark.parametrize("key", [b"status-task-c-1-0", b"status-connector-c-1"])
-def test_an_owner_corrects_a_status_of_an_earlier_generation(
+def test_an_owner_corrects_an_older_generation(
     log: StatusLog, key: bytes, late: State
 ) -> None:
     """It may have waited in the network of a former owner; the correction is not repeated."""
@@ -239,7 +239,7 @@ def test_an_owner_corrects_a_status_of_an_earlier_generation(
         (None, status(worker="old:1", generation=5)),
     ],
 )
-def test_other_statuses_need_no_correction(
+def test_others_need_no_correction(
     log: StatusLog, own: Status | None, read: Status
 ) -> None:
     """Of work that is not here, of the same worker, of an owner that is not older."""

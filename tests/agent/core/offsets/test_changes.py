@@ -131,9 +131,8 @@ def test_the_text_of_a_request_is_read_as_pairs() -> None:
 
 def test_the_message_of_success_names_remaining_steps() -> None:
     """A connector that cannot tell is assumed to have offsets elsewhere."""
-    assert success_text(is_reset=True, complete=True) == (
-        "The offsets for this connector have been reset successfully"
-    )
+    expected = "The offsets for this connector have been reset successfully"
+    assert success_text(is_reset=True, complete=True) == expected
     assert success_text(is_reset=False, complete=False) == (
         "The Connect framework-managed offsets for this connector have been altered successfully."
         " However, if this connector manages offsets externally, they will need to be manually"

@@ -123,13 +123,8 @@ def test_plugins_are_listed_by_kind_and_name() -> None:
     """Sinks, sources, transformations, predicates, converters, header converters."""
     listed = [(item.kind.value, item.class_name) for item in CATALOG.listed(connectors_only=False)]
     assert listed[:2] == [("sink", "a.SameConnector"), ("sink", "b.SameConnector")]
-    assert [kind for kind, _ in listed[5:]] == [
-        "transformation",
-        "transformation",
-        "predicate",
-        "converter",
-        "header_converter",
-    ]
+    expected = ["transformation", "transformation", "predicate", "converter", "header_converter"]
+    assert [kind for kind, _ in listed[5:]] == expected
     assert len(CATALOG.listed(connectors_only=True)) == 5
 
 

@@ -213,11 +213,8 @@ def test_missing_trailing_fields_default() -> None:
 
 def test_a_worker_offers_its_protocol_first_then_older_ones() -> None:
     """`sessioned` offers three names, `eager` one."""
-    assert [p.group_name for p in ProtocolVersion.SESSIONED.offered()] == [
-        "sessioned",
-        "compatible",
-        "default",
-    ]
+    expected = ["sessioned", "compatible", "default"]
+    assert [p.group_name for p in ProtocolVersion.SESSIONED.offered()] == expected
     assert [p.group_name for p in ProtocolVersion.EAGER.offered()] == ["default"]
 
 

@@ -47,7 +47,7 @@ def check(config: dict[str, str | None], connector: Connector | None = None, **w
         ),
     ],
 )
-def test_topic_creation_settings_of_a_source_are_read_when_it_starts(
+def test_topic_creation_settings_are_read_at_the_start(
     settings: dict[str, str], text: str
 ) -> None:
     """They pass the request, and fail the connector, unless the worker creates no topics."""

@@ -68,10 +68,8 @@ def test_a_connectors_plugins_have_the_versions_it_asks_for() -> None:
     assert name(header_converter_of(worker, config)) == "StringConverter"
     old, new = stages_of(worker, config)
     assert (name(old.transformation), name(old.predicate)) == ("Filter", "RecordIsTombstone")
-    assert (name(new.transformation), name(new.predicate)) == (
-        "TimestampRouter",
-        "TopicNameMatches",
-    )
+    expected = ("TimestampRouter", "TopicNameMatches")
+    assert (name(new.transformation), name(new.predicate)) == expected
 
 
 def test_the_workers_converters_have_the_versions_it_asks_for() -> None:

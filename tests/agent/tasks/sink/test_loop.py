@@ -222,7 +222,7 @@ def test_an_empty_mapping_skips_the_commit(sink: Sink) -> None:
         ({P0: -1}, "returned the offset -1 for"),
     ],
 )
-def test_what_no_java_task_can_return_from_pre_commit_fails_the_task(
+def test_results_of_pre_commit_unlike_javas_fail(
     sink: Sink, provided: Any, text: str
 ) -> None:
     """None is not taken for an empty mapping, and -1 not for librdkafka's end of the partition."""

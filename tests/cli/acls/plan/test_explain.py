@@ -151,7 +151,7 @@ def denied(operation: str, resource: str, principal: str = "User:writer") -> str
         (denied("WRITE", "Topic:LITERAL:records", "User:somebody"), []),
     ],
 )
-def test_a_line_of_the_brokers_authorizer_selects_exactly_the_denied_needs(
+def test_a_line_of_the_authorizer_selects_the_denied_needs(
     line: str, rules: list[str]
 ) -> None:
     """The needs of that principal for that resource; Describe is missing with what implies it."""

@@ -69,20 +69,16 @@ def test_describe_is_listed_only_on_request() -> None:
     plain = {grant.operation for grant in missing_grants(findings()).grants if grant[2] == group}
     assert plain == {GrantOperation.READ}
     explicit = missing_grants(findings(), explicit_describe=True).grants
-    assert {grant.operation for grant in explicit if grant[2] == group} == {
-        GrantOperation.READ,
-        GrantOperation.DESCRIBE,
-    }
+    expected = {GrantOperation.READ, GrantOperation.DESCRIBE}
+    assert {grant.operation for grant in explicit if grant[2] == group} == expected
 
 
 def test_a_prefix_replaces_the_ids_of_one_connector() -> None:
     """And the ids of others that it would cover are named."""
     grants = missing_grants(findings(), prefixes={"c": "g-c-"}).grants
     prefixed = [grant for grant in grants if grant.pattern is Pattern.PREFIXED]
-    assert {(grant.principal, grant.resource.name) for grant in prefixed} == {
-        ("User:writer", "g-c-"),
-        ("User:worker", "g-c-"),
-    }
+    expected = {("User:writer", "g-c-"), ("User:worker", "g-c-")}
+    assert {(grant.principal, grant.resource.name) for grant in prefixed} == expected
     commands = kafka_acls(prefixed, "b")
     assert all("--resource-pattern-type prefixed" in command for command in commands)
     both = replace(FACTS, connectors=(SOURCE, replace(SOURCE, name="c-more", tasks=1)))

@@ -44,7 +44,7 @@ def test_settings_that_exactly_once_ignores_are_listed(
         ("max.in.flight.requests.per.connection", "5", "6"),
     ],
 )
-def test_settings_that_break_a_transactional_producer_are_listed(
+def test_settings_that_break_transactions_are_listed(
     key: str, good: str, bad: str
 ) -> None:
     """By the worker's `producer.*` or the connector's override."""
@@ -60,10 +60,8 @@ def test_the_leaders_producer_has_the_workers_own_settings() -> None:
     assert client_settings.replaced_of_leader(worker, enabled=False) == (
         "enable.idempotence=false",
     )
-    assert client_settings.replaced_of_leader(worker, enabled=True) == (
-        "enable.idempotence=false",
-        "isolation.level=read_uncommitted",
-    )
+    expected = ("enable.idempotence=false", "isolation.level=read_uncommitted")
+    assert client_settings.replaced_of_leader(worker, enabled=True) == expected
     assert client_settings.breaking_of_leader(worker) == ()
     assert client_settings.breaking_of_leader({"retries": "0"}) == ("retries=0",)
 

@@ -172,7 +172,7 @@ def test_task_configs_made_meanwhile_spoil_the_round(seen: bool, text: str) -> N
 
 
 @pytest.mark.parametrize(("before", "between", "after"), [(2, 2, 5), (1, 1, 4)])
-def test_a_round_beside_a_newer_task_set_does_not_count_the_older_one(
+def test_a_round_does_not_count_an_older_task_set(
     before: int, between: int, after: int
 ) -> None:
     """Its configs are on their way to the topic: an old count after them would be believed."""
@@ -392,9 +392,8 @@ def test_a_topic_that_cannot_be_read_prevents_the_round() -> None:
     world.settle()
     error = world.replies[number].error
     assert isinstance(error, InternalError)
-    assert error.message == (
-        "Failed to read to end of config topic before performing zombie fencing"
-    )
+    expected = "Failed to read to end of config topic before performing zombie fencing"
+    assert error.message == expected
 
 
 def test_a_task_may_begin_only_from_the_newest_configs() -> None:

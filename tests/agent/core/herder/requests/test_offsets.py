@@ -65,7 +65,7 @@ def error_of(world: World, number: int) -> RequestError:
 
 @pytest.mark.parametrize("standalone", [False, True])
 @pytest.mark.parametrize("request_", [RESET, ALTER])
-def test_offsets_of_a_stopped_connector_are_changed(
+def test_offsets_of_stopped_connectors_change(
     request_: ChangeOffsets, standalone: bool
 ) -> None:
     """The connector is asked first; its answer decides the text."""
@@ -262,9 +262,8 @@ def test_nothing_is_changed_when_fencing_fails() -> None:
     end(world, "fencing", well=False)
     world.settle()
     assert isinstance(error_of(world, number), InternalError)
-    assert str(error_of(world, number)) == (
-        "Failed to perform zombie fencing for source connector prior to modifying offsets"
-    )
+    expected = "Failed to perform zombie fencing for source connector prior to modifying offsets"
+    assert str(error_of(world, number)) == expected
     assert world.changed == []
 
 

@@ -18,12 +18,8 @@ def test_the_queue_gets_the_record_as_it_was_consumed(queue: Queue) -> None:
     """Original key, value, headers and timestamp, then the context, as texts."""
     queue.tolerance.failed(failure(DataException("provided text")))
     (sent,) = queue.producer.sent
-    assert (sent.topic, sent.key, sent.value, sent.timestamp) == (
-        "dead",
-        b"k",
-        POISON.the_value,
-        1234,
-    )
+    expected = ("dead", b"k", POISON.the_value, 1234)
+    assert (sent.topic, sent.key, sent.value, sent.timestamp) == expected
     assert sent.headers[0] == ("h", b"\x00")
     prefix = "__connect.errors."
     assert all(name.startswith(prefix) for name, _ in sent.headers[1:])
@@ -115,7 +111,7 @@ def test_a_topic_that_cannot_be_created_is_reported_with_kafkas_text() -> None:
     assert str(raised.value.__cause__) == "not allowed"
 
 
-def test_an_unforeseen_failure_to_serve_the_queue_ends_the_task(
+def test_an_unforeseen_failure_of_the_queue_ends_the_task(
     deaths: list[BaseException],
 ) -> None:
     """The futures of later reports would never complete."""

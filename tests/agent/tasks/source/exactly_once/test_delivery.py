@@ -27,7 +27,7 @@ def settings(**given: str) -> SourceTaskSettings:
         ({"transaction_boundary_interval_ms": "0"}, 0),
     ],
 )
-def test_an_interval_is_the_connectors_or_else_the_workers(
+def test_an_interval_is_of_connector_or_worker(
     given: dict[str, str], interval_ms: int
 ) -> None:
     """The worker's is `offset.flush.interval.ms`; any case of `interval` counts."""

@@ -332,9 +332,8 @@ def test_offsets_go_out_as_the_store_prepares_them() -> None:
     case = Case()
     case.offsets.prepared = lambda entries: [LogRecord(b"other", None), LogRecord(b"used", b"1")]
     case.poll(1)
-    assert case.producer.committed == [
-        [("t", b"1", None), (OFFSETS, None, b"other"), (OFFSETS, b"1", b"used")]
-    ]
+    expected = [[("t", b"1", None), (OFFSETS, None, b"other"), (OFFSETS, b"1", b"used")]]
+    assert case.producer.committed == expected
 
 
 def test_a_failed_preparation_prevents_the_commit() -> None:
