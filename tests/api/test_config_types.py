@@ -28,9 +28,7 @@ from pyconnect_api.config_types import convert_to_string, parse_type, to_text
         (ConfigType.CLASS, " a.B ", "a.B"),
     ],
 )
-def test_texts_are_parsed_by_type(
-    config_type: ConfigType, text: str, value: object
-) -> None:
+def test_texts_are_parsed_by_type(config_type: ConfigType, text: str, value: object) -> None:
     """Every type reads its text as Java does."""
     assert parse_type("key", text, config_type) == value
 

@@ -76,9 +76,7 @@ from pyconnect_api.configdef import Validator
         ),
     ],
 )
-def test_validators_have_kafkas_text(
-    validator: Validator, value: object, message: str
-) -> None:
+def test_validators_have_kafkas_text(validator: Validator, value: object, message: str) -> None:
     """Each validator says what it wants."""
     with pytest.raises(ConfigException) as refused:
         validator.ensure_valid("k", value)

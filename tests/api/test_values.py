@@ -63,9 +63,7 @@ NOON = datetime(2020, 2, 29, 12, tzinfo=UTC)
         ("{[1]:2}", None, {(1,): 2}),
     ],
 )
-def test_texts_are_read_as_the_narrowest(
-    text: str, schema: Schema | None, value: object
-) -> None:
+def test_texts_are_read_as_the_narrowest(text: str, schema: Schema | None, value: object) -> None:
     """Schema and value are guessed from the text alone."""
     found = parse_string(text)
     assert (type(found.value), found.value) == (type(value), value)
@@ -206,9 +204,7 @@ def test_decimals_come_from_numbers_texts_and_bytes() -> None:
         ("12345678901234567890.5", 12345678901234567890 - 2**64),
     ],
 )
-def test_numbers_of_many_digits_are_narrowed_unmade(
-    number: str, expected: int
-) -> None:
+def test_numbers_of_many_digits_are_narrowed_unmade(number: str, expected: int) -> None:
     """As Java's BigDecimal.longValue: an exponent in a record must not keep its task busy."""
     assert values.convert_to_long(None, Decimal(number)) == expected
     assert values.convert_to_long(None, number) == expected

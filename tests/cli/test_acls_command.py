@@ -112,9 +112,7 @@ def test_one_connector_can_be_looked_at_alone(run: Run, worker_file: str) -> Non
         ("--worker-property", "group.id"),
     ],
 )
-def test_bad_options_are_exit_2(
-    run: Run, worker_file: str, option: str, value: str
-) -> None:
+def test_bad_options_are_exit_2(run: Run, worker_file: str, option: str, value: str) -> None:
     """Named in the message."""
     outcome = run("acls", "check", "--worker-config", worker_file, option, value)
     assert outcome.code == 2
@@ -216,9 +214,7 @@ def test_terraform_has_a_block_per_grant(run: Run, worker_file: str) -> None:
     assert all(block.startswith('resource "kafka_acl" ') for block in blocks)
 
 
-def test_a_wide_prefix_needs_a_yes(
-    run: Run, connect: FakeConnect, worker_file: str
-) -> None:
+def test_a_wide_prefix_needs_a_yes(run: Run, connect: FakeConnect, worker_file: str) -> None:
     """The ids of `orders-eu` start with those of `orders`."""
     config = {**connect.connectors["orders"].config, "name": "orders-eu"}
     connect.connectors["orders-eu"] = type(connect.connectors["orders"])(config=config)

@@ -128,9 +128,7 @@ def test_kill_and_stacks(run: Run, agent: str, admin: FakeAdmin) -> None:
     assert document == {"task": "c/0", "stacks": "Thread MainThread\n"}
 
 
-def test_a_kill_that_takes_too_long_is_exit_124(
-    run: Run, agent: str, admin: FakeAdmin
-) -> None:
+def test_a_kill_that_takes_too_long_is_exit_124(run: Run, agent: str, admin: FakeAdmin) -> None:
     """The task was told; what is left to do is in the hint."""
     admin.looks_until_end = 1_000
     outcome = run("tasks", "kill", "c/0", "--yes", "--timeout", "1s", address=agent)

@@ -96,9 +96,7 @@ def test_a_cluster_of_jars_is_ready() -> None:
         ),
     ],
 )
-def test_unsupported_parts_are_named(
-    config: dict[str, str], status: str, text: str
-) -> None:
+def test_unsupported_parts_are_named(config: dict[str, str], status: str, text: str) -> None:
     """Classes, config providers and client settings."""
     worker = WORKER | {
         "config.providers": "file, vault",

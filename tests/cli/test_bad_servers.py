@@ -60,9 +60,7 @@ def dripping_head(connection: socket.socket) -> None:
 
 @pytest.mark.parametrize("answer", [dripping_body, dripping_head])
 @pytest.mark.parametrize("option", ["--timeout", "--request-timeout"])
-def test_a_limit_holds_against_a_dripping_server(
-    run: Run, answer: Answer, option: str
-) -> None:
+def test_a_limit_holds_against_a_dripping_server(run: Run, answer: Answer, option: str) -> None:
     """The limit is for the whole answer, not for the time between two of its bytes."""
     with server(answer) as address:
         started = time.monotonic()

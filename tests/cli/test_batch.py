@@ -123,9 +123,7 @@ def test_people_read_the_same(run: Run) -> None:
 
 @pytest.mark.wire
 @pytest.mark.usefixtures("hang")
-def test_an_unanswered_change_is_done_if_the_state_says(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_an_unanswered_change_is_done_if_the_state_says(run: Run, connect: FakeConnect) -> None:
     """The worker has paused the connector and only its answer is missing."""
     connect.connectors["b"].enter("PAUSED")
     outcome = pause_all(run, "--request-timeout", "3s")

@@ -51,9 +51,7 @@ def test_an_unknown_name_is_exit_3_with_the_near_ones(run: Run) -> None:
 @pytest.mark.parametrize(
     ("verb", "state"), [("pause", "PAUSED"), ("stop", "STOPPED"), ("resume", "RUNNING")]
 )
-def test_verbs_change_the_state(
-    run: Run, connect: FakeConnect, verb: str, state: str
-) -> None:
+def test_verbs_change_the_state(run: Run, connect: FakeConnect, verb: str, state: str) -> None:
     """Each verb asks the worker and `--wait` sees the state come."""
     outcome = run("connectors", verb, "orders", "--wait", state, "--timeout", "5s")
     assert outcome.code == 0, outcome.err
@@ -82,9 +80,7 @@ def test_a_deletion_is_waited_for_and_has_no_other_state(run: Run, connect: Fake
     assert connect.requests[-1] == "GET /connectors/orders/status"
 
 
-def test_a_changed_paused_connector_stays_paused(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_a_changed_paused_connector_stays_paused(run: Run, connect: FakeConnect) -> None:
     """A wait for RUNNING would never end."""
     connect.connectors["orders"].enter("PAUSED")
     outcome = run(
@@ -109,9 +105,7 @@ def test_a_restart_includes_the_tasks_without_connector_only(
     assert connect.queries["POST /connectors/orders/restart"] == query
 
 
-def test_a_dry_run_asks_the_worker(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_a_dry_run_asks_the_worker(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """A wrong configuration and an existing name are found before they are sent."""
     connect.invalid_keys = ("tasks.max",)
     file = tmp_path / "new.json"
@@ -167,9 +161,7 @@ def test_no_selection_at_all_is_a_usage_error(run: Run) -> None:
     assert "nothing is selected" in outcome.err
 
 
-def test_without_a_terminal_delete_prints_the_command(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_without_a_terminal_delete_prints_the_command(run: Run, connect: FakeConnect) -> None:
     """Exit 9 with the very command to run."""
     outcome = run("connectors", "delete", "orders")
     assert outcome.code == 9
@@ -185,9 +177,7 @@ def test_delete_with_yes_deletes(run: Run, connect: FakeConnect) -> None:
     assert "orders" not in connect.connectors
 
 
-def test_a_dry_run_changes_nothing_and_has_an_exit_code(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_a_dry_run_changes_nothing_and_has_an_exit_code(run: Run, connect: FakeConnect) -> None:
     """`--dry-run --exit-code` exits 1 when something would change."""
     outcome = run("connectors", "stop", "--all", "--dry-run", "--exit-code")
     assert outcome.code == 1
@@ -236,9 +226,7 @@ def test_an_existing_name_is_a_conflict_at_once(run: Run, tmp_path: Path) -> Non
     assert "already exists" in outcome.err
 
 
-def test_create_takes_several_formats(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_create_takes_several_formats(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """All three forms make connectors, several documents at once."""
     post = tmp_path / "a.json"
     post.write_text('{"name": "a", "config": {"x": 1, "y": true}, "initial_state": "paused"}')
@@ -276,9 +264,7 @@ def test_apply_plans_and_changes_differences(
     assert not any(r.startswith(("PUT /connectors", "POST")) for r in connect.requests[before:])
 
 
-def test_apply_validates_before_changes(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_apply_validates_before_changes(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """One wrong file leaves the cluster as it was."""
     connect.invalid_keys = ("tasks.max",)
     (tmp_path / "a.json").write_text('{"name": "a", "connector.class": "N"}')
@@ -418,9 +404,7 @@ def test_an_empty_file_is_called_empty(run: Run, tmp_path: Path) -> None:
     assert (outcome.code, outcome.err) == (2, f"error: {tmp_path / 'c.json'}: is empty\n")
 
 
-def test_diff_exits_1_at_a_difference(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_diff_exits_1_at_a_difference(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """And 0 when nothing does; the changed secret is not shown."""
     file = tmp_path / "orders.json"
     config = dict(connect.connectors["orders"].config)
@@ -553,9 +537,7 @@ def test_a_proposed_command_reaches_the_same_cluster(run: Run, url: str) -> None
     "words",
     [("offsets", "seek", "orders", "--to-offset", "5"), ("plugins", "test", "X", "--set", "a=b")],
 )
-def test_an_unknown_option_gets_no_other_meaning(
-    run: Run, words: tuple[str, ...]
-) -> None:
+def test_an_unknown_option_gets_no_other_meaning(run: Run, words: tuple[str, ...]) -> None:
     """The help page is named, and no option that only looks alike."""
     outcome = run(*words)
     assert outcome.code == 2

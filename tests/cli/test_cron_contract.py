@@ -35,9 +35,7 @@ def test_a_second_run_with_the_lock_exits_6_at_once(run: Run, environ: dict[str,
     assert run("connectors", "pause", "orders", "--lock", "nightly").code == 0
 
 
-def test_a_lock_of_a_login_holds_in_cron(
-    run: Run, environ: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_lock_of_a_login_holds_in_cron(run: Run, environ: dict[str, str], tmp_path: Path) -> None:
     """A login has XDG_RUNTIME_DIR, cron has not: both look in the same place."""
     directory = Path(environ["XDG_STATE_HOME"]) / "pyconnect"
     directory.mkdir(parents=True)

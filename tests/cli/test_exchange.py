@@ -269,9 +269,7 @@ def test_an_existing_connector_is_a_conflict_at_once() -> None:
         (503, ExitCode.SERVER_ERROR),
     ],
 )
-def test_each_status_has_an_exit_code_and_the_workers_words(
-    status: int, code: ExitCode
-) -> None:
+def test_each_status_has_an_exit_code_and_the_workers_words(status: int, code: ExitCode) -> None:
     """The message of Connect's error body is what the user reads."""
     network = Network(lambda _: envelope(status, "the worker's words"))
     with pytest.raises(PyconnectError, match="the worker's words") as caught:

@@ -56,9 +56,7 @@ def test_the_agents_own_key_names_the_leaders_id_for_both() -> None:
 
 @pytest.mark.parametrize("protocol", list(ProtocolVersion))
 @pytest.mark.parametrize("own_leader_id", [None, "other"])
-def test_bytes_of_members_are_read(
-    protocol: ProtocolVersion, own_leader_id: str | None
-) -> None:
+def test_bytes_of_members_are_read(protocol: ProtocolVersion, own_leader_id: str | None) -> None:
     """Its URL, and the leader's, whatever comes behind them."""
     work = Work.of(["c"], [ConnectorTaskId("c", 0)])
     assignment = Assignment(
@@ -91,16 +89,12 @@ def test_bytes_of_members_are_read(
 
 
 @given(connector=NAMES, partition=st.dictionaries(NAMES, NAMES, max_size=2))
-def test_an_offset_key_names_its_connector(
-    connector: str, partition: dict[str, str]
-) -> None:
+def test_an_offset_key_names_its_connector(connector: str, partition: dict[str, str]) -> None:
     """Orphans are told by the bytes that tasks wrote."""
     assert connector_of(partition_key(connector, partition)) == connector
 
 
-def test_records_of_the_config_topic_are_read_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_records_of_the_config_topic_are_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command line reads task count records and target states; a tombstone means STARTED."""
     written = [
         config_records.task_count_record("c", 3),

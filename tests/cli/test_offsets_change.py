@@ -37,9 +37,7 @@ def test_reset_never_stops_a_connector_unasked(run: Run, connect: FakeConnect) -
     assert changes(connect) == []
 
 
-def test_reset_without_a_terminal_plans_and_asks_for_yes(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_reset_without_a_terminal_plans_and_asks_for_yes(run: Run, connect: FakeConnect) -> None:
     """Exit 9; the plan says what becomes of states and partitions."""
     outcome = run("offsets", "reset", "orders", "--stop", "--resume")
     assert outcome.code == 9
@@ -111,9 +109,7 @@ def test_reset_may_run_twice(run: Run, connect: FakeConnect, environ: dict[str, 
     assert len(backups(environ)) == 1
 
 
-def test_reset_goes_on_when_one_of_a_selection_is_refused(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_reset_goes_on_when_one_of_a_selection_is_refused(run: Run, connect: FakeConnect) -> None:
     """Exit 8; the running one is named and not stopped."""
     outcome = run("offsets", "reset", "--all", "--yes")
     assert outcome.code == 8
@@ -122,9 +118,7 @@ def test_reset_goes_on_when_one_of_a_selection_is_refused(
     assert changes(connect) == ["DELETE /connectors/broken/offsets"]
 
 
-def test_a_dry_run_only_prints(
-    run: Run, connect: FakeConnect, environ: dict[str, str]
-) -> None:
+def test_a_dry_run_only_prints(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
     """`--exit-code` turns a change into exit 1."""
     outcome = run("offsets", "reset", "orders", "--stop", "--dry-run", "--exit-code")
     assert outcome.code == 1
@@ -170,9 +164,7 @@ def test_a_failed_change_leaves_the_connector_stopped_and_says_so(
     assert stored.state == "STOPPED"
 
 
-def test_no_backup_of_a_refusal(
-    run: Run, connect: FakeConnect, environ: dict[str, str]
-) -> None:
+def test_no_backup_of_a_refusal(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
     """There is nothing to undo then."""
     stop(connect)
     connect.failures["DELETE /connectors/orders/offsets"] = [(400, "not stopped")]
@@ -206,9 +198,7 @@ def test_a_file_of_a_windows_editor_is_read(run: Run, connect: FakeConnect, tmp_
     assert sink_entry("t", 1, 201) in connect.connectors["broken"].offsets
 
 
-def test_alter_takes_json_twice(
-    run: Run, connect: FakeConnect, stored: FakeConnector
-) -> None:
+def test_alter_takes_json_twice(run: Run, connect: FakeConnect, stored: FakeConnector) -> None:
     """A source's maps are its own."""
     stop(connect)
     text = '{"filename": "a.txt"} = {"position": 4}'
@@ -248,9 +238,7 @@ def test_a_source_starts_over(run: Run, connect: FakeConnect, stored: FakeConnec
     assert len(stored.offsets) == 2
 
 
-def test_a_sinks_reset_names_where_it_begins(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_a_sinks_reset_names_where_it_begins(run: Run, connect: FakeConnect) -> None:
     """Its start is the earliest record that is kept, which needs the brokers."""
     outcome = run("offsets", "seek", "broken", "--to-start", "--yes")
     assert outcome.code == 9

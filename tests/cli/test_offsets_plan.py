@@ -68,9 +68,7 @@ POSITIONS = st.dictionaries(st.sampled_from("abcde"), st.integers(0, 3))
 
 
 @given(now=POSITIONS, before=POSITIONS)
-def test_a_restore_ends_in_the_snapshot(
-    now: dict[str, int], before: dict[str, int]
-) -> None:
+def test_a_restore_ends_in_the_snapshot(now: dict[str, int], before: dict[str, int]) -> None:
     """Offsets stored meanwhile do not matter, and an empty difference sends no request."""
     plan = plan_restore(view(now), entries(before))
     assert applied(plan) == by_key(entries(before))
@@ -111,9 +109,7 @@ def test_a_number_in_another_form_is_not_a_later_change() -> None:
 
 
 @given(now=POSITIONS, wanted=st.dictionaries(st.sampled_from("abcde"), st.none() | st.integers(0)))
-def test_alter_touches_named_partitions(
-    now: dict[str, int], wanted: dict[str, int | None]
-) -> None:
+def test_alter_touches_named_partitions(now: dict[str, int], wanted: dict[str, int | None]) -> None:
     """The others keep their offsets, also when all that is stored is forgotten at once."""
     plan = plan_alter(view(now), entries(wanted), force=True)
     after = {**now, **wanted}
@@ -160,9 +156,7 @@ def test_a_partition_is_the_same_in_any_order_of_its_members() -> None:
 
 
 @pytest.mark.parametrize("after", [{"o": 2}, None])
-def test_a_change_keeps_the_stored_order_of_members(
-    after: dict[str, object] | None,
-) -> None:
+def test_a_change_keeps_the_stored_order_of_members(after: dict[str, object] | None) -> None:
     """A Java worker writes to exactly these bytes, and would make a second partition of others."""
     stored = OffsetEntry(partition={"zone": "z", "place": "p"}, offset={"o": 1})
     wanted = OffsetEntry(partition={"place": "p", "zone": "z"}, offset=after)

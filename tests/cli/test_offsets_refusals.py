@@ -65,9 +65,7 @@ def test_an_older_worker_is_refused_with_the_needed_version(run: Run, connect: F
     assert "3.6 (KIP-875)" in outcome.err
 
 
-def test_alter_refuses_anothers_file(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_alter_refuses_anothers_file(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """Exit 2, and the command that imports it."""
     stop(connect)
     file = tmp_path / "exported.json"
@@ -198,9 +196,7 @@ def test_a_backup_that_cannot_be_written_leaves_the_connector_in_its_state(
     assert not [r for r in changes(connect) if r.startswith(("PATCH", "DELETE"))]
 
 
-def test_an_unknown_outcome_leaves_the_connector_stopped(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_an_unknown_outcome_leaves_the_connector_stopped(run: Run, connect: FakeConnect) -> None:
     """A part may be done: the user has to look before the tasks continue."""
     connect.failures["DELETE /connectors/orders/offsets"] = [(500, "broke in the middle")]
     ended = run("offsets", "reset", "orders", "--stop", "--resume", "--yes")

@@ -19,9 +19,7 @@ pytestmark = pytest.mark.wire
 __all__ = ["stored"]
 
 
-def test_undo_can_itself_be_undone(
-    run: Run, connect: FakeConnect, environ: dict[str, str]
-) -> None:
+def test_undo_can_itself_be_undone(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
     """Without an id it takes the newest change: after an undo, that undo."""
     before = connect.connectors["broken"].offsets
     assert run("offsets", "alter", "broken", "--set", "t:0=5", "--set", "t:1=6", "--yes").code == 0
@@ -101,9 +99,7 @@ def test_undo_forgets_partitions_that_came_later(run: Run, connect: FakeConnect)
     assert connect.connectors["broken"].offsets == before
 
 
-def test_undo_without_a_question_keeps_later_changes(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_undo_without_a_question_keeps_later_changes(run: Run, connect: FakeConnect) -> None:
     """Somebody may have changed them over REST, or the connector ran; --force goes over that."""
     sink = connect.connectors["broken"]
     assert run("offsets", "alter", "broken", "--set", "t:0=5", "--yes").code == 0
@@ -119,9 +115,7 @@ def test_undo_without_a_question_keeps_later_changes(
     assert sorted(sink.offsets, key=str) == [sink_entry("t", 0, 100), sink_entry("t", 1, 200)]
 
 
-def test_an_old_offset_is_no_later_change(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_an_old_offset_is_no_later_change(run: Run, connect: FakeConnect) -> None:
     """No offset is lost, whichever change gave the old offset back."""
     sink = connect.connectors["broken"]
     before = list(sink.offsets)
@@ -174,9 +168,7 @@ def test_missing_and_expired_backups_are_reported(run: Run, connect: FakeConnect
     assert changes(connect) == []
 
 
-def test_undo_keeps_to_its_cluster(
-    run: Run, connect: FakeConnect, environ: dict[str, str]
-) -> None:
+def test_undo_keeps_to_its_cluster(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
     """The same name may be another connector there."""
     assert run("offsets", "reset", "broken", "--yes").code == 0
     connect.cluster_id = "other"
@@ -273,9 +265,7 @@ def test_copy_gives_the_offsets_of_one_connector_to_another(run: Run, connect: F
     assert run("offsets", "copy", "orders", "broken", "--yes").code == 9
 
 
-def test_connectors_start_with_offsets(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_connectors_start_with_offsets(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """STOPPED, then the offsets, then resumed; another class is refused before it is created."""
     file = tmp_path / "offsets.json"
     assert run("offsets", "export", "orders", "-f", str(file)).code == 0

@@ -74,9 +74,7 @@ def test_history_lists_the_newest_change_first(run: Run) -> None:
     assert "no backups" in run("offsets", "history", "orders").err
 
 
-def test_a_difference_is_a_negative_answer(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_a_difference_is_a_negative_answer(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """Exit 1 and the partitions; exit 0 without a difference."""
     file = tmp_path / "offsets.json"
     assert run("offsets", "export", "broken", "-f", str(file)).code == 0
@@ -127,9 +125,7 @@ def test_one_unreadable_connector_does_not_hide_the_others(
     assert "broken" not in ended.out
 
 
-def test_connectors_that_fail_alike_keep_the_exit_code(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_connectors_that_fail_alike_keep_the_exit_code(run: Run, connect: FakeConnect) -> None:
     """A worker without the endpoint fails for each of them: exit 9, once."""
     for name in connect.connectors:
         connect.failures[f"GET /connectors/{name}/offsets"] = [(404, "HTTP 404 Not Found")]

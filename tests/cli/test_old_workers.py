@@ -89,9 +89,7 @@ def test_a_java_worker_gets_no_change_that_it_could_forward_to_another_connector
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "stop"])
-def test_the_asked_worker_writes_a_state(
-    run: Run, connect: FakeConnect, verb: str
-) -> None:
+def test_the_asked_worker_writes_a_state(run: Run, connect: FakeConnect, verb: str) -> None:
     """No name is refused for it."""
     connect.connectors["semi;colon"] = FakeConnector(config={"name": "semi;colon"})
     assert run("connectors", verb, "semi;colon").code == 0
@@ -133,9 +131,7 @@ def test_a_deletion_is_read_back(run: Run, connect: FakeConnect) -> None:
 
 
 @pytest.mark.parametrize("verb", [("kill", "--yes"), ("restart",), ("stacks",), ("describe",)])
-def test_a_connector_is_no_task(
-    run: Run, connect: FakeConnect, verb: tuple[str, ...]
-) -> None:
+def test_a_connector_is_no_task(run: Run, connect: FakeConnect, verb: tuple[str, ...]) -> None:
     """`t-1` is task 1 of `t` only if no connector is named so."""
     connect.connectors["t-1"] = FakeConnector(config={"name": "t-1"})
     connect.connectors["t"] = FakeConnector(config={"name": "t"}, tasks=["RUNNING"] * 2)
@@ -172,9 +168,7 @@ def test_a_patch_that_a_later_worker_lacks_is_not_replaced(run: Run, connect: Fa
 
 
 @pytest.mark.parametrize("status", [400, 500])
-def test_an_initial_state_needs_3_7(
-    run: Run, old: FakeConnect, status: int
-) -> None:
+def test_an_initial_state_needs_3_7(run: Run, old: FakeConnect, status: int) -> None:
     """Not with the text of the worker's JSON library."""
     text = (
         'Unrecognized field "initial_state" (class org.apache.kafka.connect.runtime.rest.entities'

@@ -93,9 +93,7 @@ def test_a_plugin_that_needs_an_older_kafka_than_all_is_named(run: Run, tmp_path
         ((), 3, "no Java plugins to check"),
     ],
 )
-def test_unchecked_is_an_error(
-    run: Run, arguments: tuple[str, ...], code: int, text: str
-) -> None:
+def test_unchecked_is_an_error(run: Run, arguments: tuple[str, ...], code: int, text: str) -> None:
     """With the way out."""
     ended = run("plugins", "check", *arguments, address=None)
     assert ended[0] == code

@@ -98,9 +98,7 @@ def test_an_untrusted_file_may_not_decide(run: Run, table: str, named: str) -> N
     assert not Path("ran").exists()
 
 
-def test_an_untrusted_file_may_choose_a_context_and_a_format(
-    run: Run, url: str
-) -> None:
+def test_an_untrusted_file_may_choose_a_context_and_a_format(run: Run, url: str) -> None:
     """The context is the user's own."""
     run("context", "set", "prod", "--url", url, address=None)
     PROJECT.write_text('current = "prod"\n[defaults]\noutput = "name"\nno_headers = true\n')
@@ -108,9 +106,7 @@ def test_an_untrusted_file_may_choose_a_context_and_a_format(
     assert (outcome.code, outcome.out.split()) == (0, ["broken", "orders"])
 
 
-def test_a_trusted_file_may_not_change(
-    run: Run, url: str, environ: dict[str, str]
-) -> None:
+def test_a_trusted_file_may_not_change(run: Run, url: str, environ: dict[str, str]) -> None:
     """The record is private; a changed file is refused again, and so is one whose trust ended."""
     PROJECT.write_text(f'current = "p"\n[contexts.p]\nurls = ["{url}"]\npassword_env = "NAMED"\n')
     environ["NAMED"] = "s3cret"

@@ -77,9 +77,7 @@ def test_a_selected_export_prunes_no_connector_that_exists(run: Run) -> None:
     assert sorted(path.name for path in Path("d").iterdir()) == ["broken.json", "orders.json"]
 
 
-def test_an_agent_always_shows_its_version(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agent_always_shows_its_version(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """`agent status` shows that one; Kafka's version stays in the documents."""
     monkeypatch.setattr(
         "pyconnect_cli.rest.model.WorkerInfo.agent_version", property(lambda _: "0.9.7")

@@ -39,9 +39,7 @@ def test_a_source_is_resolved_with_its_committed_offset(run: Run, connect: FakeC
     assert spec.right.value == "connect-json"
 
 
-def test_a_sink_is_resolved_with_offsets_and_dead_letters(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_a_sink_is_resolved_with_offsets_and_dead_letters(run: Run, connect: FakeConnect) -> None:
     """Committed offsets bound the topic; dead letters count as arrived."""
     connect.connectors["out"] = FakeConnector(
         type="sink",
@@ -63,9 +61,7 @@ def test_a_sink_is_resolved_with_offsets_and_dead_letters(
     assert spec.until == {"a": {0: 7}, "b": {}}
 
 
-def test_an_avro_sink_has_its_registry(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_an_avro_sink_has_its_registry(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """The converter tells format and address; access to the registry is a file that one names."""
     connect.connectors["out"] = FakeConnector(
         type="sink",
@@ -102,9 +98,7 @@ def test_an_avro_sink_has_its_registry(
         {"tiers": [{"side": {"value": "bytes"}, "event_time": "avro:at"}]},
     ],
 )
-def test_spark_can_read_avro_where_a_spec_asks_for_it(
-    document: dict[str, object],
-) -> None:
+def test_spark_can_read_avro_where_a_spec_asks_for_it(document: dict[str, object]) -> None:
     """Other runs do without the jar."""
     assert uses_avro(document)
     assert not uses_avro({"sequence": "json:avro", "left": {"value": "json"}})
@@ -128,9 +122,7 @@ def test_the_order_of_keys_is_looked_at_when_asked(run: Run) -> None:
         assert read_spec(json.loads(outcome.out)).ordered is ordered
 
 
-def test_a_source_without_an_offset_is_not_compared(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_a_source_without_an_offset_is_not_compared(run: Run, connect: FakeConnect) -> None:
     """Everything would look like lag."""
     config: dict[str, str | None] = {"connector.class": SOURCE, "file": "/f", "topic": "t"}
     connect.connectors["new"] = FakeConnector(config={"name": "new", **config})
@@ -139,9 +131,7 @@ def test_a_source_without_an_offset_is_not_compared(
     assert "no offset of /f yet" in outcome.err
 
 
-def test_flags_win_over_a_spec_and_that_over_the_resolved(
-    run: Run, tmp_path: Path
-) -> None:
+def test_flags_win_over_a_spec_and_that_over_the_resolved(run: Run, tmp_path: Path) -> None:
     """Members of the file replace members, flags replace both."""
     file = tmp_path / "spec.yaml"
     file.write_text("topics: [other]\nfindings: 5\nidentity: key\nspark: {conf: {a: 1, b: 2}}\n")
@@ -228,9 +218,7 @@ def test_an_audit_with_an_error_is_failed_in_the_summary(
     assert result["error"] == "the Spark process ended"
 
 
-def test_two_runs_do_not_share_a_report(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_runs_do_not_share_a_report(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one ends at once; runs of other targets go on."""
     command = ("reconcile", "duplicates", "--since-last", "--kafka-bootstrap", "127.0.0.1:1")
     codes = []

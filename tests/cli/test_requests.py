@@ -136,9 +136,7 @@ def test_verbs_ask_for_named_connectors(
 
 
 @pytest.mark.wire
-def test_a_name_unfit_for_paths_is_looked_up(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_a_name_unfit_for_paths_is_looked_up(run: Run, connect: FakeConnect) -> None:
     """Workers since Kafka 4.0 refuse an encoded slash; such a connector can still be shown."""
     connect.connectors["a/b"] = FakeConnector(config={"name": "a/b"})
     for verb in ("connectors list", "tasks list"):
@@ -169,9 +167,7 @@ def _paths(command: Any, path: str) -> Iterator[str]:
 
 @pytest.mark.wire
 @pytest.mark.parametrize("new", [0, 1, 11])
-def test_connectors_without_a_status_count(
-    run: Run, connect: FakeConnect, new: int
-) -> None:
+def test_connectors_without_a_status_count(run: Run, connect: FakeConnect, new: int) -> None:
     """Workers leave them out when the status is asked for; two requests unless there are some."""
     for number in range(new):
         connect.connectors[f"new-{number}"] = FakeConnector(config={"topic": "t"}, state="")

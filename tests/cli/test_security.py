@@ -59,9 +59,7 @@ def test_an_unknown_certificate_is_refused_with_what_to_do(run: Run, secure_url:
     assert "--ca-file" in outcome.err
 
 
-def test_the_given_authority_is_accepted(
-    run: Run, secure_url: str, tmp_path: Path
-) -> None:
+def test_the_given_authority_is_accepted(run: Run, secure_url: str, tmp_path: Path) -> None:
     """By flag, after the verb."""
     outcome = run(
         "connectors", "list", "-o", "name", "--ca-file", str(tmp_path / "ca.pem"),
@@ -250,9 +248,7 @@ def test_masked_exports_have_the_permissions_of_any_new_file(run: Run, tmp_path:
     assert stat.S_IMODE((tmp_path / "out" / "orders.json").stat().st_mode) == 0o644
 
 
-def test_exported_files_never_coincide(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_exported_files_never_coincide(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """Names with `/`, `_` and `%` have files of their own; one shared file is an error."""
     names = ["a/b", "a_b", "a%2Fb"]
     connect.connectors = {name: FakeConnector(config={"name": name}) for name in names}

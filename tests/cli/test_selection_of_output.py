@@ -52,9 +52,7 @@ def test_jq_and_another_format_exclude_each_other(run: Run, environ: dict[str, s
     assert json.loads(run("connectors", "list", "--jq", ".").out).keys() == {"broken", "orders"}
 
 
-def test_without_jq_the_extra_is_named(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_jq_the_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 9."""
     monkeypatch.setitem(sys.modules, "jq", None)
     outcome = run("connectors", "list", "--jq", ".")

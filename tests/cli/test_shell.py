@@ -182,9 +182,7 @@ def test_a_reading_verb_before_its_noun_is_understood(run: Run) -> None:
     assert run("describe", "connector", "orders") == run("connectors", "describe", "orders")
 
 
-def test_a_verb_before_its_noun_is_answered(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_a_verb_before_its_noun_is_answered(run: Run, connect: FakeConnect) -> None:
     """Nothing is sent."""
     ended = run("rm", "connector/orders")
     assert ended.code == 2
@@ -469,9 +467,7 @@ def test_the_other_shells_accept_their_file(shell: str, file: str) -> None:
 
 
 @pytest.mark.wire
-def test_names_of_the_cluster_are_offered(
-    url: str, environ: dict[str, str]
-) -> None:
+def test_names_of_the_cluster_are_offered(url: str, environ: dict[str, str]) -> None:
     """Names of a living cluster; nothing and exit 0 for a dead one."""
 
     def names(address: str) -> list[str]:
@@ -517,9 +513,7 @@ def ask(environ: dict[str, str], tmp_path: Path) -> Callable[..., list[str]]:
 
 
 @pytest.mark.wire
-def test_a_tab_is_cached(
-    ask: Callable[..., list[str]], url: str, connect: FakeConnect
-) -> None:
+def test_a_tab_is_cached(ask: Callable[..., list[str]], url: str, connect: FakeConnect) -> None:
     """Names are kept for a while; another kind is requested again."""
     eventually(lambda: ask("connectors", "--url", url) == ["broken", "orders"], 120)
     connect.requests.clear()
@@ -532,9 +526,7 @@ def test_a_tab_is_cached(
 
 
 @pytest.mark.wire
-def test_contexts_are_offered(
-    ask: Callable[..., list[str]], environ: dict[str, str]
-) -> None:
+def test_contexts_are_offered(ask: Callable[..., list[str]], environ: dict[str, str]) -> None:
     """Shells pass on what stands behind --context, the beginning of a name included."""
     file = Path(environ["XDG_CONFIG_HOME"]) / "pyconnect" / "config.toml"
     file.parent.mkdir(parents=True)

@@ -67,9 +67,7 @@ main(["connectors", "list"])
         "httpx",
     ],
 )
-def test_ctrl_c_shows_no_traceback(
-    module: str, url: str, environ: dict[str, str]
-) -> None:
+def test_ctrl_c_shows_no_traceback(module: str, url: str, environ: dict[str, str]) -> None:
     """Exit 130 and one line, from the first import on."""
     ended = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_AT, module],
@@ -127,9 +125,7 @@ def test_a_level_that_cannot_be_set_back_is_named(run: Run, connect: FakeConnect
     assert connect.loggers["x"] == "ERROR"
 
 
-def test_a_level_is_set_back_where_it_was_set(
-    run: Run, connect: FakeConnect, url: str
-) -> None:
+def test_a_level_is_set_back_where_it_was_set(run: Run, connect: FakeConnect, url: str) -> None:
     """The first address that answers; a dead one before it does not matter."""
     outcome = run(
         *("loggers", "set", "root", "DEBUG", "--for", "10ms"),
@@ -158,9 +154,7 @@ def test_a_reader_that_leaves_causes_no_error(start: Start) -> None:
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_a_change_needs_no_reader(
-    start: Start, connect: FakeConnect, stream: str
-) -> None:
+def test_a_change_needs_no_reader(start: Start, connect: FakeConnect, stream: str) -> None:
     """`pyconnect … | head -1`, and `2>&1`: every connector is paused all the same."""
     read, write = os.pipe()
     os.close(read)
@@ -172,9 +166,7 @@ def test_a_change_needs_no_reader(
     assert {c.state for c in connect.connectors.values()} == {"PAUSED"}
 
 
-def test_a_full_disk_does_not_stop_a_batch(
-    start: Start, connect: FakeConnect
-) -> None:
+def test_a_full_disk_does_not_stop_a_batch(start: Start, connect: FakeConnect) -> None:
     """The printed text is lost, and the requested change is done."""
     with Path("/dev/full").open("wb") as full:
         process = start("connectors", "pause", "--all", stdout=full)
@@ -198,9 +190,7 @@ def test_an_unwritable_help_text_shows_no_traceback(start: Start, arguments: lis
     assert b"Traceback" not in err
 
 
-def test_no_streams_are_needed(
-    url: str, environ: dict[str, str], connect: FakeConnect
-) -> None:
+def test_no_streams_are_needed(url: str, environ: dict[str, str], connect: FakeConnect) -> None:
     """Some schedulers start commands with their streams closed."""
     done = subprocess.run(
         [
@@ -215,9 +205,7 @@ def test_no_streams_are_needed(
     assert connect.connectors["orders"].state == "PAUSED"
 
 
-def test_stdin_is_always_utf_8(
-    start: Start, connect: FakeConnect, environ: dict[str, str]
-) -> None:
+def test_stdin_is_always_utf_8(start: Start, connect: FakeConnect, environ: dict[str, str]) -> None:
     """As files are; what is not is named, and nothing is created."""
     environ |= {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     config = '{"connector.class": "X", "file": "/tmp/päß"}'
@@ -240,9 +228,7 @@ def test_an_argument_that_is_not_text_is_a_usage_error(start: Start, connect: Fa
     assert "a" not in connect.connectors
 
 
-def test_the_directory_may_be_gone(
-    url: str, environ: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_directory_may_be_gone(url: str, environ: dict[str, str], tmp_path: Path) -> None:
     """A project's file would be there, and nothing else is."""
     gone = tmp_path / "gone"
     gone.mkdir()
@@ -284,9 +270,7 @@ def test_a_destructive_verb_asks_on_a_terminal(
     assert ("orders" in connect.connectors) is left
 
 
-def test_a_confirmed_undo_overwrites(
-    run: Run, start: Start, connect: FakeConnect
-) -> None:
+def test_a_confirmed_undo_overwrites(run: Run, start: Start, connect: FakeConnect) -> None:
     """The plan has told of them by then."""
     broken = connect.connectors["broken"]
     broken.type, broken.state, broken.tasks = "sink", "STOPPED", []
@@ -325,9 +309,7 @@ def shown_until(terminal: int, text: str) -> str:
     return shown
 
 
-def test_an_internal_error_has_no_traceback(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_internal_error_has_no_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 10 and a line; --debug shows where."""
 
     def fail(_: ConnectClient, *_names: object) -> None:
@@ -351,9 +333,7 @@ def test_the_deadline_ends_a_request_that_hangs(run: Run, connect: FakeConnect) 
     assert outcome.code == 124, outcome.err
 
 
-def test_a_refused_edit_is_kept(
-    run: Run, connect: FakeConnect, environ: dict[str, str]
-) -> None:
+def test_a_refused_edit_is_kept(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
     """The text that was written is kept, and told where."""
     environ["EDITOR"] = "sed -i s/hunter2/other/"
     connect.failures["PUT /connectors/orders/config"] = [(400, "tasks.max is bad")]
@@ -407,9 +387,7 @@ def test_an_editor_that_cannot_be_run_leaves_nothing_behind(
     assert list(directory.iterdir()) == []
 
 
-def test_an_interrupted_batch_lists_the_untried(
-    start: Start, connect: FakeConnect
-) -> None:
+def test_an_interrupted_batch_lists_the_untried(start: Start, connect: FakeConnect) -> None:
     """The change under way ends and is reported too."""
     connect.slow["PUT /connectors/broken/pause"] = threading.Event()
     process = start("connectors", "pause", "broken", "orders")

@@ -72,9 +72,7 @@ def test_a_state_is_reached_by_the_connector_and_all_its_tasks(
 
 
 @pytest.mark.wire
-def test_an_old_failure_does_not_end_the_wait(
-    run: Run, connect: FakeConnect, clock: Clock
-) -> None:
+def test_an_old_failure_does_not_end_the_wait(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """The status still shows the old failure for a moment; then the restart shows."""
     old = FakeConnector(config={}, tasks=["RUNNING", "FAILED"], trace="old")
     # One for the selection, two for looks within the time that statuses may lag.
@@ -100,9 +98,7 @@ def test_a_failure_ends_the_wait_by_its_reason(
 
 
 @pytest.mark.wire
-def test_a_restart_is_not_over_at_once(
-    run: Run, connect: FakeConnect, clock: Clock
-) -> None:
+def test_a_restart_is_not_over_at_once(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """RUNNING from before the restart does not count: the state has to hold for a while."""
     before = FakeConnector(config={})
     during = FakeConnector(config={}, state="RESTARTING", tasks=["RESTARTING"])
@@ -123,9 +119,7 @@ def test_a_connector_that_begins_paused_has_no_tasks(run: Run) -> None:
 
 
 @pytest.mark.wire
-def test_running_without_tasks_must_last(
-    run: Run, connect: FakeConnect, clock: Clock
-) -> None:
+def test_running_without_tasks_must_last(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """A connector is RUNNING before it has said how many tasks it wants."""
     connect.connectors["orders"].tasks = []
     outcome = run("connectors", "wait", "orders", "--timeout", "60s")
@@ -134,9 +128,7 @@ def test_running_without_tasks_must_last(
 
 
 @pytest.mark.wire
-def test_a_stable_state_has_no_break(
-    run: Run, connect: FakeConnect, clock: Clock
-) -> None:
+def test_a_stable_state_has_no_break(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """A connector that leaves the state for a moment starts its time again."""
     running = FakeConnector(config={})
     away = FakeConnector(config={}, state="RESTARTING", tasks=["RESTARTING"])
@@ -149,9 +141,7 @@ def test_a_stable_state_has_no_break(
 
 
 @pytest.mark.wire
-def test_a_failure_ends_a_stable_state(
-    run: Run, connect: FakeConnect, clock: Clock
-) -> None:
+def test_a_failure_ends_a_stable_state(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """Exit 1: a connector that fails after it was RUNNING is not stable."""
     connect.stale_statuses["orders"] = [FakeConnector(config={})] * 5
     connect.connectors["orders"].tasks = ["FAILED"]
@@ -177,9 +167,7 @@ def test_many_connectors_are_waited_for_with_one_request(run: Run, connect: Fake
 
 
 @pytest.mark.wire
-def test_a_wait_for_a_missing_answer_is_exit_124(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_a_wait_for_a_missing_answer_is_exit_124(run: Run, connect: FakeConnect) -> None:
     """The time of a wait is over, wherever the command is at that moment."""
     connect.slow["GET /connectors/orders/status"] = threading.Event()
     outcome = run("connectors", "resume", "-e", "orders", "--wait", "RUNNING", "--timeout", "3s")
@@ -189,9 +177,7 @@ def test_a_wait_for_a_missing_answer_is_exit_124(
 
 
 @pytest.mark.wire
-def test_a_late_answer_is_announced(
-    run: Run, connect: FakeConnect, url: str
-) -> None:
+def test_a_late_answer_is_announced(run: Run, connect: FakeConnect, url: str) -> None:
     """Once, on standard error, after a second."""
     late = connect.slow["GET /connectors/orders"] = threading.Event()
     timer = threading.Timer(4, late.set)
@@ -226,9 +212,7 @@ def test_an_address_that_answers_again_is_forgotten_as_dead(run: Run, url: str) 
     assert url not in dead
 
 
-def test_a_wait_names_its_state(
-    run: Run, connect: FakeConnect, clock: Clock
-) -> None:
+def test_a_wait_names_its_state(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """One line after a second, without a terminal."""
     paused = FakeConnector(config={}, state="PAUSED", tasks=["RUNNING"])
     connect.stale_statuses["orders"] = [paused] * 8
@@ -238,9 +222,7 @@ def test_a_wait_names_its_state(
     assert ended.err.splitlines() == expected
 
 
-def test_terminals_count_validations(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_terminals_count_validations(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each file is a request to a worker that may take long."""
     shown: list[tuple[int, int]] = []
     monkeypatch.setattr(validation, "NOTICED_S", 0)

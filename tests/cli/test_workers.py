@@ -25,9 +25,7 @@ def test_a_worker_is_one_by_any_name_of_its_host(run: Run, connect: FakeConnect,
     assert asked(run) == [url]
 
 
-def test_another_port_is_another_worker(
-    run: Run, connect: FakeConnect, url: str
-) -> None:
+def test_another_port_is_another_worker(run: Run, connect: FakeConnect, url: str) -> None:
     """It is asked too, and told to be unreachable."""
     connect.worker_id = "localhost:9"
     assert asked(run) == [url, "http://localhost:9"]

@@ -80,9 +80,7 @@ def test_the_owner_of_a_key_is_trusted_in_a_trust_store(stores: Stores) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_store_may_hold_key_and_trust(
-    stores: Stores, tmp_path: Path, form: str
-) -> None:
+def test_a_store_may_hold_key_and_trust(stores: Stores, tmp_path: Path, form: str) -> None:
     """The other authority is trusted and is no part of the chain, which is not trusted as such."""
     other = Stores(tmp_path / "other")
     both = other.key_store(form)
@@ -149,9 +147,7 @@ def test_a_wrong_password_is_said(stores: Stores, form: str) -> None:
         assert "hunter2" not in str(refused.value)
 
 
-def test_files_that_are_not_stores_are_refused(
-    stores: Stores, tmp_path: Path
-) -> None:
+def test_files_that_are_not_stores_are_refused(stores: Stores, tmp_path: Path) -> None:
     """Not there, cut short, of another kind, empty of what is looked for."""
     whole = stores.trust_store("JKS").read_bytes()
     cases = {

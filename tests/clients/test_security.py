@@ -77,9 +77,7 @@ def test_values_are_trimmed_and_names_of_protocols_have_no_case() -> None:
         ),
     ],
 )
-def test_trust_comes_from_text_file_or_store(
-    properties: dict[str, str], trust: object
-) -> None:
+def test_trust_comes_from_text_file_or_store(properties: dict[str, str], trust: object) -> None:
     """Names and types tell PEM; what else a file is tells its content."""
     assert tls(properties).trust == trust
 
@@ -116,9 +114,7 @@ LOGINS = [
 
 
 @pytest.mark.parametrize(("properties", "login"), LOGINS)
-def test_logins_are_of_properties_and_jaas(
-    properties: dict[str, str], login: object
-) -> None:
+def test_logins_are_of_properties_and_jaas(properties: dict[str, str], login: object) -> None:
     """Of each mechanism; without a name it is GSSAPI, and secrets are not shown."""
     security = parse_security({"security.protocol": "SASL_PLAINTEXT", **properties})
     assert security.sasl is not None

@@ -27,9 +27,7 @@ def server_directory(tmp_path: Path) -> Path:
     return directory
 
 
-def test_other_java_jars_and_options_have_another_archive(
-    java: Path, tmp_path: Path
-) -> None:
+def test_other_java_jars_and_options_have_another_archive(java: Path, tmp_path: Path) -> None:
     """The name changes with all that an archive depends on, and with nothing else."""
     libs, other_libs = tmp_path / "libs", tmp_path / "other"
     libs.mkdir()
@@ -43,9 +41,7 @@ def test_other_java_jars_and_options_have_another_archive(
     assert name != archive_name(java, libs, "kafka.Kafka", ("-a",))
 
 
-def test_an_archive_is_written_again_for_a_new_one_of_java(
-    java: Path, tmp_path: Path
-) -> None:
+def test_an_archive_is_written_again_for_a_new_one_of_java(java: Path, tmp_path: Path) -> None:
     """Java checks the checksum of its own archive and ignores those that extend an older one."""
     name = archive_name(java, tmp_path, "kafka.Kafka", ())
     os.utime(java.parents[1] / "lib" / "server" / "classes.jsa", ns=(1, 1))
@@ -64,9 +60,7 @@ def test_the_first_run_writes_and_the_next_one_uses(server_directory: Path, tmp_
     assert [path.name for path in root.iterdir()] == ["Kafka-1.jsa"]
 
 
-def test_half_an_archive_of_a_killed_jvm_is_lost(
-    server_directory: Path, tmp_path: Path
-) -> None:
+def test_half_an_archive_of_a_killed_jvm_is_lost(server_directory: Path, tmp_path: Path) -> None:
     """A leftover in the server's directory is gone before the server starts again."""
     root = tmp_path / "archives"
     (server_directory / "Kafka-1.jsa").write_bytes(b"half")

@@ -169,9 +169,7 @@ def test_the_known_checksums_cover_the_sandboxs_jars(version: str) -> None:
     assert all(path.count("/") >= 3 for path in known_paths(version))
 
 
-def test_a_directory_wins_over_kafka_home_and_cache(
-    cache: JarCache, tmp_path: Path
-) -> None:
+def test_a_directory_wins_over_kafka_home_and_cache(cache: JarCache, tmp_path: Path) -> None:
     """--kafka-dir is taken before --kafka, that before KAFKA_HOME, and that before the default."""
     cache.fill(resolve, silent)
     asked, home = unpacked_kafka(tmp_path / "asked"), unpacked_kafka(tmp_path / "home")

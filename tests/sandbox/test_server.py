@@ -144,9 +144,7 @@ def test_a_server_that_never_answers_is_stopped(tmp_path: Path) -> None:
     assert is_gone(identity)
 
 
-def test_an_interrupt_leaves_no_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while a server starts ends that server."""
     server = ScriptServer(tmp_path, "import time; time.sleep(600)")
     seen: list[ProcessIdentity] = []
@@ -262,9 +260,7 @@ def test_a_zombie_does_not_count_as_running() -> None:
         assert is_gone(identity)
 
 
-def test_both_sources_of_facts_agree(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_sources_of_facts_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """/proc and ps give the same facts about a running group."""
     with ScriptServer(tmp_path, HTTP_SERVER) as server:
         members = processes.group_members(server.identity)

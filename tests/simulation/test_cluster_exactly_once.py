@@ -43,9 +43,7 @@ def writers(cluster: Cluster) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize("leads", [True, False])
 @pytest.mark.parametrize(("before", "after"), [(3, 1), (2, 4), (1, 1), (1, 2)])
-def test_no_task_of_an_older_set_can_write_any_more(
-    leads: bool, before: int, after: int
-) -> None:
+def test_no_task_of_an_older_set_can_write_any_more(leads: bool, before: int, after: int) -> None:
     """This holds for each lost worker and for all sizes of either set."""
     cluster = settled(2, before)
     assert len(writers(cluster)) == before

@@ -262,9 +262,7 @@ async def test_a_message_that_the_worker_cannot_handle_fails_the_task_with_that_
     ],
 )
 @asynchronous
-async def test_a_task_that_dies_has_its_last_words(
-    act: str, how: str, reason: str
-) -> None:
+async def test_a_task_that_dies_has_its_last_words(act: str, how: str, reason: str) -> None:
     """An exception, a crash of native code, an exit without a word."""
     async with world() as w:
         w.start_task(T0, act)

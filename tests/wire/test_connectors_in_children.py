@@ -75,9 +75,7 @@ async def test_task_configs_of_any_text_and_mapping_are_taken() -> None:
     ],
 )
 @asynchronous
-async def test_task_configs_of_other_types_are_refused(
-    odd: str, text: str
-) -> None:
+async def test_task_configs_of_other_types_are_refused(odd: str, text: str) -> None:
     """The process is not killed for them, and can be asked again."""
     async with children_world() as w:
         w.start_connector(bad_source(odd=odd))
@@ -126,9 +124,7 @@ async def test_sys_exit_in_a_connector_is_a_failure_like_any_other() -> None:
 
 
 @asynchronous
-async def test_a_connector_that_hangs_in_start_is_killed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_connector_that_hangs_in_start_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It reports nothing but UNASSIGNED, which the worker process says for it."""
     monkeypatch.setattr("pyconnect_agent.children.connectors.CONNECTOR_GRACEFUL_MS", 300)
 
@@ -284,9 +280,7 @@ async def test_a_sink_needs_topics() -> None:
     ],
 )
 @asynchronous
-async def test_a_class_of_another_kind_is_in_the_trace(
-    class_name: str, text: str
-) -> None:
+async def test_a_class_of_another_kind_is_in_the_trace(class_name: str, text: str) -> None:
     """Of the connector, and of a task of its that is started all the same."""
     async with children_world() as w:
         config = bad_source(connector_class=class_name)

@@ -116,9 +116,7 @@ def test_bytes_after_a_body_are_the_next_request(worker_url: str) -> None:
     [b"", b"GET / HT", b"GET / HTTP/1.1\r\nX: ", head() + b"GET / HTTP/1.1\r\nX: "],
     ids=["nothing", "half a line", "half a head", "half a second head"],
 )
-def test_a_head_has_its_time_whatever_comes(
-    begin: bytes, impatient: RestServer
-) -> None:
+def test_a_head_has_its_time_whatever_comes(begin: bytes, impatient: RestServer) -> None:
     """A client that sends slowly does not keep its connection."""
     with _connected(impatient) as connection:
         connection.sendall(begin)
@@ -133,9 +131,7 @@ def test_an_answered_request_may_not_be_sent_on_for_ever(impatient: RestServer) 
         _drip_until_closed(connection)
 
 
-def test_a_request_has_more_time_than_its_head(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_request_has_more_time_than_its_head(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when the client has sent the begin of its next one already."""
     monkeypatch.setattr(HttpConnection, "head_timeout_s", 0.1)
     gave_up: list[int] = []

@@ -45,9 +45,7 @@ def worker_url() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_answers_over_a_socket_are_those_of_apache(
-    scenario: Scenario, worker_url: str
-) -> None:
+def test_answers_over_a_socket_are_those_of_apache(scenario: Scenario, worker_url: str) -> None:
     """The HTTP server does not change the answer."""
     answer = call_url(worker_url, scenario.method, scenario.target, scenario.body, scenario.headers)
     assert scenario.differences(answer) == []

@@ -42,9 +42,7 @@ def _tls_properties(authority: trustme.CA, directory: Path, prefix: str) -> dict
 
 
 @pytest.mark.parametrize("prefix", ["", "listeners.https."])
-def test_https_has_its_certificate(
-    prefix: str, authority: trustme.CA, tmp_path: Path
-) -> None:
+def test_https_has_its_certificate(prefix: str, authority: trustme.CA, tmp_path: Path) -> None:
     """TLS settings come with or without the listeners' prefix."""
     config = rest_config(
         listeners="http://127.0.0.1:0,https://127.0.0.1:0",

@@ -138,9 +138,7 @@ def answering(*pieces: bytes, pause_s: float = 0.0, closes: bool = False) -> Ite
 
 
 @pytest.mark.parametrize("pieces", [(), (b"HTTP/1.1 200 OK\r\n", *[b"X: y\r\n"] * 20)])
-def test_slow_ones_are_given_up(
-    pieces: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_ones_are_given_up(pieces: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether it is silent or sends a line from time to time."""
     monkeypatch.setattr(connections, "FIRST_TOKEN_S", 1.0)
     limits = {"sasl.login.read.timeout.ms": "300"}

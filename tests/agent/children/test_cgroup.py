@@ -72,9 +72,7 @@ def test_a_cgroup_gets_the_processes_below_a_task_too(
     assert (base / PLACE / "memory.oom.group").read_text() == "1"
 
 
-def test_the_trace_says_that_the_kernel_ended_it(
-    tmp_path: Path, base: Path, own: Path
-) -> None:
+def test_the_trace_says_that_the_kernel_ended_it(tmp_path: Path, base: Path, own: Path) -> None:
     """With the most memory it used; any other end says nothing."""
     cgroups = TaskCgroups.detect(tmp_path, own)
     assert cgroups is not None

@@ -23,9 +23,7 @@ def line(text: str) -> LineLogged:
     ("name", "file"),
     [("orders", "orders.log"), ("../orders", "%2E.%2Forders.log"), ("a b", "a b.log")],
 )
-def test_no_name_leads_out_of_the_directory(
-    tmp_path: Path, name: str, file: str
-) -> None:
+def test_no_name_leads_out_of_the_directory(tmp_path: Path, name: str, file: str) -> None:
     """Names may have any characters."""
     logs = ChildLogs(LogSettings(directory=tmp_path / "logs"))
     logs.start()

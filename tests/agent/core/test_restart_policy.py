@@ -45,9 +45,7 @@ def test_the_wait_doubles_with_each_failure_in_a_row_up_to_the_longest() -> None
 
 
 @given(st.integers(1, 100), st.floats(0, 1, exclude_max=True))
-def test_jitter_moves_the_wait_by_a_fifth_up_to_the_longest(
-    failure: int, jitter: float
-) -> None:
+def test_jitter_moves_the_wait_by_a_fifth_up_to_the_longest(failure: int, jitter: float) -> None:
     """Tasks that failed together restart at different times, and the operator's limit holds."""
     planned = min(POLICY.backoff_ms << (failure - 1), POLICY.backoff_max_ms)
     assert planned * 0.79 <= POLICY.delay_ms(failure, jitter) <= POLICY.backoff_max_ms

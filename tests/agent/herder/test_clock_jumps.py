@@ -39,9 +39,7 @@ WALL = re.compile(r"\btime\.time\b|time\.time_ns|datetime\.now|utcnow")
 
 
 @pytest.mark.parametrize("jump_s", [-86_400.0, -1.0, 3_600.0])
-def test_a_clock_jump_moves_no_deadline(
-    monkeypatch: pytest.MonkeyPatch, jump_s: float
-) -> None:
+def test_a_clock_jump_moves_no_deadline(monkeypatch: pytest.MonkeyPatch, jump_s: float) -> None:
     """Only the monotonic clock counts after the start: no timer fires early, late or twice."""
     clock = WorkerClock()
     before_ms = clock.now_ms()

@@ -181,9 +181,7 @@ def test_a_task_of_another_worker_is_pointed_to(world: World) -> None:
         (State.UNASSIGNED, "there:8083"),
     ],
 )
-def test_no_process_is_a_conflict(
-    world: World, state: State | None, worker_id: str
-) -> None:
+def test_no_process_is_a_conflict(world: World, state: State | None, worker_id: str) -> None:
     """There is neither a process to kill nor a worker to forward to, whichever worker had the task
     last.
     """
@@ -200,9 +198,7 @@ def test_unavailable_stacks_are_reported_with_the_reason(world: World) -> None:
         asyncio.run(world.admin.stacks(HERE))
 
 
-def test_own_failed_tasks_have_no_process(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_own_failed_tasks_have_no_process(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not those of others; transactions are shown by their age on the clock of their process."""
     monkeypatch.setattr("time.time", lambda: 1.0)
     world.herder.state = replace(

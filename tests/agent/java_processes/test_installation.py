@@ -165,9 +165,7 @@ def test_without_compiler_and_host_the_error_says_what_to_install(
         find_installation(properties, {})
 
 
-def test_an_unusable_cache_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unusable_cache_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as one that is read-only."""
     monkeypatch.setattr(installation, "built_host_jar", lambda: None)
     make_java(tmp_path / "jdk").with_name("javac").touch()
@@ -178,9 +176,7 @@ def test_an_unusable_cache_is_named(
         find_installation(properties, {})
 
 
-def test_equal_sources_give_an_equal_jar(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_equal_sources_give_an_equal_jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled once, with a digest of the sources in its path, by whatever calls itself javac."""
     sources = tmp_path / "main"
     (sources / "java").mkdir(parents=True)

@@ -36,9 +36,7 @@ def test_jars_and_directories_are_locations(
     assert str(tmp_path / "missing") in warning.reason  # type: ignore[attr-defined]
 
 
-def test_entries_are_relative_to_the_cwd(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_entries_are_relative_to_the_cwd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty entry means the working directory, as in Apache's worker."""
     monkeypatch.chdir(tmp_path)
     jar = make_jar(tmp_path / "plugins" / "a.jar")
@@ -67,9 +65,7 @@ def test_directories_that_cannot_be_read_are_left_out(
     assert [str(whole) in reasons[0], str(denied) in reasons[1]] == [True, True]
 
 
-def test_deep_archives_hide_classes(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_deep_archives_hide_classes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """As in Apache's worker, which warns of a location that has both."""
     jars = [make_jar(tmp_path / "b.jar"), make_jar(tmp_path / "lib" / "a.zip")]
     assert class_path_of(tmp_path) == tuple(map(str, jars))

@@ -101,9 +101,7 @@ def member(monkeypatch: pytest.MonkeyPatch) -> Iterator[Group]:
 
 
 @pytest.mark.parametrize("error", [KafkaError("denied"), RuntimeError("unforeseen")])
-def test_an_incurable_error_fails_the_membership(
-    member: Group, error: Exception
-) -> None:
+def test_an_incurable_error_fails_the_membership(member: Group, error: Exception) -> None:
     """Errors of the agent's own kind or not: work that was given here must not go on."""
     assert member.thread.confirmed_s() is not None
     member.fail(error)

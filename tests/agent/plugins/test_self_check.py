@@ -118,9 +118,7 @@ def test_a_source_without_records_is_not_a_failure(plugin_path: Path) -> None:
     ("name", "text"),
     [("Unversioned", "not a text"), ("Undocumented", "without documentation: x")],
 )
-def test_version_and_definition_are_checked(
-    plugin_path: Path, name: str, text: str
-) -> None:
+def test_version_and_definition_are_checked(plugin_path: Path, name: str, text: str) -> None:
     """Workers show version and settings to their users."""
     found = steps(plugin_path, name)
     assert found["define"].result == "failed"

@@ -56,9 +56,7 @@ def test_ready_waits_for_the_worker(address: str, manager_socket: socket.socket)
     assert not answers
 
 
-def test_the_watchdog_hears_several_messages(
-    address: str, manager_socket: socket.socket
-) -> None:
+def test_the_watchdog_hears_several_messages(address: str, manager_socket: socket.socket) -> None:
     async def run() -> list[bytes]:
         reporting = asyncio.create_task(manager(address, 0.3).report_alive())
         try:
@@ -76,8 +74,6 @@ def test_the_variables_of_another_process_are_not_ours() -> None:
     assert ServiceManager.of(ours, 7) == manager("/run/x", 2.0)
 
 
-def test_a_manager_may_be_gone(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_manager_may_be_gone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     manager(str(tmp_path / "gone")).notify(READY)
     assert "the service manager cannot be reached" in caplog.text

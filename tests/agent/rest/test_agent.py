@@ -162,9 +162,7 @@ def guarded(tmp_path: Path) -> World:
 
 @pytest.mark.parametrize("authorization", ["ann:pa:ss", "ümit:schlüssel"])
 @pytest.mark.parametrize(("method", "path"), PATHS)
-def test_the_password_opens_all(
-    guarded: World, method: str, path: str, authorization: str
-) -> None:
+def test_the_password_opens_all(guarded: World, method: str, path: str, authorization: str) -> None:
     """Names and passwords of the file, UTF-8."""
     answer = guarded.call(method, path, Authorization=basic(authorization))
     assert answer.status < 300
@@ -261,9 +259,7 @@ def test_loopback_addresses_are_found_by_the_bound_address() -> None:
 
 @pytest.mark.parametrize("key", ["basic_file", "token_file"])
 @pytest.mark.parametrize("content", [None, "", "\n \n"])
-def test_unusable_files_are_found_at_start(
-    tmp_path: Path, key: str, content: str | None
-) -> None:
+def test_unusable_files_are_found_at_start(tmp_path: Path, key: str, content: str | None) -> None:
     """The file is missing or names no user."""
     file = tmp_path / "credentials"
     if content is not None:

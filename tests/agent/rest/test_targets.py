@@ -25,9 +25,7 @@ from pyconnect_agent.rest.targets import decode_segment, encode_segment, segment
         ("/a/../b", ("a", "..", "b")),
     ],
 )
-def test_segments_stay_encoded_without_parameters(
-    target: str, segments: tuple[str, ...]
-) -> None:
+def test_segments_stay_encoded_without_parameters(target: str, segments: tuple[str, ...]) -> None:
     """Routes see what was written, without path parameters and a last slash."""
     assert segments_of(target) == segments
 

@@ -199,9 +199,7 @@ def test_a_write_that_is_not_read_back_in_time_fails(
 
 
 @pytest.mark.parametrize("largest", [1_000, 999])
-def test_a_config_too_large_for_a_record_is_refused(
-    worker: Worker, largest: int
-) -> None:
+def test_a_config_too_large_for_a_record_is_refused(worker: Worker, largest: int) -> None:
     """The text names the connector or task, the size and the limit; nothing is written."""
     config = {"a": "x" * (1_000 - len('connector-c{"properties":{"a":""}}'))}
     store = ConfigStore(worker.log, record_limit=largest)

@@ -113,9 +113,7 @@ def test_a_missing_or_empty_file_holds_no_offsets(tmp_path: Path) -> None:
         (b'{"version":1,"entries":[{"key":"AAAA","value":7}]}', "not an offset file"),
     ],
 )
-def test_an_unreadable_file_is_refused(
-    tmp_path: Path, content: bytes, why: str
-) -> None:
+def test_an_unreadable_file_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
     """Starting without its offsets would read every source again."""
     path = tmp_path / "offsets.json"
     path.write_bytes(content)
@@ -134,9 +132,7 @@ def test_a_directory_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
         FileOffsetStore(tmp_path).start()
 
 
-def test_a_failed_write_keeps_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_keeps_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next write brings what this one could not."""
     store = file_store(tmp_path)
     store.start()

@@ -45,9 +45,7 @@ def test_a_put_is_visible_only_when_read_back(log: FakeLog, store: StatusStore) 
     assert store.task(TASK) == status()
 
 
-def test_retriable_failures_are_repeated(
-    log: FakeLog, store: StatusStore
-) -> None:
+def test_retriable_failures_are_repeated(log: FakeLog, store: StatusStore) -> None:
     """The producer does not retry; the store does."""
     store.put("c", status())
     for _ in range(3):
@@ -62,9 +60,7 @@ TASK_KEY = b"status-task-c-0"
 NEWER = Status(state=State.RUNNING, worker_id="new:1", generation=2)
 
 
-def test_failed_sends_are_repeated_after_a_read(
-    log: FakeLog, store: StatusStore
-) -> None:
+def test_failed_sends_are_repeated_after_a_read(log: FakeLog, store: StatusStore) -> None:
     """Another worker has the task by then: its status stays."""
     store.put(TASK, status(generation=1))
     first, log.pending = log.pending, []
@@ -76,9 +72,7 @@ def test_failed_sends_are_repeated_after_a_read(
 
 
 @pytest.mark.parametrize("moved", [True, False])
-def test_a_late_status_waits_for_a_read(
-    log: FakeLog, store: StatusStore, moved: bool
-) -> None:
+def test_a_late_status_waits_for_a_read(log: FakeLog, store: StatusStore, moved: bool) -> None:
     """While the network is silent nothing is sent that could arrive after another one's status."""
     store.put(TASK, status())
     log.settle()

@@ -42,9 +42,7 @@ def with_bare_directory(root: Path, discovery: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", [VAULT_PROVIDER, "Vault", "VaultProvider"])
-def test_providers_of_directories_resolve_a_workers_properties(
-    name: str, tmp_path: Path
-) -> None:
+def test_providers_of_directories_resolve_a_workers_properties(name: str, tmp_path: Path) -> None:
     """By class name or alias, and without their code in the worker's own process."""
     imports = make_provider_plugin(tmp_path / "plugins")
     secret = tmp_path / "secret"
@@ -111,9 +109,7 @@ def test_rest_extensions_are_refused_but_for_apaches_users_and_passwords() -> No
 @pytest.mark.parametrize(
     ("discovery", "found"), [("service_load", False), ("only_scan", True), ("HYBRID_WARN", True)]
 )
-def test_discovery_may_search_modules(
-    discovery: str, found: bool, tmp_path: Path
-) -> None:
+def test_discovery_may_search_modules(discovery: str, found: bool, tmp_path: Path) -> None:
     """A directory without entry points holds plugins only for those that search."""
     catalog = find_plugins(with_bare_directory(tmp_path, discovery))
     assert bool(catalog.find("bare_plugin.ExpiringProvider")) is found

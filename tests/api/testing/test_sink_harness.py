@@ -143,9 +143,7 @@ def test_paused_partitions_are_not_delivered() -> None:
 @pytest.mark.parametrize(
     ("answer", "text"), [({P1: 0}, "not offered"), ({P0: 5}, "beyond 1"), ({P0: -1}, "beyond")]
 )
-def test_offsets_must_have_been_offered(
-    answer: dict[TopicPartition, int], text: str
-) -> None:
+def test_offsets_must_have_been_offered(answer: dict[TopicPartition, int], text: str) -> None:
     """A worker would warn and ignore them; in a test they are mistakes."""
 
     class Wrong(Log):

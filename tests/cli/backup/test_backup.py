@@ -26,9 +26,7 @@ def read(path: Path, *parts: str) -> Any:
     return json.loads(path.joinpath(*parts).read_text())
 
 
-def test_a_backup_holds_all_of_a_cluster(
-    run: Run, connect: FakeConnect, url: str
-) -> None:
+def test_a_backup_holds_all_of_a_cluster(run: Run, connect: FakeConnect, url: str) -> None:
     """In files that `apply` and `offsets import` accept, under a manifest with their digests."""
     connect.connectors["orders"].enter("PAUSED")
     outcome = run("backup", "b")
@@ -138,9 +136,7 @@ def test_tasks_show_the_target_state_of_a_failed_connector(
     assert read(backups_in()[0], "connectors", "orders.json")["initial_state"] == state
 
 
-def test_an_agent_tells_the_state_of_a_failed_connector(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_an_agent_tells_the_state_of_a_failed_connector(run: Run, connect: FakeConnect) -> None:
     """Also that of one without tasks, and it goes before what old statuses of tasks show."""
     connect.target_states = {"orders": "PAUSED"}
     orders = connect.connectors["orders"]

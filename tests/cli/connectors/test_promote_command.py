@@ -47,9 +47,7 @@ def test_diff_shows_the_changes_of_promote(run: Run, prod: FakeConnect) -> None:
     assert changes(prod) == []
 
 
-def test_equal_clusters_do_not_differ(
-    run: Run, connect: FakeConnect, prod: FakeConnect
-) -> None:
+def test_equal_clusters_do_not_differ(run: Run, connect: FakeConnect, prod: FakeConnect) -> None:
     """A secret that each has for itself is none."""
     for name, connector in connect.connectors.items():
         prod.connectors[name] = FakeConnector(config={**connector.config})

@@ -142,9 +142,7 @@ def test_names_of_no_connector_or_of_several_are_refused() -> None:
     assert "`file-sink`" in str(caught.value.hint)
 
 
-def test_the_guarantee_of_file_stream_sink_is_told(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_the_guarantee_of_file_stream_sink_is_told(run: Run, connect: FakeConnect) -> None:
     """On stderr, with the sink of files that is exactly-once."""
     name = "org.apache.kafka.connect.file.FileStreamSinkConnector"
     connect.plugins[name] = [setting("file")]

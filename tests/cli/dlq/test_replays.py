@@ -173,9 +173,7 @@ def test_only_changed_values_are_written_again(value: bytes | None, mended: byte
         (".a", b"1", "Cannot index number"),
     ],
 )
-def test_a_value_that_would_change_is_refused(
-    program: str, value: bytes, message: str
-) -> None:
+def test_a_value_that_would_change_is_refused(program: str, value: bytes, message: str) -> None:
     """The error names the letter."""
     with pytest.raises(UsageError, match=message) as caught:
         mender(program)(value_of(value))

@@ -72,9 +72,7 @@ def test_failures_come_first_with_their_causes(
     assert [line.split()[0] for line in table[1:]] == ["gone", "failing", "a", "b"]
 
 
-def test_silent_clusters_delay_no_others(
-    run: Run, well: str, contexts: Contexts
-) -> None:
+def test_silent_clusters_delay_no_others(run: Run, well: str, contexts: Contexts) -> None:
     """Frozen ones are unreachable once the time is over; they are asked at once, not in turn."""
     with ExitStack() as servers:
         dead = {f"dead{number}": servers.enter_context(frozen()) for number in range(12)}

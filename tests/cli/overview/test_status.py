@@ -152,9 +152,7 @@ def test_an_agent_whose_admin_interface_has_another_address_is_no_java_worker(
 
 
 @pytest.mark.wire
-def test_an_inventory_has_admins(
-    run: Run, separate_admin: tuple[str, str], tmp_path: Path
-) -> None:
+def test_an_inventory_has_admins(run: Run, separate_admin: tuple[str, str], tmp_path: Path) -> None:
     """Commands that ask workers need no other option."""
     rest, admin = separate_admin
     inventory = tmp_path / "inventory.toml"
@@ -171,9 +169,7 @@ def test_an_inventory_has_admins(
 
 
 @pytest.mark.wire
-def test_an_admin_address_of_a_worker_is_doubted(
-    run: Run, separate_admin: tuple[str, str]
-) -> None:
+def test_an_admin_address_of_a_worker_is_doubted(run: Run, separate_admin: tuple[str, str]) -> None:
     """Exit 9, and the hint names the property with the right address."""
     _, admin = separate_admin
     outcome = run("connectors", "list", address=admin)

@@ -19,8 +19,6 @@ from pyconnect_cli.parsing.options import without_bare_wait
         (["a", "--", "--wait"], ["a", "--", "--wait"], False),
     ],
 )
-def test_a_bare_wait_takes_no_other_word(
-    words: list[str], left: list[str], alone: bool
-) -> None:
+def test_a_bare_wait_takes_no_other_word(words: list[str], left: list[str], alone: bool) -> None:
     """A connector's name after it stays a name."""
     assert without_bare_wait(words) == (left, alone)

@@ -155,9 +155,7 @@ def test_files_of_confluents_s3_sink_are_below_the_topic(
         ({"rotate.schedule.interval.ms": "60000"}, True),
     ],
 )
-def test_files_by_the_clock_may_double_rows(
-    settings: Config, duplicates: bool
-) -> None:
+def test_files_by_the_clock_may_double_rows(settings: Config, duplicates: bool) -> None:
     """A record that is written again is in another file then."""
     config = {
         "s3.bucket.name": "b",
@@ -182,9 +180,7 @@ def test_files_by_the_clock_may_double_rows(
         ({"aws_s3_prefix": "{{topic}}/", "file.compression.type": "zstd"}, "s3://b/orders"),
     ],
 )
-def test_aivens_s3_sink_has_a_directory_of_the_topic(
-    settings: Config, path: str
-) -> None:
+def test_aivens_s3_sink_has_a_directory_of_the_topic(settings: Config, path: str) -> None:
     """A prefix is one of the only topic, and no part of names by a template."""
     config = {"aws.s3.bucket.name": "b", "format.output.type": "jsonl", **VALUES, **PLAIN_JSON}
     found = resolved(AIVEN_S3, {**config, **settings})

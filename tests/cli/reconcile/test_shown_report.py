@@ -59,9 +59,7 @@ def shown(
     return screen.getvalue()
 
 
-def test_a_terminal_adds_colours(
-    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
-) -> None:
+def test_a_terminal_adds_colours(monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]) -> None:
     """Scripts read them as ever, byte for byte; a terminal adds colours only."""
     plain = summary(report_of(1), DIRECTORY, lambda text, style: text) + "\n"
     assert shown(monkeypatch, environ, terminal=False) == plain
@@ -73,9 +71,7 @@ def test_a_terminal_adds_colours(
     assert COLOUR.sub("", forced) == plain
 
 
-def test_a_terminal_gets_json(
-    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
-) -> None:
+def test_a_terminal_gets_json(monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]) -> None:
     """Programs read it."""
     text = shown(monkeypatch, environ, terminal=True, output="json")
     assert json.loads(text) == {**report_of(1), "report": str(DIRECTORY)}

@@ -141,9 +141,7 @@ def test_an_unwritable_cache_and_a_full_disk_stay_without(
     assert rehearsals.count == 0
 
 
-def test_the_client_of_spark_connect_needs_none(
-    tmp_path: Path, rehearsals: Rehearsals
-) -> None:
+def test_the_client_of_spark_connect_needs_none(tmp_path: Path, rehearsals: Rehearsals) -> None:
     """It has no jars."""
     environ = {"SPARK_HOME": str(tmp_path)}
     archive = archive_in(tmp_path / "archives", environ)
@@ -152,9 +150,7 @@ def test_the_client_of_spark_connect_needs_none(
     assert rehearsals.count == 0
 
 
-def test_the_newest_stay(
-    tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
-) -> None:
+def test_the_newest_stay(tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals) -> None:
     """Archives of former Javas and environments do not fill the disk; those of brokers stay."""
     root = tmp_path / "archives"
     root.mkdir()

@@ -160,9 +160,7 @@ def test_vague_configurations_are_refused(
     ("mode", "offset", "words"),
     [("bulk", {}, "mode=bulk has no offset"), ("incrementing", None, "no offset of or`ders yet")],
 )
-def test_sources_need_a_position(
-    mode: str, offset: Document | None, words: str
-) -> None:
+def test_sources_need_a_position(mode: str, offset: Document | None, words: str) -> None:
     """Everything would look like lag."""
     with pytest.raises(UsageError, match=words):
         read_table(audited({**SOURCE, "mode": mode}, "shop-or`ders", offset=offset))

@@ -78,9 +78,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("form", ["", "coloured", "json", "yaml", "ndjson", "name"])
-def test_no_verb_sends_controls(
-    run: Run, environ: dict[str, str], command: str, form: str
-) -> None:
+def test_no_verb_sends_controls(run: Run, environ: dict[str, str], command: str, form: str) -> None:
     """Not in any format; with colours there are only those of this program."""
     if form == "coloured":
         environ["FORCE_COLOR"], form = "1", ""

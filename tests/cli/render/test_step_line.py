@@ -94,9 +94,7 @@ def test_passing_steps_vanish_from_a_terminal(report: Report) -> None:
     assert sent.rindex(SHOW_CURSOR) > sent.rindex("Spark tasks")
 
 
-def test_an_interrupt_leaves_a_clean_line(
-    report: Report, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_leaves_a_clean_line(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C comes while the live line is shown."""
 
     def interrupted(progress: StepLine) -> None:
@@ -134,9 +132,7 @@ def test_quiet_shows_no_progress(report: Report) -> None:
     assert report(work, quiet=True) == ""
 
 
-def test_a_dumb_terminal_gets_no_escapes(
-    report: Report, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dumb_terminal_gets_no_escapes(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
     """It could not obey."""
     monkeypatch.setenv("TERM", "dumb")
     assert report(work) == "fetching\ncomparing\n"

@@ -20,9 +20,7 @@ def user_file(environ: dict[str, str]) -> Path:
     return Path(environ["XDG_CONFIG_HOME"]) / "pyconnect" / "config.toml"
 
 
-def test_a_contexts_whole_life(
-    run: Run, url: str, environ: dict[str, str]
-) -> None:
+def test_a_contexts_whole_life(run: Run, url: str, environ: dict[str, str]) -> None:
     """The file is private, and the chosen context is in force."""
     made = run("context", "set", "prod", "--url", url, "--username", "ops", "--use", address=None)
     assert made.code == 0, made.err
@@ -34,9 +32,7 @@ def test_a_contexts_whole_life(
     assert run("context", "current", address=None).code == 3
 
 
-def test_a_renamed_context_stays_as_it_was(
-    run: Run, url: str, environ: dict[str, str]
-) -> None:
+def test_a_renamed_context_stays_as_it_was(run: Run, url: str, environ: dict[str, str]) -> None:
     """A name that is taken is refused."""
     run("context", "set", "prod", "--url", url, "--username", "ops", "--use", address=None)
     run("context", "set", "other", "--url", url, address=None)
@@ -68,9 +64,7 @@ def test_a_flag_overrides_the_context_for_one_command(run: Run, url: str) -> Non
     assert run("connectors", "list", "--url", url, address=None).code == 0
 
 
-def test_secrets_in_public_files_are_refused(
-    run: Run, url: str, environ: dict[str, str]
-) -> None:
+def test_secrets_in_public_files_are_refused(run: Run, url: str, environ: dict[str, str]) -> None:
     """The message says which file and how to mend it."""
     path = user_file(environ)
     path.parent.mkdir(parents=True)
@@ -158,9 +152,7 @@ def test_the_group_of_a_context_answers_for_java_workers(url: str, environ: dict
     session.close()
 
 
-def test_any_worker_of_an_inventory_is_a_way_in(
-    url: str, environ: dict[str, str]
-) -> None:
+def test_any_worker_of_an_inventory_is_a_way_in(url: str, environ: dict[str, str]) -> None:
     """The default address is not asked then; one that was given is asked first."""
     dead = "http://127.0.0.1:9"
     unnamed = Session(environ)

@@ -65,9 +65,7 @@ def test_a_failed_change_ends_the_run(run: Run, connect: FakeConnect, us: FakeCo
 
 
 @pytest.mark.usefixtures("contexts")
-def test_an_unknown_context_stops_all(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_an_unknown_context_stops_all(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """Exit 3; a file that holds one result only is refused for several."""
     assert run("connectors", "stop", "orders", "--context", "eu,nosuch", address=None).code == 3
     textfile = ("--textfile", str(tmp_path / "x.prom"))

@@ -192,9 +192,7 @@ def test_without_a_terminal_the_command_says_what_to_use(run: Run) -> None:
     assert "pyconnect status" in outcome.err
 
 
-def test_the_missing_extra_is_named(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_missing_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 9 with the command that installs it."""
     monkeypatch.setattr("pyconnect_cli.top.commands.find_spec", lambda _: None)
     outcome = run("top")

@@ -107,9 +107,7 @@ def test_the_leaders_id_may_be_an_own_one() -> None:
     ("tasks", "tasks_max", "fenced", "ids"),
     [(2, "10", None, 10), (2, "2", 10, 10), (12, "2", 1, 12), (0, "1", None, 1)],
 )
-def test_ids_cover_all_tasks(
-    tasks: int, tasks_max: str, fenced: int | None, ids: int
-) -> None:
+def test_ids_cover_all_tasks(tasks: int, tasks_max: str, fenced: int | None, ids: int) -> None:
     """A connector that shrank from 10 tasks to 2 has 10 to fence."""
     facts = with_source(
         tasks=tasks, fenced_tasks=fenced, config={**SOURCE.config, "tasks.max": tasks_max}

@@ -137,9 +137,7 @@ def test_providers_of_a_worker_resolve_its_connectors(secrets: Path) -> None:
         ({"config.providers.f.class": "JsonConverter"}, "could not be found"),
     ],
 )
-def test_a_provider_that_fails_stops_the_worker(
-    properties: dict[str, str], message: str
-) -> None:
+def test_a_provider_that_fails_stops_the_worker(properties: dict[str, str], message: str) -> None:
     """The text names the key."""
     with pytest.raises(ConfigException, match=message):
         VariableResolver({"config.providers": "f"} | properties, installed_catalog())

@@ -335,9 +335,7 @@ class FullDisk:
         return written
 
 
-def test_a_full_disk_tears_no_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_tears_no_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines written before the disk was full stay, and the repeated batch follows them."""
     path = tmp_path / "out"
     task, context = sink_task(path)
@@ -374,9 +372,7 @@ def test_text_that_utf_8_cannot_hold_is_replaced(tmp_path: Path) -> None:
     assert path.read_bytes() == b"a?b\n"
 
 
-def test_other_write_errors_fail_the_task(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_write_errors_fail_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not swallowed, so no offset is committed."""
     task, _ = sink_task(tmp_path / "out")
 

@@ -251,9 +251,7 @@ def test_a_number_that_a_double_has_is_a_double(digits: str) -> None:
         (None, Struct(SchemaBuilder.struct().build())),
     ],
 )
-def test_values_that_do_not_fit_a_schema_are_refused(
-    schema: Schema | None, value: object
-) -> None:
+def test_values_that_do_not_fit_a_schema_are_refused(schema: Schema | None, value: object) -> None:
     """The converter does not cast a value to the type of its schema."""
     for made in (converter(), plain()):
         with pytest.raises(DataException):

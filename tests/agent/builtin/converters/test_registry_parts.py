@@ -79,9 +79,7 @@ def test_a_schema_may_be_named_in_a_header() -> None:
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=4), st.binary())
-def test_message_indexes_survive_a_round_trip(
-    indexes: list[int], rest: bytes
-) -> None:
+def test_message_indexes_survive_a_round_trip(indexes: list[int], rest: bytes) -> None:
     """Zigzag varints after their count."""
     assert framing.read_indexes(framing.write_indexes(indexes) + rest) == (tuple(indexes), rest)
 

@@ -125,9 +125,7 @@ def test_bytes_pass_as_they_are() -> None:
 
 @pytest.mark.parametrize(("converter", "layout"), NUMBERS)
 @given(data=st.binary(min_size=8, max_size=8))
-def test_numbers_are_read_back(
-    converter: type[NumberConverter], layout: str, data: bytes
-) -> None:
+def test_numbers_are_read_back(converter: type[NumberConverter], layout: str, data: bytes) -> None:
     """The layout is Java's: big-endian, of fixed size."""
     made = converter()
     given_bytes = data[: struct.calcsize(layout)]
@@ -138,9 +136,7 @@ def test_numbers_are_read_back(
 
 
 @pytest.mark.parametrize(("converter", "layout"), NUMBERS)
-def test_numbers_that_do_not_fit_are_refused(
-    converter: type[NumberConverter], layout: str
-) -> None:
+def test_numbers_that_do_not_fit_are_refused(converter: type[NumberConverter], layout: str) -> None:
     """The converter neither widens nor cuts a number."""
     made = converter()
     with pytest.raises(DataException, match=f"is not {struct.calcsize(layout)}$"):

@@ -52,9 +52,7 @@ from tests.agent.builtin.transforms.transformations import applied, source_recor
         (b"\x00\xff", "string", "AP8="),
     ],
 )
-def test_schemaless_values_become_the_type(
-    value: object, target: str, expected: object
-) -> None:
+def test_schemaless_values_become_the_type(value: object, target: str, expected: object) -> None:
     """Integers wrap, floats are cut and limited, strings are parsed in Java's syntax."""
     record = applied(transformation("Cast$Value", spec=target), source_record(value))
     assert (record.value, record.value_schema) == (expected, None)

@@ -57,9 +57,7 @@ def test_tombstones_pass_unchanged(
         ("HeaderFrom$Value", {"fields": "a", "headers": "h", "operation": "copy"}, "header copy"),
     ],
 )
-def test_some_refuse_tombstones(
-    name: str, options: dict[str, str], purpose: str
-) -> None:
+def test_some_refuse_tombstones(name: str, options: dict[str, str], purpose: str) -> None:
     """The messages are Kafka's."""
     made = transformation(name, **options)
     with pytest.raises(DataException, match=r"^Only Map objects supported in absence of schema"):

@@ -237,9 +237,7 @@ def test_required_exactly_once_support_is_checked_on_both_sides(
         ("raise", "An unexpected error occurred during validation; please see the worker logs"),
     ],
 )
-def test_connectors_consent_to_their_boundaries(
-    answer: str | None, expected: str | None
-) -> None:
+def test_connectors_consent_to_their_boundaries(answer: str | None, expected: str | None) -> None:
     """It is checked whatever the worker supports."""
     infos = validate(
         None,

@@ -218,9 +218,7 @@ def test_properties_without_effect_are_named() -> None:
         ({}, None),
     ],
 )
-def test_insecure_clients_are_reported(
-    given: dict[str, str], missing: str | None
-) -> None:
+def test_insecure_clients_are_reported(given: dict[str, str], missing: str | None) -> None:
     """They inherit none of the worker's; their tasks would wait for a broker without a reason."""
     warnings = worker_config_warnings(DistributedConfig.parse({**PROPERTIES, **given}))
     assert [missing in text for text in warnings if missing] == ([True] if missing else [])

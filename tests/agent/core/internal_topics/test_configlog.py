@@ -27,9 +27,7 @@ def feed() -> ConfigTopicFeed:
     return ConfigTopicFeed()
 
 
-def test_a_new_connector_is_started_unless_a_state_precedes_it(
-    feed: ConfigTopicFeed,
-) -> None:
+def test_a_new_connector_is_started_unless_a_state_precedes_it(feed: ConfigTopicFeed) -> None:
     """The default target state is STARTED; an initial one precedes the config, unreported."""
     assert feed.write(config_records.connector_config("a", {})).changes == (
         ConnectorConfigUpdated(connector="a"),
@@ -59,9 +57,7 @@ def test_a_target_state_is_reported_only_when_it_differs(feed: ConfigTopicFeed) 
         ("[1]", TargetState.STARTED, 1),
     ],
 )
-def test_state_v2_wins(
-    feed: ConfigTopicFeed, value: str, state: TargetState, notices: int
-) -> None:
+def test_state_v2_wins(feed: ConfigTopicFeed, value: str, state: TargetState, notices: int) -> None:
     """An unusable `state.v2` falls back to `state`, an unknown name keeps what was."""
     feed.full("c", 0)
     assert len(feed("target-state-c", value).notices) == notices
@@ -258,9 +254,7 @@ def test_a_useless_record_is_noticed_and_counts_for_the_offset(
 
 
 @pytest.mark.parametrize("value", [b"{", b"\xff", b"nonsense", b"'x'", b"NaN"])
-def test_an_unreadable_value_keeps_the_offset(
-    feed: ConfigTopicFeed, value: bytes
-) -> None:
+def test_an_unreadable_value_keeps_the_offset(feed: ConfigTopicFeed, value: bytes) -> None:
     """Workers compare offsets, and Apache's stays behind such a record."""
     feed.full("c", 1)
     before = feed.state

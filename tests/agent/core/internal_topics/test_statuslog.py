@@ -132,9 +132,7 @@ def test_a_late_unassigned_hides_no_task(
 
 
 @pytest.mark.parametrize(("generation", "state_after"), [(1, State.RUNNING), (2, State.UNASSIGNED)])
-def test_a_worker_ends_its_own_task(
-    log: StatusLog, generation: int, state_after: State
-) -> None:
+def test_a_worker_ends_its_own_task(log: StatusLog, generation: int, state_after: State) -> None:
     """Its own reports come in order; only one of an earlier generation is late."""
     log.apply(b"status-task-c-0", encode_status(status(State.RUNNING, generation=2)))
     log.apply(b"status-task-c-0", encode_status(status(State.UNASSIGNED, generation=generation)))
@@ -212,9 +210,7 @@ def test_a_failed_send_is_not_repeated_over_a_later_owner(log: StatusLog, safe: 
 
 @pytest.mark.parametrize("late", [State.RUNNING, State.UNASSIGNED, State.FAILED])
 @pytest.mark.parametrize("key", [b"status-task-c-1-0", b"status-connector-c-1"])
-def test_an_owner_corrects_an_older_generation(
-    log: StatusLog, key: bytes, late: State
-) -> None:
+def test_an_owner_corrects_an_older_generation(log: StatusLog, key: bytes, late: State) -> None:
     """It may have waited in the network of a former owner; the correction is not repeated."""
     own = status(worker="new:1", generation=6)
     if key.startswith(b"status-task"):
@@ -239,9 +235,7 @@ def test_an_owner_corrects_an_older_generation(
         (None, status(worker="old:1", generation=5)),
     ],
 )
-def test_others_need_no_correction(
-    log: StatusLog, own: Status | None, read: Status
-) -> None:
+def test_others_need_no_correction(log: StatusLog, own: Status | None, read: Status) -> None:
     """Of work that is not here, of the same worker, of an owner that is not older."""
     if own is not None:
         log.send(TASK, own, safe=False)

@@ -50,9 +50,7 @@ from pyconnect_agent.core.java_text.regex import compile_java_regex
         (r"\.\-\$", ".-$", "a-$"),
     ],
 )
-def test_translated_expressions_match_as_in_java(
-    pattern: str, matching: str, other: str
-) -> None:
+def test_translated_expressions_match_as_in_java(pattern: str, matching: str, other: str) -> None:
     """The whole first text matches, the other one does not."""
     compiled = compile_java_regex(pattern)
     assert compiled.fullmatch(matching)

@@ -47,9 +47,7 @@ def check(config: dict[str, str | None], connector: Connector | None = None, **w
         ),
     ],
 )
-def test_topic_creation_settings_are_read_at_the_start(
-    settings: dict[str, str], text: str
-) -> None:
+def test_topic_creation_settings_are_read_at_the_start(settings: dict[str, str], text: str) -> None:
     """They pass the request, and fail the connector, unless the worker creates no topics."""
     config = SOURCE | {f"topic.creation.default.{name}": it for name, it in settings.items()}
     with pytest.raises(ConfigException) as raised:

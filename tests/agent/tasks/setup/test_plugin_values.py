@@ -59,9 +59,7 @@ def test_mappings_and_texts_of_any_class_become_plain() -> None:
         ([{"file": "caf\udce9"}], "the value of 'file' is not valid Unicode"),
     ],
 )
-def test_unfit_values_are_refused_with_key_and_type(
-    found: object, text: str
-) -> None:
+def test_unfit_values_are_refused_with_key_and_type(found: object, text: str) -> None:
     """A worker would have stored it, and no worker of the group could have read it."""
     with pytest.raises(ConnectException, match=text):
         plain_task_configs(found, "Source")

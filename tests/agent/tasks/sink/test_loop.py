@@ -222,9 +222,7 @@ def test_an_empty_mapping_skips_the_commit(sink: Sink) -> None:
         ({P0: -1}, "returned the offset -1 for"),
     ],
 )
-def test_results_of_pre_commit_unlike_javas_fail(
-    sink: Sink, provided: Any, text: str
-) -> None:
+def test_results_of_pre_commit_unlike_javas_fail(sink: Sink, provided: Any, text: str) -> None:
     """None is not taken for an empty mapping, and -1 not for librdkafka's end of the partition."""
     sink.deliver(message(0))
     sink.task.provide = lambda _: provided

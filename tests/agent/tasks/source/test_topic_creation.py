@@ -137,9 +137,7 @@ def test_a_topic_that_can_neither_be_made_nor_found_fails_the_task() -> None:
         (AuthorizationError("no"), ConnectException),
     ],
 )
-def test_a_look_that_may_succeed_is_repeated(
-    failure: KafkaError, raised: type[Exception]
-) -> None:
+def test_a_look_that_may_succeed_is_repeated(failure: KafkaError, raised: type[Exception]) -> None:
     """The record is then converted again, as after any send that may be repeated."""
     topics = FakeTopics()
     topics.silent = failure
@@ -161,9 +159,7 @@ def test_a_creation_that_fails_is_not_repeated() -> None:
     ("worker", "rules", "active"),
     [("true", DEFAULT, True), ("false", DEFAULT, False), ("true", {}, False)],
 )
-def test_worker_and_connector_want_it(
-    worker: str, rules: dict[str, str], active: bool
-) -> None:
+def test_worker_and_connector_want_it(worker: str, rules: dict[str, str], active: bool) -> None:
     """`topic.creation.enable` of the worker, rules of the connector."""
     config = WorkerConfig.parse(
         {

@@ -151,8 +151,6 @@ def denied(operation: str, resource: str, principal: str = "User:writer") -> str
         (denied("WRITE", "Topic:LITERAL:records", "User:somebody"), []),
     ],
 )
-def test_a_line_of_the_authorizer_selects_the_denied_needs(
-    line: str, rules: list[str]
-) -> None:
+def test_a_line_of_the_authorizer_selects_the_denied_needs(line: str, rules: list[str]) -> None:
     """The needs of that principal for that resource; Describe is missing with what implies it."""
     assert [f.need.rule.id for f in explain(line).select(FINDINGS)] == rules

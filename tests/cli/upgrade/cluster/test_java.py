@@ -19,8 +19,6 @@ from pyconnect_cli.upgrade.cluster.java import PROBE, fences
         (403, "Forbidden", None),
     ],
 )
-def test_fencing_shows_by_its_refusals(
-    status: int, message: str, *, present: bool | None
-) -> None:
+def test_fencing_shows_by_its_refusals(status: int, message: str, *, present: bool | None) -> None:
     """A router's 404 is no resource's; a filter before it hides both."""
     assert fences(status, message) is present

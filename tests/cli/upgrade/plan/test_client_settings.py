@@ -44,9 +44,7 @@ def test_settings_that_exactly_once_ignores_are_listed(
         ("max.in.flight.requests.per.connection", "5", "6"),
     ],
 )
-def test_settings_that_break_transactions_are_listed(
-    key: str, good: str, bad: str
-) -> None:
+def test_settings_that_break_transactions_are_listed(key: str, good: str, bad: str) -> None:
     """By the worker's `producer.*` or the connector's override."""
     assert client_settings.breaking({f"producer.{key}": good}, {}) == ()
     assert client_settings.breaking({f"producer.{key}": bad}, {}) == (f"producer.{key}={bad}",)

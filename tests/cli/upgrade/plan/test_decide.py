@@ -46,9 +46,7 @@ def check_is_done(world: World, phase: Phase) -> None:
 @pytest.mark.parametrize("kinds", [AGENTS, JAVA, MIXED])
 @pytest.mark.parametrize("leader", [0, 1, 2])
 @pytest.mark.parametrize("leg", [UP_1, UP_2, DOWN_1, DOWN_2, DIRECT])
-def test_each_worker_once_leader_last(
-    kinds: tuple[Kind, ...], leader: int, leg: Leg
-) -> None:
+def test_each_worker_once_leader_last(kinds: tuple[Kind, ...], leader: int, leg: Leg) -> None:
     """One at a time: the world itself refuses a second one away."""
     world = World.of(*[leg.start] * 3, kinds=kinds, leader=leader)
     world.start(leg)
@@ -63,9 +61,7 @@ def test_each_worker_once_leader_last(
     ("legs", "full_stop"),
     [((UP_1,), False), ((DOWN_1, DOWN_2), False), ((Leg(start=DISABLED, target=ENABLED),), True)],
 )
-def test_a_kill_is_resumed(
-    kinds: tuple[Kind, ...], legs: tuple[Leg, ...], full_stop: bool
-) -> None:
+def test_a_kill_is_resumed(kinds: tuple[Kind, ...], legs: tuple[Leg, ...], full_stop: bool) -> None:
     """The kill comes between any entry and its act; no worker is verified twice and the end is the
     same.
     """

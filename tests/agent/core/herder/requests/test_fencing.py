@@ -172,9 +172,7 @@ def test_task_configs_made_meanwhile_spoil_the_round(seen: bool, text: str) -> N
 
 
 @pytest.mark.parametrize(("before", "between", "after"), [(2, 2, 5), (1, 1, 4)])
-def test_a_round_does_not_count_an_older_task_set(
-    before: int, between: int, after: int
-) -> None:
+def test_a_round_does_not_count_an_older_task_set(before: int, between: int, after: int) -> None:
     """Its configs are on their way to the topic: an old count after them would be believed."""
     world = world_with(before)
     configured(world, between, other="value")

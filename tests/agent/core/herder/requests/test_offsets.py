@@ -65,9 +65,7 @@ def error_of(world: World, number: int) -> RequestError:
 
 @pytest.mark.parametrize("standalone", [False, True])
 @pytest.mark.parametrize("request_", [RESET, ALTER])
-def test_offsets_of_stopped_connectors_change(
-    request_: ChangeOffsets, standalone: bool
-) -> None:
+def test_offsets_of_stopped_connectors_change(request_: ChangeOffsets, standalone: bool) -> None:
     """The connector is asked first; its answer decides the text."""
     world = stopped_world(standalone=standalone)
     number = world.ask(request_)

@@ -64,9 +64,7 @@ def test_offsets_that_cannot_be_written_fail_only_the_commit(source: Source) -> 
     assert source.written == []
 
 
-def test_a_failing_callback_ends_the_task(
-    source: Source, deaths: list[BaseException]
-) -> None:
+def test_a_failing_callback_ends_the_task(source: Source, deaths: list[BaseException]) -> None:
     """Otherwise the task would run on without committing, and without a sign of it."""
     error = RuntimeError("unforeseen")
 

@@ -27,9 +27,7 @@ def settings(**given: str) -> SourceTaskSettings:
         ({"transaction_boundary_interval_ms": "0"}, 0),
     ],
 )
-def test_an_interval_is_of_connector_or_worker(
-    given: dict[str, str], interval_ms: int
-) -> None:
+def test_an_interval_is_of_connector_or_worker(given: dict[str, str], interval_ms: int) -> None:
     """The worker's is `offset.flush.interval.ms`; any case of `interval` counts."""
     worker = distributed(offset_flush_interval_ms="7000")
     boundary = exactly_once._boundary(settings(transaction_boundary="Interval", **given), worker)

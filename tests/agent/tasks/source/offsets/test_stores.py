@@ -175,9 +175,7 @@ def test_a_tombstone_is_not_overtaken_by_a_copy() -> None:
 
 @pytest.mark.parametrize("is_only_task", [True, False])
 @pytest.mark.parametrize("has_own_topic", [True, False])
-def test_an_only_task_does_not_read_its_commits(
-    *, is_only_task: bool, has_own_topic: bool
-) -> None:
+def test_an_only_task_does_not_read_its_commits(*, is_only_task: bool, has_own_topic: bool) -> None:
     """Tombstones too. Other keys are read, and where other tasks may write all are."""
     worker = FakeWorkerStore(entries={OTHER: b"theirs"})
     own_commits = OwnCommits(active=is_only_task)
