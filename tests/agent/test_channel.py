@@ -368,9 +368,7 @@ def test_a_very_large_message_is_not_copied() -> None:
     assert found == message
 
 
-def test_a_message_too_large_is_an_error_of_its_sender(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_message_too_large_is_an_error_of_its_sender(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message is not sent.
 
     The worker process would kill a child whose message is too large for it.

@@ -52,7 +52,7 @@ def test_the_libraries_are_those_of_the_extra() -> None:
     ],
     ids=["wrong value", "no file"],
 )
-def test_the_reason_names_the_file(
+def test_a_reason_names_the_file(
     tmp_path: Path, changes: dict[str, str] | None, reason: str
 ) -> None:
     """Whether it is about the file itself or about what stands in it."""

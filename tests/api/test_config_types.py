@@ -84,9 +84,7 @@ def test_texts_are_parsed_by_type(config_type: ConfigType, text: str, value: obj
         ),
     ],
 )
-def test_wrong_values_have_kafkas_text(
-    config_type: ConfigType, value: object, message: str
-) -> None:
+def test_wrong_values_get_kafkas_text(config_type: ConfigType, value: object, message: str) -> None:
     """The text names value, key and what was expected."""
     with pytest.raises(ConfigException) as refused:
         parse_type("k", value, config_type)

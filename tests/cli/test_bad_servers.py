@@ -102,7 +102,7 @@ def test_a_compressed_answer_is_measured_by_its_content(run: Run) -> None:
 @pytest.mark.parametrize("status", ["200 OK", "500 Server Error"])
 @pytest.mark.parametrize("depth", [250, 900, 100_000])
 @pytest.mark.parametrize("verbose", [(), ("-vv",)])
-def test_deep_json_is_unreadable(
+def test_too_deep_is_unreadable(
     run: Run, status: str, depth: int, verbose: tuple[str, ...]
 ) -> None:
     """A document that no worker sends is never an internal error."""

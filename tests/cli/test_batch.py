@@ -80,9 +80,7 @@ def pause_all(run: Run, *options: str) -> Ended:
 @pytest.mark.wire
 @pytest.mark.usefixtures("hang")
 @pytest.mark.parametrize("limit", ["--timeout", "--deadline"])
-def test_nothing_starts_too_late(
-    run: Run, connect: FakeConnect, tmp_path: Path, limit: str
-) -> None:
+def test_nothing_starts_late(run: Run, connect: FakeConnect, tmp_path: Path, limit: str) -> None:
     """Exit 124; JSON, summary and textfile say the same of every object."""
     textfile = tmp_path / "run.prom"
     outcome = pause_all(run, limit, "4s", "-o", "json", "--textfile", str(textfile))

@@ -242,7 +242,7 @@ def test_create_takes_several_formats(run: Run, connect: FakeConnect, tmp_path: 
     assert [connect.connectors[name].config["x"] for name in "bcd"] == ["one", "two", "three"]
 
 
-def test_apply_plans_and_changes_differences(
+def test_apply_plans_and_changes_what_differs(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """Create, update and unchanged in one run; a second run has nothing to do."""
@@ -283,9 +283,7 @@ def test_apply_prunes_only_the_selection(run: Run, connect: FakeConnect, tmp_pat
     assert set(connect.connectors) == {"orders", "new"}
 
 
-def test_a_mask_stands_for_the_stored_secret(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_a_mask_stands_for_a_stored_secret(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """A printed configuration can be changed and applied; the mask itself is never stored."""
     printed = json.loads(run("connectors", "get", "orders", "-o", "json").out)
     (tmp_path / "orders.json").write_text(json.dumps(printed | {"topic": "t"}))

@@ -47,9 +47,7 @@ def test_a_lock_of_a_login_holds_in_cron(run: Run, environ: dict[str, str], tmp_
     assert not (tmp_path / "runtime").exists()
 
 
-def test_a_lock_must_be_found_by_others(
-    run: Run, connect: FakeConnect, environ: dict[str, str]
-) -> None:
+def test_others_must_find_a_lock(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
     """Without a home directory it would depend on where the command is started: exit 9."""
     environ["XDG_STATE_HOME"] = "~/state"
     outcome = run("connectors", "pause", "orders", "--lock", "nightly")

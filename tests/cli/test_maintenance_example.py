@@ -55,9 +55,7 @@ def run_as_cron(home: Path, url: str, **variables: str) -> subprocess.CompletedP
     )
 
 
-def test_the_nightly_script_needs_no_terminal(
-    nightly: FakeConnect, url: str, tmp_path: Path
-) -> None:
+def test_the_nightly_run_needs_no_terminal(nightly: FakeConnect, url: str, tmp_path: Path) -> None:
     """Failed tasks run again, offsets are forgotten and backed up, each step left its summary."""
     home = tmp_path / "home"
     metrics = tmp_path / "metrics"

@@ -125,7 +125,7 @@ BAD_SOURCE_BODIES = {
 
 
 @pytest.mark.parametrize("reason", BAD_SOURCE_BODIES)
-def test_unlike_offsets_need_force(
+def test_odd_offsets_need_force(
     run: Run, connect: FakeConnect, tmp_path: Path, reason: str
 ) -> None:
     """A source's maps are its own: the user may know better."""
@@ -140,9 +140,7 @@ def test_unlike_offsets_need_force(
     assert changes(connect) == ["PATCH /connectors/orders/offsets"]
 
 
-def test_values_that_offsets_cannot_hold_fail(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_unfit_values_are_not_offsets(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """Only primitive values can be stored; keys of YAML may be numbers."""
     stop(connect)
     file = tmp_path / "offsets.yaml"

@@ -32,9 +32,7 @@ def test_undo_can_itself_be_undone(run: Run, connect: FakeConnect, environ: dict
     assert connect.connectors["broken"].offsets == before
 
 
-def test_undo_skips_a_failed_change(
-    run: Run, connect: FakeConnect, environ: dict[str, str]
-) -> None:
+def test_undo_skips_failed_changes(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
     """A connector may refuse offsets with HTTP 500: what was changed before is then the newest."""
     sink = connect.connectors["broken"]
     before = sink.offsets
@@ -233,9 +231,7 @@ def test_export_and_import_move_offsets(run: Run, connect: FakeConnect, tmp_path
     assert connect.connectors["broken"].offsets == before
 
 
-def test_importing_another_class_needs_force(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_another_class_needs_force(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """So do another connector's name and, of a sink, another Kafka cluster; never another type."""
     file = tmp_path / "offsets.json"
     assert run("offsets", "export", "broken", "-f", str(file)).code == 0

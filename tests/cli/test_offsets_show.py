@@ -86,9 +86,7 @@ def test_a_difference_is_a_negative_answer(run: Run, connect: FakeConnect, tmp_p
 
 
 @pytest.mark.parametrize("verb", [("seek", "broken", "--to-earliest"), ("lag", "broken")])
-def test_verbs_that_need_kafka_say_so(
-    run: Run, connect: FakeConnect, verb: tuple[str, ...]
-) -> None:
+def test_verbs_say_they_need_kafka(run: Run, connect: FakeConnect, verb: tuple[str, ...]) -> None:
     """Exit 9 and how to give the brokers."""
     outcome = run("offsets", *verb)
     assert outcome.code == 9
@@ -135,9 +133,7 @@ def test_connectors_that_fail_alike_keep_the_exit_code(run: Run, connect: FakeCo
     assert "1 more failed" in ended.err
 
 
-def test_other_lags_are_shown(
-    run: Run, connect: FakeConnect, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lags_are_shown(run: Run, connect: FakeConnect, monkeypatch: pytest.MonkeyPatch) -> None:
     """One whose offsets cannot be read is named, exit 8."""
     other = FakeConnector(config={"name": "late"}, type="sink", offsets=[sink_entry("t", 0, 1)])
     connect.connectors["late"] = other

@@ -256,9 +256,7 @@ def test_several_connectors_have_a_spec_each(run: Run, connect: FakeConnect) -> 
 
 
 @pytest.mark.parametrize("option", ["--topic", "--files", "--table", "--spec", "--ranges"])
-def test_options_of_one_are_refused_for_several(
-    run: Run, connect: FakeConnect, option: str
-) -> None:
+def test_options_of_one_fail_for_several(run: Run, connect: FakeConnect, option: str) -> None:
     """It would not be known which connector they are about."""
     two_sinks(connect)
     outcome = run("reconcile", "topic-sink", "one", "two", option, "x", *KAFKA)

@@ -118,9 +118,7 @@ def many_connectors(connect: FakeConnect, stored: FakeConnector) -> None:
 
 @pytest.mark.wire
 @pytest.mark.parametrize("verb", NAMING)
-def test_verbs_ask_for_named_connectors(
-    run: Run, connect: FakeConnect, url: str, verb: str
-) -> None:
+def test_verbs_ask_for_the_named(run: Run, connect: FakeConnect, url: str, verb: str) -> None:
     """At most 7 requests for each connector, none of which lists the cluster."""
     assert run("offsets", "export", "orders", "-f", "saved.json").code == 0
     config = {"connector.class": "org.example.FileSource", "tasks.max": "2"}

@@ -85,9 +85,7 @@ def test_an_old_failure_does_not_end_the_wait(run: Run, connect: FakeConnect, cl
 
 
 @pytest.mark.wire
-def test_a_failure_ends_the_wait_by_its_reason(
-    run: Run, connect: FakeConnect, clock: Clock
-) -> None:
+def test_a_failure_ends_the_wait_and_is_told(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """Exit 1 once statuses had their time, not after the whole timeout."""
     failed = FakeConnector(config={}, tasks=["FAILED"], trace="java.io.IOException: disk full")
     connect.stale_statuses["orders"] = [failed] * 50

@@ -59,17 +59,13 @@ def test_the_command_of_this_installation_is_understood_by_its_installer(tmp_pat
     assert "pyconnect-worker" in done.stdout
 
 
-def test_an_environment_off_the_path_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_environments_off_the_path_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """`pip` alone would install into another environment."""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert install_command("avro").startswith(f"{sys.executable} -m pip install ")
 
 
-def test_a_tree_without_metadata_has_a_command(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_tree_without_metadata_has_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """The directory of the tree is installed; its name is on no index."""
     monkeypatch.setattr(installation, "DISTRIBUTION", "no-such-distribution")
     root = Path(__file__).parents[2]

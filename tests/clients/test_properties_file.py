@@ -32,9 +32,7 @@ def secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "reference", ["${file:%s/all.properties:key}", "${dir:%s:key}", "${env:PYCONNECT_TEST_SECRET}"]
 )
-def test_references_are_looked_up_as_kafka_does(
-    secrets: Path, tmp_path: Path, reference: str
-) -> None:
+def test_references_are_read_as_kafka_does(secrets: Path, tmp_path: Path, reference: str) -> None:
     """Anywhere in a value; the file itself names the providers, as for Java's clients."""
     text = reference.replace("%s", str(secrets))
     lines = {**PROVIDERS, KEY: f"<{text}>", "other": text}

@@ -246,9 +246,7 @@ def test_a_worker_that_cannot_read_the_config_topic_leaves_the_group_for_a_while
 
 
 @pytest.mark.parametrize("meanwhile", ["nothing", "coordinator lost"])
-def test_an_undecodable_assignment_is_followed_by_joins_at_intervals(
-    meanwhile: str,
-) -> None:
+def test_an_undecodable_assignment_is_followed_by_joins_at_intervals(meanwhile: str) -> None:
     """A leader that leaves a worker out does so at each join: the group must not be kept busy."""
     cluster = settled_cluster(2, connectors(2, 2))
     worker, joins_ms = cluster.follower(), list[int]()

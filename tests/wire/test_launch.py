@@ -166,7 +166,7 @@ def test_children_find_nothing_to_read_at_standard_input(launcher: Launcher) -> 
     assert exit_code(launched) == 70
 
 
-def test_a_silent_fork_server_is_replaced(
+def test_silent_fork_servers_are_replaced(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its children live on, and it ends with the launcher."""

@@ -102,9 +102,7 @@ def test_a_frozen_child_goes_on_where_it_was(supervised: Supervised) -> None:
 
 
 @pytest.mark.parametrize("first", ["supervisor", "child"])
-def test_a_child_frozen_with_its_worker_ends_after_waking(
-    supervised: Supervised, first: str
-) -> None:
+def test_a_child_frozen_with_its_worker_ends_awake(supervised: Supervised, first: str) -> None:
     """A lease issued after the last one had run out does not count."""
     supervised.freeze(supervisor=True, child=True)
     supervised.signal(signal.SIGCONT, **{first: True})

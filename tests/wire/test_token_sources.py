@@ -87,9 +87,7 @@ def test_clients_with_the_same_login_share_one_token(server: AuthorizationServer
     assert server.given() == given + 1
 
 
-def test_refusals_have_a_status(
-    server: AuthorizationServer, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_refusals_say_status(server: AuthorizationServer, caplog: pytest.LogCaptureFixture) -> None:
     """At once, and neither the error nor the log quotes the secret."""
     with pytest.raises(ClientPropertyError) as refused:
         provided(security(server.endpoint, "WRONG-secret"))

@@ -103,9 +103,7 @@ def test_a_host_that_delegates_nothing_is_left_alone(
     assert TaskCgroups.detect(tmp_path, own) is None
 
 
-def test_a_refusing_cgroup_leaves_the_task_to_the_watch(
-    tmp_path: Path, base: Path, own: Path
-) -> None:
+def test_a_refusing_cgroup_leaves_it_to_the_watch(tmp_path: Path, base: Path, own: Path) -> None:
     """Once and for all for the worker's own, for each task otherwise."""
     (base / PLACE).write_text("no directory")
     cgroups = TaskCgroups.detect(tmp_path, own)

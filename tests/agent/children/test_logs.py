@@ -57,9 +57,7 @@ def test_only_the_workers_user_can_read_the_files(tmp_path: Path) -> None:
         ({"child": "connector a-b"}, None),
     ],
 )
-def test_the_workers_records_are_in_the_childs_log(
-    fields: dict[str, object], task: int | None
-) -> None:
+def test_a_childs_log_has_the_workers_records(fields: dict[str, object], task: int | None) -> None:
     """By the fields of the record."""
     logs = ChildLogs(LogSettings())
     logs.start()

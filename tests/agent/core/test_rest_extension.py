@@ -22,7 +22,7 @@ OPTION = "-Djava.security.auth.login.config="
         (None, {"KAFKA_OPTS": f"it's {OPTION}/a.conf"}, "/a.conf"),
     ],
 )
-def test_the_jaas_file_is_javas(
+def test_the_jaas_file_of_java(
     configured: str | None, variables: dict[str, str], path: str
 ) -> None:
     """The worker's key comes first, then the variables that Java and its start scripts read."""

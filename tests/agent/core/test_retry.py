@@ -25,7 +25,7 @@ def test_no_timeout_means_no_retry() -> None:
 
 
 @given(st.integers(1, 100), st.integers(0, 2_000), st.integers(0, 1_000), st.floats(0, 0.999))
-def test_a_delay_has_a_deadline(
+def test_delays_are_limited(
     attempt: int, elapsed_ms: int, timeout_ms: int, fraction: float
 ) -> None:
     """Either it ends within the time, or there is none."""

@@ -101,9 +101,7 @@ def test_keys_are_as_long_as_javas(algorithm: str, size_bits: int | None, length
         (SessionKey(key=b"k" * 31, algorithm="HmacSHA256", created_ms=1_000), 1_000, True),
     ],
 )
-def test_old_and_odd_keys_are_replaced(
-    current: SessionKey | None, now_ms: int, needed: bool
-) -> None:
+def test_odd_and_old_keys_change(current: SessionKey | None, now_ms: int, needed: bool) -> None:
     """No key, an old one, one of another algorithm or length, or one from the far future."""
     assert (
         needs_new_key(current, algorithm="HmacSHA256", size_bits=None, ttl_ms=100, now_ms=now_ms)

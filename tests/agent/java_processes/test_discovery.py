@@ -221,7 +221,7 @@ def test_a_broken_jar_costs_itself_only(world: World) -> None:
         assert reason in text
 
 
-def test_an_unreadable_jar_is_a_problem_of_its_own(
+def test_an_unreadable_jar_is_its_own_problem(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as one that belongs to another user."""

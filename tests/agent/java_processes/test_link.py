@@ -66,7 +66,7 @@ def lines() -> Iterator[io.StringIO]:
     logger.removeHandler(handler)
 
 
-def test_lines_of_java_look_like_others(
+def test_lines_of_java_are_alike(
     link: JavaLink, process: SilentProcess, lines: io.StringIO
 ) -> None:
     """A message stays one line, and a trace is below it, as a traceback of Python."""

@@ -17,9 +17,7 @@ from pyconnect_clients.plugin_jars.locations import (
 from tests.support.plugins.java_jars import class_file, make_class, make_jar
 
 
-def test_jars_and_directories_are_locations(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_jars_directories_are_locations(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """An entry may be a jar itself; Python's directories and other files are none."""
     root, single = tmp_path / "plugins", make_jar(tmp_path / "single.jar")
     uber = make_jar(root / "uber.jar")

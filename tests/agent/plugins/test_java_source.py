@@ -257,9 +257,7 @@ class Unlisted(HasHeaderKey):
     """A Python class that no plugin list has."""
 
 
-def test_an_unlisted_predicate_is_in_the_language_of_its_transformation(
-    fake: FakeJava,
-) -> None:
+def test_an_unlisted_predicate_is_in_the_language_of_its_transformation(fake: FakeJava) -> None:
     """On Python connectors, too; a Python class is no predicate of a Java transformation."""
     fake.kinds["a.Unlisted"] = ["predicate"]
     fake.keys["a.Unlisted"] = [key("field", required=True)]

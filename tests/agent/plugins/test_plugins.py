@@ -107,9 +107,7 @@ def test_entry_points_of_a_directory_are_found_under_both_names(tmp_path: Path) 
 
 
 @pytest.mark.wire
-def test_versions_with_contradicting_dependencies_are_scanned_separately(
-    tmp_path: Path,
-) -> None:
+def test_versions_with_contradicting_dependencies_are_scanned_separately(tmp_path: Path) -> None:
     """Each directory is scanned in a process of its own; what fails is reported."""
     make_plugin(tmp_path, "one", version="1.0")
     make_plugin(tmp_path, "two", version="2.0")
@@ -127,9 +125,7 @@ def test_versions_with_contradicting_dependencies_are_scanned_separately(
     ("discovery", "found", "warned"),
     [("service_load", 0, 0), ("only_scan", 2, 0), ("hybrid_warn", 2, 1)],
 )
-def test_a_scan_finds_unlisted_plugins(
-    tmp_path: Path, discovery: str, found: int, warned: int
-) -> None:
+def test_a_scan_finds_the_unlisted(tmp_path: Path, discovery: str, found: int, warned: int) -> None:
     """Unless only entry points count."""
     make_plugin(tmp_path, "p", version="3.0", listed=False)
     result = scan([str(tmp_path)], discovery)

@@ -141,9 +141,7 @@ def test_an_unknown_name_is_not_found(plugin_path: Path) -> None:
         ("Cast$Value", {"spec": "int32"}, "takes no texts"),
     ],
 )
-def test_others_get_a_sample(
-    plugin_path: Path, name: str, config: dict[str, str], detail: str
-) -> None:
+def test_others_have_one(plugin_path: Path, name: str, config: dict[str, str], detail: str) -> None:
     """Converters both ways, transformations and predicates a record."""
     found = steps(plugin_path, name, config)
     assert detail in found["sample"].detail

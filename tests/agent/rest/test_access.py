@@ -187,9 +187,7 @@ def test_passwords_of_a_connectors_class_are_hidden_from_readers(world: World) -
     assert SECRET in world.call("editor", "GET", "/connectors/c").text
 
 
-def test_secrets_are_found_again_after_a_change(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_are_found_after_a_change(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new, changed or deleted connector counts for the next answer."""
     searched: list[Mapping[str, str | None]] = []
 
@@ -352,9 +350,7 @@ def test_another_worker_vouches_for_its_user(world: World) -> None:
         ({"agent.rest.users": USERS, "connect.protocol": "compatible"}, "Must be sessioned"),
     ],
 )
-def test_users_not_found_are_refused(
-    properties: dict[str, str], reason: str, tmp_path: Path
-) -> None:
+def test_unknown_users_are_refused(properties: dict[str, str], reason: str, tmp_path: Path) -> None:
     """Before the worker starts."""
     tokens = tmp_path / "tokens"
     tokens.write_text("t\n")

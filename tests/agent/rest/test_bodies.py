@@ -131,9 +131,7 @@ CONFIGS = st.none() | st.dictionaries(TEXTS, st.none() | TEXTS, max_size=3)
 
 
 @given(st.lists(CONFIGS, max_size=9), st.sampled_from(["", " {}"]))
-def test_large_task_configs_are_read_singly(
-    found: list[dict[str, str | None] | None], rest: str
-) -> None:
+def test_large_bodies_are_read_singly(found: list[dict[str, str | None] | None], rest: str) -> None:
     """With the result of a small body; no more than one item's text is decoded at once."""
     body = json.dumps(found) + rest
     with pytest.MonkeyPatch.context() as patch:
@@ -144,9 +142,7 @@ def test_large_task_configs_are_read_singly(
 
 
 @pytest.mark.parametrize("body", [b"{}  ", b"[{} ", b"[{},]", b"[{}{}]", b'[{"a": 1}]', b"\xff[]"])
-def test_a_large_body_of_another_form_is_refused(
-    body: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_bodies_of_another_form_fail(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one with a config that is larger than any record."""
     monkeypatch.setattr(bodies, "ITEM_CHARACTERS", 1)
     monkeypatch.setattr(connector_offsets, "ITEM_CHARACTERS", 4)

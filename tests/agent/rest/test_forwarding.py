@@ -268,9 +268,7 @@ def test_only_the_authorization_of_a_client_is_sent_on() -> None:
         (InternalError("IO Error"), 500, {"error_code": 500, "message": "IO Error"}),
     ],
 )
-def test_target_errors_are_relayed(
-    failure: Exception, status: int, envelope: dict[str, Any]
-) -> None:
+def test_errors_of_targets_pass(failure: Exception, status: int, envelope: dict[str, Any]) -> None:
     """Status, code and message of the other worker reach the client as they are."""
     answer = call(NOT_LEADER, FakeWorkerClient(failure), "DELETE", "/connectors/c")
     assert (answer.status, answer.json()) == (status, envelope)

@@ -144,9 +144,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("value", "config", "schemas"), BAD)
-def test_the_place_decides_on_a_bad_record(
-    value: bytes, config: dict[str, str], schemas: bool
-) -> None:
+def test_the_place_decides_on_records(value: bytes, config: dict[str, str], schemas: bool) -> None:
     """Topic, partition and offset are in the trace; the value never is."""
     with pytest.raises(ConnectException) as raised:
         consume(value, config, tolerance(consumed_record.place_of), schemas=schemas)

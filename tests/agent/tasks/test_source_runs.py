@@ -497,9 +497,7 @@ def test_polls_in_parts_have_the_same_results_as_whole_ones(
 
 
 @pytest.mark.parametrize("kind", [ExactlyOnce, AtLeastOnce])
-def test_a_poll_goes_to_the_producer_at_once(
-    kind: type[ExactlyOnce | AtLeastOnce],
-) -> None:
+def test_a_poll_goes_to_the_producer_at_once(kind: type[ExactlyOnce | AtLeastOnce]) -> None:
     """One call for all its records: else the comparisons above would compare nothing."""
     run = kind([[]], Surroundings(), one_by_one=False)
     sizes: list[int] = []
@@ -523,9 +521,7 @@ def test_a_poll_goes_to_the_producer_at_once(
 @pytest.mark.parametrize(
     "boundary", [PollBoundary, lambda: ConnectorBoundary(RequestedTransactions())]
 )
-def test_own_boundaries_are_without_runs(
-    boundary: Callable[[], BoundaryPolicy],
-) -> None:
+def test_own_boundaries_are_without_runs(boundary: Callable[[], BoundaryPolicy]) -> None:
     sender = TransactionalSender(
         task_id="c-0",
         connector="c",

@@ -146,9 +146,7 @@ def test_a_collector_that_is_not_there_costs_the_task_nothing() -> None:
     source.sender.tracing.close()
 
 
-def test_a_missing_extra_and_a_wrong_address_are_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_missing_extra_and_a_wrong_address_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """And which key to change."""
     with pytest.raises(ConfigException, match=r"agent\.tracing\.otlp\.endpoint.*http://"):
         tracing_to("collector:4318")

@@ -106,9 +106,7 @@ class FakeLink:
         ]
 
 
-def test_a_record_that_fails_a_java_task_is_shown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_record_that_fails_a_java_task_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The Java process does not check what the agent's worker checks."""
     monkeypatch.setattr(trial, "start_link", lambda *_, **__: FakeLink())
     plugins = [

@@ -75,9 +75,7 @@ def test_needs_of_later_phases_are_not_checked() -> None:
     check_start(Brokers(denied=[LEADER]), "disabled")
 
 
-def test_a_right_that_may_be_missing_gives_a_warning(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_right_that_may_be_missing_gives_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     """A warning names it."""
     check_start(Brokers(denied=["DescribeConfigs Topic configs"]), "enabled")
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
@@ -95,9 +93,7 @@ def test_the_unknown_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     assert "could not be checked" in caplog.text
 
 
-def test_silent_brokers_do_not_stop_the_worker(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_silent_brokers_do_not_stop_the_worker(caplog: pytest.LogCaptureFixture) -> None:
     """The start itself finds out."""
     brokers = Brokers()
     brokers.unreachable = True

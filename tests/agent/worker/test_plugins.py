@@ -122,9 +122,7 @@ def test_hybrid_fail_refuses_plugins_without_entry_points(tmp_path: Path) -> Non
         find_plugins(properties)
 
 
-def test_without_java_its_plugins_are_missing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_java_no_java_plugins(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The worker says why, once, and runs its Python connectors."""
     make_jar(tmp_path / "plugins" / "a.jar")
     properties = {"plugin.path": str(tmp_path / "plugins"), "agent.java.home": str(tmp_path)}

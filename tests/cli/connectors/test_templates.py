@@ -64,9 +64,7 @@ def test_what_a_plugin_refuses_to_be_without_is_required(run: Run, connect: Fake
 
 @pytest.mark.usefixtures("settings")
 @pytest.mark.parametrize("form", ["json", "yaml", "properties"])
-def test_create_accepts_a_template(
-    run: Run, connect: FakeConnect, tmp_path: Path, form: str
-) -> None:
+def test_create_takes_a_template(run: Run, connect: FakeConnect, tmp_path: Path, form: str) -> None:
     """Values of --set are in it, also those of settings that the plugin does not define."""
     values = {"topics": "a", "address": 'x: "y" = #z\\', "errors.tolerance": "all"}
     given = [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
@@ -96,9 +94,7 @@ def test_create_accepts_a_template(
         ),
     ],
 )
-def test_other_forms_have_all_settings(
-    run: Run, tmp_path: Path, form: str, lines: list[str]
-) -> None:
+def test_all_forms_have_all_settings(run: Run, tmp_path: Path, form: str, lines: list[str]) -> None:
     """Settings with a default are comments; a password is shown as a reference."""
     outcome = run("connectors", "init", SINK, "--format", form)
     written = outcome.out.splitlines()

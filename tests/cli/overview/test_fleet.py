@@ -94,9 +94,7 @@ def test_a_hundred_clusters_are_one_look(run: Run, well: str, contexts: Contexts
     assert [row["context"] for row in found] == [*urls]
 
 
-def test_a_hanging_worker_hides_none(
-    run: Run, connect: FakeConnect, url: str, contexts: Contexts
-) -> None:
+def test_hanging_hides_none(run: Run, connect: FakeConnect, url: str, contexts: Contexts) -> None:
     """What is known when the time is over is shown; that it is well is not."""
     connect.connectors.pop("broken")
     with frozen() as hanging:

@@ -198,9 +198,7 @@ def test_aivens_s3_sink_has_a_directory_of_the_topic(settings: Config, path: str
         ({"format.output.type": "parquet", **VALUES}, None, False),
     ],
 )
-def test_aivens_s3_lines_follow_its_config(
-    settings: Config, lines: str | None, noted: bool
-) -> None:
+def test_aivens_lines_follow_its_config(settings: Config, lines: str | None, noted: bool) -> None:
     """By default values are in Base64, and those in JSON in an object of their own."""
     config = {"aws.s3.bucket.name": "b", "aws.s3.prefix": "raw/", **PLAIN_JSON, **settings}
     found = resolved(AIVEN_S3, config)

@@ -70,9 +70,7 @@ def test_the_options_of_the_user_come_after_that_of_the_archive(
     assert options.endswith('" -Xshare:off')
 
 
-def test_an_archive_is_kept(
-    tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
-) -> None:
+def test_archives_are_kept(tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals) -> None:
     """The next audit uses the archive, and nothing unfinished stays beside it."""
     archive = archive_in(tmp_path / "archives", environ)
     archive.make()
@@ -81,9 +79,7 @@ def test_an_archive_is_kept(
     assert {path.suffix for path in archive.path.parent.iterdir()} == {".jsa", ".bytes", ".lock"}
 
 
-def test_the_fourth_makes_it(
-    tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
-) -> None:
+def test_a_fourth_makes_it(tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals) -> None:
     """Three audits would not earn what making it costs."""
     archive = archive_in(tmp_path / "archives", environ)
     for made in (0, 0, 0, 1, 1):

@@ -53,9 +53,7 @@ def test_a_line_of_spark_has_its_jars_for_all_patch_releases(
     assert len(spark_jars.known_jars(spark_jars.KAFKA)) == 4
 
 
-def test_a_release_that_lacks_a_jar_is_refused(
-    installed: Callable[[str], None],
-) -> None:
+def test_a_release_that_lacks_a_jar_is_refused(installed: Callable[[str], None]) -> None:
     """Iceberg has no library for Spark 4.2 yet: the error says so and names the ways out."""
     installed("4.2.1")
     with pytest.raises(PreconditionFailed, match=r"Spark 4\.2 reads Iceberg tables") as caught:

@@ -145,9 +145,7 @@ def test_a_file_of_sqlite_is_found_by_its_path() -> None:
         (SINK, ("t", "u"), "2 tables"),
     ],
 )
-def test_vague_configurations_are_refused(
-    config: Config, topics: tuple[str, ...], words: str
-) -> None:
+def test_vague_configurations_fail(config: Config, topics: tuple[str, ...], words: str) -> None:
     """The message names the setting, the hint names the options that take its place."""
     resolve = resolver(config, SINKS)
     assert resolve is not None

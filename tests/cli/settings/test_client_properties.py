@@ -81,9 +81,7 @@ def test_without_a_file_connections_are_plain() -> None:
         ),
     ],
 )
-def test_bad_properties_are_refused(
-    run: Run, tmp_path: Path, text: str, message: str, hint: str
-) -> None:
+def test_bad_properties_fail(run: Run, tmp_path: Path, text: str, message: str, hint: str) -> None:
     """Exit 2 before any broker is asked, with the key and what to do."""
     file = tmp_path / "client.properties"
     file.write_text(text)

@@ -48,9 +48,7 @@ def test_a_renamed_context_stays_as_it_was(run: Run, url: str, environ: dict[str
 @pytest.mark.parametrize(
     "wrong", [["--timeout", "soon"], ["--url", "http://host:port"], ["--url", ""]]
 )
-def test_unusable_values_are_not_stored(
-    run: Run, environ: dict[str, str], wrong: list[str]
-) -> None:
+def test_bad_values_are_not_stored(run: Run, environ: dict[str, str], wrong: list[str]) -> None:
     """Exit 2 and no file."""
     arguments = ["--url", "http://host:8083", *wrong] if "--timeout" in wrong else wrong
     assert run("context", "set", "prod", *arguments, address=None).code == 2

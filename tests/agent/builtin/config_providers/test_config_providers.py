@@ -43,7 +43,7 @@ def test_an_unreadable_file_is_an_error(secrets: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../outside.properties", "link.properties"])
-def test_only_allowed_paths_are_read(
+def test_only_allowed_paths_count(
     secrets: Path, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither `..` nor a symbolic link gets around the list; the log names the key to change."""

@@ -349,9 +349,7 @@ def test_a_full_disk_tears_no_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert path.read_text() == "one\ntwo\n"
 
 
-def test_records_after_a_full_disk_are_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_full_disk_writing_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rebalance changes the batch that is repeated: none may be taken for written."""
     path = tmp_path / "out"
     task, _ = sink_task(path)

@@ -78,9 +78,7 @@ def test_many_values_are_written_as_each_of_them(
 
 @pytest.mark.parametrize("make", CONVERTERS)
 @given(data=consumed)
-def test_many_are_read_as_single_ones(
-    make: Callable[[], Converter], data: list[bytes | None]
-) -> None:
+def test_many_are_read_as_single(make: Callable[[], Converter], data: list[bytes | None]) -> None:
     """Schemas and values."""
     converter = make()
     expected = outcome(lambda: [tuple(converter.to_connect_data("t", [], each)) for each in data])

@@ -34,9 +34,7 @@ def test_a_rename_of_a_missing_field_leaves_its_namesake_alone() -> None:
     assert applied(made, source_record(pair("v", 1), PAIR)).value == pair("v", 1)
 
 
-def test_removed_options_of_replace_field_are_reported(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_removed_options_of_replace_field_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     """Kafka ignores them silently."""
     with caplog.at_level(logging.WARNING):
         made = transformation("ReplaceField$Value", blacklist="a")

@@ -40,9 +40,7 @@ from tests.agent.builtin.transforms.transformations import (
     ],
 )
 @pytest.mark.parametrize("schema", [None, PAIR])
-def test_tombstones_pass_unchanged(
-    name: str, options: dict[str, str], schema: Schema | None
-) -> None:
+def test_tombstones_pass_through(name: str, options: dict[str, str], schema: Schema | None) -> None:
     """With a schema or without."""
     record = source_record(None, schema)
     assert transformation(name, **options).apply(record) is record

@@ -235,9 +235,7 @@ churn = st.lists(
 
 @settings(max_examples=150)
 @given(churn, st.sampled_from([0, 1, 5_000, MAX_DELAY_MS]))
-def test_churn_ends_balanced_and_owned_once(
-    steps: list[tuple[str, int]], max_delay_ms: int
-) -> None:
+def test_churn_ends_balanced_owned_once(steps: list[tuple[str, int]], max_delay_ms: int) -> None:
     """No schedule of joins, departures, changes and missed rounds loses or doubles work."""
     group = Group(configured(3, 2), max_delay_ms)
     group.owned = {"w1": Work()}

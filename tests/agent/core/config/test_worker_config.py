@@ -228,9 +228,7 @@ def test_insecure_clients_are_reported(given: dict[str, str], missing: str | Non
 @pytest.mark.parametrize(
     ("idle_ms", "reported"), [("59999", True), ("60000", False), ("-1", False), (None, False)]
 )
-def test_connections_that_a_rebalance_outlives_are_reported(
-    idle_ms: str | None, reported: bool
-) -> None:
+def test_short_idle_connections_are_reported(idle_ms: str | None, reported: bool) -> None:
     """As by Connect 4.4: idle connections that are closed sooner than a rebalance may end."""
     given = {} if idle_ms is None else {"connections.max.idle.ms": idle_ms}
     warnings = worker_config_warnings(

@@ -75,9 +75,7 @@ def test_a_removed_target_state_of_a_configured_connector_is_started(feed: Confi
 
 
 @pytest.mark.parametrize("value", [None, b"", b"  ", b"null"])
-def test_payloads_that_are_null_remove_a_connector(
-    feed: ConfigTopicFeed, value: bytes | None
-) -> None:
+def test_null_payloads_remove_a_connector(feed: ConfigTopicFeed, value: bytes | None) -> None:
     """Empty payloads and a null literal are tombstones for the config store."""
     feed.full("c", 1)
     assert feed("connector-c", value).changes == (ConnectorConfigRemoved(connector="c"),)

@@ -167,9 +167,7 @@ def test_after_a_write_every_order_finds_it_under_one_live_key(
 
 
 @given(st.lists(st.tuples(raw_keys(), st.one_of(st.none(), st.just(b"v"))), max_size=25))
-def test_entries_are_what_compaction_leaves(
-    history: list[tuple[bytes, bytes | None]],
-) -> None:
+def test_entries_are_what_compaction_leaves(history: list[tuple[bytes, bytes | None]]) -> None:
     """The index never disagrees with the data."""
     log = OffsetLog()
     for record in history:

@@ -119,9 +119,7 @@ def test_removing_a_connector_drops_its_tasks(log: StatusLog) -> None:
 @pytest.mark.parametrize(
     ("generation", "state_after"), [(1, State.RUNNING), (2, State.RUNNING), (3, State.UNASSIGNED)]
 )
-def test_a_late_unassigned_hides_no_task(
-    log: StatusLog, generation: int, state_after: State
-) -> None:
+def test_late_unassigned_hides_no_task(log: StatusLog, generation: int, state_after: State) -> None:
     """It counts only with a higher generation."""
     late = encode_status(status(State.UNASSIGNED, worker="old:1", generation=generation))
     log.apply(b"status-task-c-0", encode_status(status(State.RUNNING, generation=2)))

@@ -73,9 +73,7 @@ def test_a_committed_partition_starts_with_a_new_queue(submitted: SubmittedRecor
         assert committed(submitted.committable_offsets()) == [({"p": "a"}, {"o": number})]
 
 
-def test_equal_partitions_share_a_queue_in_any_order(
-    submitted: SubmittedRecords,
-) -> None:
+def test_equal_partitions_share_a_queue_in_any_order(submitted: SubmittedRecords) -> None:
     """As Java's map equality."""
     blocked = submitted.submit({"a": 1, "b": "x"}, {"o": 1})
     submitted.submit({"b": "x", "a": 1}, {"o": 2}).ack()
@@ -166,9 +164,7 @@ steps = st.lists(
 
 
 @given(steps)
-def test_offsets_of_the_longest_prefix_are_committed(
-    history: list[tuple[str, object, int]],
-) -> None:
+def test_the_longest_prefix_is_committed(history: list[tuple[str, object, int]]) -> None:
     """Against a model that remembers everything, whatever the order of acknowledgements."""
     submitted = SubmittedRecords()
     handles: list[SubmittedRecord] = []

@@ -153,7 +153,7 @@ BINDINGS = st.builds(
 
 
 @given(st.lists(BINDINGS, max_size=8), st.sampled_from([READ, WRITE, DESCRIBE]), NAMES)
-def test_a_lookup_decides_as_a_list(
+def test_lookups_are_as_lists(
     bindings: list[Binding], operation: GrantOperation, name: str
 ) -> None:
     """The index of names and prefixes loses no binding."""

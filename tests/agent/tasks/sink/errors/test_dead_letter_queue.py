@@ -111,9 +111,7 @@ def test_a_topic_that_cannot_be_created_is_reported_with_kafkas_text() -> None:
     assert str(raised.value.__cause__) == "not allowed"
 
 
-def test_an_unforeseen_failure_of_the_queue_ends_the_task(
-    deaths: list[BaseException],
-) -> None:
+def test_an_unforeseen_failure_of_the_queue_ends_the_task(deaths: list[BaseException]) -> None:
     """The futures of later reports would never complete."""
     error = RuntimeError("unforeseen")
     made = Queue()
