@@ -74,18 +74,14 @@ def test_attempts_that_have_left_the_window_do_not_count() -> None:
     assert later.attempts == (20_000,)
 
 
-def test_a_stable_time_makes_up_for_failures() -> None:
-    """The next failure counts as the first one; the total stays."""
+def test_only_a_stable_time_makes_up_for_failures() -> None:
+    """Then the next failure counts as the first; after a short run the wait goes on to grow."""
     history = after_restart(failed(NO_RESTARTS, 0), 1_000)
     running = after_start(history, 2_000)
     assert settled(running, POLICY, 21_999) == running
     fresh = failed(running, 22_000)
     assert (fresh.attempts, fresh.failures, fresh.total) == ((), 1, 1)
     assert fresh.next_ms == 22_000 + POLICY.backoff_ms
-
-
-def test_a_short_run_does_not_make_up_for_failures() -> None:
-    """A task that fails right after each start waits longer each time."""
     history = after_start(after_restart(failed(NO_RESTARTS, 0), 1_000), 1_500)
     again = failed(history, 2_000)
     assert (again.failures, again.next_ms) == (2, 4_000)
@@ -98,15 +94,11 @@ def test_failures_that_a_restart_does_not_cure_are_not_restarted(reason: NoResta
     assert (history.next_ms, history.ended) == (None, reason)
 
 
-def test_the_policy_never_adds_nothing_to_a_trace() -> None:
-    """As at Apache's worker."""
+def test_a_remark_names_the_time_and_the_attempt() -> None:
+    """An operator reads it below the trace; `never` adds nothing, as at Apache's worker."""
     policy = replace(POLICY, mode=RestartMode.NEVER)
     history = failed(NO_RESTARTS, 0, policy)
     assert (history.next_ms, remark(history, policy)) == (None, "")
-
-
-def test_the_remark_names_the_time_and_the_attempt() -> None:
-    """An operator reads it below the trace."""
     now_ms = 1_767_225_600_000
     history = failed(Restarts(attempts=(now_ms - 1,), failures=1), now_ms)
     assert remark(history, POLICY) == (

@@ -30,15 +30,11 @@ def test_process_of_a_connector_begins_small() -> None:
     assert "-XX:TieredStopAtLevel=1" in small
 
 
-def test_options_of_the_worker_come_after_the_fixed_ones() -> None:
-    """Java takes the last of several values."""
+def test_options_of_worker_and_connector_come_after_the_fixed_ones() -> None:
+    """Java takes the last of several values; a connector has a heap of its own."""
     arguments = java_options({OPTIONS: "-XX:MaxRecursiveInlineLevel=1"}, {}).arguments()
     fixed = arguments.index("-XX:MaxRecursiveInlineLevel=0")
     assert fixed < arguments.index("-XX:MaxRecursiveInlineLevel=1")
-
-
-def test_a_connector_sets_its_java_options() -> None:
-    """It adds properties to the worker's options, and has a heap of its own."""
     worker = {OPTIONS: "-XX:+UseZGC", HEAP: "128m", HEAP_LIMIT: "2g"}
     connector = {HEAP: "1500m", OPTIONS: "-Da='b c' -De=f"}
     options = java_options(worker, connector)
@@ -46,14 +42,10 @@ def test_a_connector_sets_its_java_options() -> None:
     assert options.options == ("-XX:+UseZGC", "-Da=b c", "-De=f")
 
 
-def test_initial_heap_of_a_small_heap() -> None:
-    """Java refuses an initial heap above the largest."""
+def test_heaps_stay_within_their_limits() -> None:
+    """Java refuses an initial heap above the largest; the limit is for connectors only."""
     assert java_options({HEAP: "9m"}, {}).initial_heap == "9m"
     assert java_options({}, {HEAP: "1g"}).initial_heap == "18m"
-
-
-def test_worker_heap_above_its_own_limit() -> None:
-    """The limit is for connectors."""
     assert java_options({HEAP: "4g"}, {}).heap == "4g"
 
 

@@ -50,13 +50,9 @@ def test_an_error_that_repeating_does_not_cure_is_raised_at_once() -> None:
 
 
 def test_at_the_deadline_the_last_error_is_raised() -> None:
-    """It asked once at least."""
+    """After one call at least; a caller that has given up gets no error."""
     producer = FakeProducer(TIMED_OUT, TIMED_OUT)
     with pytest.raises(KafkaException):
         initialise(producer, Deadline(0))
     assert producer.calls_s == [0.0]
-
-
-def test_a_caller_that_gives_up_gets_no_error() -> None:
-    """The id is as it was, or is initialised some time later."""
     assert not initialise(FakeProducer(TIMED_OUT), Deadline(60_000), lambda: True)

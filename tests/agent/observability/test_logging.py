@@ -71,17 +71,13 @@ def test_a_json_line_is_one_object() -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}[+-]\d{4}", event["timestamp"])
 
 
-def test_a_task_id_is_one_name_in_every_format() -> None:
-    """It is a tuple underneath, which JSON would show as a list."""
+def test_a_task_id_is_one_name_and_an_event_one_line() -> None:
+    """In every format; line ends in texts and fields are escaped."""
     for log_format, shown in ((LogFormat.JSON, '"task": "c-0"'), (LogFormat.TEXT, " task=c-0 ")):
         stream = io.StringIO()
         configure_logging(log_format=log_format, stream=stream)
         LOG.warning("event", extra={"task": ConnectorTaskId("c", 0)})
         assert shown in stream.getvalue()
-
-
-def test_an_event_cannot_forge_another_line() -> None:
-    """Line ends in texts and fields are escaped."""
     stream = io.StringIO()
     configure_logging(stream=stream)
     LOG.error("a\n[2026] ERROR forged", extra={"field": "b\nforged"})

@@ -67,13 +67,13 @@ def test_the_watchdog_hears_several_messages(address: str, manager_socket: socke
     assert asyncio.run(run()) == [ALIVE.encode()] * 3
 
 
-def test_the_variables_of_another_process_are_not_ours() -> None:
+def test_a_manager_may_be_gone_or_anothers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Variables of another process are not ours."""
     found = ServiceManager.of({"WATCHDOG_USEC": "2000000", "WATCHDOG_PID": "1"}, os.getpid())
     assert found == manager(None)
     ours = {"NOTIFY_SOCKET": "/run/x", "WATCHDOG_USEC": "2000000", "WATCHDOG_PID": "7"}
     assert ServiceManager.of(ours, 7) == manager("/run/x", 2.0)
-
-
-def test_a_manager_may_be_gone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     manager(str(tmp_path / "gone")).notify(READY)
     assert "the service manager cannot be reached" in caplog.text

@@ -33,18 +33,14 @@ class World:
         return call_app(self._app, method, path, body, {**JSON, **headers})
 
 
-def test_the_admin_interface_shows_worker_config_and_children() -> None:
-    """The worker, its configuration, its children as JSON."""
+def test_the_admin_interface_shows_worker_config_children_and_grants() -> None:
+    """Grants are of the phase that is asked for, else of the worker's own; 400 for another text."""
     world = World()
     assert world.call("GET", "/agent").json()["state"] == "active"
     expected = [{"name": "group.id", "value": "g", "source": "file"}]
     assert world.call("GET", "/agent/config").json() == expected
     assert world.call("GET", "/agent/tasks").json()[0]["pid"] == 1
     assert world.call("GET", "/agent/connectors").json() == {"c": {"target_state": "PAUSED"}}
-
-
-def test_grants_are_of_the_phase_that_is_asked_for() -> None:
-    """The worker's own without one; 400 for what is none."""
     assert World().call("GET", "/agent/acls").json()["phase"] == "preparing"
     assert World().call("GET", "/agent/acls?phase=enabled").json()["phase"] == "enabled"
     assert World().call("GET", "/agent/acls?phase=soon").status == 400

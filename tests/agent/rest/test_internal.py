@@ -40,16 +40,12 @@ def test_the_signature_covers_every_byte_of_the_body(herder: FakeHerder) -> None
     assert herder.submitted == []
 
 
-def test_fencing_is_signed_with_no_bytes(herder: FakeHerder) -> None:
-    """The MAC of a fencing request is that of the empty body."""
+def test_signatures_are_tested_before_existence(herder: FakeHerder) -> None:
+    """The MAC of a fencing request is that of the empty body; unsigned requests learn nothing."""
     headers = signature_headers(b"", session_key=KEY, algorithm="HmacSHA256")
     answer = call_app(application(herder), "PUT", "/connectors/c/fence", None, headers)
     assert answer.status == 204
     assert herder.submitted == [requests.FenceZombies(connector="c")]
-
-
-def test_the_signature_is_tested_before_existence(herder: FakeHerder) -> None:
-    """An unsigned request learns nothing of which connectors exist."""
     for connector in ("c", "absent"):
         assert call_app(application(herder), "PUT", f"/connectors/{connector}/fence").status == 400
 

@@ -45,15 +45,11 @@ def test_cluster_scope_is_handed_on_and_answers_nothing() -> None:
     assert list(herder.loggers()) == ["root"]
 
 
-def test_of_several_scopes_the_first_counts() -> None:
-    """As JAX-RS takes query parameters."""
+def test_an_unknown_scope_means_this_worker(caplog: pytest.LogCaptureFixture) -> None:
+    """With a warning in the log; of several scopes the first counts, as JAX-RS takes them."""
     herder = FakeHerder()
     assert put(herder, "a?scope=cluster&scope=worker", "warn").status == 204
     assert put(herder, "a?scope=worker&scope=cluster", "warn").status == 200
-
-
-def test_an_unknown_scope_means_this_worker(caplog: pytest.LogCaptureFixture) -> None:
-    """It is answered like `worker`, with a warning in the log."""
     herder = FakeHerder()
     with caplog.at_level(logging.WARNING):
         assert put(herder, "a?scope=galaxy", "ERROR").text == '["a"]'

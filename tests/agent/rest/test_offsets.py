@@ -46,14 +46,10 @@ def test_a_head_of_very_many_offsets_has_their_length() -> None:
     assert answer.headers["content-length"] == str(len(sent.text))
 
 
-def test_an_unknown_connector_has_no_offsets() -> None:
-    """Although offsets of a deleted connector may still be stored."""
+def test_unknown_and_unreadable_offsets_are_errors() -> None:
+    """Offsets of a deleted connector may still be stored; the text of a failure is the herder's."""
     answer = call_app(application(FakeHerder()), "GET", "/connectors/c/offsets")
     assert (answer.status, answer.message) == (404, "Connector c not found")
-
-
-def test_offsets_that_cannot_be_read_are_an_internal_error() -> None:
-    """The text is the herder's."""
     herder = FakeHerder()
     herder.configs["c"] = CONFIG
     text = "Failed to retrieve offsets for source connector c"

@@ -82,14 +82,10 @@ def test_a_provider_that_cannot_be_used_stops_the_worker(class_name: str, messag
     assert "\n" not in raised.value.message
 
 
-def test_without_providers_properties_are_taken_as_they_are() -> None:
-    """No process is started for what holds no reference that could be resolved."""
+def test_plugins_are_found_without_being_imported() -> None:
+    """No process starts without references; an unknown default converter is refused."""
     properties = {"ssl.key.password": "${p:/secret:value}"}
     assert resolve_properties(properties, find_plugins(properties)) == properties
-
-
-def test_a_default_converter_that_cannot_be_found_is_refused() -> None:
-    """A plugin's name or a Python path will do; nothing of it is imported."""
     catalog = find_plugins({})
     check_converters(catalog, distributed(key_converter="tests.support.no_such.Converter"))
     with pytest.raises(ConfigException, match=r"header\.converter: Class NoSuch could not be"):

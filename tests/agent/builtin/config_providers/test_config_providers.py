@@ -27,17 +27,13 @@ def secrets(tmp_path: Path) -> Path:
 
 
 def test_the_file_provider_reads_properties(secrets: Path) -> None:
-    """All of them, or those asked for."""
+    """It gives all of them, or those asked for; an unreadable file is an error with its name."""
     provider = FileConfigProvider()
     provider.configure({})
     path = str(secrets / "db.properties")
     assert provider.get(path).data == {"user": "alice", "pass": "s3 cret"}
     assert provider.get(path, ["user", "missing"]).data == {"user": "alice"}
     assert provider.get("").data == {}
-
-
-def test_an_unreadable_file_is_an_error(secrets: Path) -> None:
-    """The text names the file."""
     with pytest.raises(ConfigException, match="Could not read properties from file /no/such"):
         FileConfigProvider().get("/no/such", ["k"])
 

@@ -78,18 +78,14 @@ def test_the_envelope_holds_schema_and_payload_in_kafkas_order() -> None:
     assert written(converter(), RECORD, Struct(RECORD).put("id", 1)) == RECORD_BYTES
 
 
-def test_no_schema_and_no_value_is_a_kafka_null() -> None:
-    """Only then: a schema with None has a null payload."""
+def test_null_needs_an_optional_schema() -> None:
+    """Only no schema and no value make Kafka's null; a required value is never null."""
     for made in (converter(), plain()):
         assert written(made, None, None) is None
         assert read(made, None) == NULL
     null_record = written(converter(), OPTIONAL_INT32_SCHEMA, None)
     assert null_record == b'{"schema":{"type":"int32","optional":true},"payload":null}'
     assert written(plain(), OPTIONAL_INT32_SCHEMA, None) == b"null"
-
-
-def test_a_required_value_without_default_cannot_be_null() -> None:
-    """Neither written nor read."""
     with pytest.raises(DataException, match="required and has no default value"):
         written(plain(), INT32_SCHEMA, None)
     with pytest.raises(DataException, match="Invalid null value for required INT32 field"):

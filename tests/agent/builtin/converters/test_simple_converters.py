@@ -75,16 +75,12 @@ def test_other_encodings_are_javas(encoding: str, text: str, data: bytes) -> Non
     assert made.to_connect_data("t", [], data).value == text
 
 
-def test_characters_that_cannot_be_encoded_or_decoded_are_replaced() -> None:
-    """As Java's string converter does; it never fails for the content of a string."""
+def test_only_an_unknown_encoding_is_refused() -> None:
+    """Characters that cannot be encoded or decoded are replaced, as by Java's string converter."""
     assert strings("US-ASCII").from_connect_data("t", [], None, "aü") == b"a?"
     assert strings().from_connect_data("t", [], None, "a\ud800") == b"a?"
     assert strings().to_connect_data("t", [], b"a\xff").value == "a\ufffd"
     assert strings("UTF-16").to_connect_data("t", [], b"\xff\xfea\x00").value == "a"
-
-
-def test_an_unknown_encoding_is_refused_at_once() -> None:
-    """Not record by record."""
     with pytest.raises(ConfigException, match=r"Invalid value klingon.*converter\.encoding"):
         strings("klingon")
 
@@ -167,16 +163,12 @@ def test_booleans_are_one_byte() -> None:
 
 
 def test_header_texts_lose_their_types() -> None:
-    """A string of digits comes back as a number: the price of readable headers."""
+    """Digits come back as a number; bytes that are not UTF-8 stay bytes, unlike at Apache."""
     made = SimpleHeaderConverter()
     assert made.from_connect_header("t", "h", STRING_SCHEMA, "12") == b"12"
     assert made.to_connect_header("t", "h", b"12") == SchemaAndValue(INT8_SCHEMA, 12)
     assert made.from_connect_header("t", "h", None, None) is None
     assert made.to_connect_header("t", "h", None) == NULL
-
-
-def test_headers_that_are_not_utf8_stay_bytes() -> None:
-    """Apache damages them with replacement characters."""
     read = SimpleHeaderConverter().to_connect_header("t", "h", b"\xff\x00")
     assert read == SchemaAndValue(BYTES_SCHEMA, b"\xff\x00")
 

@@ -117,15 +117,11 @@ def test_a_cast_struct_keeps_name_version_doc_and_parameters() -> None:
     assert kept.stored_values() == [None, 1.5]
 
 
-def test_an_absent_field_of_a_map_becomes_none() -> None:
-    """As in Kafka; the given map is not changed."""
+def test_absent_fields_and_none_are_cast_to_none() -> None:
+    """As in Kafka; neither the given map nor the schema of None changes."""
     given = {"a": "1"}
     record = applied(transformation("Cast$Key", spec="a:int8,b:int8"), source_record(given))
     assert (record.key, record.value) == ({"a": 1, "b": None}, {"a": "1"})
-
-
-def test_none_passes_unchanged() -> None:
-    """Its schema too."""
     record = source_record(None, INT64_SCHEMA)
     assert transformation("Cast$Value", spec="int8").apply(record) is record
 

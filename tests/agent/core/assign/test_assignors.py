@@ -128,13 +128,20 @@ def test_a_departed_worker_is_waited_for_and_its_successor_gets_its_work() -> No
     group.check_settled()
 
 
-def test_without_a_delay_lost_work_moves_at_once() -> None:
-    """`scheduled.rebalance.max.delay.ms=0` gives a dead worker's work away in the same round."""
+def test_lost_work_moves_at_once_without_a_delay_or_a_memory() -> None:
+    """With a delay of 0 ms, and under a leader that does not remember the work."""
     group = Group(configured(4, 2), max_delay_ms=0)
     group.owned = {"w1": Work(), "w2": Work()}
     group.settle()
     del group.owned["w2"]
     group.rebalance()
+    group.check_settled()
+    group = Group(configured(4, 2))
+    group.owned = {"w1": Work(), "w2": Work()}
+    group.settle()
+    del group.owned["w1"]
+    group.state = AssignorState()
+    assert group.rebalance().delay_ms == 0
     group.check_settled()
 
 
@@ -148,17 +155,6 @@ def test_work_created_during_a_delay_is_assigned_at_once() -> None:
     group.configured = configured(3, 1)
     result = group.rebalance()
     assert "c003" in result.increments["w1"].assigned.connectors
-
-
-def test_a_new_leader_reassigns_without_delay() -> None:
-    """A fresh assignor treats work that it does not remember as unowned, not as lost."""
-    group = Group(configured(4, 2))
-    group.owned = {"w1": Work(), "w2": Work()}
-    group.settle()
-    del group.owned["w1"]
-    group.state = AssignorState()
-    assert group.rebalance().delay_ms == 0
-    group.check_settled()
 
 
 def test_a_new_leader_revokes_work_deleted_before_its_time() -> None:

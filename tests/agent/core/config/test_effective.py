@@ -57,19 +57,11 @@ def test_values_without_secrets_are_shown(name: str, value: str) -> None:
     assert shown(name, value) == (value, ConfigSource.FILE)
 
 
-def test_a_reference_does_not_reveal_the_text_beside_it() -> None:
-    """Only a value that is nothing but a reference is shown under a secret's name."""
+def test_secrets_within_texts_are_hidden() -> None:
+    """In addresses, parameters and beside references, whatever the key; a reference alone stays."""
     assert shown("sasl.jaas.config", 'x password="${a:b:c}" y="tiger"')[0] == HIDDEN
-
-
-def test_passwords_in_addresses_are_hidden() -> None:
-    """The name of the key does not matter."""
     value, _ = shown("value.converter.schema.registry.url", "http://u:tiger@a:1,http://v:cat@b:2")
     assert value == f"http://u:{HIDDEN}@a:1,http://v:{HIDDEN}@b:2"
-
-
-def test_passwords_in_parameters_are_hidden() -> None:
-    """A reference stays."""
     url = "jdbc:mysql://db/x?password={}&user=ann"
     assert shown("url", url.format("tiger"))[0] == url.format(HIDDEN)
     assert shown("url", url.format("${file:/f:p}"))[0] == url.format("${file:/f:p}")

@@ -337,14 +337,10 @@ def test_the_policy_decides_which_client_settings_may_be_overridden(
         )
 
 
-def test_an_unknown_policy_is_refused() -> None:
-    """The text names the policies."""
+def test_the_policy_is_known_and_checked_at_start_too() -> None:
+    """An unknown policy is refused by name; it may have changed since the connector was created."""
     with pytest.raises(ConfigException, match="must be one of All, None, Principal, Allowlist"):
         OverridePolicy.parse("Everything")
-
-
-def test_overrides_are_checked_again_at_start() -> None:
-    """A policy may have changed since the connector was created."""
     with pytest.raises(ConfigException, match=r"Client Config Overrides not allowed \[The 'None'"):
         check_overrides(
             {"admin.override.retries": "1"}, ClientKind.ADMIN, OverridePolicy.parse("None")

@@ -116,13 +116,9 @@ def test_secrets_that_are_a_part_of_a_value_are_masked_too(quoted: str) -> None:
     assert "${f:p:password}" in mask(quoted, secrets)
 
 
-def test_escaped_secrets_are_masked_too() -> None:
-    """A representation and a line of JSON hold them with backslashes."""
+def test_escaped_secrets_are_masked_and_short_values_are_not() -> None:
+    """JSON holds secrets with backslashes; to replace every `1` would hide nothing."""
     key = 'begin "key"\nend'
     masked = mask(f"no key: {json.dumps(key)}", secrets_of({"k": "${f:p:k}"}, {"k": key}))
     assert masked == 'no key: "${f:p:k}"'
-
-
-def test_short_values_are_not_masked() -> None:
-    """To replace every `1` would garble a message and hide nothing."""
     assert mask("line 1 of 10", secrets_of({"k": "${f:p:k}"}, {"k": "1"})) == "line 1 of 10"

@@ -59,15 +59,11 @@ def test_values_are_typed_and_named_after_their_keys() -> None:
     assert distributed(exactly_once_source_support="enabled").exactly_once_source_enabled
 
 
-def test_secrets_do_not_show_in_the_text_form() -> None:
-    """The original properties stay out of logs and tracebacks."""
+def test_configurations_are_pickled_and_printed_without_secrets() -> None:
+    """Child processes get them; logs and tracebacks show no original properties."""
     config = distributed(ssl_key_password="hunter22")
     assert "hunter22" not in repr(config)
     assert config.originals["ssl.key.password"] == "hunter22"
-
-
-def test_configurations_can_be_sent_to_child_processes() -> None:
-    """They survive pickling."""
     assert pickle.loads(pickle.dumps(distributed())) == distributed()
 
 
@@ -159,18 +155,14 @@ def test_addresses_of_brokers_are_of_any_form_that_kafka_knows() -> None:
     assert distributed(bootstrap_servers=text).bootstrap_servers == tuple(text.split(","))
 
 
-def test_classes_are_checked_when_a_resolver_is_given() -> None:
-    """A worker with an unknown converter does not start."""
+def test_only_converters_are_looked_up() -> None:
+    """A worker with an unknown one does not start; other keys name classes of Java clients."""
 
     def resolve(name: str) -> object:
         raise LookupError(name)
 
     with pytest.raises(ConfigException, match=r"configuration key\.converter: Class .* could not"):
         DistributedConfig.parse(PROPERTIES, resolve)
-
-
-def test_only_converters_are_looked_up() -> None:
-    """Other keys of type CLASS name classes of the Java clients."""
     config = DistributedConfig.parse(
         PROPERTIES, {PROPERTIES["key.converter"]: 1, SIMPLE: 2}.__getitem__
     )

@@ -49,16 +49,12 @@ def test_it_is_found_by_comparing_all_ids_too() -> None:
                     assert (found is not None) is met
 
 
-def test_a_group_may_make_a_connectors_id_its_leaders() -> None:
-    """Then the connector's producer would take the config topic from the leader."""
+def test_a_connectors_id_may_be_its_leaders() -> None:
+    """Kafka's, or that of `agent.leader.transactional.id`: it would take the config topic."""
     leader = leader_transactional_id("connect")
     shared = SharedId(leader, None)
     assert shared_id("connect", "cluster-connect", 1, OTHERS.get, leader=leader) == shared
     assert shared_id("connect", "cluster", 1, OTHERS.get, leader=leader) is None
-
-
-def test_the_leaders_own_id_counts_instead_of_kafkas() -> None:
-    """A connector may not take the id that `agent.leader.transactional.id` names."""
     own = "connect-writes-1"
     taken = SharedId(own, None)
     assert shared_id("connect", "writes", 2, OTHERS.get, leader=own) == taken

@@ -27,18 +27,14 @@ def feed() -> ConfigTopicFeed:
     return ConfigTopicFeed()
 
 
-def test_a_new_connector_is_started_unless_a_state_precedes_it(feed: ConfigTopicFeed) -> None:
-    """The default target state is STARTED; an initial one precedes the config, unreported."""
+def test_a_target_state_is_reported_only_when_it_differs(feed: ConfigTopicFeed) -> None:
+    """The default is STARTED; states before the config and equal states are unreported."""
     assert feed.write(config_records.connector_config("a", {})).changes == (
         ConnectorConfigUpdated(connector="a"),
     )
     assert feed.write(config_records.target_state("b", TargetState.STOPPED)).changes == ()
     feed.write(config_records.connector_config("b", {}))
     assert feed.state.target_states == {"a": TargetState.STARTED, "b": TargetState.STOPPED}
-
-
-def test_a_target_state_is_reported_only_when_it_differs(feed: ConfigTopicFeed) -> None:
-    """Writing the state that is there changes nothing for the owner."""
     feed.full("c", 0)
     paused = config_records.target_state("c", TargetState.PAUSED)
     assert feed.write(paused).changes == (TargetStateChanged(connector="c"),)

@@ -53,24 +53,16 @@ def test_values_of_other_types_are_other_partitions(log: OffsetLog, other: bytes
     assert log.lookup(other) is None
 
 
-def test_writes_use_the_raw_key_in_use(log: OffsetLog) -> None:
-    """So a Java connector that wrote it finds the offset again."""
+def test_writes_leave_one_live_key_that_is_in_use(log: OffsetLog) -> None:
+    """A Java connector finds its bytes again; the newest key gets the value of the last entry."""
+    assert log.plan_write([(DB_TABLE, b"1"), (TABLE_DB, b"2")]) == ((DB_TABLE, b"2"),)
     log.apply(TABLE_DB, b"1")
     assert log.plan_write([(DB_TABLE, b"2")]) == ((TABLE_DB, b"2"),)
     assert log.plan_write([(DB_TABLE, None)]) == ((TABLE_DB, None),)
-
-
-def test_writes_leave_one_live_key(log: OffsetLog) -> None:
-    """The newest gets the value, the others tombstones."""
     log.apply(TABLE_DB, b"1", 10)
     log.apply(DB_TABLE, b"2", 20)
     assert set(log.plan_write([(TABLE_DB, b"3")])) == {(DB_TABLE, b"3"), (TABLE_DB, None)}
     assert set(log.plan_write([(TABLE_DB, None)])) == {(DB_TABLE, None), (TABLE_DB, None)}
-
-
-def test_equal_partitions_in_one_write_become_one_record(log: OffsetLog) -> None:
-    """The later entry wins."""
-    assert log.plan_write([(DB_TABLE, b"1"), (TABLE_DB, b"2")]) == ((DB_TABLE, b"2"),)
 
 
 def test_a_null_partition_is_an_entry_of_its_connector(log: OffsetLog) -> None:

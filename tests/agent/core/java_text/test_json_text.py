@@ -110,17 +110,13 @@ def test_text_that_is_not_json_is_a_value_error(data: bytes) -> None:
 
 
 def test_strict_reading_loses_nothing() -> None:
-    """Integers are unbounded, fractions exact, and nothing may follow the value."""
+    """Integers are unbounded, fractions exact, nothing follows; a value may be a prefix."""
     assert parse(b"18446744073709551617") == 2**64 + 1
     assert parse(b" [0.10, 007] ") == [Decimal("0.10"), 7]
     assert str(parse(b"0.10")) == "0.10"
     for data in (b"1 2", b"", b" ", b"{}x"):
         with pytest.raises(JsonTextError):
             parse(data)
-
-
-def test_a_value_within_a_text_is_read_with_its_end() -> None:
-    """Envelopes are read piece by piece."""
     assert json_text.parse_prefix('x{"a":1.5},y', 1) == ({"a": Decimal("1.5")}, 10)
 
 

@@ -49,17 +49,13 @@ def test_no_more_windows_are_kept_than_configured() -> None:
         assert len(sampled._samples) == count
 
 
-def test_shares_of_outcomes() -> None:
-    """Both are 0 before the first outcome."""
+def test_shares_of_outcomes_and_of_time() -> None:
+    """0 before the first outcome or state; the present state counts up to now."""
     outcomes = Outcomes(TWO)
     assert (outcomes.success_share(0), outcomes.failure_share(0)) == (0.0, 0.0)
     for success in (True, True, False, True):
         outcomes.record(success=success, now_ms=0)
     assert (outcomes.success_share(1), outcomes.failure_share(1)) == (0.75, 0.25)
-
-
-def test_shares_of_time_in_a_state() -> None:
-    """Counted since the first state, the present one up to now."""
     times = StateTimes()
     assert times.share(State.RUNNING, 0) == 0.0
     for now_ms, state in ((100, State.RUNNING), (400, State.PAUSED), (500, State.RUNNING)):

@@ -33,17 +33,13 @@ def test_numbers_of_a_sink_may_be_texts(number: object) -> None:
 
 
 def test_the_last_of_a_partitions_entries_counts() -> None:
-    """Also when they are spelled differently; extra members are ignored."""
+    """However it is spelled; members of new partitions are in the order of Java's maps."""
     more = ({"kafka_topic": "t", "kafka_partition": 0, "x": 1}, {"kafka_offset": 5, "y": 2})
     asked = sink_offsets_asked([sink_pair(0, 1), sink_pair("0", 2), sink_pair(1, None), more])
     assert asked == {TopicPartition("t", 0): 5, TopicPartition("t", 1): None}
     pairs = [({"a": 1, "b": 2}, {"o": 1}), ({"b": 2, "a": 1}, {"o": 2}), ({"a": True}, None)]
     entries = source_entries_asked("c", pairs)
     assert list(StoredPairs(entries.items())) == [({"a": 1, "b": 2}, {"o": 2}), ({"a": True}, None)]
-
-
-def test_members_of_new_partitions_are_in_the_order_of_javas_maps() -> None:
-    """A Java plugin may look for the offset of an operator who wrote them in another order."""
     entries = source_entries_asked("c", [({"place": 1, "zone": 2}, {"o": 1})])
     assert list(entries) == [b'["c",{"zone":2,"place":1}]']
 

@@ -39,21 +39,13 @@ def test_a_sources_offsets_are_its_own_objects() -> None:
     assert unreadable == ()
 
 
-def test_keys_of_equal_meaning_are_one_partition() -> None:
-    """Java may order the members of a partition differently; the newest, the last, counts."""
+def test_a_partition_has_its_newest_readable_offset() -> None:
+    """Java may order members differently; null is no offset, damaged values hide no other."""
     offsets, _ = source_offsets(
         {b'["c",{"a":1,"b":2}]': b'{"p":1}', b'["c",{"b":2,"a":1}]': b'{"p":2}'}
     )
     assert offsets == (ConnectorOffset(partition={"b": 2, "a": 1}, offset={"p": 2}),)
-
-
-def test_partitions_without_an_offset_are_left_out() -> None:
-    """A stored JSON null is no offset."""
     assert source_offsets({entry({"file": "a"}): b"null"}) == ((), ())
-
-
-def test_unreadable_offsets_are_named_and_left_out() -> None:
-    """One damaged value does not hide the other offsets."""
     damaged, no_object = entry({"file": "a"}), entry({"file": "b"})
     offsets, unreadable = source_offsets(
         {damaged: b"{", no_object: b"3", entry({"file": "c"}): b'{"p":1}'}

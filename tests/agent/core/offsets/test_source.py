@@ -11,17 +11,13 @@ from pyconnect_agent.core.offsets.source import (
 from pyconnect_api import DataException
 
 
-def test_the_bytes_are_apaches() -> None:
-    """A JSON array and a JSON object without blanks, members in the order of the plugin."""
+def test_offsets_have_apaches_bytes_and_types() -> None:
+    """JSON without blanks, members in the plugin's order; only maps of strings to primitives."""
     assert partition_key("c", {"b": 1, "a": "x"}) == b'["c",{"b":1,"a":"x"}]'
     assert partition_key("c", None) == b'["c",null]'
     expected = b'{"position":12,"ok":true,"x":null}'
     assert offset_value({"position": 12, "ok": True, "x": None}) == expected
     assert offset_value(None) is None
-
-
-def test_offsets_are_maps_of_strings_to_primitives() -> None:
-    """The texts are Connect's."""
     with pytest.raises(DataException, match="Offsets may only use String keys"):
         offset_value({1: "x"})  # type: ignore[dict-item]
     with pytest.raises(DataException, match="primitive types as values, but field f contains list"):

@@ -67,18 +67,14 @@ def test_ambiguous_and_unknown_names_find_nothing(name: str) -> None:
     assert CATALOG.find(name) == ()
 
 
-def test_an_ambiguous_connector_alias_is_explained() -> None:
-    """The text says what to do and names the candidates."""
+def test_a_name_that_is_no_one_connectors_is_explained() -> None:
+    """An ambiguous alias has its candidates named; a class of another kind is not found."""
     with pytest.raises(PluginNotFoundError) as refused:
         CATALOG.connector("Same")
     assert str(refused.value).startswith(
         "More than one connector matches alias Same. Please use full package and class name "
         "instead. Classes found: PluginDesc{klass=class a.SameConnector"
     )
-
-
-def test_a_class_of_another_kind_is_not_a_connector() -> None:
-    """It is not found, although it exists."""
     with pytest.raises(
         PluginNotFoundError, match=r"which name matches a\.JsonConverter, available"
     ):

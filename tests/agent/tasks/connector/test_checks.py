@@ -56,14 +56,10 @@ def test_topic_creation_settings_are_read_at_the_start(settings: dict[str, str],
     check(config, topic_creation_enable="false")
 
 
-def test_a_sink_must_name_its_topics() -> None:
-    """Neither topics nor topics.regex."""
+def test_a_sink_without_topics_and_null_values_fail() -> None:
+    """Neither topics nor topics.regex; no plugin is handed a null."""
     with pytest.raises(ConfigException):
         check({"name": "c"}, FileStreamSinkConnector())
-
-
-def test_a_null_value_fails_the_connector() -> None:
-    """No plugin is handed a null, whatever validation let through."""
     with pytest.raises(ConfigException, match=r"for key topic: null$"):
         check(SOURCE | {"topic": None})
 

@@ -373,16 +373,12 @@ def test_a_fencing_round_answers_all_waiting_requests() -> None:
     assert len(world.fenced) == 1
 
 
-def test_fencing_needs_a_known_source_connector() -> None:
-    """404 for an unknown one."""
+def test_fencing_needs_a_readable_topic_and_a_known_connector() -> None:
+    """404 for an unknown one; Apache's text when the config topic cannot be read."""
     world = world_with(1)
     number = world.ask(FenceZombies(connector="absent"))
     world.settle()
     assert isinstance(world.replies[number].error, NotFoundError)
-
-
-def test_a_topic_that_cannot_be_read_prevents_the_round() -> None:
-    """Told in Apache's words."""
     world = world_with(1)
     number = world.ask(FenceZombies(connector="c"))
     world.deliver()
@@ -394,8 +390,8 @@ def test_a_topic_that_cannot_be_read_prevents_the_round() -> None:
     assert error.message == expected
 
 
-def test_a_task_may_begin_only_from_the_newest_configs() -> None:
-    """It is asked when its producer is initialised, after reading to the end."""
+def test_a_task_begins_only_here_and_from_the_newest_configs() -> None:
+    """It asks once its producer is initialised; one that was revoked meanwhile may not begin."""
     world = world_with(1)
     world.inbox.append(on.TaskStartAsked(task_id=TASK, request_id=7))
     world.settle()
@@ -409,10 +405,6 @@ def test_a_task_may_begin_only_from_the_newest_configs() -> None:
     (_, _, refusal) = world.started_answers[1]
     assert refusal is not None
     assert "already" in refusal
-
-
-def test_a_task_that_is_gone_may_not_begin() -> None:
-    """Its assignment was revoked meanwhile."""
     world = world_with(1)
     gone = ConnectorTaskId("c", 5)
     world.inbox.append(on.TaskStartAsked(task_id=gone, request_id=7))

@@ -91,16 +91,12 @@ def test_failures_that_a_restart_does_not_cure_stay_failed(reason: NoRestart) ->
     assert found.task_statuses[TASK].state is State.FAILED
 
 
-def test_never_leaves_the_trace_as_it_is() -> None:
-    """The status is what Apache's worker writes."""
+def test_without_the_policy_the_trace_stays_as_it_is() -> None:
+    """At `never`, and at `auto` where the leader does not say that all members are agents."""
     found = world(policy="never")
     fail(found)
     found.settle()
     assert (found.task_statuses[TASK].state, trace(found)) == (State.FAILED, "ValueError: x")
-
-
-def test_auto_is_never_where_the_leader_does_not_say_that_all_are_agents() -> None:
-    """As beside a Java worker."""
     found = world(policy="auto")
     assert not found.state.agents_only
     fail(found)
