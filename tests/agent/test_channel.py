@@ -39,6 +39,7 @@ from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.offsets.changes import ChangeStage
 from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
+from tests.support.cases import cases
 
 WORKER = WorkerSettings(
     properties={"bootstrap.servers": "localhost:9092", "plugin.path": None},
@@ -213,20 +214,18 @@ def test_reading_constructs_only_declared_values() -> None:
         assert is_dataclass(kind) or issubclass(kind, Enum | tuple)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (["NoSuchMessage", {}], "no message 'NoSuchMessage'"),
-        (["WorkerSettings", {"properties": {}}], "no message 'WorkerSettings'"),
-        ({"state": "RUNNING"}, "damaged: Expected `array`, got `object`"),
-        (["StateReported", {"state": "ASLEEP"}], "StateReported is not valid: Invalid enum value"),
-        (["StateReported", {}], "missing required field `state`"),
-        (
-            ["TopicUsed", {"topic": msgspec.msgpack.Ext(1, b"x")}],
-            r"TopicUsed is not valid: Expected `str`, got `ext` - at `\$.topic`",
-        ),
-        (["TopicUsed", {"topic": "t"}, 3], "damaged"),
-    ],
+@cases(
+    "value, text",
+    (["NoSuchMessage", {}], "no message 'NoSuchMessage'"),
+    (["WorkerSettings", {"properties": {}}], "no message 'WorkerSettings'"),
+    ({"state": "RUNNING"}, "damaged: Expected `array`, got `object`"),
+    (["StateReported", {"state": "ASLEEP"}], "StateReported is not valid: Invalid enum value"),
+    (["StateReported", {}], "missing required field `state`"),
+    (
+        ["TopicUsed", {"topic": msgspec.msgpack.Ext(1, b"x")}],
+        r"TopicUsed is not valid: Expected `str`, got `ext` - at `\$.topic`",
+    ),
+    (["TopicUsed", {"topic": "t"}, 3], "damaged"),
 )
 def test_bytes_that_are_not_a_message_are_refused_with_the_reason(value: object, text: str) -> None:
     """The reason is for the trace of the child that sent it."""
@@ -253,7 +252,7 @@ def test_damaged_frames_are_refused_or_read(
     assert isinstance(found, get_args(Message))
 
 
-@pytest.mark.parametrize("frame", [b"", b"\x01", b"\x03" + body(encode(Stop()))[1:]])
+@cases("frame", b"", b"\x01", b"\x03" + body(encode(Stop()))[1:])
 def test_another_version_is_refused(frame: bytes) -> None:
     """A frame of another version is not guessed at."""
     with pytest.raises(ChannelError, match=r"has version (none|01|03), expected 02"):
@@ -328,15 +327,13 @@ def cyclic() -> Any:
     return config
 
 
-@pytest.mark.parametrize(
-    ("message", "text"),
-    [
-        (StateReported(state=State.RUNNING, version=3), "Expected `str | null`, got `int`"),  # type: ignore[arg-type]
-        (channel.TopicUsed(topic=object()), "builtins.object is not a type of any field"),  # type: ignore[arg-type]
-        (channel.PluginDescribed(keys=({1: "x"},)), "Expected `str`, got `int`"),  # type: ignore[dict-item]
-        (channel.PluginDescribed(keys=({"order": 2**80},)), "can't serialize ints"),
-        (channel.PluginDescribed(keys=(cyclic(),)), "PluginDescribed cannot be sent: .*recursion"),
-    ],
+@cases(
+    "message, text",
+    (StateReported(state=State.RUNNING, version=3), "Expected `str | null`, got `int`"),  # type: ignore[arg-type]
+    (channel.TopicUsed(topic=object()), "builtins.object is not a type of any field"),  # type: ignore[arg-type]
+    (channel.PluginDescribed(keys=({1: "x"},)), "Expected `str`, got `int`"),  # type: ignore[dict-item]
+    (channel.PluginDescribed(keys=({"order": 2**80},)), "can't serialize ints"),
+    (channel.PluginDescribed(keys=(cyclic(),)), "PluginDescribed cannot be sent: .*recursion"),
 )
 def test_a_wrong_value_of_a_plugin_is_an_error_of_its_sender(message: Message, text: str) -> None:
     """The process learns of it, which can say so; the worker process gets nothing to choke on."""

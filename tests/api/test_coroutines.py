@@ -18,6 +18,7 @@ from pyconnect_api import (
 )
 from pyconnect_api.coroutines import run_coroutines
 from pyconnect_api.testing import SinkHarness, SourceHarness
+from tests.support.cases import cases
 
 
 class AsyncSource(SourceTask):
@@ -97,7 +98,7 @@ def test_a_batch_is_written_before_it_is_committed() -> None:
     sink.stop()
 
 
-@pytest.mark.parametrize("name", ["commit", "commit_record", "initialize", "version"])
+@cases("name", "commit", "commit_record", "initialize", "version")
 def test_a_coroutine_that_would_never_be_awaited_is_refused(name: str) -> None:
     """Its work would be left out in silence."""
 

@@ -23,22 +23,21 @@ from pyconnect_api import (
     to_logical,
 )
 from pyconnect_api.logical import unscaled_bytes
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("unscaled", "expected"),
-    [
-        (0, "00"),
-        (1, "01"),
-        (127, "7f"),
-        (128, "0080"),
-        (-1, "ff"),
-        (-128, "80"),
-        (-129, "ff7f"),
-        (255, "00ff"),
-        (256, "0100"),
-        (102345, "018fc9"),
-    ],
+@cases(
+    "unscaled, expected",
+    (0, "00"),
+    (1, "01"),
+    (127, "7f"),
+    (128, "0080"),
+    (-1, "ff"),
+    (-128, "80"),
+    (-129, "ff7f"),
+    (255, "00ff"),
+    (256, "0100"),
+    (102345, "018fc9"),
 )
 def test_unscaled_values_have_javas_shortest_twos_complement(unscaled: int, expected: str) -> None:
     """The bytes are those of `BigInteger.toByteArray`."""
@@ -108,16 +107,14 @@ def test_a_timestamp_of_another_zone_is_the_same_moment() -> None:
     assert from_logical(TIMESTAMP_SCHEMA, value) == 1577836800000
 
 
-@pytest.mark.parametrize(
-    ("schema", "base"),
-    [
-        (TIME_SCHEMA, -1),
-        (TIME_SCHEMA, 86_400_000),
-        (DATE_SCHEMA, 2**31 - 1),
-        (TIMESTAMP_SCHEMA, 2**63 - 1),
-        (TIMESTAMP_SCHEMA, -(2**63)),
-        (decimal_schema(0), b""),
-    ],
+@cases(
+    "schema, base",
+    (TIME_SCHEMA, -1),
+    (TIME_SCHEMA, 86_400_000),
+    (DATE_SCHEMA, 2**31 - 1),
+    (TIMESTAMP_SCHEMA, 2**63 - 1),
+    (TIMESTAMP_SCHEMA, -(2**63)),
+    (decimal_schema(0), b""),
 )
 def test_base_values_without_a_logical_value_are_refused(schema: object, base: object) -> None:
     """Python's calendar ends at the years 1 and 9999, a day at 24 hours."""

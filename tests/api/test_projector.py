@@ -20,6 +20,7 @@ from pyconnect_api import (
     decimal_schema,
     project,
 )
+from tests.support.cases import cases
 
 
 def test_numbers_widen_and_never_narrow() -> None:
@@ -42,12 +43,10 @@ def test_optional_to_required_needs_a_default() -> None:
     assert project(INT32_SCHEMA, 1, OPTIONAL_INT32_SCHEMA) == 1
 
 
-@pytest.mark.parametrize(
-    ("source", "target", "message"),
-    [
-        (SchemaBuilder.int32().name("a").build(), INT32_SCHEMA, "Schema name mismatch"),
-        (decimal_schema(1), decimal_schema(2), "Schema parameters not equal"),
-    ],
+@cases(
+    "source, target, message",
+    (SchemaBuilder.int32().name("a").build(), INT32_SCHEMA, "Schema name mismatch"),
+    (decimal_schema(1), decimal_schema(2), "Schema parameters not equal"),
 )
 def test_names_and_parameters_must_be_equal(source: Schema, target: Schema, message: str) -> None:
     """They say what a value means, which cannot be converted."""

@@ -19,6 +19,7 @@ from pyconnect_api import (
     Type,
     decimal_schema,
 )
+from tests.support.cases import cases
 
 
 def person() -> SchemaBuilder:
@@ -31,17 +32,15 @@ def test_schemas_built_alike_are_equal_and_hash_alike() -> None:
     assert hash(person().build()) == hash(person().build())
 
 
-@pytest.mark.parametrize(
+@cases(
     "other",
-    [
-        person().optional(),
-        person().doc("x"),
-        person().version(1),
-        person().parameter("a", "b"),
-        person().field("m", INT32_SCHEMA),
-        SchemaBuilder.struct().name("Other").field("id", INT32_SCHEMA).field("n", STRING_SCHEMA),
-        SchemaBuilder.struct().name("Person").field("n", STRING_SCHEMA).field("id", INT32_SCHEMA),
-    ],
+    person().optional(),
+    person().doc("x"),
+    person().version(1),
+    person().parameter("a", "b"),
+    person().field("m", INT32_SCHEMA),
+    SchemaBuilder.struct().name("Other").field("id", INT32_SCHEMA).field("n", STRING_SCHEMA),
+    SchemaBuilder.struct().name("Person").field("n", STRING_SCHEMA).field("id", INT32_SCHEMA),
 )
 def test_every_attribute_counts_for_equality(other: SchemaBuilder) -> None:
     """Documentation, version, parameters and the order of fields make schemas different."""

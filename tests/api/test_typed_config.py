@@ -21,6 +21,7 @@ from pyconnect_api import (
     setting,
 )
 from pyconnect_api.testing import ConnectorHarness
+from tests.support.cases import cases
 
 
 @dataclass(frozen=True)
@@ -65,17 +66,15 @@ def test_values_have_the_types_of_the_fields() -> None:
     assert "s" not in repr(parsed.token)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("url", ""),
-        ("rows.per.file", "0"),
-        ("rows.per.file", "101"),
-        ("rows.per.file", "1.5"),
-        ("mode", "merge"),
-        ("region", "mars"),
-        ("row.limit", "0"),
-    ],
+@cases(
+    "key, value",
+    ("url", ""),
+    ("rows.per.file", "0"),
+    ("rows.per.file", "101"),
+    ("rows.per.file", "1.5"),
+    ("mode", "merge"),
+    ("region", "mars"),
+    ("row.limit", "0"),
 )
 def test_a_wrong_value_is_refused(key: str, value: str) -> None:
     """The error names the key."""

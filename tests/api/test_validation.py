@@ -29,16 +29,14 @@ from pyconnect_api import (
     decimal_schema,
     validate_value,
 )
+from tests.support.cases import cases
 
 ARRAY = SchemaBuilder.array(FLOAT32_SCHEMA).build()
 MAP = SchemaBuilder.map(STRING_SCHEMA, BYTES_SCHEMA).build()
 PAIR = SchemaBuilder.struct().field("a", INT32_SCHEMA).build()
 
 
-@pytest.mark.parametrize(
-    ("schema", "bits"),
-    [(INT8_SCHEMA, 8), (INT16_SCHEMA, 16), (INT32_SCHEMA, 32), (INT64_SCHEMA, 64)],
-)
+@cases("schema, bits", (INT8_SCHEMA, 8), (INT16_SCHEMA, 16), (INT32_SCHEMA, 32), (INT64_SCHEMA, 64))
 def test_integers_must_be_in_range(schema: Schema, bits: int) -> None:
     """A Python int has no bounds, so each type's are checked."""
     for limit in (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1):
@@ -48,26 +46,24 @@ def test_integers_must_be_in_range(schema: Schema, bits: int) -> None:
             validate_value(schema, beyond)
 
 
-@pytest.mark.parametrize(
-    ("schema", "value"),
-    [
-        (INT32_SCHEMA, True),
-        (INT32_SCHEMA, 1.0),
-        (INT32_SCHEMA, "1"),
-        (BOOLEAN_SCHEMA, 1),
-        (FLOAT64_SCHEMA, 1),
-        (FLOAT64_SCHEMA, True),
-        (STRING_SCHEMA, b"x"),
-        (BYTES_SCHEMA, "x"),
-        (ARRAY, {1.0}),
-        (MAP, [("a", b"b")]),
-        (PAIR, {"a": 1}),
-        (DATE_SCHEMA, datetime(2020, 1, 1, tzinfo=UTC)),
-        (DATE_SCHEMA, 1),
-        (TIME_SCHEMA, 1),
-        (TIMESTAMP_SCHEMA, date(2020, 1, 1)),
-        (decimal_schema(0), 1),
-    ],
+@cases(
+    "schema, value",
+    (INT32_SCHEMA, True),
+    (INT32_SCHEMA, 1.0),
+    (INT32_SCHEMA, "1"),
+    (BOOLEAN_SCHEMA, 1),
+    (FLOAT64_SCHEMA, 1),
+    (FLOAT64_SCHEMA, True),
+    (STRING_SCHEMA, b"x"),
+    (BYTES_SCHEMA, "x"),
+    (ARRAY, {1.0}),
+    (MAP, [("a", b"b")]),
+    (PAIR, {"a": 1}),
+    (DATE_SCHEMA, datetime(2020, 1, 1, tzinfo=UTC)),
+    (DATE_SCHEMA, 1),
+    (TIME_SCHEMA, 1),
+    (TIMESTAMP_SCHEMA, date(2020, 1, 1)),
+    (decimal_schema(0), 1),
 )
 def test_a_value_of_another_class_is_refused(schema: Schema, value: object) -> None:
     """The check converts no value; a bool is not a number and a datetime is not a date."""

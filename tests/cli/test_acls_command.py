@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect
 from tests.support.servers.acls import sasl
 
@@ -102,15 +103,13 @@ def test_one_connector_can_be_looked_at_alone(run: Run, worker_file: str) -> Non
     assert run(*arguments, "--connector", "nobody").code == 3
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("--phase", "soon"),
-        ("--principal", "writer"),
-        ("--principal", "tool=User:x"),
-        ("--topic", "orders"),
-        ("--worker-property", "group.id"),
-    ],
+@cases(
+    "option, value",
+    ("--phase", "soon"),
+    ("--principal", "writer"),
+    ("--principal", "tool=User:x"),
+    ("--topic", "orders"),
+    ("--worker-property", "group.id"),
 )
 def test_bad_options_are_exit_2(run: Run, worker_file: str, option: str, value: str) -> None:
     """Named in the message."""

@@ -12,6 +12,7 @@ from pyconnect_cli.agents.readiness import PROVIDERS, PYTHON_CONNECTORS, PYTHON_
 from pyconnect_cli.rest.answers import Plugin
 from pyconnect_cli.rest.model import ConnectorInfo
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.plugins.java_jars import SOURCE_CONNECTOR, class_file, make_jar
 
 DEBEZIUM = "io.debezium.connector.postgresql.PostgresConnector"
@@ -55,46 +56,44 @@ def test_a_cluster_of_jars_is_ready() -> None:
     assert "with a Java connector it runs in Java" in findings[AVRO][1]
 
 
-@pytest.mark.parametrize(
-    ("config", "status", "text"),
-    [
-        ({"connector__class": "com.example.Gone"}, "warning", "has no com.example.Gone"),
-        (
-            {"connector__class": "FileStreamSource", "transforms": "h, u"}
-            | {"transforms.h.type": HOIST, "transforms.u.type": UNWRAP},
-            "warning",
-            "transforms.u.type is io.debezium",
-        ),
-        ({"password": "${vault:secret/x:key}"}, "failed", "com.example.Vault is a Java class"),
-        ({"password": "${file:/x:key}"}, "ok", "as it is"),
-        (
-            {"producer.override.interceptor.classes": "com.example.Audit"},
-            "warning",
-            "producer.override.interceptor.classes has no effect",
-        ),
-        (
-            {"consumer.override.security.protocol": "SASL_SSL"}
-            | {"consumer.override.sasl.mechanism": "NTLM"},
-            "failed",
-            "NTLM",
-        ),
-        (
-            {"producer.override.security.protocol": "SASL_PLAINTEXT"}
-            | {"producer.override.sasl.mechanism": "GSSAPI"},
-            "warning",
-            "built with Kerberos",
-        ),
-        (
-            {"consumer.override.partition.assignment.strategy": "RangeAssignor, com.example.Own"},
-            "warning",
-            "consumer.override.partition.assignment.strategy has no effect",
-        ),
-        (
-            {"consumer.override.partition.assignment.strategy": ASSIGNORS},
-            "ok",
-            "as it is",
-        ),
-    ],
+@cases(
+    "config, status, text",
+    ({"connector__class": "com.example.Gone"}, "warning", "has no com.example.Gone"),
+    (
+        {"connector__class": "FileStreamSource", "transforms": "h, u"}
+        | {"transforms.h.type": HOIST, "transforms.u.type": UNWRAP},
+        "warning",
+        "transforms.u.type is io.debezium",
+    ),
+    ({"password": "${vault:secret/x:key}"}, "failed", "com.example.Vault is a Java class"),
+    ({"password": "${file:/x:key}"}, "ok", "as it is"),
+    (
+        {"producer.override.interceptor.classes": "com.example.Audit"},
+        "warning",
+        "producer.override.interceptor.classes has no effect",
+    ),
+    (
+        {"consumer.override.security.protocol": "SASL_SSL"}
+        | {"consumer.override.sasl.mechanism": "NTLM"},
+        "failed",
+        "NTLM",
+    ),
+    (
+        {"producer.override.security.protocol": "SASL_PLAINTEXT"}
+        | {"producer.override.sasl.mechanism": "GSSAPI"},
+        "warning",
+        "built with Kerberos",
+    ),
+    (
+        {"consumer.override.partition.assignment.strategy": "RangeAssignor, com.example.Own"},
+        "warning",
+        "consumer.override.partition.assignment.strategy has no effect",
+    ),
+    (
+        {"consumer.override.partition.assignment.strategy": ASSIGNORS},
+        "ok",
+        "as it is",
+    ),
 )
 def test_unsupported_parts_are_named(config: dict[str, str], status: str, text: str) -> None:
     """Classes, config providers and client settings."""
@@ -108,15 +107,13 @@ def test_unsupported_parts_are_named(config: dict[str, str], status: str, text: 
     assert text in found(one, worker=worker)["c"][1]
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "status"),
-    [
-        ("rest.extension.classes", "com.example.Auth", "failed"),
-        ("rest.extension.classes", "BasicAuthSecurityRestExtension", "warning"),
-        ("connector.client.config.override.policy", "com.example.Policy", "failed"),
-        ("metric.reporters", "com.example.Reporter", "warning"),
-        ("plugin.path", "", "warning"),
-    ],
+@cases(
+    "key, value, status",
+    ("rest.extension.classes", "com.example.Auth", "failed"),
+    ("rest.extension.classes", "BasicAuthSecurityRestExtension", "warning"),
+    ("connector.client.config.override.policy", "com.example.Policy", "failed"),
+    ("metric.reporters", "com.example.Reporter", "warning"),
+    ("plugin.path", "", "warning"),
 )
 def test_worker_properties_are_examined(key: str, value: str, status: str) -> None:
     """Those that an agent refuses, and those without effect."""

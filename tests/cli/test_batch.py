@@ -16,6 +16,7 @@ from pyconnect_cli.render.outcomes import BatchRecord, ObjectResult, Outcome, su
 from pyconnect_cli.session import Session
 from tests.cli.conftest import Outcome as Ended
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
@@ -79,7 +80,7 @@ def pause_all(run: Run, *options: str) -> Ended:
 
 @pytest.mark.wire
 @pytest.mark.usefixtures("hang")
-@pytest.mark.parametrize("limit", ["--timeout", "--deadline"])
+@cases("limit", "--timeout", "--deadline")
 def test_nothing_starts_late(run: Run, connect: FakeConnect, tmp_path: Path, limit: str) -> None:
     """Exit 124; JSON, summary and textfile say the same of every object."""
     textfile = tmp_path / "run.prom"
@@ -141,7 +142,7 @@ def test_one_unanswered_change_does_not_end_the_batch(run: Run, connect: FakeCon
 
 @pytest.mark.wire
 @pytest.mark.usefixtures("hang")
-@pytest.mark.parametrize("form", ["-o json", "--summary-json"])
+@cases("form", "-o json", "--summary-json")
 def test_a_run_that_a_signal_ends_reports_every_object(
     connect: FakeConnect, url: str, environ: dict[str, str], form: str
 ) -> None:

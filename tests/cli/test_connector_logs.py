@@ -9,6 +9,7 @@ import pytest
 
 from pyconnect_agent.core.log_lines import LogLine
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.fake_admin import FakeAdmin
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import rest_config, serving
@@ -67,15 +68,13 @@ def test_lines_of_all_workers_come_in_order_of_time(run: Run, agent: str) -> Non
     assert "    ValueError: \\x1b[2Jx" in outcome.out
 
 
-@pytest.mark.parametrize(
-    ("options", "found"),
-    [
-        (("--task", "0"), ["three"]),
-        (("--level", "warn"), ["three", "five"]),
-        (("--tail", "1"), ["five"]),
-        (("--tail", "0"), []),
-        (("--since", "1m"), []),
-    ],
+@cases(
+    "options, found",
+    (("--task", "0"), ["three"]),
+    (("--level", "warn"), ["three", "five"]),
+    (("--tail", "1"), ["five"]),
+    (("--tail", "0"), []),
+    (("--since", "1m"), []),
 )
 def test_options_select(run: Run, agent: str, options: tuple[str, ...], found: list[str]) -> None:
     """By task, level, number and age."""

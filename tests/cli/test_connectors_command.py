@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 pytestmark = pytest.mark.wire
@@ -48,9 +49,7 @@ def test_an_unknown_name_is_exit_3_with_the_near_ones(run: Run) -> None:
     assert "did you mean `orders`?" in outcome.err
 
 
-@pytest.mark.parametrize(
-    ("verb", "state"), [("pause", "PAUSED"), ("stop", "STOPPED"), ("resume", "RUNNING")]
-)
+@cases("verb, state", ("pause", "PAUSED"), ("stop", "STOPPED"), ("resume", "RUNNING"))
 def test_verbs_change_the_state(run: Run, connect: FakeConnect, verb: str, state: str) -> None:
     """Each verb asks the worker and `--wait` sees the state come."""
     outcome = run("connectors", verb, "orders", "--wait", state, "--timeout", "5s")
@@ -58,9 +57,7 @@ def test_verbs_change_the_state(run: Run, connect: FakeConnect, verb: str, state
     assert connect.connectors["orders"].state == state
 
 
-@pytest.mark.parametrize(
-    ("verb", "state"), [("pause", "PAUSED"), ("stop", "STOPPED"), ("restart", "RUNNING")]
-)
+@cases("verb, state", ("pause", "PAUSED"), ("stop", "STOPPED"), ("restart", "RUNNING"))
 def test_wait_without_a_state_is_for_the_one_that_the_verb_leads_to(
     run: Run, connect: FakeConnect, verb: str, state: str
 ) -> None:
@@ -89,13 +86,11 @@ def test_a_changed_paused_connector_stays_paused(run: Run, connect: FakeConnect)
     assert outcome.code == 0, outcome.err
 
 
-@pytest.mark.parametrize(
-    ("flags", "query"),
-    [
-        ((), {"includeTasks": ["true"]}),
-        (("--only-failed",), {"includeTasks": ["true"], "onlyFailed": ["true"]}),
-        (("--connector-only",), {}),
-    ],
+@cases(
+    "flags, query",
+    ((), {"includeTasks": ["true"]}),
+    (("--only-failed",), {"includeTasks": ["true"], "onlyFailed": ["true"]}),
+    (("--connector-only",), {}),
 )
 def test_a_restart_includes_the_tasks_without_connector_only(
     run: Run, connect: FakeConnect, flags: tuple[str, ...], query: dict[str, list[str]]
@@ -294,7 +289,7 @@ def test_a_mask_stands_for_a_stored_secret(run: Run, connect: FakeConnect, tmp_p
     assert connect.connectors["orders"].config["topic"] == "t"
 
 
-@pytest.mark.parametrize(("name", "key"), [("orders", "other.password"), ("new", "db.password")])
+@cases("name, key", ("orders", "other.password"), ("new", "db.password"))
 def test_apply_refuses_a_mask_of_no_stored_secret(
     run: Run, connect: FakeConnect, tmp_path: Path, name: str, key: str
 ) -> None:
@@ -356,13 +351,11 @@ def test_every_entry_of_a_map_is_a_line_of_ndjson(run: Run) -> None:
     assert run("connectors", "describe", "orders", "-o", "name").out == "orders\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.json", '{"name": "a",\r\n"x": "1"}\r\n'),
-        ("a.yaml", "name: a\r\nx: 1\r\n"),
-        ("a.properties", "name=a\r\nx=1\r\n"),
-    ],
+@cases(
+    "name, text",
+    ("a.json", '{"name": "a",\r\n"x": "1"}\r\n'),
+    ("a.yaml", "name: a\r\nx: 1\r\n"),
+    ("a.properties", "name=a\r\nx=1\r\n"),
 )
 def test_windows_files_are_read(
     run: Run, connect: FakeConnect, tmp_path: Path, name: str, text: str
@@ -375,13 +368,11 @@ def test_windows_files_are_read(
     assert connect.connectors["a"].config == {"name": "a", "x": "1"}
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "reason"),
-    [
-        ("a.json", '{"name": "a", "x": "1", "x": "2"}', "member `x` occurs twice in one object"),
-        ("a.json", "[" * 100_000, "cannot be read"),
-        ("a.yaml", "name: a\nx: 2020-99-99\n", "is not YAML"),
-    ],
+@cases(
+    "name, text, reason",
+    ("a.json", '{"name": "a", "x": "1", "x": "2"}', "member `x` occurs twice in one object"),
+    ("a.json", "[" * 100_000, "cannot be read"),
+    ("a.yaml", "name: a\nx: 2020-99-99\n", "is not YAML"),
     ids=["member twice", "too deep", "no date"],
 )
 def test_files_that_cannot_be_meant_are_refused(
@@ -531,9 +522,10 @@ def test_a_proposed_command_reaches_the_same_cluster(run: Run, url: str) -> None
     assert hint.format("") in run("connectors", "stop", "xyzzy").err
 
 
-@pytest.mark.parametrize(
+@cases(
     "words",
-    [("offsets", "seek", "orders", "--to-offset", "5"), ("plugins", "test", "X", "--set", "a=b")],
+    ("offsets", "seek", "orders", "--to-offset", "5"),
+    ("plugins", "test", "X", "--set", "a=b"),
 )
 def test_an_unknown_option_gets_no_other_meaning(run: Run, words: tuple[str, ...]) -> None:
     """The help page is named, and no option that only looks alike."""

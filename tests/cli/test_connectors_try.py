@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cases import cases
 from tests.support.plugins.idle_connectors import idle_source
 
 pytestmark = pytest.mark.wire
@@ -131,15 +132,13 @@ def test_a_connector_is_started_and_stopped_once(run: Run, tmp_path: Path) -> No
     assert (tmp_path / "journal").read_text().split() == ["start", "configs", "stop"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "options", "text"),
-    [
-        ({"connector.class": "Nope"}, (), "Failed to find any class that implements Connector"),
-        ({"tasks.max": "many"}, (), "tasks.max: Invalid value many"),
-        ({}, ("--records", "records.json"), "a source takes no records"),
-        ({"connector.class": "FileStreamSink", "topics": "t"}, (), "a sink needs records"),
-        ({"transforms": "x", "transforms.x.type": "Nope"}, (), "Nope"),
-    ],
+@cases(
+    "changes, options, text",
+    ({"connector.class": "Nope"}, (), "Failed to find any class that implements Connector"),
+    ({"tasks.max": "many"}, (), "tasks.max: Invalid value many"),
+    ({}, ("--records", "records.json"), "a source takes no records"),
+    ({"connector.class": "FileStreamSink", "topics": "t"}, (), "a sink needs records"),
+    ({"transforms": "x", "transforms.x.type": "Nope"}, (), "Nope"),
 )
 def test_a_wrong_question_is_answered_with_the_reason(
     run: Run, tmp_path: Path, changes: dict[str, str], options: tuple[str, ...], text: str

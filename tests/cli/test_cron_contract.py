@@ -12,6 +12,7 @@ import pytest
 from pyconnect_cli.noun_groups import load_noun
 from pyconnect_cli.parsing.nouns import NOUNS
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect
 
 pytestmark = pytest.mark.wire
@@ -79,20 +80,18 @@ def test_the_textfile_is_replaced_whole(run: Run, url: str, tmp_path: Path) -> N
     assert list(textfile.parent.iterdir()) == [textfile]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "labels"),
-    [
-        (
-            ("--failed", "--type", "sink", "-l", "team=b"),
-            'context="CLUSTER",selection="--selector team=b --type sink --failed"',
-        ),
-        (("-e", 'b".*\\w'), 'context="CLUSTER",selection="--regex \'b\\".*\\\\w\'"'),
-        (
-            ("-l", "db.password=hunter2"),
-            'context="CLUSTER",selection="--selector \'db.password=********\'"',
-        ),
-        (("--all", "--context", "prod"), 'context="prod",selection="--all"'),
-    ],
+@cases(
+    "arguments, labels",
+    (
+        ("--failed", "--type", "sink", "-l", "team=b"),
+        'context="CLUSTER",selection="--selector team=b --type sink --failed"',
+    ),
+    (("-e", 'b".*\\w'), 'context="CLUSTER",selection="--regex \'b\\".*\\\\w\'"'),
+    (
+        ("-l", "db.password=hunter2"),
+        'context="CLUSTER",selection="--selector \'db.password=********\'"',
+    ),
+    (("--all", "--context", "prod"), 'context="prod",selection="--all"'),
 )
 def test_metrics_of_two_jobs_with_the_same_verb_differ(
     run: Run, url: str, tmp_path: Path, arguments: tuple[str, ...], labels: str

@@ -31,6 +31,7 @@ from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import Endpoint, Limits, base_url
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.request import REBALANCE_READ
+from tests.support.cases import cases
 
 Handler = Callable[[httpx.Request], httpx.Response]
 REBALANCE = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
@@ -209,7 +210,7 @@ def test_an_idempotent_request_whose_connection_broke_goes_to_the_next() -> None
     assert network.client.put_connector_config("a", {})[1] is True
 
 
-@pytest.mark.parametrize("status", [502, 503, 504])
+@cases("status", 502, 503, 504)
 def test_a_gateway_without_a_worker_moves_on(status: int) -> None:
     """A proxy's error page is no answer of a worker while another address is left."""
 
@@ -257,17 +258,15 @@ def test_an_existing_connector_is_a_conflict_at_once() -> None:
     assert network.pauses == []
 
 
-@pytest.mark.parametrize(
-    ("status", "code"),
-    [
-        (400, ExitCode.USAGE),
-        (401, ExitCode.NOT_AUTHENTICATED),
-        (403, ExitCode.FORBIDDEN),
-        (404, ExitCode.NOT_FOUND),
-        (422, ExitCode.USAGE),
-        (500, ExitCode.SERVER_ERROR),
-        (503, ExitCode.SERVER_ERROR),
-    ],
+@cases(
+    "status, code",
+    (400, ExitCode.USAGE),
+    (401, ExitCode.NOT_AUTHENTICATED),
+    (403, ExitCode.FORBIDDEN),
+    (404, ExitCode.NOT_FOUND),
+    (422, ExitCode.USAGE),
+    (500, ExitCode.SERVER_ERROR),
+    (503, ExitCode.SERVER_ERROR),
 )
 def test_each_status_has_an_exit_code_and_the_workers_words(status: int, code: ExitCode) -> None:
     """The message of Connect's error body is what the user reads."""
@@ -284,9 +283,7 @@ def test_an_endpoint_an_older_worker_lacks_is_a_precondition() -> None:
         network.client.stop_connector("a")
 
 
-@pytest.mark.parametrize(
-    "answer", [envelope(404, "HTTP 404 Not Found"), httpx.Response(404, html="<h1>nginx</h1>")]
-)
+@cases("answer", envelope(404, "HTTP 404 Not Found"), httpx.Response(404, html="<h1>nginx</h1>"))
 def test_a_wrong_path_of_the_address_is_shown_and_doubted(answer: httpx.Response) -> None:
     """A worker's own 404 for it as well as that of another server."""
     network = Network(lambda _: answer, "http://one:8083/foo/")
@@ -297,19 +294,17 @@ def test_a_wrong_path_of_the_address_is_shown_and_doubted(answer: httpx.Response
     assert "--url http://one:8083" in caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("response", "error", "text"),
-    [
-        (httpx.Response(404, html="<h1>nginx</h1>"), ServerError, "not from Kafka Connect"),
-        (httpx.Response(200, html="<h1>hello</h1>"), ServerError, "not JSON"),
-        (httpx.Response(200, json=["a"]), ServerError, "not a connector of Kafka Connect"),
-        (httpx.Response(200, json={"name": "a"}), ServerError, "`config` is missing"),
-        (
-            httpx.Response(302, headers={"location": "http://login/"}),
-            ServerError,
-            "redirects to http://login/",
-        ),
-    ],
+@cases(
+    "response, error, text",
+    (httpx.Response(404, html="<h1>nginx</h1>"), ServerError, "not from Kafka Connect"),
+    (httpx.Response(200, html="<h1>hello</h1>"), ServerError, "not JSON"),
+    (httpx.Response(200, json=["a"]), ServerError, "not a connector of Kafka Connect"),
+    (httpx.Response(200, json={"name": "a"}), ServerError, "`config` is missing"),
+    (
+        httpx.Response(302, headers={"location": "http://login/"}),
+        ServerError,
+        "redirects to http://login/",
+    ),
 )
 def test_an_answer_from_another_server_is_named_as_the_cause(
     response: httpx.Response, error: type[PyconnectError], text: str
@@ -320,7 +315,7 @@ def test_an_answer_from_another_server_is_named_as_the_cause(
         network.client.connector("a")
 
 
-@pytest.mark.parametrize("name", ["a b", "ü/ö", "50%", "a?b#c", "...", "+", "%2e"])
+@cases("name", "a b", "ü/ö", "50%", "a?b#c", "...", "+", "%2e")
 def test_names_are_encoded_whole(name: str) -> None:
     """The server decodes exactly the name, for all characters."""
     network = Network(lambda _: httpx.Response(202))
@@ -329,7 +324,7 @@ def test_names_are_encoded_whole(name: str) -> None:
     assert [unquote(segment) for segment in segments] == ["", "connectors", name, "pause"]
 
 
-@pytest.mark.parametrize("name", ["", ".", ".."])
+@cases("name", "", ".", "..")
 def test_names_that_lead_elsewhere_are_never_sent(name: str) -> None:
     """`delete ..` must not become a DELETE of another resource."""
     network = Network(lambda _: httpx.Response(204))
@@ -338,7 +333,7 @@ def test_names_that_lead_elsewhere_are_never_sent(name: str) -> None:
     assert network.sent == []
 
 
-@pytest.mark.parametrize("name", [" a", "a ", "a\n"])
+@cases("name", " a", "a ", "a\n")
 def test_a_name_that_a_worker_would_cut_is_refused(name: str) -> None:
     """It creates a connector of another name, and the given one is not there afterwards."""
     network = Network(lambda _: httpx.Response(201))
@@ -399,20 +394,18 @@ def test_credentials_of_an_address_go_to_that_address_only() -> None:
     assert "authorization" not in network.sent[1].headers
 
 
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("host:8083", "http://host:8083"),
-        ("https://host/connect/", "https://host/connect"),
-        ("http://[::1]:8083", "http://[::1]:8083"),
-    ],
+@cases(
+    "text, address",
+    ("host:8083", "http://host:8083"),
+    ("https://host/connect/", "https://host/connect"),
+    ("http://[::1]:8083", "http://[::1]:8083"),
 )
 def test_addresses_are_completed(text: str, address: str) -> None:
     """A bare host is http; a path in front of the API is kept."""
     assert base_url(text) == (address, None)
 
 
-@pytest.mark.parametrize("text", ["ftp://host", "http://", "http://host:port", "http://host:99999"])
+@cases("text", "ftp://host", "http://", "http://host:port", "http://host:99999")
 def test_an_invalid_address_is_a_usage_error(text: str) -> None:
     """Exit 2 before anything is sent."""
     with pytest.raises(UsageError, match="not an address"):

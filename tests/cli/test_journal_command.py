@@ -12,6 +12,7 @@ from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.stores.journal import ChangesFile
 from pyconnect_cli.connectors.history import with_secrets
 from tests.support.agents.rest_client import call_url
+from tests.support.cases import cases
 from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.fakes.fake_admin import FakeAdmin
 from tests.support.fakes.fake_herder import SOURCE_CLASS, FakeHerder
@@ -98,14 +99,12 @@ def test_rollback_refuses_a_secret_that_is_gone(world: World) -> None:
     assert world.herder.target_states == {"c": TargetState.STOPPED}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["c"], "no configuration of c to go back to"),
-        (["none"], "no configuration of none to go back to"),
-        (["c", "--to", "7"], "change 7 of c is not in the journal"),
-        (["c", "--to", "1"], "there was no connector c after change 1"),
-    ],
+@cases(
+    "arguments, text",
+    (["c"], "no configuration of c to go back to"),
+    (["none"], "no configuration of none to go back to"),
+    (["c", "--to", "7"], "change 7 of c is not in the journal"),
+    (["c", "--to", "1"], "there was no connector c after change 1"),
 )
 def test_rollback_to_nothing_is_refused(world: World, arguments: list[str], text: str) -> None:
     """Before its creation a connector had no configuration."""

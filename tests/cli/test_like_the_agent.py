@@ -39,6 +39,7 @@ from pyconnect_clients.acls.model import Role
 from pyconnect_clients.connect_names import leader_transactional_id
 from pyconnect_clients.secret_keys import is_secret_key
 from tests.support.agents.worker_properties import distributed
+from tests.support.cases import cases
 from tests.support.servers.acls import sasl
 
 NAMES = st.text(min_size=1, max_size=8)
@@ -55,7 +56,7 @@ def test_the_agents_own_key_names_the_leaders_id_for_both() -> None:
 
 
 @pytest.mark.parametrize("protocol", list(ProtocolVersion))
-@pytest.mark.parametrize("own_leader_id", [None, "other"])
+@cases("own_leader_id", None, "other")
 def test_bytes_of_members_are_read(protocol: ProtocolVersion, own_leader_id: str | None) -> None:
     """Its URL, and the leader's, whatever comes behind them."""
     work = Work.of(["c"], [ConnectorTaskId("c", 0)])
@@ -127,7 +128,7 @@ def test_the_command_line_masks_the_agents_password_keys() -> None:
     assert {name for name in secrets if not is_secret_key(name)} == CERTIFICATES
 
 
-@pytest.mark.parametrize("role", [Role.PRODUCER, Role.CONSUMER, Role.ADMIN])
+@cases("role", Role.PRODUCER, Role.CONSUMER, Role.ADMIN)
 def test_clients_have_the_principals_of_the_agents_clients(role: Role) -> None:
     """Only admin clients take the worker's credentials; overrides of a connector win."""
     worker = distributed(**{name.replace(".", "_"): text for name, text in SECURED.items()})

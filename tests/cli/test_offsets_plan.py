@@ -31,6 +31,7 @@ from pyconnect_cli.offsets.plan.checks import (
 )
 from pyconnect_cli.parsing.json_text import parse_json
 from pyconnect_cli.rest.offset_entries import OffsetEntry, by_key, offsets_body, partition_key
+from tests.support.cases import cases
 
 
 def view(positions: Mapping[str, int], state: str = "STOPPED") -> OffsetsView:
@@ -155,7 +156,7 @@ def test_a_partition_is_the_same_in_any_order_of_its_members() -> None:
     assert partition_key({"a": 1}) != partition_key({"a": "1"})
 
 
-@pytest.mark.parametrize("after", [{"o": 2}, None])
+@cases("after", {"o": 2}, None)
 def test_a_change_keeps_the_stored_order_of_members(after: dict[str, object] | None) -> None:
     """A Java worker writes to exactly these bytes, and would make a second partition of others."""
     stored = OffsetEntry(partition={"zone": "z", "place": "p"}, offset={"o": 1})
@@ -179,9 +180,7 @@ def test_the_body_that_is_sent_is_read_as_the_same_entries(
         assert read_entries(offsets_body(made)["offsets"], "source", "here") == made
 
 
-@pytest.mark.parametrize(
-    "text", ["orders:0", "orders:0=", "orders=5", "{}={}", '{"a":1}', '{"a":1}=[]', "orders:x=5"]
-)
+@cases("text", "orders:0", "orders:0=", "orders=5", "{}={}", '{"a":1}', '{"a":1}=[]', "orders:x=5")
 def test_an_invalid_assignment_is_a_usage_error(text: str) -> None:
     """Of a sink, where the short form is known."""
     with pytest.raises(UsageError):
@@ -196,7 +195,7 @@ def test_numbers_that_json_lacks_are_refused() -> None:
         parse_json('{"a": 1e999}', "here")
 
 
-@pytest.mark.parametrize("text", ['{"a": ' + "9" * 5_000 + "}", "[" * 200_000])
+@cases("text", '{"a": ' + "9" * 5_000 + "}", "[" * 200_000)
 def test_json_that_python_cannot_hold_is_refused(text: str) -> None:
     """A number of thousands of digits, brackets without end: a usage error, no traceback."""
     with pytest.raises(UsageError, match="here: cannot be read"):
@@ -222,16 +221,14 @@ def at(topic: str, partition: int, offset: int) -> OffsetEntry:
     )
 
 
-@pytest.mark.parametrize(
-    ("target", "expected"),
-    [
-        (SeekTarget(to=SeekTo.EARLIEST), [10, 0]),
-        (SeekTarget(to=SeekTo.LATEST), [20, 5]),
-        (SeekTarget(to=SeekTo.SHIFT, number=3), [18]),
-        (SeekTarget(to=SeekTo.SHIFT, number=-100), [10]),
-        (SeekTarget(to=SeekTo.SHIFT, number=100), [20]),
-        (SeekTarget(to=SeekTo.TIME, number=1), [12, 5]),
-    ],
+@cases(
+    "target, expected",
+    (SeekTarget(to=SeekTo.EARLIEST), [10, 0]),
+    (SeekTarget(to=SeekTo.LATEST), [20, 5]),
+    (SeekTarget(to=SeekTo.SHIFT, number=3), [18]),
+    (SeekTarget(to=SeekTo.SHIFT, number=-100), [10]),
+    (SeekTarget(to=SeekTo.SHIFT, number=100), [20]),
+    (SeekTarget(to=SeekTo.TIME, number=1), [12, 5]),
 )
 def test_a_seek_stays_inside_the_topic(target: SeekTarget, expected: list[int]) -> None:
     """A shift moves only what has an offset; a time after the last record is the end."""

@@ -9,6 +9,7 @@ import pytest
 from pyconnect_cli.errors import OutputLost
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import changes, stop, stored
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 pytestmark = pytest.mark.wire
@@ -158,13 +159,11 @@ def test_unfit_values_are_not_offsets(run: Run, connect: FakeConnect, tmp_path: 
 REFUSED = "The connector does not support altering of offsets"
 
 
-@pytest.mark.parametrize("before", ["RUNNING", "PAUSED"])
-@pytest.mark.parametrize(
-    ("method", "command"),
-    [
-        ("PATCH", ("alter", "orders", "--set", '{"filename":"a.txt"}={"position":1}', "--stop")),
-        ("DELETE", ("reset", "orders", "--stop", "--resume")),
-    ],
+@cases("before", "RUNNING", "PAUSED")
+@cases(
+    "method, command",
+    ("PATCH", ("alter", "orders", "--set", '{"filename":"a.txt"}={"position":1}', "--stop")),
+    ("DELETE", ("reset", "orders", "--stop", "--resume")),
 )
 def test_a_refused_change_leaves_the_connector_in_its_state(
     run: Run, connect: FakeConnect, before: str, method: str, command: tuple[str, ...]
@@ -203,7 +202,7 @@ def test_an_unknown_outcome_leaves_the_connector_stopped(run: Run, connect: Fake
     assert "was stopped and stays STOPPED" in ended.err
 
 
-@pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
+@cases("dry_run", (), ("--dry-run",))
 def test_a_worker_that_changes_no_offsets_stops_no_connector(
     run: Run, connect: FakeConnect, dry_run: tuple[str, ...]
 ) -> None:

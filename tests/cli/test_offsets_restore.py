@@ -12,6 +12,7 @@ import pytest
 from pyconnect_cli.rest.model import ConnectCluster
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import backups, changes, sink_entry, stop, stored
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
@@ -62,7 +63,7 @@ def _history(run: Run) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("partition", [{}, None])
+@cases("partition", {}, None)
 def test_a_source_may_have_one_nameless_partition(
     run: Run,
     connect: FakeConnect,
@@ -193,24 +194,22 @@ def test_undo_leaves_the_backups_of_another_connect_cluster_alone(
     assert run("offsets", "undo", file.stem, "--yes").code == 0
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        (ConnectCluster(group_id="a"), ConnectCluster(group_id="b"), False),
-        (
-            ConnectCluster(group_id="a", workers=frozenset({"w"})),
-            ConnectCluster(group_id="b", workers=frozenset({"w"})),
-            False,
-        ),
-        (ConnectCluster(group_id="a"), ConnectCluster(group_id="a"), True),
-        (
-            ConnectCluster(workers=frozenset({"w", "v"})),
-            ConnectCluster(group_id="b", workers=frozenset({"w"})),
-            True,
-        ),
-        (ConnectCluster(workers=frozenset({"v"})), ConnectCluster(workers=frozenset({"w"})), None),
-        (ConnectCluster(), ConnectCluster(group_id="b", workers=frozenset({"w"})), True),
-    ],
+@cases(
+    "one, other, same",
+    (ConnectCluster(group_id="a"), ConnectCluster(group_id="b"), False),
+    (
+        ConnectCluster(group_id="a", workers=frozenset({"w"})),
+        ConnectCluster(group_id="b", workers=frozenset({"w"})),
+        False,
+    ),
+    (ConnectCluster(group_id="a"), ConnectCluster(group_id="a"), True),
+    (
+        ConnectCluster(workers=frozenset({"w", "v"})),
+        ConnectCluster(group_id="b", workers=frozenset({"w"})),
+        True,
+    ),
+    (ConnectCluster(workers=frozenset({"v"})), ConnectCluster(workers=frozenset({"w"})), None),
+    (ConnectCluster(), ConnectCluster(group_id="b", workers=frozenset({"w"})), True),
 )
 def test_connect_clusters_are_distinguished_by_group_else_by_workers(
     one: ConnectCluster, other: ConnectCluster, same: bool | None

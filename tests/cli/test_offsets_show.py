@@ -11,6 +11,7 @@ from pyconnect_cli.kafka.model import SinkPosition, TopicPartition
 from pyconnect_cli.offsets.change import Lag
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import changes, sink_entry, stored
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 pytestmark = pytest.mark.wire
@@ -85,7 +86,7 @@ def test_a_difference_is_a_negative_answer(run: Run, connect: FakeConnect, tmp_p
     assert outcome.out.splitlines()[1].split() == ["t:0", "101", "100"]
 
 
-@pytest.mark.parametrize("verb", [("seek", "broken", "--to-earliest"), ("lag", "broken")])
+@cases("verb", ("seek", "broken", "--to-earliest"), ("lag", "broken"))
 def test_verbs_say_they_need_kafka(run: Run, connect: FakeConnect, verb: tuple[str, ...]) -> None:
     """Exit 9 and how to give the brokers."""
     outcome = run("offsets", *verb)
@@ -108,8 +109,8 @@ def test_brokers_that_do_not_answer_are_exit_7(run: Run, connect: FakeConnect) -
     assert changes(connect) == []
 
 
-@pytest.mark.parametrize("command", [("get",), ("export", "--dir", "d"), ("get", "-o", "json")])
-@pytest.mark.parametrize("status", [500, 404, 400])
+@cases("command", ("get",), ("export", "--dir", "d"), ("get", "-o", "json"))
+@cases("status", 500, 404, 400)
 def test_one_unreadable_connector_does_not_hide_the_others(
     run: Run, connect: FakeConnect, command: tuple[str, ...], status: int
 ) -> None:

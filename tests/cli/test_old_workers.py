@@ -13,6 +13,7 @@ from pyconnect_cli.offsets.stored import sink_offsets
 from pyconnect_cli.rest.client import kafka_version
 from pyconnect_cli.session import Session
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 
@@ -57,25 +58,26 @@ def test_the_connector_alone_is_restarted_in_any_version(run: Run, old: FakeConn
     assert posts(old) == ["POST /connectors/broken/restart"]
 
 
-@pytest.mark.parametrize(
-    ("text", "version"),
-    [("2.8.2", (2, 8)), ("3.0.0-cp1", (3, 0)), ("4.4", (4, 4)), ("trunk", (10**9, 0))],
+@cases(
+    "text, version",
+    ("2.8.2", (2, 8)),
+    ("3.0.0-cp1", (3, 0)),
+    ("4.4", (4, 4)),
+    ("trunk", (10**9, 0)),
 )
 def test_versions_are_compared_as_numbers(text: str, version: tuple[int, int]) -> None:
     """An unknown text counts as the latest."""
     assert kafka_version(text) == version
 
 
-@pytest.mark.parametrize("name", ["semi;colon", "pct%41"])
-@pytest.mark.parametrize(
+@cases("name", "semi;colon", "pct%41")
+@cases(
     "command",
-    [
-        ("connectors", "delete", "NAME", "--yes"),
-        ("connectors", "restart", "NAME"),
-        ("connectors", "patch", "NAME", "--set", "a=b"),
-        ("tasks", "restart", "NAME/0"),
-        ("offsets", "reset", "NAME", "--yes"),
-    ],
+    ("connectors", "delete", "NAME", "--yes"),
+    ("connectors", "restart", "NAME"),
+    ("connectors", "patch", "NAME", "--set", "a=b"),
+    ("tasks", "restart", "NAME/0"),
+    ("offsets", "reset", "NAME", "--yes"),
 )
 def test_a_java_worker_gets_no_change_that_it_could_forward_to_another_connector(
     run: Run, connect: FakeConnect, name: str, command: tuple[str, ...]
@@ -88,7 +90,7 @@ def test_a_java_worker_gets_no_change_that_it_could_forward_to_another_connector
     assert not [request for request in connect.requests if not request.startswith("GET")]
 
 
-@pytest.mark.parametrize("verb", ["pause", "resume", "stop"])
+@cases("verb", "pause", "resume", "stop")
 def test_the_asked_worker_writes_a_state(run: Run, connect: FakeConnect, verb: str) -> None:
     """No name is refused for it."""
     connect.connectors["semi;colon"] = FakeConnector(config={"name": "semi;colon"})
@@ -103,11 +105,8 @@ def test_agents_forward(run: Run, connect: FakeConnect, monkeypatch: pytest.Monk
     assert "semi;colon" not in connect.connectors
 
 
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [(".", ExitCode.USAGE), ("..", ExitCode.USAGE), ("a;b", ExitCode.PRECONDITION)],
-)
-@pytest.mark.parametrize("verb", [("create", "--set", "connector.class=C"), ("apply",)])
+@cases("name, code", (".", ExitCode.USAGE), ("..", ExitCode.USAGE), ("a;b", ExitCode.PRECONDITION))
+@cases("verb", ("create", "--set", "connector.class=C"), ("apply",))
 def test_a_name_that_no_path_carries_is_not_created(
     run: Run, connect: FakeConnect, tmp_path: Path, name: str, code: int, verb: tuple[str, ...]
 ) -> None:
@@ -128,7 +127,7 @@ def test_a_deletion_is_read_back(run: Run, connect: FakeConnect) -> None:
     assert "orders still exists" in ended.err
 
 
-@pytest.mark.parametrize("verb", [("kill", "--yes"), ("restart",), ("stacks",), ("describe",)])
+@cases("verb", ("kill", "--yes"), ("restart",), ("stacks",), ("describe",))
 def test_a_connector_is_no_task(run: Run, connect: FakeConnect, verb: tuple[str, ...]) -> None:
     """`t-1` is task 1 of `t` only if no connector is named so."""
     connect.connectors["t-1"] = FakeConnector(config={"name": "t-1"})
@@ -141,7 +140,7 @@ def test_a_connector_is_no_task(run: Run, connect: FakeConnect, verb: tuple[str,
     assert run("tasks", "describe", "t/1").code == 0
 
 
-@pytest.mark.parametrize("text", ["t/²", "t/" + "9" * 5000, "t/", "/1", "t"])
+@cases("text", "t/²", "t/" + "9" * 5000, "t/", "/1", "t")
 def test_a_number_of_a_task_has_decimal_digits(run: Run, text: str) -> None:
     """Other digits of Unicode are not numbers here, and a long number is no internal error."""
     ended = run("tasks", "describe", text)
@@ -165,7 +164,7 @@ def test_a_patch_that_a_later_worker_lacks_is_not_replaced(run: Run, connect: Fa
     assert "PUT /connectors/orders/config" not in connect.requests
 
 
-@pytest.mark.parametrize("status", [400, 500])
+@cases("status", 400, 500)
 def test_an_initial_state_needs_3_7(run: Run, old: FakeConnect, status: int) -> None:
     """Not with the text of the worker's JSON library."""
     text = (

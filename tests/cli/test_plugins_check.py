@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cases import cases
 from tests.support.plugins.java_jars import SOURCE_CONNECTOR, class_file, make_jar
 
 # `run` of conftest.py: arguments to (exit code, stdout, stderr)
@@ -84,14 +85,12 @@ def test_a_plugin_that_needs_an_older_kafka_than_all_is_named(run: Run, tmp_path
         assert found["detail"] == expected
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "text"),
-    [
-        (("--kafka", "2.8"), 2, "known are 3.9"),
-        (("--worker", "nowhere.properties"), 2, "cannot be read"),
-        (("nowhere",), 3, "nowhere does not exist"),
-        ((), 3, "no Java plugins to check"),
-    ],
+@cases(
+    "arguments, code, text",
+    (("--kafka", "2.8"), 2, "known are 3.9"),
+    (("--worker", "nowhere.properties"), 2, "cannot be read"),
+    (("nowhere",), 3, "nowhere does not exist"),
+    ((), 3, "no Java plugins to check"),
 )
 def test_unchecked_is_an_error(run: Run, arguments: tuple[str, ...], code: int, text: str) -> None:
     """With the way out."""

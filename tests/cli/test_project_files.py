@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import NAME_WORDS, Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
@@ -68,24 +69,22 @@ def test_a_project_file_cannot_send_the_users_password_to_another_address(
     assert stranger.authorizations == []
 
 
-@pytest.mark.parametrize(
-    ("table", "named"),
-    [
-        ('[defaults]\nurls = ["http://h:1"]', "defaults.url"),
-        ('[defaults]\nusername = "ops"', "defaults.username"),
-        ('[defaults]\npassword_env = "AWS_SECRET_ACCESS_KEY"', "defaults.password_env"),
-        ('[defaults]\ntoken_file = "~/.ssh/id_rsa"', "defaults.token_file"),
-        ('[defaults]\npassword_command = "touch ran"', "defaults.password_command"),
-        ('[defaults]\nca_file = "ca.pem"', "defaults.ca_file"),
-        ('[defaults]\ncert = "me.pem"', "defaults.cert"),
-        ("[defaults]\ninsecure = true", "defaults.insecure"),
-        ("[defaults]\nyes = true", "defaults.yes"),
-        ('[defaults]\ntimeout = "1s"', "defaults.timeout"),
-        ('[defaults]\nkafka = { bootstrap = "h:1" }', "defaults.kafka_bootstrap"),
-        ('[defaults]\nkafka = { properties = "p" }', "defaults.kafka_properties"),
-        ('[contexts.p]\nurls = ["http://h:1"]', "contexts.p"),
-        ('current = "p"\n[contexts.p]\npassword_command = "touch ran"', "contexts.p"),
-    ],
+@cases(
+    "table, named",
+    ('[defaults]\nurls = ["http://h:1"]', "defaults.url"),
+    ('[defaults]\nusername = "ops"', "defaults.username"),
+    ('[defaults]\npassword_env = "AWS_SECRET_ACCESS_KEY"', "defaults.password_env"),
+    ('[defaults]\ntoken_file = "~/.ssh/id_rsa"', "defaults.token_file"),
+    ('[defaults]\npassword_command = "touch ran"', "defaults.password_command"),
+    ('[defaults]\nca_file = "ca.pem"', "defaults.ca_file"),
+    ('[defaults]\ncert = "me.pem"', "defaults.cert"),
+    ("[defaults]\ninsecure = true", "defaults.insecure"),
+    ("[defaults]\nyes = true", "defaults.yes"),
+    ('[defaults]\ntimeout = "1s"', "defaults.timeout"),
+    ('[defaults]\nkafka = { bootstrap = "h:1" }', "defaults.kafka_bootstrap"),
+    ('[defaults]\nkafka = { properties = "p" }', "defaults.kafka_properties"),
+    ('[contexts.p]\nurls = ["http://h:1"]', "contexts.p"),
+    ('current = "p"\n[contexts.p]\npassword_command = "touch ran"', "contexts.p"),
 )
 def test_an_untrusted_file_may_not_decide(run: Run, table: str, named: str) -> None:
     """A key that does not concern presentation is refused by name, also where an option gives the
@@ -185,7 +184,7 @@ def test_the_tab_key_asks_no_address_of_an_untrusted_file(
     assert stranger.requests == []
 
 
-@pytest.mark.parametrize("option", ["--password-command", "--token-command"])
+@cases("option", "--password-command", "--token-command")
 def test_the_tab_key_runs_no_command_for_a_secret(
     run: Run, tab: Callable[..., list[str]], connect: FakeConnect, url: str, option: str
 ) -> None:
@@ -196,7 +195,7 @@ def test_the_tab_key_runs_no_command_for_a_secret(
     assert not Path("ran").exists()
 
 
-@pytest.mark.parametrize("option", ["--password", "--token"])
+@cases("option", "--password", "--token")
 def test_the_tab_key_offers_what_the_last_command_saw(
     run: Run, tab: Callable[..., list[str]], connect: FakeConnect, url: str, option: str
 ) -> None:

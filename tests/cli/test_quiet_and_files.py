@@ -12,18 +12,17 @@ from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.answers import Plugin
 from pyconnect_cli.rest.model import ConnectorInfo
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect
 
 
-@pytest.mark.parametrize(
+@cases(
     "command",
-    [
-        ("health",),
-        ("connectors", "validate", "orders"),
-        ("connectors", "export", "--show-secrets", "--dir", "d"),
-        ("offsets", "export", "orders", "-f", "o.json"),
-        ("context", "set", "c", "--url", "http://one:8083"),
-    ],
+    ("health",),
+    ("connectors", "validate", "orders"),
+    ("connectors", "export", "--show-secrets", "--dir", "d"),
+    ("offsets", "export", "orders", "-f", "o.json"),
+    ("context", "set", "c", "--url", "http://one:8083"),
 )
 def test_quiet_commands_print_nothing_on_success(run: Run, command: tuple[str, ...]) -> None:
     """A cron job sends mail for every line."""

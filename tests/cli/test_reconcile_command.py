@@ -15,6 +15,7 @@ from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.spec import Registry, TopicSide, read_spec
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 KAFKA = ("--kafka-bootstrap", "b:9092", "--print-spec", "-o", "json")
@@ -89,14 +90,12 @@ def test_an_avro_sink_has_its_registry(run: Run, connect: FakeConnect, tmp_path:
     assert not uses_avro(document)
 
 
-@pytest.mark.parametrize(
+@cases(
     "document",
-    [
-        {"right": {"value": "avro"}},
-        {"sequence": "avro:id"},
-        {"key": "avro:id"},
-        {"tiers": [{"side": {"value": "bytes"}, "event_time": "avro:at"}]},
-    ],
+    {"right": {"value": "avro"}},
+    {"sequence": "avro:id"},
+    {"key": "avro:id"},
+    {"tiers": [{"side": {"value": "bytes"}, "event_time": "avro:at"}]},
 )
 def test_spark_can_read_avro_where_a_spec_asks_for_it(document: dict[str, object]) -> None:
     """Other runs do without the jar."""
@@ -156,21 +155,19 @@ def test_credentials_are_named_not_copied(run: Run, tmp_path: Path) -> None:
     assert "hunter2" not in outcome.out + outcome.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (("duplicates",), 2, "name a topic"),
-        (("duplicates", "t", "--connector", "c"), 2, "not both"),
-        (("duplicates", "--connector", "nobody"), 3, "nobody"),
-        (("sequence", "t"), 2, "the place of the sequence number is not given"),
-        (("source-topic",), 2, "there is nothing to compare"),
-        (("topic-sink", "orders"), 2, "orders is a source, not a sink"),
-        (("duplicates", "t", "--findings", "0"), 2, "not a number of findings"),
-        (("duplicates", "t", "--since", "soon"), 2, "`soon` is not a time"),
-        (("duplicates", "t", "--conf", "x"), 2, "not KEY=VALUE"),
-        (("duplicates", "t", "--spec", "/nowhere"), 2, "cannot be read"),
-        (("completeness", "--tier", "x"), 2, "is not NAME=topic:TOPIC"),
-    ],
+@cases(
+    "arguments, code, message",
+    (("duplicates",), 2, "name a topic"),
+    (("duplicates", "t", "--connector", "c"), 2, "not both"),
+    (("duplicates", "--connector", "nobody"), 3, "nobody"),
+    (("sequence", "t"), 2, "the place of the sequence number is not given"),
+    (("source-topic",), 2, "there is nothing to compare"),
+    (("topic-sink", "orders"), 2, "orders is a source, not a sink"),
+    (("duplicates", "t", "--findings", "0"), 2, "not a number of findings"),
+    (("duplicates", "t", "--since", "soon"), 2, "`soon` is not a time"),
+    (("duplicates", "t", "--conf", "x"), 2, "not KEY=VALUE"),
+    (("duplicates", "t", "--spec", "/nowhere"), 2, "cannot be read"),
+    (("completeness", "--tier", "x"), 2, "is not NAME=topic:TOPIC"),
 )
 def test_impossible_audits_are_refused(
     run: Run, arguments: tuple[str, ...], code: int, message: str
@@ -255,7 +252,7 @@ def test_several_connectors_have_a_spec_each(run: Run, connect: FakeConnect) -> 
     assert [(spec.target, spec.right) for spec in specs] == expected
 
 
-@pytest.mark.parametrize("option", ["--topic", "--files", "--table", "--spec", "--ranges"])
+@cases("option", "--topic", "--files", "--table", "--spec", "--ranges")
 def test_options_of_one_fail_for_several(run: Run, connect: FakeConnect, option: str) -> None:
     """It would not be known which connector they are about."""
     two_sinks(connect)
@@ -264,9 +261,12 @@ def test_options_of_one_fail_for_several(run: Run, connect: FakeConnect, option:
     assert f"{option} applies to a single connector" in outcome.err
 
 
-@pytest.mark.parametrize(
-    ("verdicts", "code"),
-    [(("agree", "agree"), 0), ((None, "differ"), 1), (("agree", None), 11), (("unknown", ""), 11)],
+@cases(
+    "verdicts, code",
+    (("agree", "agree"), 0),
+    ((None, "differ"), 1),
+    (("agree", None), 11),
+    (("unknown", ""), 11),
 )
 def test_several_audits_run_in_one_process_with_a_report_each(
     run: Run,

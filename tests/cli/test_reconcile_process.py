@@ -8,15 +8,14 @@ import pytest
 
 from pyconnect_cli.reconcile import process
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("ending", "said"),
-    [
-        ("exit 1", "ended with exit status 1"),
-        ("exit 2", "ended with exit status 2"),
-        ("kill -9 $$", "was killed by signal 9"),
-    ],
+@cases(
+    "ending, said",
+    ("exit 1", "ended with exit status 1"),
+    ("exit 2", "ended with exit status 2"),
+    ("kill -9 $$", "was killed by signal 9"),
 )
 def test_a_run_without_a_report_names_its_end_and_the_log(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, said: str

@@ -13,6 +13,7 @@ from pyconnect_cli.noun_groups import load_noun
 from pyconnect_cli.parsing.nouns import NOUNS
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import stop, stored
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 __all__ = ["stored"]
@@ -164,7 +165,7 @@ def _paths(command: Any, path: str) -> Iterator[str]:
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize("new", [0, 1, 11])
+@cases("new", 0, 1, 11)
 def test_connectors_without_a_status_count(run: Run, connect: FakeConnect, new: int) -> None:
     """Workers leave them out when the status is asked for; two requests unless there are some."""
     for number in range(new):

@@ -17,6 +17,7 @@ import trustme
 
 from pyconnect_cli.rest.masking import MASK
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
@@ -94,7 +95,7 @@ def test_a_missing_ca_file_is_a_usage_error(run: Run, secure_url: str) -> None:
     assert "/nowhere.pem" in outcome.err
 
 
-@pytest.mark.parametrize("source", ["file", "command", "variable", "context"])
+@cases("source", "file", "command", "variable", "context")
 def test_passwords_are_fetched_from_where_they_are(
     run: Run, connect: FakeConnect, url: str, tmp_path: Path, environ: dict[str, str], source: str
 ) -> None:
@@ -160,7 +161,7 @@ def test_a_failing_password_command_is_reported_without_its_output(run: Run) -> 
     assert "\ns3cret" not in outcome.err
 
 
-@pytest.mark.parametrize("verb", ["connectors list --timeout 1s", "fleet --within 500ms"])
+@cases("verb", "connectors list --timeout 1s", "fleet --within 500ms")
 def test_a_command_for_a_secret_that_hangs_ends_with_its_children(
     environ: dict[str, str], tmp_path: Path, verb: str
 ) -> None:

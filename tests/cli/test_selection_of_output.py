@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 
 pytestmark = pytest.mark.wire
 
@@ -20,7 +21,7 @@ def test_jq_selects_from_the_document(run: Run) -> None:
     assert states.out == '[{"state":"RUNNING"}]\n'
 
 
-@pytest.mark.parametrize("noun", ["connectors", "loggers", "tasks", "plugins"])
+@cases("noun", "connectors", "loggers", "tasks", "plugins")
 def test_jq_finds_names_in_every_list(run: Run, noun: str) -> None:
     """Also in lists that are objects by name in JSON."""
     names = run(noun, "list", "--jq", ".[].name")
@@ -60,19 +61,17 @@ def test_without_jq_the_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch
     assert "install the extra [jq]: " in outcome.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "variables", "coloured"),
-    [
-        ((), {}, False),
-        (("--color", "always"), {}, True),
-        (("--color", "always"), {"NO_COLOR": "1"}, True),
-        (("--color", "never"), {"FORCE_COLOR": "1"}, False),
-        (("--color", "auto"), {"FORCE_COLOR": "1"}, True),
-        (("--color", "always", "--no-color"), {}, False),
-        ((), {"PYCONNECT_COLOR": "always"}, True),
-        (("--no-color",), {"PYCONNECT_COLOR": "always"}, False),
-        (("--color", "always"), {"PYCONNECT_NO_COLOR": "1"}, True),
-    ],
+@cases(
+    "arguments, variables, coloured",
+    ((), {}, False),
+    (("--color", "always"), {}, True),
+    (("--color", "always"), {"NO_COLOR": "1"}, True),
+    (("--color", "never"), {"FORCE_COLOR": "1"}, False),
+    (("--color", "auto"), {"FORCE_COLOR": "1"}, True),
+    (("--color", "always", "--no-color"), {}, False),
+    ((), {"PYCONNECT_COLOR": "always"}, True),
+    (("--no-color",), {"PYCONNECT_COLOR": "always"}, False),
+    (("--color", "always"), {"PYCONNECT_NO_COLOR": "1"}, True),
 )
 def test_colours(
     run: Run,

@@ -30,6 +30,7 @@ from pyconnect_cli.parsing.help_page import first_screen
 from pyconnect_cli.parsing.near_names import near_verbs
 from pyconnect_cli.parsing.nouns import NOUNS, meant_line
 from tests.cli.conftest import NAME_WORDS, Run
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fakes.connect_server import FakeConnect
 
@@ -145,30 +146,28 @@ def test_the_first_screen_fits_a_small_terminal() -> None:
     assert {noun.name for noun in NOUNS} <= set(re.findall("[a-z]+", "\n".join(lines)))
 
 
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("get connectors", "connectors list"),
-        ("get connectors -o json", "connectors list -o json"),
-        ("get connector/orders", "connectors get orders"),
-        ("get orders", "connectors get orders"),
-        ("describe connector orders", "connectors describe orders"),
-        ("describe task orders/0", "tasks describe orders/0"),
-        ("restart connector/orders", "connectors restart orders"),
-        ("get orders/0", "tasks describe orders/0"),
-        ("restart orders/0", "tasks restart orders/0"),
-        ("restart task orders 0", "tasks restart orders/0"),
-        ("apply orders.yaml --dry-run", "connectors apply -f orders.yaml --dry-run"),
-        ("logs orders", "connectors logs orders"),
-        ("rm orders", "connectors delete orders"),
-        ("ls", "connectors list"),
-        ("ls plugins", "plugins list"),
-        ("get offsets orders", "offsets get orders"),
-        ("seek orders", "offsets seek orders"),
-        ("set x", None),
-        ("stacks plugins", None),
-        ("orders get", None),
-    ],
+@cases(
+    "typed, meant",
+    ("get connectors", "connectors list"),
+    ("get connectors -o json", "connectors list -o json"),
+    ("get connector/orders", "connectors get orders"),
+    ("get orders", "connectors get orders"),
+    ("describe connector orders", "connectors describe orders"),
+    ("describe task orders/0", "tasks describe orders/0"),
+    ("restart connector/orders", "connectors restart orders"),
+    ("get orders/0", "tasks describe orders/0"),
+    ("restart orders/0", "tasks restart orders/0"),
+    ("restart task orders 0", "tasks restart orders/0"),
+    ("apply orders.yaml --dry-run", "connectors apply -f orders.yaml --dry-run"),
+    ("logs orders", "connectors logs orders"),
+    ("rm orders", "connectors delete orders"),
+    ("ls", "connectors list"),
+    ("ls plugins", "plugins list"),
+    ("get offsets orders", "offsets get orders"),
+    ("seek orders", "offsets seek orders"),
+    ("set x", None),
+    ("stacks plugins", None),
+    ("orders get", None),
 )
 def test_a_line_with_the_verb_first_has_a_meaning(typed: str, meant: str | None) -> None:
     """The words of other tools; a verb of several nouns without its noun has none."""
@@ -193,7 +192,7 @@ def test_a_verb_before_its_noun_is_answered(run: Run, connect: FakeConnect) -> N
     assert not connect.requests
 
 
-@pytest.mark.parametrize("word", ["restrt", "set", "resum", "undo"])
+@cases("word", "restrt", "set", "resum", "undo")
 def test_a_wrong_verb_never_proposes_a_noun(run: Run, word: str) -> None:
     """`restart` is near `status`, and means something else."""
     assert "did you mean" not in run(word).err
@@ -239,10 +238,7 @@ print(int(code), [name for name in sys.modules if name.partition(".")[0] == "ric
     assert done.stdout == "7 []\n", done.stderr
 
 
-@pytest.mark.parametrize(
-    ("shell", "file"),
-    [("bash", "pyconnect.bash"), ("zsh", "_pyconnect"), ("fish", "pyconnect.fish")],
-)
+@cases("shell, file", ("bash", "pyconnect.bash"), ("zsh", "_pyconnect"), ("fish", "pyconnect.fish"))
 def test_the_command_prints_the_script_of_completions(shell: str, file: str) -> None:
     """The folder completions/ and the installed package have the same text."""
     assert (ROOT / "completions" / file).read_text("utf-8") == completion_script(shell)
@@ -253,23 +249,21 @@ def complete_words(*words: str) -> list[str]:
     return [offer.word for offer in offers(words) if offer.word.startswith(words[-1])]
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["conn"], ["connectors"]),
-        (["connectors", "re"], ["resume", "restart"]),
-        (["connector", "re"], ["resume", "restart"]),
-        (["--url", "http://x", "connectors", "pau"], ["pause"]),
-        (["connectors", "list", "--output=js"], ["--output=json"]),
-        (["connectors", "stop", "--wait", "ST"], ["STOPPED"]),
-        (["connectors", "list", "--no-co"], ["--no-color"]),
-        (["connectors", "list", "--config", ""], [":files"]),
-        (["connectors", "nosuch", "--wai"], []),
-        (["offsets", "orphans", "pu"], ["purge"]),
-        (["sandbox", "up", "--po"], ["--port"]),
-        (["help", "ex"], ["exit-codes"]),
-        (["health", ""], []),
-    ],
+@cases(
+    "words, expected",
+    (["conn"], ["connectors"]),
+    (["connectors", "re"], ["resume", "restart"]),
+    (["connector", "re"], ["resume", "restart"]),
+    (["--url", "http://x", "connectors", "pau"], ["pause"]),
+    (["connectors", "list", "--output=js"], ["--output=json"]),
+    (["connectors", "stop", "--wait", "ST"], ["STOPPED"]),
+    (["connectors", "list", "--no-co"], ["--no-color"]),
+    (["connectors", "list", "--config", ""], [":files"]),
+    (["connectors", "nosuch", "--wai"], []),
+    (["offsets", "orphans", "pu"], ["purge"]),
+    (["sandbox", "up", "--po"], ["--port"]),
+    (["help", "ex"], ["exit-codes"]),
+    (["health", ""], []),
 )
 def test_the_offers_are_words_options_and_values(words: list[str], expected: list[str]) -> None:
     """Without a cluster: nouns, verbs, options and their values."""
@@ -300,42 +294,38 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("pyconnect conn", {"connectors"}),
-        ("pyconnect connectors re", {"resume", "restart"}),
-        ("pyconnect connector re", {"resume", "restart"}),
-        ("pyconnect --url http://x connectors pau", {"pause"}),
-        ("pyconnect --url http://x:1 connectors pau", {"pause"}),
-        ("pyconnect connectors list --output=js", {"json"}),
-        ("pyconnect connectors list -o ", {"table", "wide", "json", "yaml", "ndjson", "name"}),
-        ("pyconnect connectors stop --wait ST", {"STOPPED"}),
-        ("pyconnect help ex", {"exit-codes"}),
-        ("pyconnect connectors pause or", {"orders"}),
-    ],
+@cases(
+    "line, expected",
+    ("pyconnect conn", {"connectors"}),
+    ("pyconnect connectors re", {"resume", "restart"}),
+    ("pyconnect connector re", {"resume", "restart"}),
+    ("pyconnect --url http://x connectors pau", {"pause"}),
+    ("pyconnect --url http://x:1 connectors pau", {"pause"}),
+    ("pyconnect connectors list --output=js", {"json"}),
+    ("pyconnect connectors list -o ", {"table", "wide", "json", "yaml", "ndjson", "name"}),
+    ("pyconnect connectors stop --wait ST", {"STOPPED"}),
+    ("pyconnect help ex", {"exit-codes"}),
+    ("pyconnect connectors pause or", {"orders"}),
 )
 def test_bash_completes(line: str, expected: set[str]) -> None:
     """Nouns, verbs, values of options and names from the cluster."""
     assert set(complete(line, names=["orders", "billing"])) == expected
 
 
-@pytest.mark.parametrize(
-    ("noun", "verb", "kind"),
-    [
-        ("tasks", "kill", "tasks"),
-        ("tasks", "stacks", "tasks"),
-        ("tasks", "restart", "tasks"),
-        ("tasks", "list", "connectors"),
-        ("connectors", "pause", "connectors"),
-        ("offsets", "copy", "connectors"),
-        ("offsets", "undo", ""),
-        ("context", "use", "contexts"),
-        ("context", "import", ""),
-        ("loggers", "set", "loggers"),
-        ("plugins", "describe", "plugins"),
-        ("reconcile", "source-topic", "connectors"),
-    ],
+@cases(
+    "noun, verb, kind",
+    ("tasks", "kill", "tasks"),
+    ("tasks", "stacks", "tasks"),
+    ("tasks", "restart", "tasks"),
+    ("tasks", "list", "connectors"),
+    ("connectors", "pause", "connectors"),
+    ("offsets", "copy", "connectors"),
+    ("offsets", "undo", ""),
+    ("context", "use", "contexts"),
+    ("context", "import", ""),
+    ("loggers", "set", "loggers"),
+    ("plugins", "describe", "plugins"),
+    ("reconcile", "source-topic", "connectors"),
 )
 def test_completion_offers_names_of_the_arguments_kind(noun: str, verb: str, kind: str) -> None:
     """`tasks kill` takes a task; the name of a connector would be refused."""
@@ -409,15 +399,13 @@ class TypedShell:
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("pyconnect conn", ["connectors"]),
-        ("pyconnect --url http://h:1 connectors pau", ["pause"]),
-        ("pyconnect connectors list --output js", ["json"]),
-        ("pyconnect connectors list --output=js", ["--output=json"]),
-        ("pyconnect connectors stop --wai", ["--wait"]),
-    ],
+@cases(
+    "line, expected",
+    ("pyconnect conn", ["connectors"]),
+    ("pyconnect --url http://h:1 connectors pau", ["pause"]),
+    ("pyconnect connectors list --output js", ["json"]),
+    ("pyconnect connectors list --output=js", ["--output=json"]),
+    ("pyconnect connectors stop --wai", ["--wait"]),
 )
 def test_fish_completes(line: str, expected: list[str]) -> None:
     """Fish itself is asked what it would offer."""
@@ -430,15 +418,13 @@ complete -C {shlex.quote(line)}"""
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize(
-    ("keys", "expected"),
-    [
-        ("pyconnect --url http://h:1 connectors pau\t", "connectors pause "),
-        ("pyconnect connectors stop --wait ST\t", "--wait STOPPED "),
-        ("pyconnect connectors pause two\t", "pause two\\ words"),
-        ("pyconnect acls check --connector two\t", "--connector two\\ words"),
-        ("pyconnect help ex\t", "help exit-codes "),
-    ],
+@cases(
+    "keys, expected",
+    ("pyconnect --url http://h:1 connectors pau\t", "connectors pause "),
+    ("pyconnect connectors stop --wait ST\t", "--wait STOPPED "),
+    ("pyconnect connectors pause two\t", "pause two\\ words"),
+    ("pyconnect acls check --connector two\t", "--connector two\\ words"),
+    ("pyconnect help ex\t", "help exit-codes "),
 )
 def test_a_real_zsh_completes_at_the_tab_key(tmp_path: Path, keys: str, expected: str) -> None:
     """Verbs, values, names and topics, typed into an interactive zsh."""
@@ -457,7 +443,7 @@ def test_a_real_zsh_completes_at_the_tab_key(tmp_path: Path, keys: str, expected
         shell.close()
 
 
-@pytest.mark.parametrize(("shell", "file"), [("zsh", "_pyconnect"), ("fish", "pyconnect.fish")])
+@cases("shell, file", ("zsh", "_pyconnect"), ("fish", "pyconnect.fish"))
 def test_the_other_shells_accept_their_file(shell: str, file: str) -> None:
     """An installed shell parses its file; the text is compared everywhere."""
     path = ROOT / "completions" / file
@@ -547,25 +533,23 @@ def test_older_names_are_better_than_none(
         assert ask("loggers", "--url", url) == []
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        ("log orders", "connectors logs"),
-        ("conn ls", "connectors"),
-        ("start orders", "connectors resume"),
-        ("connectors start orders", "connectors resume"),
-        ("config use-context prod", "context use"),
-        ("connectors offset orders", "offsets get NAME"),
-        ("connectors help", "connectors --help"),
-        ("help connectors", "connectors --help"),
-        ("dlq ls orders", "connectors dlq"),
-        ("sandbox start", "sandbox up"),
-        ("restart task orders 0", "tasks restart orders/0"),
-        ("apply orders.json", "connectors apply -f orders.json"),
-        ("connectors validate orders.json", "-f orders.json"),
-        ("status orders", "connectors describe NAME"),
-        ("reset orders", "`reset` is a verb of offsets and topics: the noun comes first"),
-    ],
+@cases(
+    "words, line",
+    ("log orders", "connectors logs"),
+    ("conn ls", "connectors"),
+    ("start orders", "connectors resume"),
+    ("connectors start orders", "connectors resume"),
+    ("config use-context prod", "context use"),
+    ("connectors offset orders", "offsets get NAME"),
+    ("connectors help", "connectors --help"),
+    ("help connectors", "connectors --help"),
+    ("dlq ls orders", "connectors dlq"),
+    ("sandbox start", "sandbox up"),
+    ("restart task orders 0", "tasks restart orders/0"),
+    ("apply orders.json", "connectors apply -f orders.json"),
+    ("connectors validate orders.json", "-f orders.json"),
+    ("status orders", "connectors describe NAME"),
+    ("reset orders", "`reset` is a verb of offsets and topics: the noun comes first"),
 )
 def test_words_of_other_tools_are_answered_with_the_line(run: Run, words: str, line: str) -> None:
     """kubectl's, kcctl's, Confluent's, and their order."""
@@ -574,7 +558,7 @@ def test_words_of_other_tools_are_answered_with_the_line(run: Run, words: str, l
     assert f"{line}\n" in f"{hint.rstrip('`?')}\n"
 
 
-@pytest.mark.parametrize("word", ["api-resources", "patch", "scale"])
+@cases("word", "api-resources", "patch", "scale")
 def test_a_remotely_similar_noun_is_not_proposed(run: Run, word: str) -> None:
     """`api-resources` is no `restore`."""
     assert "did you mean" not in run(word).err

@@ -19,6 +19,7 @@ from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.session import Session
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import sink_entry
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fakes.connect_server import FakeConnect
 
@@ -56,16 +57,14 @@ main(["connectors", "list"])
 """
 
 
-@pytest.mark.parametrize(
+@cases(
     "module",
-    [
-        "pyconnect_cli.app",
-        "typer",
-        "pyconnect_cli.settings.resolved",
-        "pyconnect_cli.connectors.show",
-        "pyconnect_cli.rest.exchange",
-        "httpx",
-    ],
+    "pyconnect_cli.app",
+    "typer",
+    "pyconnect_cli.settings.resolved",
+    "pyconnect_cli.connectors.show",
+    "pyconnect_cli.rest.exchange",
+    "httpx",
 )
 def test_ctrl_c_shows_no_traceback(module: str, url: str, environ: dict[str, str]) -> None:
     """Exit 130 and one line, from the first import on."""
@@ -80,7 +79,7 @@ def test_ctrl_c_shows_no_traceback(module: str, url: str, environ: dict[str, str
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "error: interrupted\n")
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+@cases("signal_number", signal.SIGTERM, signal.SIGINT)
 def test_a_level_set_for_a_while_is_set_back_when_the_command_is_ended(
     start: Start, connect: FakeConnect, signal_number: signal.Signals
 ) -> None:
@@ -94,7 +93,7 @@ def test_a_level_set_for_a_while_is_set_back_when_the_command_is_ended(
     assert b"Traceback" not in err
 
 
-@pytest.mark.parametrize("scope", ["worker", "cluster"])
+@cases("scope", "worker", "cluster")
 def test_the_levels_of_children_are_set_back_and_a_logger_may_have_none(
     run: Run, connect: FakeConnect, scope: str
 ) -> None:
@@ -153,7 +152,7 @@ def test_a_reader_that_leaves_causes_no_error(start: Start) -> None:
     assert (process.returncode, err) == (0, b"")
 
 
-@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@cases("stream", "stdout", "stderr")
 def test_a_change_needs_no_reader(start: Start, connect: FakeConnect, stream: str) -> None:
     """`pyconnect … | head -1`, and `2>&1`: every connector is paused all the same."""
     read, write = os.pipe()
@@ -177,9 +176,7 @@ def test_a_full_disk_does_not_stop_a_batch(start: Start, connect: FakeConnect) -
     assert {c.state for c in connect.connectors.values()} == {"PAUSED"}
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["help", "cron"], ["connectors", "pause", "--help"]]
-)
+@cases("arguments", ["--help"], ["help", "cron"], ["connectors", "pause", "--help"])
 def test_an_unwritable_help_text_shows_no_traceback(start: Start, arguments: list[str]) -> None:
     """A full disk has an exit code of its own."""
     with Path("/dev/full").open("wb") as full:
@@ -252,7 +249,7 @@ def test_any_encoding_can_show_the_help(start: Start, environ: dict[str, str]) -
     assert (b"NOUN VERB" in out, err) == (True, b"")
 
 
-@pytest.mark.parametrize(("answer", "code", "left"), [("y", 0, False), ("n", 9, True)])
+@cases("answer, code, left", ("y", 0, False), ("n", 9, True))
 def test_a_destructive_verb_asks_on_a_terminal(
     start: Start, connect: FakeConnect, answer: str, code: int, left: bool
 ) -> None:

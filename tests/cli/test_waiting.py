@@ -15,6 +15,7 @@ from pyconnect_cli.rest.client import FEW
 from pyconnect_cli.rest.exchange import DeadAddresses
 from pyconnect_cli.rest.model import ConnectorStatus, InstanceState, TaskState
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, frozen
 
 
@@ -48,21 +49,19 @@ def status(state: str, *tasks: str) -> ConnectorStatus:
     )
 
 
-@pytest.mark.parametrize(
-    ("found", "state", "reached"),
-    [
-        (status("RUNNING", "RUNNING", "RUNNING"), "RUNNING", True),
-        (status("RUNNING", "RUNNING", "UNASSIGNED"), "RUNNING", False),
-        (status("RUNNING"), "RUNNING", True),
-        (status("PAUSED"), "PAUSED", True),
-        (status("PAUSED", "RUNNING"), "PAUSED", False),
-        (status("STOPPED", "RUNNING"), "STOPPED", False),
-        (status("STOPPED"), "STOPPED", True),
-        (status("RUNNING", "FAILED"), "FAILED", True),
-        (status("RUNNING"), "DELETED", False),
-        (None, "DELETED", True),
-        (None, "RUNNING", False),
-    ],
+@cases(
+    "found, state, reached",
+    (status("RUNNING", "RUNNING", "RUNNING"), "RUNNING", True),
+    (status("RUNNING", "RUNNING", "UNASSIGNED"), "RUNNING", False),
+    (status("RUNNING"), "RUNNING", True),
+    (status("PAUSED"), "PAUSED", True),
+    (status("PAUSED", "RUNNING"), "PAUSED", False),
+    (status("STOPPED", "RUNNING"), "STOPPED", False),
+    (status("STOPPED"), "STOPPED", True),
+    (status("RUNNING", "FAILED"), "FAILED", True),
+    (status("RUNNING"), "DELETED", False),
+    (None, "DELETED", True),
+    (None, "RUNNING", False),
 )
 def test_a_state_is_reached_by_the_connector_and_all_its_tasks(
     found: ConnectorStatus | None, state: str, reached: bool

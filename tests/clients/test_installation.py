@@ -12,33 +12,29 @@ import pytest
 
 from pyconnect_clients import installation
 from pyconnect_clients.installation import install_command, requirement
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("direct_url", "expected"),
-    [
-        (None, "'WHEEL_OR_CHECKOUT[avro]'"),
-        (
-            {"url": "file:///src/pyconnect", "dir_info": {"editable": True}},
-            "-e '/src/pyconnect[avro]'",
-        ),
-        ({"url": "file:///src/my%20copy", "dir_info": {}}, "'/src/my copy[avro]'"),
-        (
-            {"url": "file:///dist/pyconnect_worker-1-py3-none-any.whl", "archive_info": {}},
-            "'/dist/pyconnect_worker-1-py3-none-any.whl[avro]'",
-        ),
-        (
-            {
-                "url": "https://example.test/pyconnect.git",
-                "vcs_info": {"vcs": "git", "commit_id": "abc", "requested_revision": "main"},
-            },
-            "'pyconnect-worker[avro] @ git+https://example.test/pyconnect.git@abc'",
-        ),
-        (
-            {"url": "https://example.test/p.whl", "archive_info": {}},
-            "'pyconnect-worker[avro] @ https://example.test/p.whl'",
-        ),
-    ],
+@cases(
+    "direct_url, expected",
+    (None, "'WHEEL_OR_CHECKOUT[avro]'"),
+    ({"url": "file:///src/pyconnect", "dir_info": {"editable": True}}, "-e '/src/pyconnect[avro]'"),
+    ({"url": "file:///src/my%20copy", "dir_info": {}}, "'/src/my copy[avro]'"),
+    (
+        {"url": "file:///dist/pyconnect_worker-1-py3-none-any.whl", "archive_info": {}},
+        "'/dist/pyconnect_worker-1-py3-none-any.whl[avro]'",
+    ),
+    (
+        {
+            "url": "https://example.test/pyconnect.git",
+            "vcs_info": {"vcs": "git", "commit_id": "abc", "requested_revision": "main"},
+        },
+        "'pyconnect-worker[avro] @ git+https://example.test/pyconnect.git@abc'",
+    ),
+    (
+        {"url": "https://example.test/p.whl", "archive_info": {}},
+        "'pyconnect-worker[avro] @ https://example.test/p.whl'",
+    ),
     ids=["unknown", "editable", "directory", "wheel", "repository", "address"],
 )
 def test_the_requirement_repeats_where_this_installation_came_from(

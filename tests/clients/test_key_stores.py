@@ -13,6 +13,7 @@ from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.key_stores import with_pem, with_stores_read
 from pyconnect_clients.security import PemCertificates, PemIdentity, Tls, parse_security
 from pyconnect_clients.tls import client_context
+from tests.support.cases import cases
 from tests.support.servers.tls_clusters import STORE_PASSWORD, Stores, keytool
 
 pytestmark = pytest.mark.wire
@@ -59,7 +60,7 @@ def test_a_jks_trust_store_needs_no_password(stores: Stores) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("type_", [None, *FORMS])
+@cases("type_", None, *FORMS)
 def test_key_stores_become_key_and_chain(stores: Stores, form: str, type_: str | None) -> None:
     """Content tells which of the two they are, whatever is said of them, as in Java."""
     given = {} if type_ is None else {"type": type_}
@@ -192,7 +193,7 @@ def handshake(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> dict
     return dict(sides[1].getpeercert() or {})
 
 
-@pytest.mark.parametrize("form", ["pem", "text", *FORMS])
+@cases("form", "pem", "text", *FORMS)
 def test_contexts_convince_a_server_with_stores_of_every_kind(stores: Stores, form: str) -> None:
     """A server that asks for a certificate gets it, and its own is checked."""
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

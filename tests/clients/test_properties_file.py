@@ -8,6 +8,7 @@ import pytest
 
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.properties_file import read_client_properties, with_references
+from tests.support.cases import cases
 
 PACKAGE = "org.apache.kafka.common.config.provider"
 PROVIDERS = {
@@ -29,8 +30,8 @@ def secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "secrets"
 
 
-@pytest.mark.parametrize(
-    "reference", ["${file:%s/all.properties:key}", "${dir:%s:key}", "${env:PYCONNECT_TEST_SECRET}"]
+@cases(
+    "reference", "${file:%s/all.properties:key}", "${dir:%s:key}", "${env:PYCONNECT_TEST_SECRET}"
 )
 def test_references_are_read_as_kafka_does(secrets: Path, tmp_path: Path, reference: str) -> None:
     """Anywhere in a value; the file itself names the providers, as for Java's clients."""
@@ -52,31 +53,29 @@ def test_without_providers_nothing_is_a_reference() -> None:
     assert with_references(other) == other
 
 
-@pytest.mark.parametrize(
-    ("change", "reference", "text"),
-    [
-        ({}, "${file:/nowhere:key}", "/nowhere"),
-        ({}, "${file:%s/all.properties:no}", "no is not"),
-        ({}, "${dir:%s:no}", "no is not"),
-        ({}, "${env:PYCONNECT_TEST_NOTHING}", "NOTHING is not"),
-        ({"config.providers.file.class": "com.Vault"}, "${file:%s/all.properties:key}", "Vault"),
-        ({"config.providers.file.class": ""}, "${file:%s/all.properties:key}", "nothing"),
-        (
-            {"config.providers.dir.param.allowed.paths": "/proc"},
-            "${dir:%s:key}",
-            "is not allowed; add it to config.providers.dir.param.allowed.paths",
-        ),
-        (
-            {"config.providers.file.param.allowed.paths": "/proc"},
-            "${file:%s/all.properties:key}",
-            "is not allowed; add it to config.providers.file.param.allowed.paths",
-        ),
-        (
-            {"config.providers.env.param.allowlist.pattern": "OTHER_.*"},
-            "${env:PYCONNECT_TEST_SECRET}",
-            "SECRET is not",
-        ),
-    ],
+@cases(
+    "change, reference, text",
+    ({}, "${file:/nowhere:key}", "/nowhere"),
+    ({}, "${file:%s/all.properties:no}", "no is not"),
+    ({}, "${dir:%s:no}", "no is not"),
+    ({}, "${env:PYCONNECT_TEST_NOTHING}", "NOTHING is not"),
+    ({"config.providers.file.class": "com.Vault"}, "${file:%s/all.properties:key}", "Vault"),
+    ({"config.providers.file.class": ""}, "${file:%s/all.properties:key}", "nothing"),
+    (
+        {"config.providers.dir.param.allowed.paths": "/proc"},
+        "${dir:%s:key}",
+        "is not allowed; add it to config.providers.dir.param.allowed.paths",
+    ),
+    (
+        {"config.providers.file.param.allowed.paths": "/proc"},
+        "${file:%s/all.properties:key}",
+        "is not allowed; add it to config.providers.file.param.allowed.paths",
+    ),
+    (
+        {"config.providers.env.param.allowlist.pattern": "OTHER_.*"},
+        "${env:PYCONNECT_TEST_SECRET}",
+        "SECRET is not",
+    ),
 )
 def test_a_reference_to_nothing_is_refused(
     secrets: Path, change: dict[str, str], reference: str, text: str

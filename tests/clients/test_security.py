@@ -17,6 +17,7 @@ from pyconnect_clients.security import (
     parse_security,
     refuse_other_names,
 )
+from tests.support.cases import cases
 
 PLAIN = 'org.apache.PlainLoginModule required username="me" password="pa ss";'
 SECRETS = ("pa ss", "SECRET")
@@ -60,22 +61,20 @@ def test_values_are_trimmed_and_names_of_protocols_have_no_case() -> None:
     assert security.sasl.username == "me"
 
 
-@pytest.mark.parametrize(
-    ("properties", "trust"),
-    [
-        ({"ssl.truststore.location": "/ca.pem"}, PemFile(location="/ca.pem")),
-        ({"ssl.truststore.location": "/CA.CRT"}, PemFile(location="/CA.CRT")),
-        ({"ssl.truststore.location": "/ca", "ssl.truststore.type": "pem"}, PemFile(location="/ca")),
-        ({"ssl.truststore.certificates": "-----BEGIN"}, PemCertificates(text="-----BEGIN")),
-        (
-            {"ssl.truststore.location": "/t.jks", "ssl.truststore.password": "p"},
-            StoreFile(store="ssl.truststore", location="/t.jks", type=None, password="p"),
-        ),
-        (
-            {"ssl.truststore.location": "/t", "ssl.truststore.type": "PKCS12"},
-            StoreFile(store="ssl.truststore", location="/t", type="PKCS12", password=None),
-        ),
-    ],
+@cases(
+    "properties, trust",
+    ({"ssl.truststore.location": "/ca.pem"}, PemFile(location="/ca.pem")),
+    ({"ssl.truststore.location": "/CA.CRT"}, PemFile(location="/CA.CRT")),
+    ({"ssl.truststore.location": "/ca", "ssl.truststore.type": "pem"}, PemFile(location="/ca")),
+    ({"ssl.truststore.certificates": "-----BEGIN"}, PemCertificates(text="-----BEGIN")),
+    (
+        {"ssl.truststore.location": "/t.jks", "ssl.truststore.password": "p"},
+        StoreFile(store="ssl.truststore", location="/t.jks", type=None, password="p"),
+    ),
+    (
+        {"ssl.truststore.location": "/t", "ssl.truststore.type": "PKCS12"},
+        StoreFile(store="ssl.truststore", location="/t", type="PKCS12", password=None),
+    ),
 )
 def test_trust_comes_from_text_file_or_store(properties: dict[str, str], trust: object) -> None:
     """Names and types tell PEM; what else a file is tells its content."""
@@ -166,7 +165,7 @@ def test_properties_of_security_without_effect_are_named() -> None:
     assert parse_security({**given, "ssl.truststore.type": "JKS"}).without_effect == expected
 
 
-@pytest.mark.parametrize("name", ["sasl.username", "ssl.ca.location", "sasl.mechanisms"])
+@cases("name", "sasl.username", "ssl.ca.location", "sasl.mechanisms")
 def test_names_of_librdkafka_are_refused_with_javas(name: str) -> None:
     """Java's clients would ignore them, and so would our own in other places."""
     with pytest.raises(ClientPropertyError, match=f"{name}: this is librdkafka's name"):

@@ -16,6 +16,7 @@ from pyconnect_clients.token_login import (
     TokenLogin,
     UnsecuredTokens,
 )
+from tests.support.cases import cases
 
 ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 CREDENTIALS = "sasl.oauthbearer.client.credentials.client"
@@ -90,7 +91,7 @@ def test_tokens_of_files_and_of_the_client_itself() -> None:
     )
 
 
-@pytest.mark.parametrize("mechanism", ["AWS_MSK_IAM", "OAUTHBEARER"])
+@cases("mechanism", "AWS_MSK_IAM", "OAUTHBEARER")
 def test_the_configuration_of_aws_becomes_a_signer(mechanism: str) -> None:
     """The region is part of the brokers' names."""
     found = login(

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_clients.token_login import Lifetime, RefreshSettings, next_fetch_ms, retry_ms
+from tests.support.cases import cases
 
 MINUTE = 60_000
 KAFKAS = RefreshSettings()
 TIMES = st.integers(0, 2**45)
 
 
-@pytest.mark.parametrize(
-    ("lifetime_ms", "chance", "due_ms"),
-    [
-        (60 * MINUTE, 0.0, 48 * MINUTE),
-        (60 * MINUTE, 1.0, 51 * MINUTE),
-        # The buffer of five minutes before the end.
-        (10 * MINUTE, 1.0, 5 * MINUTE),
-        # At least a minute from now.
-        (6 * MINUTE, 0.0, 1 * MINUTE),
-        # Too short for both: the share alone counts.
-        (100_000, 0.0, 80_000),
-        (100_000, 1.0, 85_000),
-    ],
+@cases(
+    "lifetime_ms, chance, due_ms",
+    (60 * MINUTE, 0.0, 48 * MINUTE),
+    (60 * MINUTE, 1.0, 51 * MINUTE),
+    # The buffer of five minutes before the end.
+    (10 * MINUTE, 1.0, 5 * MINUTE),
+    # At least a minute from now.
+    (6 * MINUTE, 0.0, 1 * MINUTE),
+    # Too short for both: the share alone counts.
+    (100_000, 0.0, 80_000),
+    (100_000, 1.0, 85_000),
 )
 def test_a_token_is_replaced_as_kafka_does(lifetime_ms: int, chance: float, due_ms: int) -> None:
     """A share of the lifetime, moved by the shortest period and by the buffer."""

@@ -27,6 +27,7 @@ from pyconnect_sandbox.jars import (
 from pyconnect_sandbox.ports import free_port
 from pyconnect_sandbox.progress import silent
 from tests.sandbox.test_java import java_saying
+from tests.support.cases import cases
 from tests.support.commands.progress import RecordedProgress
 from tests.support.eventually import eventually
 
@@ -74,7 +75,7 @@ def test_a_filled_cache_is_complete_and_is_not_filled_again(cache: JarCache) -> 
     assert {name: jar["sha256"] for name, jar in manifest["jars"].items()} == CHECKSUMS
 
 
-@pytest.mark.parametrize("damage", ["remove", "truncate"])
+@cases("damage", "remove", "truncate")
 def test_a_damaged_cache_is_resolved_again(cache: JarCache, damage: str) -> None:
     """A jar that is gone or shorter than recorded makes the cache incomplete."""
     cache.fill(resolve, silent)
@@ -224,7 +225,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
         thread.join(60)
 
 
-@pytest.mark.parametrize("slash", ["", "/"])
+@cases("slash", "", "/")
 def test_a_repository_that_is_named_is_asked_for_the_known_jars_only(
     cache: JarCache,
     tmp_path: Path,

@@ -9,6 +9,7 @@ import pytest
 
 from pyconnect_sandbox.errors import InvalidSandboxRequest, SandboxError
 from pyconnect_sandbox.state import SandboxDirectory, SandboxState, ServerRecord, sandbox_names
+from tests.support.cases import cases
 
 STATE = SandboxState(
     name="mine",
@@ -54,7 +55,7 @@ def test_a_state_of_another_format_is_refused(tmp_path: Path) -> None:
         SandboxDirectory("mine", tmp_path).load()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1}'])
+@cases("text", "", "{", "[]", '{"version": 1}')
 def test_a_damaged_state_is_named(tmp_path: Path, text: str) -> None:
     """The error says which file is damaged."""
     (tmp_path / "mine").mkdir()
@@ -63,7 +64,7 @@ def test_a_damaged_state_is_named(tmp_path: Path, text: str) -> None:
         SandboxDirectory("mine", tmp_path).load()
 
 
-@pytest.mark.parametrize("name", ["", "..", "a/b", "../up", ".hidden", "x" * 65])
+@cases("name", "", "..", "a/b", "../up", ".hidden", "x" * 65)
 def test_a_name_that_is_not_a_plain_file_name_is_refused(tmp_path: Path, name: str) -> None:
     """No name leads out of the directory of sandboxes."""
     with pytest.raises(InvalidSandboxRequest, match="is not a valid name of a sandbox"):

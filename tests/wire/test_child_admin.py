@@ -14,6 +14,7 @@ from pyconnect_agent.children.ports import ChildDetails
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.restart_policy import NoRestart
+from tests.support.cases import cases
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world
@@ -120,8 +121,8 @@ async def test_a_frozen_child_shows_no_stacks() -> None:
             await w.children.task_stacks(task_id)
 
 
-@pytest.mark.parametrize("force", [False, True])
-@pytest.mark.parametrize("poll", ["", "hang", "hold-the-interpreter"])
+@cases("force", False, True)
+@cases("poll", "", "hang", "hold-the-interpreter")
 @asynchronous
 async def test_a_killed_task_is_failed_with_the_reason(poll: str, *, force: bool) -> None:
     """Whether it would have stopped in order or not; it can be started again."""

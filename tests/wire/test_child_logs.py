@@ -10,6 +10,7 @@ import pytest
 from pyconnect_agent.children.logs import LogSettings
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.core.log_lines import LogQuestion
+from tests.support.cases import cases
 from tests.support.event_loop import asynchronous
 from tests.support.fakes.children_world import ChildrenWorld, children_world
 from tests.support.plugins.bad_plugins import bad_source
@@ -48,7 +49,7 @@ async def test_the_lines_before_a_crash_are_there_after_it_and_after_the_restart
         assert numbers == sorted(numbers)
 
 
-@pytest.mark.parametrize("plain", [False, True])
+@cases("plain", False, True)
 @asynchronous
 async def test_secrets_do_not_reach_the_logs(tmp_path: Path, *, plain: bool) -> None:
     """Neither what a provider supplied nor a password that a config has in plain text."""

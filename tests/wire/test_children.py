@@ -24,6 +24,7 @@ from pyconnect_agent.core.errors import (
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.agents.launchers import scripted_launcher
+from tests.support.cases import cases
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually, eventually_async
 from tests.support.fakes.children import MemoryOffsetStore, RecordingListener
@@ -214,15 +215,10 @@ async def test_a_task_is_not_started_twice() -> None:
         await w.task_is(T0, State.RUNNING)
 
 
-@pytest.mark.parametrize(
-    ("act", "reason"),
-    [
-        ("garbage", "The message has version 63, expected 02"),
-        (
-            "no-message",
-            "StateReported is not valid: Expected `str | null`, got `int` - at `$.version`",
-        ),
-    ],
+@cases(
+    "act, reason",
+    ("garbage", "The message has version 63, expected 02"),
+    ("no-message", "StateReported is not valid: Expected `str | null`, got `int` - at `$.version`"),
 )
 @asynchronous
 async def test_a_child_that_sends_an_unreadable_message_is_killed(act: str, reason: str) -> None:
@@ -253,13 +249,11 @@ async def test_a_message_that_the_worker_cannot_handle_fails_the_task_with_that_
         assert trace.endswith("LookupError: no such index")
 
 
-@pytest.mark.parametrize(
-    ("act", "how", "reason"),
-    [
-        ("raise", "exited with code 1", "LookupError: nothing reports this"),
-        ("crash", "was killed by signal 11 (SIGSEGV)", "Fatal Python error: Segmentation fault"),
-        ("exit-3", "exited with code 3", "Plugin code may have called os._exit"),
-    ],
+@cases(
+    "act, how, reason",
+    ("raise", "exited with code 1", "LookupError: nothing reports this"),
+    ("crash", "was killed by signal 11 (SIGSEGV)", "Fatal Python error: Segmentation fault"),
+    ("exit-3", "exited with code 3", "Plugin code may have called os._exit"),
 )
 @asynchronous
 async def test_a_task_that_dies_has_its_last_words(act: str, how: str, reason: str) -> None:
@@ -273,12 +267,10 @@ async def test_a_task_that_dies_has_its_last_words(act: str, how: str, reason: s
         assert (f"in _{act}" in trace) is (act != "exit-3")
 
 
-@pytest.mark.parametrize(
-    ("launcher", "how"),
-    [
-        (Launcher(host="tests.support.no_such_host:run", preload=()), "exited with code 1"),
-        (Launcher(preload=("tests.support.no_such_host",)), "could not be started"),
-    ],
+@cases(
+    "launcher, how",
+    (Launcher(host="tests.support.no_such_host:run", preload=()), "exited with code 1"),
+    (Launcher(preload=("tests.support.no_such_host",)), "could not be started"),
 )
 @asynchronous
 async def test_a_part_that_cannot_be_imported_is_named(
@@ -423,7 +415,7 @@ async def test_a_plugin_is_described_by_a_child() -> None:
         assert await w.children.jobs.plugin_config("P", None) == ({"name": "P"},)
 
 
-@pytest.mark.parametrize("hurry", [True, False])
+@cases("hurry", True, False)
 @asynchronous
 async def test_an_offset_store_that_does_not_answer_holds_up_no_stop(hurry: bool) -> None:
     """The child that asked is gone: nothing waits for the answer."""

@@ -10,6 +10,7 @@ import pytest
 
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from tests.support.cases import cases
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import children_world
@@ -41,9 +42,10 @@ async def test_a_connector_that_raises_in_start_is_failed_with_its_causes() -> N
         assert w.listener.connectors["c"][-1].version == "0.9"
 
 
-@pytest.mark.parametrize(
-    ("how", "text"),
-    [("exit", "connector process exited with code 7"), ("abort", "killed by signal 6 (SIGABRT)")],
+@cases(
+    "how, text",
+    ("exit", "connector process exited with code 7"),
+    ("abort", "killed by signal 6 (SIGABRT)"),
 )
 @asynchronous
 async def test_a_connector_that_ends_its_process_is_failed(how: str, text: str) -> None:
@@ -66,13 +68,11 @@ async def test_task_configs_of_any_text_and_mapping_are_taken() -> None:
         assert {type(text) for text in (*config, config["fast"])} == {str}
 
 
-@pytest.mark.parametrize(
-    ("odd", "text"),
-    [
-        ("number", r"BadSource.task_configs()[0]: the value of 'port' is of type int"),
-        ("key", r"BadSource.task_configs()[0]: the key 1 is of type int"),
-        ("none", r"BadSource.task_configs() returned NoneType, expected a list of mappings"),
-    ],
+@cases(
+    "odd, text",
+    ("number", r"BadSource.task_configs()[0]: the value of 'port' is of type int"),
+    ("key", r"BadSource.task_configs()[0]: the key 1 is of type int"),
+    ("none", r"BadSource.task_configs() returned NoneType, expected a list of mappings"),
 )
 @asynchronous
 async def test_task_configs_of_other_types_are_refused(odd: str, text: str) -> None:
@@ -269,15 +269,13 @@ async def test_a_sink_needs_topics() -> None:
         assert "Must configure one of topics or topics.regex" in trace
 
 
-@pytest.mark.parametrize(
-    ("class_name", "text"),
-    [
-        ("pyconnect_api.Struct", "Failed to find any class that implements Connector"),
-        ("JsonConverter", "Failed to find any class that implements Connector"),
-        ("tests.support.no_such.Source", "Failed to find any class that implements Connector"),
-        ("tests.support.plugins.bad_plugins.UnconstructibleSource", "OSError: no licence"),
-        ("tests.support.plugins.bad_plugins.BadSourceTask", "any class that implements Connector"),
-    ],
+@cases(
+    "class_name, text",
+    ("pyconnect_api.Struct", "Failed to find any class that implements Connector"),
+    ("JsonConverter", "Failed to find any class that implements Connector"),
+    ("tests.support.no_such.Source", "Failed to find any class that implements Connector"),
+    ("tests.support.plugins.bad_plugins.UnconstructibleSource", "OSError: no licence"),
+    ("tests.support.plugins.bad_plugins.BadSourceTask", "any class that implements Connector"),
 )
 @asynchronous
 async def test_a_class_of_another_kind_is_in_the_trace(class_name: str, text: str) -> None:

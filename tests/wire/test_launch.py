@@ -27,6 +27,7 @@ from tests.support.agents.launchers import (
     launch,
     shared_launcher,
 )
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.wire
@@ -126,20 +127,18 @@ def test_last_words_keep_beginning_and_end(launcher: Launcher) -> None:
     assert len(words.encode()) <= LAST_WORDS_BYTES
 
 
-@pytest.mark.parametrize(
-    ("frame", "reason"),
-    [
-        (b"\x00\x00\x00\x02\x63\x00", "ChannelError: The message has version 63"),
-        (encode(Stop()), "ChannelError: Stop is not a job"),
-        (
-            encode(ValidateConfigJob(worker=WORKER, config={"port": 1})),  # type: ignore[dict-item]
-            "ChannelError: ValidateConfigJob is not valid: Expected `str | null`, got `int`",
-        ),
-        (
-            encode(ValidateConfigJob(worker=replace(WORKER, log_format="xml"), config={})),
-            "ValueError: 'xml' is not a valid LogFormat",
-        ),
-    ],
+@cases(
+    "frame, reason",
+    (b"\x00\x00\x00\x02\x63\x00", "ChannelError: The message has version 63"),
+    (encode(Stop()), "ChannelError: Stop is not a job"),
+    (
+        encode(ValidateConfigJob(worker=WORKER, config={"port": 1})),  # type: ignore[dict-item]
+        "ChannelError: ValidateConfigJob is not valid: Expected `str | null`, got `int`",
+    ),
+    (
+        encode(ValidateConfigJob(worker=replace(WORKER, log_format="xml"), config={})),
+        "ValueError: 'xml' is not a valid LogFormat",
+    ),
 )
 def test_a_child_that_fails_before_its_job_says_why(frame: bytes, reason: str) -> None:
     """The real host, which has neither a mask nor a log by then."""

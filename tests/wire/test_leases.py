@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from pyconnect_agent.core.ids import State, TargetState
+from tests.support.cases import cases
 from tests.support.commands.processes import python_environment
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually
@@ -101,7 +102,7 @@ def test_a_frozen_child_goes_on_where_it_was(supervised: Supervised) -> None:
     assert supervised.child_lives()
 
 
-@pytest.mark.parametrize("first", ["supervisor", "child"])
+@cases("first", "supervisor", "child")
 def test_a_child_frozen_with_its_worker_ends_awake(supervised: Supervised, first: str) -> None:
     """A lease issued after the last one had run out does not count."""
     supervised.freeze(supervisor=True, child=True)

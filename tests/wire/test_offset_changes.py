@@ -18,6 +18,7 @@ from pyconnect_agent.core.errors import (
     NotFoundError,
     RequestError,
 )
+from tests.support.cases import cases
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world
@@ -62,7 +63,7 @@ async def refusal(world: ChildrenWorld, settings: Mapping[str, str], **more: Any
     return refused.value
 
 
-@pytest.mark.parametrize("hook", ["true", "false", "none"])
+@cases("hook", "true", "false", "none")
 @asynchronous
 async def test_accepted_offsets_are_written_after_confirmation(hook: str, tmp_path: Path) -> None:
     """The answer does not matter; no offset is written before it, and partitions that are not named
@@ -94,33 +95,31 @@ async def test_a_reset_names_every_known_partition_to_the_connector(tmp_path: Pa
     assert second == []
 
 
-@pytest.mark.parametrize(
-    ("hook", "error", "text"),
-    [
+@cases(
+    "hook, error, text",
+    (
+        "unsupported",
+        InternalError,
         (
-            "unsupported",
-            InternalError,
-            (
-                "Failed to modify offsets for connector c because it doesn't support external"
-                " modification of offsets"
-            ),
+            "Failed to modify offsets for connector c because it doesn't support external"
+            " modification of offsets"
         ),
-        ("refuse", InternalError, "The connector refuses"),
-        ("absent", NotFoundError, "The external system has no such place"),
-        ("break", InternalError, "Failed to modify offsets for source connector c"),
-        ("exit", InternalError, "Failed to modify offsets for source connector c"),
+    ),
+    ("refuse", InternalError, "The connector refuses"),
+    ("absent", NotFoundError, "The external system has no such place"),
+    ("break", InternalError, "Failed to modify offsets for source connector c"),
+    ("exit", InternalError, "Failed to modify offsets for source connector c"),
+    (
+        "die",
+        InternalError,
         (
-            "die",
-            InternalError,
-            (
-                "Failed to modify offsets for source connector c. The offset change process exited"
-                " with code 3. It left no traceback. Plugin code may have called os._exit, or a"
-                " native library exit."
-            ),
+            "Failed to modify offsets for source connector c. The offset change process exited"
+            " with code 3. It left no traceback. Plugin code may have called os._exit, or a"
+            " native library exit."
         ),
-    ],
+    ),
 )
-@pytest.mark.parametrize("offsets", [ASKED, None], ids=["alter", "reset"])
+@cases("offsets", ASKED, None, ids=["alter", "reset"])
 @asynchronous
 async def test_a_refusal_of_the_connector_changes_nothing(
     hook: str, error: type[RequestError], text: str, offsets: Any
@@ -132,9 +131,7 @@ async def test_a_refusal_of_the_connector_changes_nothing(
         assert world.store.entries == STORED
 
 
-@pytest.mark.parametrize(
-    ("connector_class", "kind"), [(HOOK_SOURCE, "source"), (HOOK_SINK, "sink")]
-)
+@cases("connector_class, kind", (HOOK_SOURCE, "source"), (HOOK_SINK, "sink"))
 @asynchronous
 async def test_a_connector_that_hangs_is_given_up(connector_class: str, kind: str) -> None:
     """Its process is killed, and the answer says where it hung."""
@@ -210,14 +207,12 @@ async def test_a_sinks_offsets_are_checked_before_the_connector_is_asked(tmp_pat
         assert not (tmp_path / "told").exists()
 
 
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        (
-            {"security.protocol": "SSL", "ssl.keystore.location": "/no/store.p12"},
-            "ssl.keystore.location: /no/store.p12",
-        ),
-    ],
+@cases(
+    "settings, named",
+    (
+        {"security.protocol": "SSL", "ssl.keystore.location": "/no/store.p12"},
+        "ssl.keystore.location: /no/store.p12",
+    ),
 )
 @asynchronous
 async def test_a_setting_that_keeps_single_offsets_from_being_deleted_is_named(

@@ -27,6 +27,7 @@ from pyconnect_agent.rest.forwarding import Forwarder, WorkerClient
 from pyconnect_agent.rest.server import RestServer
 from pyconnect_api.errors import ConfigException
 from tests.support.agents.rest_client import Answer, call_url
+from tests.support.cases import cases
 from tests.support.eventually import eventually_async
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import rest_config, serving
@@ -229,7 +230,7 @@ def test_a_port_that_was_taken_after_all_is_a_start_error_that_names_the_listene
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("netloc", ["127.0.0.1:99999", "127.0.0.1:-1", f"{'a' * 64}.b:0", "a..b:0"])
+@cases("netloc", "127.0.0.1:99999", "127.0.0.1:-1", f"{'a' * 64}.b:0", "a..b:0")
 def test_an_address_that_cannot_be_is_a_start_error_that_names_the_listener(netloc: str) -> None:
     """Ports out of range and host names with labels that are too long or empty."""
     server = RestServer(rest_config(listeners=f"http://{netloc}"))
@@ -261,7 +262,7 @@ def test_an_advertised_protocol_without_listener_is_refused() -> None:
         server.bind()
 
 
-@pytest.mark.parametrize("admin_listeners", ["", "http://127.0.0.1:0"])
+@cases("admin_listeners", "", "http://127.0.0.1:0")
 def test_admin_listeners_take_the_loggers_away_from_the_main_ones(admin_listeners: str) -> None:
     """With `admin.listeners` set, the loggers are served there or nowhere, and nothing else is."""
     config = rest_config(

@@ -14,6 +14,7 @@ from pyconnect_agent.core.config.agent_keys import OF_CONNECTOR, OF_LOCATION, Ag
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.log_lines import LogQuestion
 from pyconnect_agent.core.restart_policy import RestartMode, RestartPolicy
+from tests.support.cases import cases
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world
@@ -106,10 +107,7 @@ async def test_a_task_that_hangs_ends_the_others_with_it() -> None:
         assert w.pid(FIRST) != pid
 
 
-@pytest.mark.parametrize(
-    ("poll", "text"),
-    [("exit", "exited with code 7"), ("abort", "was killed by signal 6 (SIGABRT)")],
-)
+@cases("poll, text", ("exit", "exited with code 7"), ("abort", "was killed by signal 6 (SIGABRT)"))
 @asynchronous
 async def test_the_end_of_the_process_is_the_end_of_all(poll: str, text: str) -> None:
     """Each says how it ended."""

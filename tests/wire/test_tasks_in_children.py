@@ -11,6 +11,7 @@ import pytest
 from pyconnect_agent.channel import SetLoggerLevel
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.tasks.trace import TRACE_CHARACTERS
+from tests.support.cases import cases
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import children_world
@@ -38,27 +39,25 @@ async def test_tasks_of_a_set_that_is_too_large_do_not_start() -> None:
         assert text in (failed.trace or "")
 
 
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"task_start": "raise"}, "ValueError: no good"),
-        ({"poll": "connect-exception"}, "Caused by: OSError: disk on fire"),
-        ({"poll": "sys-exit"}, "SystemExit: 9"),
-        ({"poll": "exit"}, "task process exited with code 7"),
-        ({"poll": "abort"}, "task process was killed by signal 6 (SIGABRT)"),
-        ({"key_converter": "NoSuchConverter"}, "Class NoSuchConverter could not be found"),
-        ({"key_converter": "FileStreamSource"}, "Class FileStreamSource could not be found"),
-        (
-            {"value_converter": "pyconnect_api.Struct"},
-            "Class pyconnect_api.Struct does not implement the Converter interface",
-        ),
-        ({"transforms": "t"}, 'Missing required configuration "transforms.t.type"'),
-        (
-            {"transforms": "t", "transforms_t_type": "DropHeaders"},
-            'Missing required configuration "headers"',
-        ),
-        ({"producer_override_linger_ms": "soon"}, "linger.ms: Not a number of type LONG"),
-    ],
+@cases(
+    "settings, text",
+    ({"task_start": "raise"}, "ValueError: no good"),
+    ({"poll": "connect-exception"}, "Caused by: OSError: disk on fire"),
+    ({"poll": "sys-exit"}, "SystemExit: 9"),
+    ({"poll": "exit"}, "task process exited with code 7"),
+    ({"poll": "abort"}, "task process was killed by signal 6 (SIGABRT)"),
+    ({"key_converter": "NoSuchConverter"}, "Class NoSuchConverter could not be found"),
+    ({"key_converter": "FileStreamSource"}, "Class FileStreamSource could not be found"),
+    (
+        {"value_converter": "pyconnect_api.Struct"},
+        "Class pyconnect_api.Struct does not implement the Converter interface",
+    ),
+    ({"transforms": "t"}, 'Missing required configuration "transforms.t.type"'),
+    (
+        {"transforms": "t", "transforms_t_type": "DropHeaders"},
+        'Missing required configuration "headers"',
+    ),
+    ({"producer_override_linger_ms": "soon"}, "linger.ms: Not a number of type LONG"),
 )
 @asynchronous
 async def test_a_task_that_fails_says_why(settings: dict[str, str], text: str) -> None:
@@ -81,7 +80,7 @@ async def test_a_long_trace_is_shortened_to_what_a_status_can_hold() -> None:
         assert "\n[...]\n" in trace
 
 
-@pytest.mark.parametrize("policy", ["None", "Principal", "Allowlist"])
+@cases("policy", "None", "Principal", "Allowlist")
 @asynchronous
 async def test_a_task_does_not_start_with_overrides_that_the_worker_denies(policy: str) -> None:
     """Although its config was stored: the policy may have become stricter since."""
@@ -93,12 +92,10 @@ async def test_a_task_does_not_start_with_overrides_that_the_worker_denies(polic
         assert text in w.listener.task_trace(task_id)
 
 
-@pytest.mark.parametrize(
-    ("class_name", "text"),
-    [
-        ("ConnectorForTaskSource", "ConnectorForTaskSource.task_class() returned <class"),
-        ("AbstractTaskSource", "Could not construct tests.support.plugins.bad_plugins.Abstract"),
-    ],
+@cases(
+    "class_name, text",
+    ("ConnectorForTaskSource", "ConnectorForTaskSource.task_class() returned <class"),
+    ("AbstractTaskSource", "Could not construct tests.support.plugins.bad_plugins.Abstract"),
 )
 @asynchronous
 async def test_a_class_that_is_not_a_task_is_named_in_its_trace(class_name: str, text: str) -> None:

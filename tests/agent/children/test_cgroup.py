@@ -14,6 +14,7 @@ from pyconnect_agent.children import limits
 from pyconnect_agent.children.limits import TaskCgroups
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.task_limits import TaskLimits
+from tests.support.cases import cases
 
 TASK = ConnectorTaskId("a/b", 0)
 LIMITS = TaskLimits(memory_bytes=1_000, cpu_percent=150)
@@ -87,7 +88,7 @@ def test_the_trace_says_that_the_kernel_ended_it(tmp_path: Path, base: Path, own
     assert cgroups.release(TASK) is None
 
 
-@pytest.mark.parametrize("missing", ["mark", "controllers", "version 2"])
+@cases("missing", "mark", "controllers", "version 2")
 def test_a_host_that_delegates_nothing_is_left_alone(
     tmp_path: Path, base: Path, own: Path, missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

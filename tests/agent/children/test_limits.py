@@ -6,12 +6,11 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-import pytest
-
 from pyconnect_agent.children.limits import TaskCgroups, TaskLimitWatch
 from pyconnect_agent.children.tasks import TaskChild, TaskChildren
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.task_limits import CPU_WINDOW_MS, TaskLimits, Use
+from tests.support.cases import cases
 
 TASK = ConnectorTaskId("c", 0)
 
@@ -65,7 +64,7 @@ def ended(
     return found
 
 
-@pytest.mark.parametrize("kernel", [None, Kernel(holds=False), Kernel(holds=True)])
+@cases("kernel", None, Kernel(holds=False), Kernel(holds=True))
 def test_memory_is_looked_at_in_any_case(kernel: Kernel | None) -> None:
     """The cgroup does not count memory that a process had before it came into the cgroup."""
     (text,) = ended(TaskLimits(memory_bytes=1), kernel=kernel)

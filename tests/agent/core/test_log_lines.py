@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pyconnect_agent.core.log_lines import OVERHEAD_BYTES, LineRings, LogLine, LogQuestion
+from tests.support.cases import cases
 
 ROOM = 10 * (OVERHEAD_BYTES + 10)
 """For ten lines of ten characters."""
@@ -64,16 +63,14 @@ def test_lines_of_all_tasks_come_in_order() -> None:
     assert numbers(rings, after=0) == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(
-    ("question", "found"),
-    [
-        ({"level": "WARN"}, [2, 3, 4]),
-        ({"level": "ERROR"}, [3, 4]),
-        ({"since_ms": 3_000}, [3, 4]),
-        ({"after": 3}, [4]),
-        ({"limit": 2}, [3, 4]),
-        ({"task": 7}, []),
-    ],
+@cases(
+    "question, found",
+    ({"level": "WARN"}, [2, 3, 4]),
+    ({"level": "ERROR"}, [3, 4]),
+    ({"since_ms": 3_000}, [3, 4]),
+    ({"after": 3}, [4]),
+    ({"limit": 2}, [3, 4]),
+    ({"task": 7}, []),
 )
 def test_a_question_selects(question: dict[str, object], found: list[int]) -> None:
     """By level, time and number; the newest when there are too many. Unknown levels are shown."""

@@ -18,6 +18,7 @@ from pyconnect_agent.core.rest_access import (
 )
 from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES
 from pyconnect_api.errors import ConfigException
+from tests.support.cases import cases
 
 ROUTES = [(route.method, route.template) for route in (*MAIN_ROUTES, *ADMIN_ROUTES)]
 # The first role that may send a request, by the words of its method and path.
@@ -109,23 +110,21 @@ role = "Viewer"
     assert "sha256" not in repr(anna)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("[anna", "this is not TOML"),
-        ('anna = "editor"', "user anna: write"),
-        ("[anna]", "role must be one of viewer, operator, editor, admin"),
-        ("[anna]\nrole = 1", "role must be one of"),
-        ('[anna]\nrole = "root"', "role must be one of"),
-        ('[anna]\nrole = "viewer"\nconnector = ["a"]', "connector is not one of"),
-        ('[anna]\nrole = "viewer"\nconnectors = "a"', "connectors must be a list of texts"),
-        ('[anna]\nrole = "viewer"\ntokens = ["clear"]', "a token is written sha256:"),
-        ('[anna]\nrole = "viewer"\npassword = "clear"', "a password is written scrypt:SALT:HASH"),
-        (
-            "".join(f'[{name}]\nrole = "viewer"\ncertificates = ["CN=a"]\n' for name in "ab"),
-            "two users have one of certificates in common",
-        ),
-    ],
+@cases(
+    "text, reason",
+    ("[anna", "this is not TOML"),
+    ('anna = "editor"', "user anna: write"),
+    ("[anna]", "role must be one of viewer, operator, editor, admin"),
+    ("[anna]\nrole = 1", "role must be one of"),
+    ('[anna]\nrole = "root"', "role must be one of"),
+    ('[anna]\nrole = "viewer"\nconnector = ["a"]', "connector is not one of"),
+    ('[anna]\nrole = "viewer"\nconnectors = "a"', "connectors must be a list of texts"),
+    ('[anna]\nrole = "viewer"\ntokens = ["clear"]', "a token is written sha256:"),
+    ('[anna]\nrole = "viewer"\npassword = "clear"', "a password is written scrypt:SALT:HASH"),
+    (
+        "".join(f'[{name}]\nrole = "viewer"\ncertificates = ["CN=a"]\n' for name in "ab"),
+        "two users have one of certificates in common",
+    ),
 )
 def test_wrong_users_are_refused(text: str, reason: str) -> None:
     """The error names the file, the user and the fault, and no secret."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from pyconnect_agent.core.restart_policy import (
     restarts_json,
     settled,
 )
+from tests.support.cases import cases
 
 POLICY = RestartPolicy(
     mode=RestartMode.ON_FAILURE,
@@ -87,7 +87,7 @@ def test_only_a_stable_time_makes_up_for_failures() -> None:
     assert (again.failures, again.next_ms) == (2, 4_000)
 
 
-@pytest.mark.parametrize("reason", [NoRestart.PERMANENT, NoRestart.KILLED])
+@cases("reason", NoRestart.PERMANENT, NoRestart.KILLED)
 def test_failures_that_a_restart_does_not_cure_are_not_restarted(reason: NoRestart) -> None:
     """A wrong setting, a missing right, an operator's kill."""
     history = after_failure(NO_RESTARTS, POLICY, 0, jitter=MIDDLE, no_restart=reason)
@@ -107,9 +107,7 @@ def test_a_remark_names_the_time_and_the_attempt() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("agents_only", "mode"), [(True, RestartMode.ON_FAILURE), (False, RestartMode.NEVER)]
-)
+@cases("agents_only, mode", (True, RestartMode.ON_FAILURE), (False, RestartMode.NEVER))
 def test_auto_depends_on_the_group(agents_only: bool, mode: RestartMode) -> None:
     """Beside Java workers a task behaves the same wherever it runs."""
     assert RestartPolicy().within(agents_only=agents_only).mode is mode

@@ -20,6 +20,7 @@ from pyconnect_agent.core.session_key import (
     signature_headers,
     verify_request,
 )
+from tests.support.cases import cases
 
 KEY = SessionKey(key=b"k" * 32, algorithm="HmacSHA256", created_ms=1_000)
 PERMITTED = ("HmacSHA256", "HmacSHA1")
@@ -73,33 +74,29 @@ def test_other_text_is_a_bad_request(text: bytes) -> None:
         assert len(decode_base64(text)) <= len(text)
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "size_bits", "length"),
-    [
-        ("HmacSHA256", None, 32),
-        ("hmacsha512", None, 64),
-        ("HmacSHA1", None, 64),
-        ("HmacSHA256", 512, 64),
-        ("HmacSHA256", 100, 13),
-    ],
+@cases(
+    "algorithm, size_bits, length",
+    ("HmacSHA256", None, 32),
+    ("hmacsha512", None, 64),
+    ("HmacSHA1", None, 64),
+    ("HmacSHA256", 512, 64),
+    ("HmacSHA256", 100, 13),
 )
 def test_keys_are_as_long_as_javas(algorithm: str, size_bits: int | None, length: int) -> None:
     """Otherwise Java leaders would replace our keys, and we theirs, for ever."""
     assert key_length_bytes(algorithm, size_bits) == length
 
 
-@pytest.mark.parametrize(
-    ("current", "now_ms", "needed"),
-    [
-        (None, 0, True),
-        (KEY, 1_000, False),
-        (KEY, 1_099, False),
-        (KEY, 1_100, True),
-        (SessionKey(key=b"k" * 32, algorithm="HmacSHA256", created_ms=1_100), 1_000, False),
-        (SessionKey(key=b"k" * 32, algorithm="HmacSHA256", created_ms=1_101), 1_000, True),
-        (SessionKey(key=b"k" * 32, algorithm="HmacSHA1", created_ms=1_000), 1_000, True),
-        (SessionKey(key=b"k" * 31, algorithm="HmacSHA256", created_ms=1_000), 1_000, True),
-    ],
+@cases(
+    "current, now_ms, needed",
+    (None, 0, True),
+    (KEY, 1_000, False),
+    (KEY, 1_099, False),
+    (KEY, 1_100, True),
+    (SessionKey(key=b"k" * 32, algorithm="HmacSHA256", created_ms=1_100), 1_000, False),
+    (SessionKey(key=b"k" * 32, algorithm="HmacSHA256", created_ms=1_101), 1_000, True),
+    (SessionKey(key=b"k" * 32, algorithm="HmacSHA1", created_ms=1_000), 1_000, True),
+    (SessionKey(key=b"k" * 31, algorithm="HmacSHA256", created_ms=1_000), 1_000, True),
 )
 def test_odd_and_old_keys_change(current: SessionKey | None, now_ms: int, needed: bool) -> None:
     """No key, an old one, one of another algorithm or length, or one from the far future."""

@@ -10,6 +10,7 @@ import pytest
 
 import pyconnect_agent
 from pyconnect_agent.herder.clock import WorkerClock
+from tests.support.cases import cases
 
 SHOWN = [
     "builtin/connectors/file_stream_source",
@@ -38,7 +39,7 @@ user's name that another worker has signed."""
 WALL = re.compile(r"\btime\.time\b|time\.time_ns|datetime\.now|utcnow")
 
 
-@pytest.mark.parametrize("jump_s", [-86_400.0, -1.0, 3_600.0])
+@cases("jump_s", -86_400.0, -1.0, 3_600.0)
 def test_a_clock_jump_moves_no_deadline(monkeypatch: pytest.MonkeyPatch, jump_s: float) -> None:
     """Only the monotonic clock counts after the start: no timer fires early, late or twice."""
     clock = WorkerClock()

@@ -11,6 +11,7 @@ import pytest
 from pyconnect_agent.core.errors import AgentError, InternalError, RequestTimedOutError
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.herder.connector_offsets import ConnectorOffsetReader
+from tests.support.cases import cases
 from tests.support.fakes.children import MemoryOffsetStore
 
 SOURCE = PluginDesc(
@@ -66,7 +67,7 @@ def test_without_a_topic_of_its_own_no_process_is_started() -> None:
     assert children.asked == 0
 
 
-@pytest.mark.parametrize("error", [InternalError("no"), RequestTimedOutError("late")])
+@cases("error", InternalError("no"), RequestTimedOutError("late"))
 def test_a_topic_that_cannot_be_read_is_a_failure(error: AgentError) -> None:
     """Half the truth would be none."""
     with pytest.raises(InternalError, match="Failed to retrieve offsets for source connector c"):

@@ -28,6 +28,7 @@ from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
 from tests.agent.herder.fake_children import FakeChildren
+from tests.support.cases import cases
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children import MemoryOffsetStore
@@ -252,9 +253,10 @@ async def test_a_cluster_wide_level_takes_the_way_of_the_config_store() -> None:
         await eventually_async(lambda: "some.logger" in shell.herder.loggers())
 
 
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [(KafkaError("denied"), "denied"), (RuntimeError("unforeseen"), "RuntimeError: unforeseen")],
+@cases(
+    "error, reason",
+    (KafkaError("denied"), "denied"),
+    (RuntimeError("unforeseen"), "RuntimeError: unforeseen"),
 )
 @asynchronous
 async def test_a_membership_that_has_failed_ends_the_herder(error: Exception, reason: str) -> None:

@@ -40,6 +40,7 @@ from pyconnect_agent.herder.worker_admin import (
 )
 from pyconnect_clients.acls.facts import ConnectorFacts
 from tests.agent.herder.fake_restart import FakeRestart
+from tests.support.cases import cases
 
 HERE = ConnectorTaskId("c", 0)
 OTHER = ConnectorTaskId("c", 1)
@@ -171,15 +172,13 @@ def test_a_task_of_another_worker_is_pointed_to(world: World) -> None:
     assert failure.value.target_url == "https://there:8083/"
 
 
-@pytest.mark.parametrize(
-    ("state", "worker_id"),
-    [
-        (None, ""),
-        (State.FAILED, WORKER_ID),
-        (State.RUNNING, WORKER_ID),
-        (State.FAILED, "there:8083"),
-        (State.UNASSIGNED, "there:8083"),
-    ],
+@cases(
+    "state, worker_id",
+    (None, ""),
+    (State.FAILED, WORKER_ID),
+    (State.RUNNING, WORKER_ID),
+    (State.FAILED, "there:8083"),
+    (State.UNASSIGNED, "there:8083"),
 )
 def test_no_process_is_a_conflict(world: World, state: State | None, worker_id: str) -> None:
     """There is neither a process to kill nor a worker to forward to, whichever worker had the task
@@ -223,7 +222,7 @@ def test_a_changed_configuration_file_is_noticed(world: World, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("phase", MembershipPhase)
-@pytest.mark.parametrize("drain_wanted", [False, True])
+@cases("drain_wanted", False, True)
 def test_every_phase_has_a_word(phase: MembershipPhase, *, drain_wanted: bool) -> None:
     """A drain that has been asked for shows from the first moment."""
     settings = HerderSettings(worker_id=WORKER_ID, connector_type=lambda _: "source")

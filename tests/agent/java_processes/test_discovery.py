@@ -23,6 +23,7 @@ from pyconnect_agent.java_processes.jar_scan import (
 from pyconnect_agent.java_processes.launch import JavaClass, JavaInstallation
 from pyconnect_api import ConnectException
 from pyconnect_clients.plugin_jars.locations import java_locations
+from tests.support.cases import cases
 from tests.support.plugins.java_jars import (
     ABSTRACT,
     CONFIG_PROVIDER,
@@ -103,13 +104,11 @@ def names(found: JavaPlugins) -> set[str]:
     return {plugin.class_name for plugin in found.plugins}
 
 
-@pytest.mark.parametrize(
-    ("mode", "expected", "warned"),
-    [
-        ("service_load", {"a.Listed"}, False),
-        ("only_scan", {"a.Listed", "a.Unlisted"}, False),
-        ("hybrid_warn", {"a.Listed", "a.Unlisted"}, True),
-    ],
+@cases(
+    "mode, expected, warned",
+    ("service_load", {"a.Listed"}, False),
+    ("only_scan", {"a.Listed", "a.Unlisted"}, False),
+    ("hybrid_warn", {"a.Listed", "a.Unlisted"}, True),
 )
 def test_modes_of_discovery(world: World, mode: str, expected: set[str], warned: bool) -> None:
     """Service files, classes, or both, with a warning of classes that no service file names."""
@@ -149,7 +148,7 @@ def test_classes_are_plugins_by_all_that_they_extend(world: World) -> None:
     }
 
 
-@pytest.mark.parametrize("mode", ["service_load", "only_scan", "hybrid_fail"])
+@cases("mode", "service_load", "only_scan", "hybrid_fail")
 def test_config_providers_need_a_service_file(world: World, mode: str) -> None:
     """As in Apache's worker, they are not found by what they implement."""
     providers = ("a.Provider", "a.Unlisted")

@@ -12,6 +12,7 @@ from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.java_processes import build, installation
 from pyconnect_agent.java_processes.installation import find_installation, kafka_release
 from pyconnect_api import ConnectException
+from tests.support.cases import cases
 
 JARS = ("connect-api", "connect-json", "connect-runtime", "connect-transforms", "kafka-clients")
 
@@ -130,9 +131,10 @@ def test_jars_that_cannot_be_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyP
         find_installation({}, environment, fetch=True)
 
 
-@pytest.mark.parametrize(
-    ("version", "message"),
-    [("11.0.2", "JAVA_HOME names Java 11"), ("1.8.0_402", "JAVA_HOME names Java 8")],
+@cases(
+    "version, message",
+    ("11.0.2", "JAVA_HOME names Java 11"),
+    ("1.8.0_402", "JAVA_HOME names Java 8"),
 )
 def test_an_old_java_is_refused(tmp_path: Path, version: str, message: str) -> None:
     """With the place that names it."""

@@ -11,6 +11,7 @@ from pyconnect_agent.core.config.java_keys import ENVIRONMENT, HEAP, HEAP_LIMIT,
 from pyconnect_agent.core.config.worker_keys import worker_config_def
 from pyconnect_agent.java_processes.settings import java_options
 from pyconnect_api import ConfigException
+from tests.support.cases import cases
 
 
 def test_defaults_of_the_java_settings() -> None:
@@ -49,31 +50,27 @@ def test_heaps_stay_within_their_limits() -> None:
     assert java_options({HEAP: "4g"}, {}).heap == "4g"
 
 
-@pytest.mark.parametrize(
-    ("connector", "text"),
-    [
-        ({HEAP: "1025m"}, "the worker allows connectors 1g at most"),
-        ({HEAP: "much"}, "a size is a number followed by k, m or g"),
-        ({OPTIONS: "-XX:OnError=rm"}, "a connector may set properties"),
-        ({OPTIONS: "-javaagent:x.jar"}, "a connector may set properties"),
-        ({OPTIONS: "-Dcom.sun.management.jmxremote.port=1"}, "a connector may set properties"),
-        ({OPTIONS: "'-Da=b"}, "No closing quotation"),
-    ],
+@cases(
+    "connector, text",
+    ({HEAP: "1025m"}, "the worker allows connectors 1g at most"),
+    ({HEAP: "much"}, "a size is a number followed by k, m or g"),
+    ({OPTIONS: "-XX:OnError=rm"}, "a connector may set properties"),
+    ({OPTIONS: "-javaagent:x.jar"}, "a connector may set properties"),
+    ({OPTIONS: "-Dcom.sun.management.jmxremote.port=1"}, "a connector may set properties"),
+    ({OPTIONS: "'-Da=b"}, "No closing quotation"),
 )
 def test_a_connector_may_not_set_some_java_options(connector: dict[str, str], text: str) -> None:
     with pytest.raises(ConfigException, match=text):
         java_options({}, connector)
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "text"),
-    [
-        (HEAP, "lots", "agent.java.heap: a size is a number followed by k, m or g"),
-        (HEAP_LIMIT, "2", "agent.java.heap.limit: a size is a number followed by k, m or g"),
-        (OPTIONS, "-Da='b", "agent.java.options: No closing quotation"),
-        (OPTIONS, "-ea -Xmx2g", "-Xmx2g for configuration agent.java.options: agent.java.heap"),
-        (ENVIRONMENT, "TZ=UTC x", "x for configuration agent.java.environment: a variable is"),
-    ],
+@cases(
+    "key, value, text",
+    (HEAP, "lots", "agent.java.heap: a size is a number followed by k, m or g"),
+    (HEAP_LIMIT, "2", "agent.java.heap.limit: a size is a number followed by k, m or g"),
+    (OPTIONS, "-Da='b", "agent.java.options: No closing quotation"),
+    (OPTIONS, "-ea -Xmx2g", "-Xmx2g for configuration agent.java.options: agent.java.heap"),
+    (ENVIRONMENT, "TZ=UTC x", "x for configuration agent.java.environment: a variable is"),
 )
 def test_a_worker_checks_its_java_settings_when_it_starts(key: str, value: str, text: str) -> None:
     found = {each.name: each for each in worker_config_def().validate({key: value})}

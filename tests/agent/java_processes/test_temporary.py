@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pyconnect_agent.java_processes.temporary import PREFIX, TemporaryDirectory, remove_leftovers
+from tests.support.cases import cases
 
 
 def test_a_directory_stays_while_its_lock_is_held(tmp_path: Path) -> None:
@@ -45,7 +46,7 @@ def test_other_files_are_no_leftovers(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 3
 
 
-@pytest.mark.parametrize("when", ["before it is opened", "before it is locked"])
+@cases("when", "before it is opened", "before it is locked")
 def test_a_directory_that_another_process_takes_for_a_leftover_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:

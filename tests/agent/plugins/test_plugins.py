@@ -20,6 +20,7 @@ from pyconnect_agent.plugins.scan import scan, scan_directory
 from pyconnect_api import ConnectException, SinkConnector, SourceConnector
 from pyconnect_clients.installation import version
 from tests.agent.plugins.plugin_table import PlainSource, TablePluginSource
+from tests.support.cases import cases
 
 CONNECTOR = """
 import helper_of_plugin
@@ -66,13 +67,11 @@ def test_every_builtin_plugin_loads_as_its_kind(plugin: PluginDesc) -> None:
     assert plugin.version == (version() if own else CONNECT_VERSION)
 
 
-@pytest.mark.parametrize(
-    ("plugin", "extra", "library"),
-    [
-        ("SqlSink", "sql", "sqlalchemy"),
-        ("LakeSink", "lake", "obstore"),
-        ("LakeSource", "lake", "pyarrow"),
-    ],
+@cases(
+    "plugin, extra, library",
+    ("SqlSink", "sql", "sqlalchemy"),
+    ("LakeSink", "lake", "obstore"),
+    ("LakeSource", "lake", "pyarrow"),
 )
 def test_a_connector_without_its_extra_is_listed_and_names_the_extra(
     monkeypatch: pytest.MonkeyPatch, plugin: str, extra: str, library: str
@@ -121,9 +120,8 @@ def test_versions_with_contradicting_dependencies_are_scanned_separately(tmp_pat
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize(
-    ("discovery", "found", "warned"),
-    [("service_load", 0, 0), ("only_scan", 2, 0), ("hybrid_warn", 2, 1)],
+@cases(
+    "discovery, found, warned", ("service_load", 0, 0), ("only_scan", 2, 0), ("hybrid_warn", 2, 1)
 )
 def test_a_scan_finds_the_unlisted(tmp_path: Path, discovery: str, found: int, warned: int) -> None:
     """Unless only entry points count."""
@@ -143,14 +141,12 @@ def test_unlisted_plugins_stop_a_worker_that_asks_for_it(tmp_path: Path) -> None
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [
-        ("import sys; sys.exit(3)", "its process exited with code 3"),
-        ("import os; os._exit(4)", "its process exited with code 4"),
-        ("import os; os.abort()", "its process was killed by signal 6 (SIGABRT)"),
-        ("raise RuntimeError('no')", "RuntimeError: no"),
-    ],
+@cases(
+    "code, reason",
+    ("import sys; sys.exit(3)", "its process exited with code 3"),
+    ("import os; os._exit(4)", "its process exited with code 4"),
+    ("import os; os.abort()", "its process was killed by signal 6 (SIGABRT)"),
+    ("raise RuntimeError('no')", "RuntimeError: no"),
 )
 def test_a_plugin_that_fails_to_import_is_left_out(tmp_path: Path, code: str, reason: str) -> None:
     """The scan goes on and says why."""
@@ -229,7 +225,7 @@ class TestPluginSource:
         assert source.versions("nothing", PluginKind.CONVERTER) == ()
 
 
-@pytest.mark.parametrize("separator", [".", ":"])
+@cases("separator", ".", ":")
 def test_full_python_paths_work_without_being_listed(separator: str) -> None:
     """With a dot or a colon before the class."""
     source = CatalogPluginSource(installed_catalog())
@@ -239,16 +235,14 @@ def test_full_python_paths_work_without_being_listed(separator: str) -> None:
     assert issubclass(source.connector("FileStreamSink").python_class, SinkConnector)
 
 
-@pytest.mark.parametrize(
-    ("name", "known"),
-    [
-        ("Json", "org.apache.kafka.connect.json.JsonConverter"),
-        ("tests.support.anything:Converter", "tests.support.anything:Converter"),
-        ("json:JSONDecoder", "json:JSONDecoder"),
-        ("no.such.Converter", None),
-        ("Nothing", None),
-        ("", None),
-    ],
+@cases(
+    "name, known",
+    ("Json", "org.apache.kafka.connect.json.JsonConverter"),
+    ("tests.support.anything:Converter", "tests.support.anything:Converter"),
+    ("json:JSONDecoder", "json:JSONDecoder"),
+    ("no.such.Converter", None),
+    ("Nothing", None),
+    ("", None),
 )
 def test_classes_are_checked_without_importing_them(name: str, known: str | None) -> None:
     """As far as that goes: of a path only the top-level package is looked for."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.plugins.self_check import StepResult, check
+from tests.support.cases import cases
 
 PLUGIN = """
 from collections.abc import Sequence
@@ -85,16 +86,14 @@ def test_without_a_config_only_steps_that_need_none_are_run(plugin_path: Path) -
     assert [step.result for step in found.values()] == ["passed"] * 3 + ["skipped"]
 
 
-@pytest.mark.parametrize(
-    ("config", "step", "text"),
-    [
-        ({}, "validate", "needed: Missing required configuration"),
-        ({"needed": "x", "how": "many"}, "split", "2 task configs for tasks.max=1"),
-        ({"needed": "x", "how": "start"}, "start task", "cannot start"),
-        ({"needed": "x", "how": "schema"}, "poll", "DataException"),
-        ({"needed": "x", "how": "exit"}, "poll", "SystemExit: 3"),
-        ({"needed": "x", "how": "one offset"}, "poll", "make a new dict for each record"),
-    ],
+@cases(
+    "config, step, text",
+    ({}, "validate", "needed: Missing required configuration"),
+    ({"needed": "x", "how": "many"}, "split", "2 task configs for tasks.max=1"),
+    ({"needed": "x", "how": "start"}, "start task", "cannot start"),
+    ({"needed": "x", "how": "schema"}, "poll", "DataException"),
+    ({"needed": "x", "how": "exit"}, "poll", "SystemExit: 3"),
+    ({"needed": "x", "how": "one offset"}, "poll", "make a new dict for each record"),
 )
 def test_the_first_step_that_fails_says_why_and_where(
     plugin_path: Path, config: dict[str, str], step: str, text: str
@@ -114,10 +113,7 @@ def test_a_source_without_records_is_not_a_failure(plugin_path: Path) -> None:
     assert found["stop"].result == "passed"
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("Unversioned", "not a text"), ("Undocumented", "without documentation: x")],
-)
+@cases("name, text", ("Unversioned", "not a text"), ("Undocumented", "without documentation: x"))
 def test_version_and_definition_are_checked(plugin_path: Path, name: str, text: str) -> None:
     """Workers show version and settings to their users."""
     found = steps(plugin_path, name)
@@ -132,14 +128,12 @@ def test_an_unknown_name_is_not_found(plugin_path: Path) -> None:
     assert "an entry of the plugin path" in found["find"].detail
 
 
-@pytest.mark.parametrize(
-    ("name", "config", "detail"),
-    [
-        ("StringConverter", {"converter.type": "value"}, "came back as it was"),
-        ("RegexRouter", {"regex": "(.*)", "replacement": "x-$1"}, "x-self-check"),
-        ("RecordIsTombstone", {}, "gave False"),
-        ("Cast$Value", {"spec": "int32"}, "takes no texts"),
-    ],
+@cases(
+    "name, config, detail",
+    ("StringConverter", {"converter.type": "value"}, "came back as it was"),
+    ("RegexRouter", {"regex": "(.*)", "replacement": "x-$1"}, "x-self-check"),
+    ("RecordIsTombstone", {}, "gave False"),
+    ("Cast$Value", {"spec": "int32"}, "takes no texts"),
 )
 def test_others_have_one(plugin_path: Path, name: str, config: dict[str, str], detail: str) -> None:
     """Converters both ways, transformations and predicates a record."""

@@ -11,6 +11,7 @@ import pytest
 
 from pyconnect_agent.observability.logging import bind_scope, record_fields
 from pyconnect_agent.process import long_lived
+from tests.support.cases import cases
 
 
 def fail(error: BaseException) -> Callable[[], None]:
@@ -26,7 +27,7 @@ def run(thread: long_lived.Thread | long_lived.TimerThread) -> None:
     assert not thread.is_alive()
 
 
-@pytest.mark.parametrize("error", [ValueError("no good"), SystemExit(3)])
+@cases("error", ValueError("no good"), SystemExit(3))
 def test_an_exception_that_ends_a_thread_is_logged_and_ends_the_process(
     deaths: list[BaseException], caplog: pytest.LogCaptureFixture, error: BaseException
 ) -> None:

@@ -29,6 +29,7 @@ from pyconnect_agent.rest.exchange import AdminServices
 from pyconnect_agent.rest.server import RestServer
 from pyconnect_api.errors import ConfigException
 from tests.support.agents.rest_client import Answer, call_app
+from tests.support.cases import cases
 from tests.support.fakes.fake_admin import FakeAdmin
 from tests.support.fakes.fake_herder import SOURCE_CLASS, FakeHerder
 from tests.support.fakes.rest_services import application, rest_config
@@ -144,7 +145,7 @@ def test_roles_count_for_the_admin_interface(world: World) -> None:
     assert world.call("admin", "POST", "/agent/drain").status == 202
 
 
-@pytest.mark.parametrize("user", ["viewer", "operator"])
+@cases("user", "viewer", "operator")
 def test_no_answer_of_a_reader_contains_a_secret(world: World, user: str) -> None:
     """Each GET of the interface, in configs, tasks, traces, offsets, logs and lists."""
     herder = world.herder
@@ -334,21 +335,19 @@ def test_another_worker_vouches_for_its_user(world: World) -> None:
     assert call_app(world.app, "PUT", target, body, headers).status == 401
 
 
-@pytest.mark.parametrize(
-    ("properties", "reason"),
-    [
-        ({"agent.rest.users": "/no/such/file"}, "agent.rest.users: .*No such file"),
-        ({"agent.rest.users": "a = 1"}, "agent.rest.users: the value: user a: write"),
-        (
-            {"agent.rest.users": USERS, "agent.admin.bearer.token.file": "/tokens"},
-            "agent.rest.users names the users of the admin interface too",
-        ),
-        (
-            {"agent.rest.users": 'a = {role = "admin", certificates = ["CN=a"]}'},
-            "no https listener asks for one",
-        ),
-        ({"agent.rest.users": USERS, "connect.protocol": "compatible"}, "Must be sessioned"),
-    ],
+@cases(
+    "properties, reason",
+    ({"agent.rest.users": "/no/such/file"}, "agent.rest.users: .*No such file"),
+    ({"agent.rest.users": "a = 1"}, "agent.rest.users: the value: user a: write"),
+    (
+        {"agent.rest.users": USERS, "agent.admin.bearer.token.file": "/tokens"},
+        "agent.rest.users names the users of the admin interface too",
+    ),
+    (
+        {"agent.rest.users": 'a = {role = "admin", certificates = ["CN=a"]}'},
+        "no https listener asks for one",
+    ),
+    ({"agent.rest.users": USERS, "connect.protocol": "compatible"}, "Must be sessioned"),
 )
 def test_unknown_users_are_refused(properties: dict[str, str], reason: str, tmp_path: Path) -> None:
     """Before the worker starts."""

@@ -13,6 +13,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.rest.admin_access import AdminAccess, loopback_addresses
 from pyconnect_agent.rest.exchange import AdminServices
 from tests.support.agents.rest_client import Answer, call_app
+from tests.support.cases import cases
 from tests.support.fakes.fake_admin import HERE, FakeAdmin
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import application
@@ -72,9 +73,7 @@ def test_stacks_are_plain_text() -> None:
     assert answer.text == "Thread MainThread\n"
 
 
-@pytest.mark.parametrize(
-    ("body", "force"), [(None, False), ("{}", False), ('{"force":true}', True)]
-)
+@cases("body, force", (None, False), ("{}", False), ('{"force":true}', True))
 def test_a_kill_is_accepted(body: str | None, *, force: bool) -> None:
     """202; without a body it is not forced."""
     world = World()
@@ -82,10 +81,8 @@ def test_a_kill_is_accepted(body: str | None, *, force: bool) -> None:
     assert world.admin.kills == [(HERE, force)]
 
 
-@pytest.mark.parametrize("path", ["/agent/tasks/c/0/kill", "/agent/drain"])
-@pytest.mark.parametrize(
-    "body", ["[]", "null", '{"undrian":true}', '{"force":1,"undrain":1}', "{", "\xff"]
-)
+@cases("path", "/agent/tasks/c/0/kill", "/agent/drain")
+@cases("body", "[]", "null", '{"undrian":true}', '{"force":1,"undrain":1}', "{", "\xff")
 def test_a_mistyped_body_does_nothing(path: str, body: str) -> None:
     """400 in Connect's envelope: a wrong name must not be taken for its absence."""
     world = World()
@@ -104,7 +101,7 @@ def test_drain_and_its_end() -> None:
     assert world.admin.drains == [False, True]
 
 
-@pytest.mark.parametrize("action", [("POST", "kill"), ("GET", "stacks")])
+@cases("action", ("POST", "kill"), ("GET", "stacks"))
 def test_a_task_that_is_not_here(action: tuple[str, str]) -> None:
     """409 with the owner's address, 409 without a process, 404 for what does not exist."""
     method, verb = action
@@ -156,7 +153,7 @@ def guarded(tmp_path: Path) -> World:
     return World(AdminAccess(basic_file=str(users), token_file=str(tokens)))
 
 
-@pytest.mark.parametrize("authorization", ["ann:pa:ss", "ümit:schlüssel"])
+@cases("authorization", "ann:pa:ss", "ümit:schlüssel")
 @pytest.mark.parametrize(("method", "path"), PATHS)
 def test_the_password_opens_all(guarded: World, method: str, path: str, authorization: str) -> None:
     """Names and passwords of the file, UTF-8."""
@@ -164,31 +161,29 @@ def test_the_password_opens_all(guarded: World, method: str, path: str, authoriz
     assert answer.status < 300
 
 
-@pytest.mark.parametrize("token", ["Bearer first", "bearer second"])
+@cases("token", "Bearer first", "bearer second")
 def test_any_of_the_tokens_opens(guarded: World, token: str) -> None:
     """So that a new one can be introduced before the old one goes."""
     assert guarded.call("GET", "/agent", Authorization=token).status == 200
 
 
-@pytest.mark.parametrize(
+@cases(
     "authorization",
-    [
-        None,
-        "",
-        "Basic",
-        "Basic !!!",
-        "Basic /w==",
-        "Bearer",
-        "Bearer third",
-        "Bearer first second",
-        "Negotiate first",
-        basic("ann:wrong"),
-        basic("ann"),
-        basic("bob:pa:ss"),
-        basic("bob:"),
-        basic("empty:"),
-        basic(":"),
-    ],
+    None,
+    "",
+    "Basic",
+    "Basic !!!",
+    "Basic /w==",
+    "Bearer",
+    "Bearer third",
+    "Bearer first second",
+    "Negotiate first",
+    basic("ann:wrong"),
+    basic("ann"),
+    basic("bob:pa:ss"),
+    basic("bob:"),
+    basic("empty:"),
+    basic(":"),
 )
 def test_wrong_credentials_open_nothing(guarded: World, authorization: str | None) -> None:
     """401 with both schemes; also on a loopback address."""
@@ -230,9 +225,8 @@ def test_without_credentials_other_listeners_are_closed(method: str, path: str) 
     assert "agent.admin.basic.auth.file" in (answer.message or "")
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Host": "evil.example:8083"}],
+@cases(
+    "headers", {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Host": "evil.example:8083"}
 )
 def test_without_credentials_web_pages_are_not_served(headers: dict[str, str]) -> None:
     """Neither a foreign page's request nor one under a name that points here."""
@@ -241,7 +235,7 @@ def test_without_credentials_web_pages_are_not_served(headers: dict[str, str]) -
     assert world.admin.drains == []
 
 
-@pytest.mark.parametrize("host", ["localhost:8083", "127.0.0.1:8083", "[::1]:8083", "127.9.9.9"])
+@cases("host", "localhost:8083", "127.0.0.1:8083", "[::1]:8083", "127.9.9.9")
 def test_without_credentials_local_names_are_served(host: str) -> None:
     """Any client on this host is served."""
     assert World().call("GET", "/agent", Host=host).status == 200
@@ -253,8 +247,8 @@ def test_loopback_addresses_are_found_by_the_bound_address() -> None:
     assert loopback_addresses(bound) == {("127.0.0.1", 1), ("::1", 2)}
 
 
-@pytest.mark.parametrize("key", ["basic_file", "token_file"])
-@pytest.mark.parametrize("content", [None, "", "\n \n"])
+@cases("key", "basic_file", "token_file")
+@cases("content", None, "", "\n \n")
 def test_unusable_files_are_found_at_start(tmp_path: Path, key: str, content: str | None) -> None:
     """The file is missing or names no user."""
     file = tmp_path / "credentials"
@@ -277,16 +271,14 @@ def test_a_change_of_phase_is_answered_before_the_restart() -> None:
     assert world.admin.restarts == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        "",
-        "[]",
-        "{",
-        '{"phase":"preparing"}',
-        '{"phase":"preparing","run_id":1,"expect_config_sha256":"s"}',
-        '{"phase":"preparing","run_id":"r","expect_config_sha256":"s","force":"x"}',
-    ],
+    "",
+    "[]",
+    "{",
+    '{"phase":"preparing"}',
+    '{"phase":"preparing","run_id":1,"expect_config_sha256":"s"}',
+    '{"phase":"preparing","run_id":"r","expect_config_sha256":"s","force":"x"}',
 )
 def test_a_change_of_phase_is_read_strictly(body: str) -> None:
     """400, and nothing happens."""
@@ -295,13 +287,11 @@ def test_a_change_of_phase_is_read_strictly(body: str) -> None:
     assert world.admin.phase_changes == []
 
 
-@pytest.mark.parametrize(
-    ("query", "text"),
-    [
-        ("level=LOUD", "level=LOUD: must be one of ALL, TRACE"),
-        ("task=-1", "task=-1: must be a number"),
-        ("sinse_ms=1", "sinse_ms is not a parameter"),
-    ],
+@cases(
+    "query, text",
+    ("level=LOUD", "level=LOUD: must be one of ALL, TRACE"),
+    ("task=-1", "task=-1: must be a number"),
+    ("sinse_ms=1", "sinse_ms is not a parameter"),
 )
 def test_a_mistyped_question_for_logs_is_refused(query: str, text: str) -> None:
     """An answer to another question would look like an empty log."""

@@ -14,6 +14,7 @@ from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.reporting import Stage
 from tests.support.agents.rest_client import Answer, acall_app, call_app
+from tests.support.cases import cases
 from tests.support.fakes.fake_herder import SOURCE_CLASS, FakeHerder
 from tests.support.fakes.rest_services import application
 
@@ -51,14 +52,12 @@ def test_create_answers_201_with_location_and_the_submitted_config(herder: FakeH
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "state"),
-    [
-        ("running", TargetState.STARTED),
-        ("Paused", TargetState.PAUSED),
-        ("STOPPED", TargetState.STOPPED),
-        (None, None),
-    ],
+@cases(
+    "text, state",
+    ("running", TargetState.STARTED),
+    ("Paused", TargetState.PAUSED),
+    ("STOPPED", TargetState.STOPPED),
+    (None, None),
 )
 def test_initial_state_is_handed_on(
     herder: FakeHerder, text: str | None, state: TargetState | None
@@ -175,22 +174,20 @@ def test_tasks_are_listed_with_their_configs(herder: FakeHerder) -> None:
     assert call(herder, "GET", "/connectors/c/tasks").json() == expected
 
 
-@pytest.mark.parametrize(
-    ("query", "status", "request_"),
-    [
-        ("", 204, requests.RestartConnector(connector="c")),
-        ("?includeTasks=false&onlyFailed=yes", 204, requests.RestartConnector(connector="c")),
-        (
-            "?includeTasks=TRUE",
-            202,
-            requests.RestartConnectorAndTasks(connector="c", include_tasks=True, only_failed=False),
-        ),
-        (
-            "?onlyFailed=true",
-            202,
-            requests.RestartConnectorAndTasks(connector="c", include_tasks=False, only_failed=True),
-        ),
-    ],
+@cases(
+    "query, status, request_",
+    ("", 204, requests.RestartConnector(connector="c")),
+    ("?includeTasks=false&onlyFailed=yes", 204, requests.RestartConnector(connector="c")),
+    (
+        "?includeTasks=TRUE",
+        202,
+        requests.RestartConnectorAndTasks(connector="c", include_tasks=True, only_failed=False),
+    ),
+    (
+        "?onlyFailed=true",
+        202,
+        requests.RestartConnectorAndTasks(connector="c", include_tasks=False, only_failed=True),
+    ),
 )
 def test_restart_flags_choose_the_mode(
     herder: FakeHerder, query: str, status: int, request_: requests.Request
@@ -366,7 +363,7 @@ def test_requests_do_not_wait_for_one_another(herder: FakeHerder) -> None:
     assert asyncio.run(run()).status == 200
 
 
-@pytest.mark.parametrize("name", [".", "..", " .. "])
+@cases("name", ".", "..", " .. ")
 def test_a_name_that_no_path_carries_is_refused(herder: FakeHerder, name: str) -> None:
     """Clients and proxies resolve it, so the connector could be neither seen nor deleted."""
     created = call(herder, "POST", "/connectors", {"name": name, "config": CONFIG})

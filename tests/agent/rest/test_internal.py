@@ -8,6 +8,7 @@ from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from pyconnect_agent.core.session_key import signature_headers
 from tests.support.agents.rest_client import call_app
+from tests.support.cases import cases
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import application
 
@@ -64,7 +65,7 @@ def test_without_a_session_key_the_worker_is_not_ready(herder: FakeHerder) -> No
     )
 
 
-@pytest.mark.parametrize("body", [b"null", b"[null]", b'[{"a":"b"},null]'])
+@cases("body", b"null", b"[null]", b'[{"a":"b"},null]')
 def test_null_task_sets_are_refused(herder: FakeHerder, body: bytes) -> None:
     """A signed null is still no task set, and changes nothing."""
     headers = signature_headers(body, session_key=KEY, algorithm="HmacSHA256")

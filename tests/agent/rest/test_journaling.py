@@ -22,6 +22,7 @@ from pyconnect_agent.rest.forwarding import WorkerClient, WorkerResponse
 from pyconnect_agent.rest.journaling import ChangeJournal
 from pyconnect_agent.stores.journal import ChangesFile
 from tests.support.agents.rest_client import Answer, acall_app, call_app
+from tests.support.cases import cases
 from tests.support.fakes.fake_admin import FakeAdmin
 from tests.support.fakes.fake_herder import SOURCE_CLASS, FakeHerder
 from tests.support.fakes.rest_services import application
@@ -217,7 +218,7 @@ class Leader(WorkerClient):
         )
 
 
-@pytest.mark.parametrize("journaled", [True, False])
+@cases("journaled", True, False)
 def test_the_worker_that_carries_out_a_change_records_it(*, journaled: bool) -> None:
     """A Java leader does not: the worker that has asked it records what it has answered."""
     world = World(Leader(journaled=journaled))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
 from starlette.datastructures import MutableHeaders
 
 from pyconnect_agent.core.config.response_headers import parse_header_rules
 from pyconnect_agent.rest.response_headers import CrossOriginPolicy, apply_rules
 from tests.support.agents.rest_client import call_app
+from tests.support.cases import cases
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import application
 
@@ -35,18 +35,16 @@ def test_blank_origins_mean_no_cors_at_all() -> None:
     assert not {"vary", "access-control-allow-origin"} & set(answered)
 
 
-@pytest.mark.parametrize(
-    ("origin", "allowed"),
-    [
-        ("http://a.example", True),
-        ("HTTP://A.example", True),
-        ("http://x.b.example", True),
-        ("http://b.example", False),
-        ("http://a.example.evil", False),
-        ("http://a_example", False),
-        ("http://c.example http://a.example", True),
-        ("", False),
-    ],
+@cases(
+    "origin, allowed",
+    ("http://a.example", True),
+    ("HTTP://A.example", True),
+    ("http://x.b.example", True),
+    ("http://b.example", False),
+    ("http://a.example.evil", False),
+    ("http://a_example", False),
+    ("http://c.example http://a.example", True),
+    ("", False),
 )
 def test_allowed_origins_are_echoed(origin: str, allowed: bool) -> None:
     """The answer repeats the origin, whatever its status, and varies with it."""
@@ -63,7 +61,7 @@ def test_any_origin_is_echoed_under_a_star() -> None:
     assert "vary" not in answered
 
 
-@pytest.mark.parametrize(("methods", "listed"), [("", "GET,POST,HEAD"), ("PUT, GET", "PUT,GET")])
+@cases("methods, listed", ("", "GET,POST,HEAD"), ("PUT, GET", "PUT,GET"))
 def test_preflights_are_answered_and_routed(methods: str, listed: str) -> None:
     """A preflight gets the CORS headers and still the answer of its path."""
     answered = headers("/connectors", PREFLIGHT, method="OPTIONS", methods=methods)

@@ -27,6 +27,7 @@ from pyconnect_agent.core.internal_topics.configlog import (
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.memory import MemoryLog
+from tests.support.cases import cases
 from tests.support.fakes.fake_log import FakeLog, FakeTopic
 
 KEY = SessionKey(key=b"k", algorithm="HmacSHA256", created_ms=1)
@@ -59,7 +60,7 @@ def test_the_first_read_is_silent_and_complete() -> None:
     assert second.store.snapshot() == first.store.snapshot()
 
 
-@pytest.mark.parametrize("kind", ["kafka", "memory"])
+@cases("kind", "kafka", "memory")
 def test_changes_are_reported_before_other_threads_see_their_snapshot(kind: str) -> None:
     """A thread that reads the snapshot cannot reach the herder before the changes do.
 
@@ -172,7 +173,7 @@ PUTS: list[tuple[Callable[[ConfigStore], None], str]] = [
 
 
 @pytest.mark.parametrize(("put", "text"), PUTS)
-@pytest.mark.parametrize("error", [RetriableKafkaError("late"), KafkaError("no")])
+@cases("error", RetriableKafkaError("late"), KafkaError("no"))
 def test_a_failed_write_has_apaches_text(
     worker: Worker, put: Callable[[ConfigStore], None], text: str, error: KafkaError
 ) -> None:
@@ -186,7 +187,7 @@ def test_a_failed_write_has_apaches_text(
     assert worker.log.topic.records == []
 
 
-@pytest.mark.parametrize(("put", "text"), [PUTS[0], PUTS[1], PUTS[5]])
+@cases("put, text", PUTS[0], PUTS[1], PUTS[5])
 def test_a_write_that_is_not_read_back_in_time_fails(
     worker: Worker, put: Callable[[ConfigStore], None], text: str
 ) -> None:
@@ -198,7 +199,7 @@ def test_a_write_that_is_not_read_back_in_time_fails(
     assert worker.log.topic.records != []
 
 
-@pytest.mark.parametrize("largest", [1_000, 999])
+@cases("largest", 1_000, 999)
 def test_a_config_too_large_for_a_record_is_refused(worker: Worker, largest: int) -> None:
     """The text names the connector or task, the size and the limit; nothing is written."""
     config = {"a": "x" * (1_000 - len('connector-c{"properties":{"a":""}}'))}
@@ -266,7 +267,7 @@ def test_only_records_of_the_leader_go_through_its_writer() -> None:
     assert leader.asked[-1] == "relinquish"
 
 
-@pytest.mark.parametrize("kind", ["kafka", "memory"])
+@cases("kind", "kafka", "memory")
 def test_both_stores_hold_the_same_state(kind: str) -> None:
     """Standalone and distributed workers run the same herder."""
     changes: list[ConfigChange] = []

@@ -14,6 +14,7 @@ from pyconnect_agent.stores import offset_file
 from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.stores.offset_file import FileOffsetStore
 from pyconnect_agent.stores.ports import OffsetStore
+from tests.support.cases import cases
 from tests.support.fakes.fake_log import FakeLog
 
 KEY = b'["c",{"a":1,"b":"x"}]'
@@ -101,17 +102,15 @@ def test_a_missing_or_empty_file_holds_no_offsets(tmp_path: Path) -> None:
     assert store.read([KEY], 0) == {KEY: None}
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (b"\xac\xed\x00\x05sr\x00\x11java.util.HashMap", "Java's own format"),
-        (b"{", "not an offset file"),
-        (b"[]", "not an offset file"),
-        (b'{"version":2,"entries":[]}', "unknown version 2"),
-        (b'{"version":1}', "not an offset file"),
-        (b'{"version":1,"entries":[{"key":"?","value":null}]}', "not base64"),
-        (b'{"version":1,"entries":[{"key":"AAAA","value":7}]}', "not an offset file"),
-    ],
+@cases(
+    "content, why",
+    (b"\xac\xed\x00\x05sr\x00\x11java.util.HashMap", "Java's own format"),
+    (b"{", "not an offset file"),
+    (b"[]", "not an offset file"),
+    (b'{"version":2,"entries":[]}', "unknown version 2"),
+    (b'{"version":1}', "not an offset file"),
+    (b'{"version":1,"entries":[{"key":"?","value":null}]}', "not base64"),
+    (b'{"version":1,"entries":[{"key":"AAAA","value":7}]}', "not an offset file"),
 )
 def test_an_unreadable_file_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
     """Starting without its offsets would read every source again."""

@@ -12,6 +12,7 @@ from pyconnect_agent.core.internal_topics.statuslog import encode_status
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fakes.fake_log import FakeLog
 
@@ -71,7 +72,7 @@ def test_failed_sends_are_repeated_after_a_read(log: FakeLog, store: StatusStore
     assert store.task(TASK) == NEWER
 
 
-@pytest.mark.parametrize("moved", [True, False])
+@cases("moved", True, False)
 def test_a_late_status_waits_for_a_read(log: FakeLog, store: StatusStore, moved: bool) -> None:
     """While the network is silent nothing is sent that could arrive after another one's status."""
     store.put(TASK, status())
@@ -160,7 +161,7 @@ def test_a_stopped_store_drops_failed_sends(log: FakeLog) -> None:
     assert log.stopped
 
 
-@pytest.mark.parametrize("kind", ["kafka", "memory"])
+@cases("kind", "kafka", "memory")
 def test_both_stores_hold_the_same_state(kind: str) -> None:
     """Standalone and distributed workers show the same statuses."""
     log = FakeLog()

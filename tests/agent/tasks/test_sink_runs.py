@@ -37,6 +37,7 @@ from pyconnect_api import (
 )
 from tests.agent.builtin.transforms.transformations import transformation
 from tests.agent.tasks.sink.sink_loop import P0, assigned_sink, message
+from tests.support.cases import cases
 from tests.support.fakes.fake_clients import FakeMessage
 from tests.support.functions import chain_of
 
@@ -158,7 +159,7 @@ deeds = st.dictionaries(
 )
 
 
-@pytest.mark.parametrize("make", [StringConverter, schemaless, with_schemas])
+@cases("make", StringConverter, schemaless, with_schemas)
 @given(
     polled=messages(),
     deeds=deeds,

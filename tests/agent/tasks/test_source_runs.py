@@ -51,6 +51,7 @@ from tests.agent.tasks.fake_control import FakeControl
 from tests.agent.tasks.metrics import source_metrics
 from tests.agent.tasks.source.fake_offsets import FakeOffsets
 from tests.agent.tasks.source.fake_transactions import FakeTransactions
+from tests.support.cases import cases
 from tests.support.fakes.fake_clients import FakeProducer
 from tests.support.functions import chain_of
 
@@ -477,7 +478,7 @@ def test_at_least_once_runs_have_the_same_results_as_single_records(
     assert found == expected
 
 
-@pytest.mark.parametrize("kind", [ExactlyOnce, AtLeastOnce])
+@cases("kind", ExactlyOnce, AtLeastOnce)
 @given(polled=polls(), given=surroundings)
 def test_polls_in_parts_have_the_same_results_as_whole_ones(
     kind: type[ExactlyOnce | AtLeastOnce], polled: list[Sequence[SourceRecord]], given: Surroundings
@@ -496,7 +497,7 @@ def test_polls_in_parts_have_the_same_results_as_whole_ones(
     assert in_parts == whole
 
 
-@pytest.mark.parametrize("kind", [ExactlyOnce, AtLeastOnce])
+@cases("kind", ExactlyOnce, AtLeastOnce)
 def test_a_poll_goes_to_the_producer_at_once(kind: type[ExactlyOnce | AtLeastOnce]) -> None:
     """One call for all its records: else the comparisons above would compare nothing."""
     run = kind([[]], Surroundings(), one_by_one=False)
@@ -518,9 +519,7 @@ def test_a_poll_goes_to_the_producer_at_once(kind: type[ExactlyOnce | AtLeastOnc
     assert sizes[-1] == 5
 
 
-@pytest.mark.parametrize(
-    "boundary", [PollBoundary, lambda: ConnectorBoundary(RequestedTransactions())]
-)
+@cases("boundary", PollBoundary, lambda: ConnectorBoundary(RequestedTransactions()))
 def test_own_boundaries_are_without_runs(boundary: Callable[[], BoundaryPolicy]) -> None:
     sender = TransactionalSender(
         task_id="c-0",

@@ -17,6 +17,7 @@ from pyconnect_api import ConfigException, Header
 from tests.agent.tasks.sink.sink_loop import P0, Sink
 from tests.agent.tasks.source.exactly_once.test_sender import Case
 from tests.agent.tasks.source.source_loop import Source, record
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import frozen
 from tests.support.fakes.fake_clients import FakeMessage
 from tests.support.servers.otlp_collector import Collector, otlp_collector
@@ -73,7 +74,7 @@ def test_a_source_record_has_a_span_from_poll_to_acknowledgement(collector: Coll
     assert (failed["failed"], failed["parent"]) == (True, "")
 
 
-@pytest.mark.parametrize("exactly_once", [False, True])
+@cases("exactly_once", False, True)
 def test_one_record_in_so_many_is_sampled_in_runs(collector: Collector, exactly_once: bool) -> None:
     """Whatever the sizes of the runs; all records keep their own callbacks."""
     tracing = tracing_to(collector.url, every=10)

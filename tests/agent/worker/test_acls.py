@@ -15,6 +15,7 @@ from pyconnect_agent.worker.acls import WorkerAcls
 from pyconnect_clients.acls.facts import ConnectorFacts
 from pyconnect_clients.acls.model import Access, GrantVerdict
 from tests.support.agents.worker_properties import distributed
+from tests.support.cases import cases
 from tests.support.servers.acls import sasl
 
 LEADER = "Write TransactionalId connect-cluster-jb"
@@ -57,7 +58,7 @@ def check_start(brokers: Brokers, phase: str) -> None:
     WorkerAcls(distributed(exactly_once_source_support=phase), brokers).check_start()
 
 
-@pytest.mark.parametrize("phase", ["preparing", "enabled"])
+@cases("phase", "preparing", "enabled")
 def test_a_proven_lack_refuses_the_start_and_names_the_grant(phase: str) -> None:
     """With the principal and the way out."""
     with pytest.raises(WorkerStartError, match=f"{LEADER} for User:ANONYMOUS.*acls generate"):

@@ -17,6 +17,7 @@ from pyconnect_agent.worker.plugins import (
 )
 from pyconnect_api.errors import ConfigException
 from tests.support.agents.worker_properties import distributed
+from tests.support.cases import cases
 from tests.support.plugins.java_jars import SOURCE_CONNECTOR, make_jar
 from tests.support.plugins.provider_plugin import VAULT_PROVIDER, make_provider_plugin
 from tests.support.servers import expiring
@@ -41,7 +42,7 @@ def with_bare_directory(root: Path, discovery: str) -> dict[str, str]:
     return {"plugin.path": str(root / "plugins"), "plugin.discovery": discovery}
 
 
-@pytest.mark.parametrize("name", [VAULT_PROVIDER, "Vault", "VaultProvider"])
+@cases("name", VAULT_PROVIDER, "Vault", "VaultProvider")
 def test_providers_of_directories_resolve_a_workers_properties(name: str, tmp_path: Path) -> None:
     """By class name or alias, and without their code in the worker's own process."""
     imports = make_provider_plugin(tmp_path / "plugins")
@@ -64,15 +65,13 @@ def test_a_provider_may_be_a_class_path_that_no_plugin_lists(tmp_path: Path) -> 
     assert resolved["ssl.key.password"] == "hidden"
 
 
-@pytest.mark.parametrize(
-    ("class_name", "message"),
-    [
-        ("no.Such", r"config\.providers\.p\.class: Class no\.Such could not be found"),
-        ("JsonConverter", "JsonConverter could not be found"),
-        ("tests.support.audits.sinks.FailingSink", "could not be found"),
-        ("pyconnect_api.Struct", "Struct does not implement the ConfigProvider interface"),
-        (EXPIRING_PROVIDER, "No such file or directory"),
-    ],
+@cases(
+    "class_name, message",
+    ("no.Such", r"config\.providers\.p\.class: Class no\.Such could not be found"),
+    ("JsonConverter", "JsonConverter could not be found"),
+    ("tests.support.audits.sinks.FailingSink", "could not be found"),
+    ("pyconnect_api.Struct", "Struct does not implement the ConfigProvider interface"),
+    (EXPIRING_PROVIDER, "No such file or directory"),
 )
 def test_a_provider_that_cannot_be_used_stops_the_worker(class_name: str, message: str) -> None:
     """With a reason of one line."""
@@ -102,9 +101,7 @@ def test_rest_extensions_are_refused_but_for_apaches_users_and_passwords() -> No
             check_rest_extensions(distributed(rest_extension_classes=other))
 
 
-@pytest.mark.parametrize(
-    ("discovery", "found"), [("service_load", False), ("only_scan", True), ("HYBRID_WARN", True)]
-)
+@cases("discovery, found", ("service_load", False), ("only_scan", True), ("HYBRID_WARN", True))
 def test_discovery_may_search_modules(discovery: str, found: bool, tmp_path: Path) -> None:
     """A directory without entry points holds plugins only for those that search."""
     catalog = find_plugins(with_bare_directory(tmp_path, discovery))

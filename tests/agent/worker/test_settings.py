@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
 from pyconnect_agent.core.ids import ConnectorTaskId
@@ -15,6 +13,7 @@ from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
 from pyconnect_agent.worker.group import distributed_settings, group_options
 from tests.support.agents.worker_properties import distributed
+from tests.support.cases import cases
 
 EVERY_WORKER = HerderSettings(worker_id="w:1", connector_type=lambda _: "source")
 
@@ -52,16 +51,14 @@ def test_the_herder_makes_session_keys_as_its_worker_says() -> None:
     assert settings.session_key == expected
 
 
-@pytest.mark.parametrize(
-    ("phase", "enabled"), [("disabled", False), ("preparing", False), ("enabled", True)]
-)
+@cases("phase, enabled", ("disabled", False), ("preparing", False), ("enabled", True))
 def test_sources_are_exactly_once_in_the_last_phase_only(phase: str, enabled: bool) -> None:
     """Until then no start waits for a fencing round."""
     config = distributed(exactly_once_source_support=phase)
     assert settings_of(config).exactly_once_source is enabled
 
 
-@pytest.mark.parametrize("protocol", ["eager", "compatible", "sessioned"])
+@cases("protocol", "eager", "compatible", "sessioned")
 def test_membership_is_as_the_worker_says(protocol: str) -> None:
     """Protocol, timeouts and back-off go to the group's client."""
     options = group_options(
@@ -92,7 +89,7 @@ def test_metrics_are_sampled_as_the_worker_says() -> None:
     assert config.sampling == Sampling(count=7, window_ms=500)
 
 
-@pytest.mark.parametrize("tracked", [True, False])
+@cases("tracked", True, False)
 def test_topics_are_tracked_unless_the_worker_says_no(tracked: bool) -> None:
     """`topic.tracking.enable`: what children tell is stored, or not."""
     statuses = StatusStore(MemoryLog())

@@ -16,6 +16,7 @@ from pyconnect_api import (
     SourceTask,
 )
 from pyconnect_api.testing import ManualStop, MemoryOffsets, SourceHarness
+from tests.support.cases import cases
 
 
 class Numbers(SourceTask):
@@ -91,15 +92,13 @@ def test_a_retriable_error_is_a_poll_without_records() -> None:
     assert started(Later).poll() == []
 
 
-@pytest.mark.parametrize(
-    ("record", "error", "text"),
-    [
-        (Numbers.number(1, topic=None), AssertionError, "no topic"),
-        (Numbers.number("text"), DataException, "INT64"),
-        ("text", AssertionError, "returned a str"),
-        (SourceRecord({"n": b"x"}, {}, "t"), AssertionError, "None, bool, int, float and str"),
-        (SourceRecord({"n": 1}, {"x": float("nan")}, "t"), AssertionError, "Source partitions"),
-    ],
+@cases(
+    "record, error, text",
+    (Numbers.number(1, topic=None), AssertionError, "no topic"),
+    (Numbers.number("text"), DataException, "INT64"),
+    ("text", AssertionError, "returned a str"),
+    (SourceRecord({"n": b"x"}, {}, "t"), AssertionError, "None, bool, int, float and str"),
+    (SourceRecord({"n": 1}, {"x": float("nan")}, "t"), AssertionError, "Source partitions"),
 )
 def test_records_that_a_worker_could_not_produce_are_refused(
     record: SourceRecord, error: type[Exception], text: str

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import A, entry, stored
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 __all__ = ["stored"]
@@ -123,9 +124,7 @@ def test_a_connector_deleted_meanwhile_is_left_out(run: Run, connect: FakeConnec
     assert "left out: it was deleted meanwhile" in outcome.out
 
 
-@pytest.mark.parametrize(
-    ("tasks", "state"), [(["PAUSED", "FAILED"], "PAUSED"), (["RUNNING"], "RUNNING")]
-)
+@cases("tasks, state", (["PAUSED", "FAILED"], "PAUSED"), (["RUNNING"], "RUNNING"))
 def test_tasks_show_the_target_state_of_a_failed_connector(
     run: Run, connect: FakeConnect, tasks: list[str], state: str
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import A, changes, entry, stored
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 __all__ = ["stored"]
@@ -154,13 +155,11 @@ def test_a_masked_secret_stays_the_connectors_own(run: Run, connect: FakeConnect
     assert connect.connectors["orders"].config["db.password"] == reference
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        ("offsets/orders.json", "is corrupt"),
-        ("connectors/broken.json", "is corrupt"),
-        ("loggers.json", "is corrupt"),
-    ],
+@cases(
+    "damage, message",
+    ("offsets/orders.json", "is corrupt"),
+    ("connectors/broken.json", "is corrupt"),
+    ("loggers.json", "is corrupt"),
 )
 def test_a_corrupt_backup_is_refused_by_name(
     run: Run, connect: FakeConnect, saved: Path, damage: str, message: str
@@ -204,7 +203,7 @@ def test_a_half_written_backup_is_refused_by_name(run: Run, saved: Path) -> None
     assert f"backup {saved}" in passed.err
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "pyconnect-backup/1"}', "\x00"])
+@cases("text", "", "{", "[]", '{"format": "pyconnect-backup/1"}', "\x00")
 def test_a_damaged_manifest_is_refused(run: Run, saved: Path, text: str) -> None:
     """Whatever is in it."""
     (saved / "manifest.json").write_text(text)

@@ -12,6 +12,7 @@ from pyconnect_cli.connectors.plan import Config, ConnectorFile
 from pyconnect_cli.connectors.promote import Remapping, promoted, remapping
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.rest.masking import MASK, mask_value
+from tests.support.cases import cases
 
 
 def there(
@@ -41,14 +42,12 @@ def test_references_go_as_they_are_or_remapped() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     "config",
-    [
-        {"db.password": "hunter2"},
-        {"db.password": MASK},
-        {"url": "jdbc:x://u:hunter2@h/db"},
-        {"db.password": "hunter2-${file:a:b}"},
-    ],
+    {"db.password": "hunter2"},
+    {"db.password": MASK},
+    {"url": "jdbc:x://u:hunter2@h/db"},
+    {"db.password": "hunter2-${file:a:b}"},
 )
 def test_a_secret_in_plain_text_and_a_mask_are_refused(config: Config) -> None:
     """The error names the key and the way out, never the value."""
@@ -87,7 +86,7 @@ def test_a_secret_is_not_set_in_plain_text() -> None:
         remapping([], {"db.password": "hunter2"})
 
 
-@pytest.mark.parametrize("pair", ["a", "=b", "a=", "${a}=b"])
+@cases("pair", "a", "=b", "a=", "${a}=b")
 def test_a_pair_is_two_beginnings_of_references(pair: str) -> None:
     """Anything else is exit 2 with an example."""
     with pytest.raises(UsageError, match="does not map"):

@@ -13,6 +13,7 @@ from pyconnect_cli.connectors.init import chosen_plugin, template_name
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.rest.answers import Plugin
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect
 
 SINK = "org.example.TableSinkConnector"
@@ -63,7 +64,7 @@ def test_what_a_plugin_refuses_to_be_without_is_required(run: Run, connect: Fake
 
 
 @pytest.mark.usefixtures("settings")
-@pytest.mark.parametrize("form", ["json", "yaml", "properties"])
+@cases("form", "json", "yaml", "properties")
 def test_create_takes_a_template(run: Run, connect: FakeConnect, tmp_path: Path, form: str) -> None:
     """Values of --set are in it, also those of settings that the plugin does not define."""
     values = {"topics": "a", "address": 'x: "y" = #z\\', "errors.tolerance": "all"}
@@ -81,18 +82,16 @@ def test_create_takes_a_template(run: Run, connect: FakeConnect, tmp_path: Path,
 
 
 @pytest.mark.usefixtures("settings")
-@pytest.mark.parametrize(
-    ("form", "lines"),
-    [
-        (
-            "yaml",
-            ['#batch.rows: "10"', '#password: "${file:/etc/connect/secrets.properties:password}"'],
-        ),
-        (
-            "properties",
-            ["#batch.rows=10", "#password=${file:/etc/connect/secrets.properties:password}"],
-        ),
-    ],
+@cases(
+    "form, lines",
+    (
+        "yaml",
+        ['#batch.rows: "10"', '#password: "${file:/etc/connect/secrets.properties:password}"'],
+    ),
+    (
+        "properties",
+        ["#batch.rows=10", "#password=${file:/etc/connect/secrets.properties:password}"],
+    ),
 )
 def test_all_forms_have_all_settings(run: Run, tmp_path: Path, form: str, lines: list[str]) -> None:
     """Settings with a default are comments; a password is shown as a reference."""
@@ -109,13 +108,11 @@ def test_all_forms_have_all_settings(run: Run, tmp_path: Path, form: str, lines:
     assert "password" not in read.config
 
 
-@pytest.mark.parametrize(
-    ("class_name", "expected"),
-    [
-        ("pyconnect_connectors.sql.sink.SqlSinkConnector", "sql-sink"),
-        ("org.apache.kafka.connect.file.FileStreamSourceConnector", "file-stream-source"),
-        ("io.example.S3Sink", "s3-sink"),
-    ],
+@cases(
+    "class_name, expected",
+    ("pyconnect_connectors.sql.sink.SqlSinkConnector", "sql-sink"),
+    ("org.apache.kafka.connect.file.FileStreamSourceConnector", "file-stream-source"),
+    ("io.example.S3Sink", "s3-sink"),
 )
 def test_a_class_has_a_short_name(class_name: str, expected: str) -> None:
     """Without its package and the word that all of them end with."""

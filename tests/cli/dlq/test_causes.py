@@ -16,6 +16,7 @@ from pyconnect_cli.dlq.plan.causes import (
 from pyconnect_cli.dlq.plan.replays import Letters, Span
 from pyconnect_cli.errors import NotFound, UsageError
 from pyconnect_cli.kafka.model import TopicRecord
+from tests.support.cases import cases
 
 PREFIX = "__connect.errors."
 
@@ -44,19 +45,17 @@ def letter(offset: int = 0, partition: int = 0, **context: str | None) -> TopicR
     )
 
 
-@pytest.mark.parametrize(
-    ("message", "shape"),
-    [
-        ("invalid literal with base 10: 'twelve'", "invalid literal with base N: '…'"),
-        ("Expecting value: line 1 column 12 (char 0)", "Expecting value: line N column N (char N)"),
-        ("row -7 at 12:00:01.5 of [B@1f2e3d", "row N at N of [BN"),
-        ("id 6f1c2a90-1111-4222-8333-444455556666 twice", "id N twice"),
-        ("can't read it's \"a \n b\" as `x`", "can't read it's \"…\" as `…`"),
-        ("value 'it's broken' at 3", "value '…' at N"),
-        ("Invalid type for INT32: order17834 is int64", "Invalid type for INT32: orderN is int64"),
-        ("two\nlines   here", "two lines here"),
-        ("", ""),
-    ],
+@cases(
+    "message, shape",
+    ("invalid literal with base 10: 'twelve'", "invalid literal with base N: '…'"),
+    ("Expecting value: line 1 column 12 (char 0)", "Expecting value: line N column N (char N)"),
+    ("row -7 at 12:00:01.5 of [B@1f2e3d", "row N at N of [BN"),
+    ("id 6f1c2a90-1111-4222-8333-444455556666 twice", "id N twice"),
+    ("can't read it's \"a \n b\" as `x`", "can't read it's \"…\" as `…`"),
+    ("value 'it's broken' at 3", "value '…' at N"),
+    ("Invalid type for INT32: order17834 is int64", "Invalid type for INT32: orderN is int64"),
+    ("two\nlines   here", "two lines here"),
+    ("", ""),
 )  # fmt: skip
 def test_numbers_and_quoted_parts_are_no_part_of_a_message(message: str, shape: str) -> None:
     """Words stay, with the digits of type names."""
@@ -80,16 +79,14 @@ def test_a_shape_is_bounded() -> None:
     assert len(message_shape("word " * 1_000_000)) == 300
 
 
-@pytest.mark.parametrize(
+@cases(
     "other",
-    [
-        {"stage": "KEY_CONVERTER"},
-        {"exception_class_name": "org.x.OtherException"},
-        {"exception_message": "bad word"},
-        {"class_name": "org.x.Cast$Value"},
-        {"topic": "payments"},
-        {"exception_stacktrace": "org.x.DataException: bad\nCaused by: java.io.EOFException: 7"},
-    ],
+    {"stage": "KEY_CONVERTER"},
+    {"exception_class_name": "org.x.OtherException"},
+    {"exception_message": "bad word"},
+    {"class_name": "org.x.Cast$Value"},
+    {"topic": "payments"},
+    {"exception_stacktrace": "org.x.DataException: bad\nCaused by: java.io.EOFException: 7"},
 )
 def test_each_part_of_a_cause_makes_a_group(other: dict[str, str]) -> None:
     """Stage, classes, shape and topic; a number in the message makes none."""

@@ -28,6 +28,7 @@ from pyconnect_cli.dlq.plan.replays import (
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.model import TopicRecord
 from pyconnect_reconcile.values.registry import RegisteredSchema
+from tests.support.cases import cases
 
 PLANNED = ReplayPlanned(
     replay="r",
@@ -67,17 +68,15 @@ def test_a_plan_knows_its_offsets() -> None:
     assert (PLANNED.total, PLANNED.group) == (11, "pyconnect-replay-r")
 
 
-@pytest.mark.parametrize(
-    ("entries", "positions", "sent"),
-    [
-        ([], (5, 2), ()),
-        ([ONE], (5, 2), ()),  # killed before the commit
-        ([ONE], (6, 2), (ONE,)),
-        ([ONE, TWO], (6, 2), (ONE,)),
-        ([ONE, TWO, AGAIN], (6, 12), (ONE, AGAIN)),  # the second one was killed, and was repeated
-        ([ONE, TWO], (6, 7), None),  # another process has changed the offsets
-        ([ONE, TWO], (), None),
-    ],
+@cases(
+    "entries, positions, sent",
+    ([], (5, 2), ()),
+    ([ONE], (5, 2), ()),  # killed before the commit
+    ([ONE], (6, 2), (ONE,)),
+    ([ONE, TWO], (6, 2), (ONE,)),
+    ([ONE, TWO, AGAIN], (6, 12), (ONE, AGAIN)),  # the second one was killed, and was repeated
+    ([ONE, TWO], (6, 7), None),  # another process has changed the offsets
+    ([ONE, TWO], (), None),
 )
 def test_committed_offsets_decide_what_was_sent(
     entries: Sequence[ReplayEntry], positions: Sequence[int], sent: tuple[ReplayBatch, ...] | None
@@ -142,14 +141,12 @@ def value_of(text: bytes | None) -> TopicRecord:
     return TopicRecord(topic="dead", partition=1, offset=7, timestamp_ms=0, key=None, value=text)
 
 
-@pytest.mark.parametrize(
-    ("value", "mended"),
-    [
-        (b'{"a": 1.50}', b'{"a": 1.50}'),
-        (b'{"a":"2"}', b'{"a":2}'),
-        (b' {"a" : "3", "b": "\xc3\xa9\\u0001"}', b'{"a":3,"b":"\xc3\xa9\\u0001"}'),
-        (None, None),
-    ],
+@cases(
+    "value, mended",
+    (b'{"a": 1.50}', b'{"a": 1.50}'),
+    (b'{"a":"2"}', b'{"a":2}'),
+    (b' {"a" : "3", "b": "\xc3\xa9\\u0001"}', b'{"a":3,"b":"\xc3\xa9\\u0001"}'),
+    (None, None),
 )
 def test_only_changed_values_are_written_again(value: bytes | None, mended: bytes | None) -> None:
     """The bytes of other values stay."""
@@ -157,21 +154,19 @@ def test_only_changed_values_are_written_again(value: bytes | None, mended: byte
     assert mend(value_of(value)) == mended
 
 
-@pytest.mark.parametrize(
-    ("program", "value", "message"),
-    [
-        (".", b"{bad", "is not JSON"),
-        (".", b"\xff", "is not UTF-8"),
-        (".", b'"\\ud800"', "is not UTF-8"),
-        (".", b'{"a": 12345678901234567890}', "has more digits"),
-        (".", b"0.12345678901234567890", "has more digits"),
-        (".", b"1e400", "has more digits"),
-        (".", b'{"a": 1, "a": 2}', "occurs twice"),
-        (".", b"", "is not JSON"),
-        (".[]", b"[1, 2]", "has 2 results"),
-        ("empty", b"1", "has 0 results"),
-        (".a", b"1", "Cannot index number"),
-    ],
+@cases(
+    "program, value, message",
+    (".", b"{bad", "is not JSON"),
+    (".", b"\xff", "is not UTF-8"),
+    (".", b'"\\ud800"', "is not UTF-8"),
+    (".", b'{"a": 12345678901234567890}', "has more digits"),
+    (".", b"0.12345678901234567890", "has more digits"),
+    (".", b"1e400", "has more digits"),
+    (".", b'{"a": 1, "a": 2}', "occurs twice"),
+    (".", b"", "is not JSON"),
+    (".[]", b"[1, 2]", "has 2 results"),
+    ("empty", b"1", "has 0 results"),
+    (".a", b"1", "Cannot index number"),
 )
 def test_a_value_that_would_change_is_refused(program: str, value: bytes, message: str) -> None:
     """The error names the letter."""

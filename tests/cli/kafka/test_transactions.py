@@ -13,6 +13,7 @@ from pyconnect_cli.kafka import transactions
 from pyconnect_cli.kafka.model import OpenProducer
 from pyconnect_cli.kafka.transactions import list_transactional_ids, open_producers
 from pyconnect_cli.transactions.find import still_open
+from tests.support.cases import cases
 
 LOADED, LOADING, NOT_COORDINATOR, DENIED = 105, 14, 16, 53
 NO_SUCH_TOPIC, TOPIC_DENIED = 3, 29
@@ -129,9 +130,10 @@ def test_a_log_that_is_not_read_in_time_is_an_error() -> None:
         list_transactional_ids(broker)  # type: ignore[arg-type] # a fake
 
 
-@pytest.mark.parametrize(
+@cases(
     "broker",
-    [FakeBroker(dict.fromkeys(range(3), DENIED)), FakeBroker(log_error=NO_SUCH_TOPIC)],
+    FakeBroker(dict.fromkeys(range(3), DENIED)),
+    FakeBroker(log_error=NO_SUCH_TOPIC),
     ids=["denied ids", "no transaction yet"],
 )
 def test_no_coordinator_is_waited_for_without_need(broker: FakeBroker) -> None:

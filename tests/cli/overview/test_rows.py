@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pyconnect_cli.acting.workers import WorkerHealth
 from pyconnect_cli.overview.gather import JAVA
 from pyconnect_cli.overview.rows import WorkerLook, connector_rows, failures, phase_of, worker_rows
 from tests.cli.overview.worlds import agent, child, look, positions, view, worker
+from tests.support.cases import cases
 
 
 def test_a_connector_has_the_sums_of_its_tasks() -> None:
@@ -59,7 +58,7 @@ def test_a_sink_without_metrics_has_the_rate_of_its_commits() -> None:
     assert row.rate == 3.0
 
 
-@pytest.mark.parametrize("time_s", [10, 14])
+@cases("time_s", 10, 14)
 def test_a_reset_of_offsets_gives_no_negative_rate(time_s: float) -> None:
     """Also two looks at one moment give none."""
     before = positions(10, s=[(8, 9)])

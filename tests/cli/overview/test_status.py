@@ -14,6 +14,7 @@ from pyconnect_cli.overview.status import cluster_status, short_cause, status_li
 from pyconnect_cli.session import Session
 from tests.cli.conftest import Run
 from tests.cli.overview.worlds import HANGING, agent, look, positions, view, worker
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 from tests.support.fakes.fake_admin import FakeAdmin
 from tests.support.fakes.fake_herder import FakeHerder
@@ -30,7 +31,7 @@ def test_a_screen_says_what_failed_and_why() -> None:
     assert "lag           not known: give --kafka-bootstrap" in text
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@cases("width", 80, 120)
 def test_a_screen_fits_the_terminal(width: int) -> None:
     """No line is wider, and a broken cluster takes no more than one screen of 40 lines."""
     views = [view(f"connector-{n}", "FAILED", "RUNNING", kind="sink") for n in range(60)]
@@ -178,7 +179,7 @@ def test_an_admin_address_of_a_worker_is_doubted(run: Run, separate_admin: tuple
     assert "give an address of the worker's `listeners`" in outcome.err
 
 
-@pytest.mark.parametrize(("kind", "said"), [("source", "no sinks"), ("unknown", "1 connector")])
+@cases("kind, said", ("source", "no sinks"), ("unknown", "1 connector"))
 def test_a_connector_of_unknown_type_may_be_a_sink(kind: str, said: str) -> None:
     """Its class is in no plugin list."""
     found = look(view("a", "RUNNING", kind=kind), positions=positions(0))

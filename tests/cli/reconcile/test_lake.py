@@ -13,6 +13,7 @@ from pyconnect_cli.reconcile.secrets import PROVIDERS
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import complete_files
+from tests.support.cases import cases
 
 SINK: Config = {"connector.class": "LakeSink", "lake.url": "/lake"}
 SOURCE: Config = {
@@ -80,23 +81,18 @@ def test_json_is_compared_as_json() -> None:
     assert found.topic == {"value": "json"}
 
 
-@pytest.mark.parametrize(
-    ("config", "text"),
-    [
-        ({**SINK, "format.class": "avro"}, "format.class=avro"),
-        (
-            {**SINK, "format.class": "iceberg", "iceberg.catalog.type": "glue"},
-            "catalog is not read",
-        ),
-        ({**REST, "iceberg.catalog.credential": "id:secret"}, "catalog is not read"),
-        ({**REST, "iceberg.catalog.uri": "${env:CATALOG}"}, "catalog is not read"),
-        ({**SINK, "format.class": "json"}, "the topic's values have"),
-        ({**SINK, "format.class": "csv", "value.converter": "AvroConverter"}, "no types"),
-        ({**SINK, "lake.url": "gs://bucket/lake"}, "neither a local path nor in S3"),
-        ({**SINK, "lake.url": "${file:/etc/lake:url}"}, "a reference"),
-        ({**SINK, "transforms": "t"}, "transformations"),
-        ({**SOURCE, "file.pattern": "a.*"}, "file.pattern"),
-    ],
+@cases(
+    "config, text",
+    ({**SINK, "format.class": "avro"}, "format.class=avro"),
+    ({**SINK, "format.class": "iceberg", "iceberg.catalog.type": "glue"}, "catalog is not read"),
+    ({**REST, "iceberg.catalog.credential": "id:secret"}, "catalog is not read"),
+    ({**REST, "iceberg.catalog.uri": "${env:CATALOG}"}, "catalog is not read"),
+    ({**SINK, "format.class": "json"}, "the topic's values have"),
+    ({**SINK, "format.class": "csv", "value.converter": "AvroConverter"}, "no types"),
+    ({**SINK, "lake.url": "gs://bucket/lake"}, "neither a local path nor in S3"),
+    ({**SINK, "lake.url": "${file:/etc/lake:url}"}, "a reference"),
+    ({**SINK, "transforms": "t"}, "transformations"),
+    ({**SOURCE, "file.pattern": "a.*"}, "file.pattern"),
 )
 def test_data_that_cannot_be_compared_is_refused(config: Config, text: str) -> None:
     """With the way to do it by hand."""
@@ -188,7 +184,7 @@ def test_a_table_of_a_rest_catalog_is_resolved() -> None:
     assert found.secrets["config.providers"] == "file"
 
 
-@pytest.mark.parametrize("written", ["parquet", "csv", "iceberg"])
+@cases("written", "parquet", "csv", "iceberg")
 def test_texts_that_are_hoisted_are_compared_as_a_whole(written: str) -> None:
     """The only transformation whose rows are known from the config."""
     found = SINKS["LakeSink"](audited({**SINK, **HOISTED, "format.class": written}, "orders"))

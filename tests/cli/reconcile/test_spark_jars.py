@@ -10,6 +10,7 @@ import pytest
 
 from pyconnect_cli.errors import PreconditionFailed
 from pyconnect_cli.reconcile import spark_jars
+from tests.support.cases import cases
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
     return install
 
 
-@pytest.mark.parametrize("version", ["3.4.4", "4.3.0", "5.0.0.dev1"])
+@cases("version", "3.4.4", "4.3.0", "5.0.0.dev1")
 def test_an_unknown_release_of_spark_is_refused_with_the_known_ones(
     version: str, installed: Callable[[str], None]
 ) -> None:
@@ -36,10 +37,7 @@ def test_an_unknown_release_of_spark_is_refused_with_the_known_ones(
     assert all(line in caught.value.message for line in spark_jars.RELEASES)
 
 
-@pytest.mark.parametrize(
-    ("version", "scala"),
-    [("3.5.0", "2.12"), ("4.0.5", "2.13"), ("4.1.0", "2.13"), ("4.2.1", "2.13")],
-)
+@cases("version, scala", ("3.5.0", "2.12"), ("4.0.5", "2.13"), ("4.1.0", "2.13"), ("4.2.1", "2.13"))
 def test_a_line_of_spark_has_its_jars_for_all_patch_releases(
     version: str, scala: str, installed: Callable[[str], None]
 ) -> None:

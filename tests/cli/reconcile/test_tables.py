@@ -19,6 +19,7 @@ from pyconnect_reconcile.properties import store_properties, table_properties
 from pyconnect_reconcile.spec import TopicSide, read_spec
 from pyconnect_reconcile.table_side import CommittedOffsets, RowRule, TablePosition, TableSide
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 KAFKA = ("--kafka-bootstrap", "b:9092", "--print-spec", "-o", "json")
@@ -62,22 +63,20 @@ def test_a_sink_is_resolved_with_its_table_and_its_offsets(run: Run, connect: Fa
     assert (spec.mode, spec.duplicates_allowed) == ("append", False)
 
 
-@pytest.mark.parametrize(
-    ("settings", "mode", "row"),
-    [
-        ({}, "append", {"of": "value", "keys": []}),
-        ({"pk.mode": "kafka"}, "append", {"of": "kafka", "keys": []}),
-        (
-            {"pk.mode": "record_value", "pk.fields": "a, b", "insert.mode": "upsert"},
-            "upsert",
-            {"of": "value", "keys": ["a", "b"]},
-        ),
-        (
-            {"pk.mode": "record_key", "delete.enabled": "true"},
-            "upsert",
-            {"of": "key", "keys": []},
-        ),
-    ],
+@cases(
+    "settings, mode, row",
+    ({}, "append", {"of": "value", "keys": []}),
+    ({"pk.mode": "kafka"}, "append", {"of": "kafka", "keys": []}),
+    (
+        {"pk.mode": "record_value", "pk.fields": "a, b", "insert.mode": "upsert"},
+        "upsert",
+        {"of": "value", "keys": ["a", "b"]},
+    ),
+    (
+        {"pk.mode": "record_key", "delete.enabled": "true"},
+        "upsert",
+        {"of": "key", "keys": []},
+    ),
 )
 def test_the_key_of_rows_is_that_of_the_sink(settings: Config, mode: str, row: Document) -> None:
     """Rows are compared by key where later records change rows of earlier ones."""
@@ -134,16 +133,14 @@ def test_a_file_of_sqlite_is_found_by_its_path() -> None:
     assert found.side["url"] == "jdbc:sqlite:/data/a.db"
 
 
-@pytest.mark.parametrize(
-    ("config", "topics", "words"),
-    [
-        ({**SINK, "insert.mode": "update", "pk.mode": "record_key"}, ("t",), "insert.mode=update"),
-        ({**SINK, "transforms": "a"}, ("t",), "transformations"),
-        ({**SINK, "connection.url": "oracle://h/d"}, ("t",), "connection.url is not that"),
-        ({**SINK, "connection.url": "sqlite:///a.db"}, ("t",), "worker's own directory"),
-        ({**SINK, "connection.url": "${file:/a:url}"}, ("t",), "a reference"),
-        (SINK, ("t", "u"), "2 tables"),
-    ],
+@cases(
+    "config, topics, words",
+    ({**SINK, "insert.mode": "update", "pk.mode": "record_key"}, ("t",), "insert.mode=update"),
+    ({**SINK, "transforms": "a"}, ("t",), "transformations"),
+    ({**SINK, "connection.url": "oracle://h/d"}, ("t",), "connection.url is not that"),
+    ({**SINK, "connection.url": "sqlite:///a.db"}, ("t",), "worker's own directory"),
+    ({**SINK, "connection.url": "${file:/a:url}"}, ("t",), "a reference"),
+    (SINK, ("t", "u"), "2 tables"),
 )
 def test_vague_configurations_fail(config: Config, topics: tuple[str, ...], words: str) -> None:
     """The message names the setting, the hint names the options that take its place."""
@@ -154,9 +151,10 @@ def test_vague_configurations_fail(config: Config, topics: tuple[str, ...], word
     assert caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("mode", "offset", "words"),
-    [("bulk", {}, "mode=bulk has no offset"), ("incrementing", None, "no offset of or`ders yet")],
+@cases(
+    "mode, offset, words",
+    ("bulk", {}, "mode=bulk has no offset"),
+    ("incrementing", None, "no offset of or`ders yet"),
 )
 def test_sources_need_a_position(mode: str, offset: Document | None, words: str) -> None:
     """Everything would look like lag."""

@@ -9,6 +9,7 @@ from enum import StrEnum
 import pytest
 
 from pyconnect_cli.rest.model import Json, bind, member
+from tests.support.cases import cases
 
 
 class _Colour(StrEnum):
@@ -52,7 +53,7 @@ def test_a_member_without_default_is_required_and_may_be_null() -> None:
         bind(_Part, {})
 
 
-@pytest.mark.parametrize("body", [[], {"size": "many"}])
+@cases("body", [], {"size": "many"})
 def test_another_shape_or_value_is_refused(body: object) -> None:
     """The caller reports the reason."""
     with pytest.raises((TypeError, ValueError)):

@@ -12,6 +12,7 @@ import pytest
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.session import Session
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 
 pytestmark = pytest.mark.wire
 
@@ -45,9 +46,7 @@ def test_a_renamed_context_stays_as_it_was(run: Run, url: str, environ: dict[str
     assert "prod" not in user_file(environ).read_text()
 
 
-@pytest.mark.parametrize(
-    "wrong", [["--timeout", "soon"], ["--url", "http://host:port"], ["--url", ""]]
-)
+@cases("wrong", ["--timeout", "soon"], ["--url", "http://host:port"], ["--url", ""])
 def test_bad_values_are_not_stored(run: Run, environ: dict[str, str], wrong: list[str]) -> None:
     """Exit 2 and no file."""
     arguments = ["--url", "http://host:8083", *wrong] if "--timeout" in wrong else wrong

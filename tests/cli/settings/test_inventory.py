@@ -8,6 +8,7 @@ import pytest
 
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.settings.inventory import Inventory, read_inventory
+from tests.support.cases import cases
 
 TEXT = """
 group = "g"
@@ -61,20 +62,18 @@ def test_stop_and_start_make_a_restart(tmp_path: Path) -> None:
     assert not read(tmp_path, '[commands]\nconfigure=["c"]\nstop=["a"]\n').common.can_change
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("x = [", "is not TOML"),
-        ("x = 1", "`x` is unknown"),
-        ("worker_configs = 'a'", "worker_configs: write a list"),
-        ("[commands]\nboot=['a']", "`boot` is unknown"),
-        ("[commands]\nstop='a b'", "stop must be a list of words"),
-        ("[commands]\nstop=[]", "stop must be a list of words"),
-        ("[commands]\nstop=['{hsot}']", "{hsot} is unknown"),
-        ("[commands]\ntimeout='soon'", "is not a duration"),
-        ("[[workers]]\naddress='a'", "`url` is missing"),
-        ("workers = 1", r"write \[\[workers\]\]"),
-    ],
+@cases(
+    "text, message",
+    ("x = [", "is not TOML"),
+    ("x = 1", "`x` is unknown"),
+    ("worker_configs = 'a'", "worker_configs: write a list"),
+    ("[commands]\nboot=['a']", "`boot` is unknown"),
+    ("[commands]\nstop='a b'", "stop must be a list of words"),
+    ("[commands]\nstop=[]", "stop must be a list of words"),
+    ("[commands]\nstop=['{hsot}']", "{hsot} is unknown"),
+    ("[commands]\ntimeout='soon'", "is not a duration"),
+    ("[[workers]]\naddress='a'", "`url` is missing"),
+    ("workers = 1", r"write \[\[workers\]\]"),
 )
 def test_faults_of_the_inventory_are_named(tmp_path: Path, text: str, message: str) -> None:
     """Before anything is looked at."""

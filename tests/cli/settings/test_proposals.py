@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pyconnect_cli.parsing.near_names import slip_of
 from pyconnect_cli.settings.proposals import proposer
+from tests.support.cases import cases
 
 OPTIONS = [
     "--kafka-bootstrap",
@@ -20,19 +19,17 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("--ouput", "--output"),
-        ("--to-star", "--to-start"),
-        ("--OUTPUT", "--output"),
-        ("--to-offset", None),
-        ("--set", None),
-        ("--file", None),
-        ("--yess", None),
-        ("--bootstrap-server", "--kafka-bootstrap"),
-        ("--command-config", None),
-    ],
+@cases(
+    "typed, meant",
+    ("--ouput", "--output"),
+    ("--to-star", "--to-start"),
+    ("--OUTPUT", "--output"),
+    ("--to-offset", None),
+    ("--set", None),
+    ("--file", None),
+    ("--yess", None),
+    ("--bootstrap-server", "--kafka-bootstrap"),
+    ("--command-config", None),
 )
 def test_only_a_slip_of_an_option_is_proposed(typed: str, meant: str | None) -> None:
     """An option that is only similar may do something else; consent is never proposed."""

@@ -10,6 +10,7 @@ import pytest
 
 from pyconnect_cli.app import combined
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
@@ -84,9 +85,7 @@ def test_documents_of_each_context_are_separated(run: Run) -> None:
     assert [json.loads(line)["exit_code"] for line in lines] == [0, 0]
 
 
-@pytest.mark.parametrize(
-    ("codes", "expected"), [([0, 0], 0), ([7, 7], 7), ([0, 7], 8), ([7], 8), ([0, 130], 130)]
-)
+@cases("codes, expected", ([0, 0], 0), ([7, 7], 7), ([0, 7], 8), ([7], 8), ([0, 130], 130))
 def test_the_exit_code_combines_all_runs(codes: list[int], expected: int) -> None:
     """A code that all agree on keeps its meaning."""
     assert combined(codes, 2) == expected

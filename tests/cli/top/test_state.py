@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pyconnect_cli.overview.rows import ClusterLook
 from pyconnect_cli.top.state import Page, Place, State, matches
 from tests.cli.overview.worlds import agent, child, look, positions, view
+from tests.support.cases import cases
 
 
 def test_enter_leads_to_the_tasks_and_escape_back_to_the_row() -> None:
@@ -34,10 +33,7 @@ def test_escape_takes_one_thing_away_at_a_time() -> None:
     assert state.went_back().place == state.place
 
 
-@pytest.mark.parametrize(
-    ("word", "page"),
-    [("c", Page.CONNECTORS), ("Tasks", Page.TASKS), (" workers ", Page.WORKERS)],
-)
+@cases("word, page", ("c", Page.CONNECTORS), ("Tasks", Page.TASKS), (" workers ", Page.WORKERS))
 def test_the_prompt_goes_to_a_page(word: str, page: Page) -> None:
     """By its name or first letter, in any case."""
     assert State().commanded(word).place.page is page

@@ -19,6 +19,7 @@ from pyconnect_cli.top.table import (
 )
 from tests.cli.overview.worlds import agent, child, look, view, worker
 from tests.cli.top.shown import busy_cluster
+from tests.support.cases import cases
 
 
 def busy() -> State:
@@ -94,7 +95,7 @@ def test_a_mark_shows_before_the_name() -> None:
 
 
 @pytest.mark.parametrize("page", list(Page))
-@pytest.mark.parametrize("width", [50, 60, 80, 120, 200])
+@cases("width", 50, 60, 80, 120, 200)
 def test_a_page_fits_its_terminal(page: Page, width: int) -> None:
     """Spare columns go first; cells are never wider than their column."""
     shown = drawn(busy().commanded(page.value), width=width)
@@ -118,12 +119,10 @@ def test_a_name_cannot_move_the_cursor() -> None:
     assert shown.lines[0].name == "a\x1b[2Jb"
 
 
-@pytest.mark.parametrize(
-    ("rate", "text"),
-    [
-        (None, "-"), (0.0, "0"), (0.5, "0.5"), (12.0, "12"), (340.4, "340"), (9_900.0, "9900"),
-        (12_345.0, "12.3k"), (999_400.0, "999k"), (1_234_567.0, "1.2M"),
-    ],
+@cases(
+    "rate, text",
+    (None, "-"), (0.0, "0"), (0.5, "0.5"), (12.0, "12"), (340.4, "340"), (9_900.0, "9900"),
+    (12_345.0, "12.3k"), (999_400.0, "999k"), (1_234_567.0, "1.2M"),
 )  # fmt: skip
 def test_a_rate_has_three_digits(rate: float | None, text: str) -> None:
     """The size of the rate does not matter."""

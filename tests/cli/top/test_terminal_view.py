@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
@@ -106,7 +107,7 @@ def top_command(url: str | None, environ: dict[str, str]) -> str:
     return shlex.join([*words, sys.executable, "-m", "pyconnect_cli", "top"]) + "; echo exit=$?"
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@cases("width", 80, 120)
 def test_a_cluster_is_watched_and_operated(
     terminal: Terminal, url: str, environ: dict[str, str], connect: FakeConnect, width: int
 ) -> None:

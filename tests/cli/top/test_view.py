@@ -20,6 +20,7 @@ from pyconnect_cli.top.table import NAVIGATION, sort_columns
 from pyconnect_cli.top.view import Top
 from tests.cli.overview.worlds import look, view
 from tests.cli.top.shown import ShownCluster, busy_cluster
+from tests.support.cases import cases
 from tests.support.event_loop import asynchronous
 
 # An event loop and threads.
@@ -267,7 +268,7 @@ async def test_a_cluster_that_never_answered_says_why() -> None:
         assert "prod  connection refused" in stage.text
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
+@cases("width", 60, 80, 120)
 @asynchronous
 async def test_the_table_fits_its_terminal(width: int) -> None:
     """The table needs no scrolling to the side."""
@@ -318,12 +319,10 @@ async def test_the_page_of_contexts_is_the_fleet() -> None:
         await stage.until(lambda: "elsewhere" in stage.names)
 
 
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        ("lost", "lost: its password command failed"),
-        ("tset", "context `tset` is not defined; did you mean `test`?"),
-    ],
+@cases(
+    "typed, message",
+    ("lost", "lost: its password command failed"),
+    ("tset", "context `tset` is not defined; did you mean `test`?"),
 )
 @asynchronous
 async def test_a_context_that_cannot_be_used_leaves_the_cluster(typed: str, message: str) -> None:

@@ -26,6 +26,7 @@ from pyconnect_cli.upgrade.plan.run import (
     replay,
 )
 from pyconnect_clients.phases import Phase
+from tests.support.cases import cases
 
 STARTED = Started(
     run_id="r",
@@ -96,14 +97,12 @@ def test_without_a_journal_there_is_no_run(journal: Journal) -> None:
     assert journal.run() is None
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
-    [
-        '{"entry": "Vanished", "at": "now"}',
-        '{"entry": "Finished", "at": "now", "later": true}',
-        '{"entry": "StepChanged", "at": "now", "url": "http://never-started"}',
-        '{"entry": "StepStarted", "at": "now", "url": "u", "phase": "beyond", "instance": null}',
-    ],
+    '{"entry": "Vanished", "at": "now"}',
+    '{"entry": "Finished", "at": "now", "later": true}',
+    '{"entry": "StepChanged", "at": "now", "url": "http://never-started"}',
+    '{"entry": "StepStarted", "at": "now", "url": "u", "phase": "beyond", "instance": null}',
 )
 def test_an_unreadable_journal_is_named_and_hides_no_other(journal: Journal, line: str) -> None:
     """It is neither taken for another state nor for none; runs of other clusters are shown."""

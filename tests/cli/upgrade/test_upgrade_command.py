@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from typer import Context
 
 from pyconnect_cli.noun_groups import load_noun
@@ -14,6 +13,7 @@ from pyconnect_cli.upgrade.journal import Journal, journal_directory
 from pyconnect_cli.upgrade.plan.run import Halted, Inventoried, Leg, Started, StepStarted
 from pyconnect_clients.phases import Phase
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 
 STARTED = Started(
     run_id="r1",
@@ -33,16 +33,14 @@ def test_a_phase_must_be_named(run: Run) -> None:
     assert run("upgrade", "--phase", "ready").code == 2
 
 
-@pytest.mark.parametrize(
-    ("words", "verb"),
-    [
-        (["--phase", "preparing"], "run"),
-        (["-v", "--context", "status", "--phase", "preparing"], "run"),
-        (["--resume"], "run"),
-        ([], "run"),
-        (["--context", "run", "plan"], "--context"),
-        (["status"], "status"),
-    ],
+@cases(
+    "words, verb",
+    (["--phase", "preparing"], "run"),
+    (["-v", "--context", "status", "--phase", "preparing"], "run"),
+    (["--resume"], "run"),
+    ([], "run"),
+    (["--context", "run", "plan"], "--context"),
+    (["status"], "status"),
 )
 def test_a_verb_that_is_left_out_is_run(words: list[str], verb: str) -> None:
     """The value of an option is not a verb."""
@@ -53,7 +51,7 @@ def test_a_verb_that_is_left_out_is_run(words: list[str], verb: str) -> None:
     assert command.with_verb(Context(command, info_name="upgrade"), words)[0] == verb
 
 
-@pytest.mark.parametrize("option", ["--hard", "--direct"])
+@cases("option", "--hard", "--direct")
 def test_ways_down_go_down(run: Run, option: str) -> None:
     """They mean nothing on the way up."""
     outcome = run("upgrade", "--phase", "enabled", option)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, Named, WorkerFacts
 from pyconnect_clients.acls.model import Need, NeedSeverity, Role
 from pyconnect_clients.acls.needs import cluster_needs
 from pyconnect_clients.phases import Phase
 from pyconnect_clients.security import principal_of
+from tests.support.cases import cases
 from tests.support.servers.acls import WORKER, jaas
 
 SOURCE = ConnectorFacts(
@@ -103,9 +102,12 @@ def test_the_leaders_id_may_be_an_own_one() -> None:
     assert "the transactional id g-c-1 belongs to the leader and c" in notes(facts)
 
 
-@pytest.mark.parametrize(
-    ("tasks", "tasks_max", "fenced", "ids"),
-    [(2, "10", None, 10), (2, "2", 10, 10), (12, "2", 1, 12), (0, "1", None, 1)],
+@cases(
+    "tasks, tasks_max, fenced, ids",
+    (2, "10", None, 10),
+    (2, "2", 10, 10),
+    (12, "2", 1, 12),
+    (0, "1", None, 1),
 )
 def test_ids_cover_all_tasks(tasks: int, tasks_max: str, fenced: int | None, ids: int) -> None:
     """A connector that shrank from 10 tasks to 2 has 10 to fence."""
@@ -300,37 +302,35 @@ def test_the_tools_own_needs_are_listed_when_it_is_known() -> None:
     assert {need.severity for need in found} == {NeedSeverity.WARNING}
 
 
-@pytest.mark.parametrize(
-    ("config", "principal"),
-    [
-        ({}, "User:ANONYMOUS"),
-        ({"security.protocol": "SSL"}, None),
-        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, None),
-        (
-            {
-                "security.protocol": "sasl_plaintext",
-                "sasl.mechanism": "PLAIN",
-                "sasl.jaas.config": jaas('a\\"b'),
-            },
-            'User:a"b',
-        ),
-        (
-            {
-                "security.protocol": "SASL_SSL",
-                "sasl.mechanism": "SCRAM-SHA-512",
-                "sasl.jaas.config": "x.ScramLoginModule required password='p' username='u';",
-            },
-            "User:u",
-        ),
-        (
-            {
-                "security.protocol": "SASL_SSL",
-                "sasl.mechanism": "PLAIN",
-                "sasl.jaas.config": 'x required username="${env:USER}" password="p";',
-            },
-            None,
-        ),
-    ],
+@cases(
+    "config, principal",
+    ({}, "User:ANONYMOUS"),
+    ({"security.protocol": "SSL"}, None),
+    ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, None),
+    (
+        {
+            "security.protocol": "sasl_plaintext",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": jaas('a\\"b'),
+        },
+        'User:a"b',
+    ),
+    (
+        {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.jaas.config": "x.ScramLoginModule required password='p' username='u';",
+        },
+        "User:u",
+    ),
+    (
+        {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": 'x required username="${env:USER}" password="p";',
+        },
+        None,
+    ),
 )
 def test_principals_of_configurations(config: dict[str, str | None], principal: str | None) -> None:
     """SASL tells a name, TLS and references do not."""

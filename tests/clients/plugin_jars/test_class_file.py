@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_clients.plugin_jars.class_file import ClassHead, read_class_head
+from tests.support.cases import cases
 from tests.support.plugins.java_jars import ABSTRACT, INTERFACE, PUBLIC, class_file
 
 
@@ -18,9 +19,12 @@ def test_names_and_parents_are_read() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("access", "concrete"),
-    [(PUBLIC, True), (0, False), (PUBLIC | ABSTRACT, False), (PUBLIC | INTERFACE, False)],
+@cases(
+    "access, concrete",
+    (PUBLIC, True),
+    (0, False),
+    (PUBLIC | ABSTRACT, False),
+    (PUBLIC | INTERFACE, False),
 )
 def test_only_public_classes_that_can_be_made_are_concrete(access: int, concrete: bool) -> None:
     """Neither interfaces nor abstract classes are."""

@@ -14,6 +14,7 @@ from pyconnect_agent.builtin.config_providers import (
 from pyconnect_agent.plugins.discovery import installed_catalog
 from pyconnect_agent.plugins.resolve_worker import VariableResolver
 from pyconnect_api import ConfigException
+from tests.support.cases import cases
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_the_file_provider_reads_properties(secrets: Path) -> None:
         FileConfigProvider().get("/no/such", ["k"])
 
 
-@pytest.mark.parametrize("path", ["../outside.properties", "link.properties"])
+@cases("path", "../outside.properties", "link.properties")
 def test_only_allowed_paths_count(
     secrets: Path, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -50,9 +51,7 @@ def test_only_allowed_paths_count(
     assert provider.get(str(secrets / "db.properties")).data
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"), [("relative", "is not absolute"), ("/no/such/path", "does not exist")]
-)
+@cases("setting, message", ("relative", "is not absolute"), ("/no/such/path", "does not exist"))
 def test_allowed_paths_must_be_absolute_and_exist(setting: str, message: str) -> None:
     """A typo must not open or close everything."""
     with pytest.raises(ConfigException, match=message):
@@ -125,13 +124,11 @@ def test_providers_of_a_worker_resolve_its_connectors(secrets: Path) -> None:
     assert worker["plugin.path"] == worker["agent.java.home"] == "${env:HOME}"
 
 
-@pytest.mark.parametrize(
-    ("properties", "message"),
-    [
-        ({}, r'Missing required configuration "config\.providers\.f\.class"'),
-        ({"config.providers.f.class": "no.Such"}, r"Class no\.Such could not be found"),
-        ({"config.providers.f.class": "JsonConverter"}, "could not be found"),
-    ],
+@cases(
+    "properties, message",
+    ({}, r'Missing required configuration "config\.providers\.f\.class"'),
+    ({"config.providers.f.class": "no.Such"}, r"Class no\.Such could not be found"),
+    ({"config.providers.f.class": "JsonConverter"}, "could not be found"),
 )
 def test_a_provider_that_fails_stops_the_worker(properties: dict[str, str], message: str) -> None:
     """The text names the key."""

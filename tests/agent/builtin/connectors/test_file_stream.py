@@ -29,6 +29,7 @@ from pyconnect_api import (
     SourceRecord,
     TopicPartition,
 )
+from tests.support.cases import cases
 
 
 class Context:
@@ -157,7 +158,7 @@ def test_an_idle_poll_waits_a_second_at_most(tmp_path: Path) -> None:
     assert sum(context.waits_s) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("position", ["7", 7.0, True])
+@cases("position", "7", 7.0, True)
 def test_a_stored_position_must_be_an_integer(tmp_path: Path, position: object) -> None:
     """The text is Connect's."""
     path = tmp_path / "f"
@@ -254,17 +255,15 @@ def test_only_files_support_exactly_once() -> None:
     assert connector.exactly_once_support({"topic": "t"}) is ExactlyOnceSupport.UNSUPPORTED
 
 
-@pytest.mark.parametrize(
-    ("file", "partition", "offset", "text"),
-    [
-        ("", None, None, "Offsets cannot be modified if the 'file' configuration is unspecified"),
-        ("f", {}, {}, "Offset objects should either be null or contain the key 'position'"),
-        ("f", {}, {"position": "1"}, "expected to be a Long value"),
-        ("f", {}, {"position": True}, "expected to be a Long value"),
-        ("f", {}, {"position": -1}, "should be a non-negative value"),
-        ("f", None, {"position": 1}, "Partition objects cannot be null"),
-        ("f", {}, {"position": 1}, "Partition objects should contain the key 'filename'"),
-    ],
+@cases(
+    "file, partition, offset, text",
+    ("", None, None, "Offsets cannot be modified if the 'file' configuration is unspecified"),
+    ("f", {}, {}, "Offset objects should either be null or contain the key 'position'"),
+    ("f", {}, {"position": "1"}, "expected to be a Long value"),
+    ("f", {}, {"position": True}, "expected to be a Long value"),
+    ("f", {}, {"position": -1}, "should be a non-negative value"),
+    ("f", None, {"position": 1}, "Partition objects cannot be null"),
+    ("f", {}, {"position": 1}, "Partition objects should contain the key 'filename'"),
 )
 def test_wrong_offsets_are_refused(
     file: str,

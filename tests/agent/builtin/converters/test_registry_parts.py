@@ -44,6 +44,7 @@ from pyconnect_api import (
     decimal_schema,
 )
 from pyconnect_clients.installation import install_command
+from tests.support.cases import cases
 
 PLAIN = (
     SchemaBuilder.struct()
@@ -93,13 +94,11 @@ def test_the_first_message_has_a_path_of_one_byte() -> None:
             framing.read_indexes(damaged)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("TopicNameStrategy", "t-value"),
-        ("io.confluent.kafka.serializers.subject.RecordNameStrategy", "com.example.R"),
-        ("TopicRecordNameStrategy", "t-com.example.R"),
-    ],
+@cases(
+    "name, expected",
+    ("TopicNameStrategy", "t-value"),
+    ("io.confluent.kafka.serializers.subject.RecordNameStrategy", "com.example.R"),
+    ("TopicRecordNameStrategy", "t-com.example.R"),
 )
 def test_subjects_are_named_by_strategy(name: str, expected: str) -> None:
     """With or without package."""
@@ -155,14 +154,12 @@ def test_access_is_handed_to_the_client() -> None:
     assert stores["ssl.key.password"] == "hunter2"
 
 
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"basic_auth_credentials_source": "USER_INFO"}, "basic.auth.user.info' is missing"),
-        ({"schema_registry_ssl_truststore_location": "/a.jks"}, "must be a PEM file"),
-        ({"use_latest_version": "true"}, "auto.register.schemas"),
-        ({"value_subject_name_strategy": "Nope"}, "Unknown subject name strategy"),
-    ],
+@cases(
+    "settings, text",
+    ({"basic_auth_credentials_source": "USER_INFO"}, "basic.auth.user.info' is missing"),
+    ({"schema_registry_ssl_truststore_location": "/a.jks"}, "must be a PEM file"),
+    ({"use_latest_version": "true"}, "auto.register.schemas"),
+    ({"value_subject_name_strategy": "Nope"}, "Unknown subject name strategy"),
 )
 def test_wrong_access_is_refused(settings: dict[str, str], text: str) -> None:
     """Before anything connects."""
@@ -287,15 +284,11 @@ def test_the_proto_file_is_what_protoc_and_confluents_registry_read() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "schema",
-    [
-        one_field("a-b"),
-        one_field("lists", SchemaBuilder.array(SchemaBuilder.array(STRING_SCHEMA)).build()),
-        one_field(
-            "maps", SchemaBuilder.map(STRING_SCHEMA, SchemaBuilder.array(INT8_SCHEMA)).build()
-        ),
-    ],
+    one_field("a-b"),
+    one_field("lists", SchemaBuilder.array(SchemaBuilder.array(STRING_SCHEMA)).build()),
+    one_field("maps", SchemaBuilder.map(STRING_SCHEMA, SchemaBuilder.array(INT8_SCHEMA)).build()),
     ids=["name", "lists of lists", "maps of lists"],
 )
 def test_types_that_protobuf_lacks_are_refused(schema: Schema) -> None:
@@ -317,20 +310,15 @@ class OnlyLatest:
         return self._schema
 
 
-@pytest.mark.parametrize(
-    ("converter", "latest"),
-    [
-        (
-            AvroConverter(),
-            OnlyLatest(
-                '{"type":"record","name":"R","fields":[{"name":"a","type":["null","int"]}]}', "AVRO"
-            ),
+@cases(
+    "converter, latest",
+    (
+        AvroConverter(),
+        OnlyLatest(
+            '{"type":"record","name":"R","fields":[{"name":"a","type":["null","int"]}]}', "AVRO"
         ),
-        (
-            ProtobufConverter(),
-            OnlyLatest('syntax = "proto3"; message R { int32 a = 1; }', "PROTOBUF"),
-        ),
-    ],
+    ),
+    (ProtobufConverter(), OnlyLatest('syntax = "proto3"; message R { int32 a = 1; }', "PROTOBUF")),
     ids=["avro", "protobuf"],
 )
 def test_a_value_that_does_not_fit_the_latest_schema_is_not_quoted(
@@ -347,14 +335,12 @@ def test_a_value_that_does_not_fit_the_latest_schema_is_not_quoted(
     assert SECRET not in format_trace(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("converter", "extra", "missing"),
-    [
-        (AvroConverter, "avro", "fastavro"),
-        (JsonSchemaConverter, "json-schema", "jsonschema"),
-        (ProtobufConverter, "protobuf", "grpc_tools.protoc"),
-        (ProtobufConverter, "protobuf", "confluent_kafka.schema_registry"),
-    ],
+@cases(
+    "converter, extra, missing",
+    (AvroConverter, "avro", "fastavro"),
+    (JsonSchemaConverter, "json-schema", "jsonschema"),
+    (ProtobufConverter, "protobuf", "grpc_tools.protoc"),
+    (ProtobufConverter, "protobuf", "confluent_kafka.schema_registry"),
 )
 def test_a_missing_library_is_reported_with_the_extra_of_the_converter(
     converter: type[RegistryConverter], extra: str, missing: str, monkeypatch: pytest.MonkeyPatch

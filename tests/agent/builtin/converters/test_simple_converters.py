@@ -33,6 +33,7 @@ from pyconnect_api import (
     DataException,
     SchemaAndValue,
 )
+from tests.support.cases import cases
 
 NUMBERS: list[tuple[type[NumberConverter], str]] = [
     (ShortConverter, ">h"),
@@ -57,16 +58,14 @@ def test_strings_survive_the_round_trip(text: str) -> None:
     assert strings().to_connect_data("t", [], data) == SchemaAndValue(OPTIONAL_STRING_SCHEMA, text)
 
 
-@pytest.mark.parametrize(
-    ("encoding", "text", "data"),
-    [
-        ("UTF-16", "aü", b"\xfe\xff\x00a\x00\xfc"),
-        ("UTF-16", "", b""),
-        ("UTF-16LE", "a", b"a\x00"),
-        ("UTF-32", "a", b"\x00\x00\x00a"),
-        ("ISO-8859-1", "ü", b"\xfc"),
-        ("windows-1252", "€", b"\x80"),
-    ],
+@cases(
+    "encoding, text, data",
+    ("UTF-16", "aü", b"\xfe\xff\x00a\x00\xfc"),
+    ("UTF-16", "", b""),
+    ("UTF-16LE", "a", b"a\x00"),
+    ("UTF-32", "a", b"\x00\x00\x00a"),
+    ("ISO-8859-1", "ü", b"\xfc"),
+    ("windows-1252", "€", b"\x80"),
 )
 def test_other_encodings_are_javas(encoding: str, text: str, data: bytes) -> None:
     """Byte order and byte order mark as a Java worker has them."""

@@ -6,6 +6,7 @@ import pytest
 
 from pyconnect_api import INT32_SCHEMA, ConfigException, Header
 from tests.agent.builtin.transforms.transformations import predicate, source_record
+from tests.support.cases import cases
 
 
 def test_has_header_key_looks_for_the_key() -> None:
@@ -33,14 +34,12 @@ def test_the_whole_topic_must_match() -> None:
     assert made.test(source_record(1, topic=None)) is False
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("HasHeaderKey", {}, 'Missing required configuration "name"'),
-        ("HasHeaderKey", {"name": ""}, "String must be non-empty"),
-        ("TopicNameMatches", {"pattern": ""}, "String must be non-empty"),
-        ("TopicNameMatches", {"pattern": "("}, "Invalid regex: Unclosed group"),
-    ],
+@cases(
+    "name, options, message",
+    ("HasHeaderKey", {}, 'Missing required configuration "name"'),
+    ("HasHeaderKey", {"name": ""}, "String must be non-empty"),
+    ("TopicNameMatches", {"pattern": ""}, "String must be non-empty"),
+    ("TopicNameMatches", {"pattern": "("}, "Invalid regex: Unclosed group"),
 )
 def test_wrong_options_are_refused(name: str, options: dict[str, str], message: str) -> None:
     """When configured, in Kafka's words."""

@@ -14,6 +14,7 @@ from tests.agent.builtin.transforms.transformations import (
     source_record,
     transformation,
 )
+from tests.support.cases import cases
 
 
 def test_replace_field_excludes_before_it_includes_and_renames() -> None:
@@ -43,7 +44,7 @@ def test_removed_options_of_replace_field_are_reported(caplog: pytest.LogCapture
     assert "'exclude'" in caplog.text
 
 
-@pytest.mark.parametrize("mapping", ["a", "a:b:c", "a:", ""])
+@cases("mapping", "a", "a:b:c", "a:", "")
 def test_a_rename_has_two_names(mapping: str) -> None:
     """In Kafka's words."""
     with pytest.raises(ConfigException, match=f"Invalid rename mapping: {mapping}$"):

@@ -21,6 +21,7 @@ from pyconnect_api import (
     Struct,
 )
 from tests.agent.builtin.transforms.transformations import applied, source_record, transformation
+from tests.support.cases import cases
 
 FORMAT = "yyyy-MM-dd HH:mm:ss.SSS"
 MOMENTS = (
@@ -70,7 +71,7 @@ def held_by(form: str, moment: datetime, precision: str) -> datetime:
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("target", SCHEMAS)
 @pytest.mark.parametrize("source", SCHEMAS)
-@pytest.mark.parametrize("with_schema", [False, True])
+@cases("with_schema", False, True)
 def test_every_form_becomes_every_other_one(
     source: str, target: str, moment: datetime, precision: str, with_schema: bool
 ) -> None:
@@ -119,7 +120,7 @@ def test_missing_fields_and_none_are_no_errors() -> None:
     assert (record.value_schema, record.value) == (DATE_SCHEMA, None)
 
 
-@pytest.mark.parametrize("schema", [INT32_SCHEMA, SchemaBuilder.array(STRING_SCHEMA).build()])
+@cases("schema", INT32_SCHEMA, SchemaBuilder.array(STRING_SCHEMA).build())
 def test_a_schema_without_a_form_is_refused(schema: Schema) -> None:
     """Also as a field, once there is a struct."""
     message = "does not correspond to a known timestamp type format"
@@ -133,7 +134,7 @@ def test_a_schema_without_a_form_is_refused(schema: Schema) -> None:
         of_field.apply(source_record(Struct(struct_schema), struct_schema))
 
 
-@pytest.mark.parametrize("value", [True, 1.5, b"x", [1]])
+@cases("value", True, 1.5, b"x", [1])
 def test_a_class_without_a_form_is_refused(value: object) -> None:
     """A bool is no number of seconds."""
     converter = transformation("TimestampConverter$Value", target_type="unix")

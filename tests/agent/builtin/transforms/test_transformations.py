@@ -28,32 +28,29 @@ from tests.agent.builtin.transforms.transformations import (
     source_record,
     transformation,
 )
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("Flatten$Value", {}),
-        ("InsertField$Value", {"topic_field": "t"}),
-        ("ReplaceField$Value", {"exclude": "a"}),
-        ("Cast$Value", {"spec": "a:int8"}),
-    ],
+@cases(
+    "name, options",
+    ("Flatten$Value", {}),
+    ("InsertField$Value", {"topic_field": "t"}),
+    ("ReplaceField$Value", {"exclude": "a"}),
+    ("Cast$Value", {"spec": "a:int8"}),
 )
-@pytest.mark.parametrize("schema", [None, PAIR])
+@cases("schema", None, PAIR)
 def test_tombstones_pass_through(name: str, options: dict[str, str], schema: Schema | None) -> None:
     """With a schema or without."""
     record = source_record(None, schema)
     assert transformation(name, **options).apply(record) is record
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "purpose"),
-    [
-        ("MaskField$Value", {"fields": "a"}, "mask fields"),
-        ("ValueToKey", {"fields": "a"}, "copying fields from value to key"),
-        ("HeaderFrom$Key", {"fields": "a", "headers": "h", "operation": "move"}, "header move"),
-        ("HeaderFrom$Value", {"fields": "a", "headers": "h", "operation": "copy"}, "header copy"),
-    ],
+@cases(
+    "name, options, purpose",
+    ("MaskField$Value", {"fields": "a"}, "mask fields"),
+    ("ValueToKey", {"fields": "a"}, "copying fields from value to key"),
+    ("HeaderFrom$Key", {"fields": "a", "headers": "h", "operation": "move"}, "header move"),
+    ("HeaderFrom$Value", {"fields": "a", "headers": "h", "operation": "copy"}, "header copy"),
 )
 def test_some_refuse_tombstones(name: str, options: dict[str, str], purpose: str) -> None:
     """The messages are Kafka's."""
@@ -65,17 +62,15 @@ def test_some_refuse_tombstones(name: str, options: dict[str, str], purpose: str
     assert str(caught.value) == f"Only Struct objects supported for [{purpose}], found: null"
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("ReplaceField$Value", {"exclude": "x"}),
-        ("InsertField$Value", {"static_field": "x", "static_value": "y"}),
-        ("SetSchemaMetadata$Value", {"schema_version": "3"}),
-        ("MaskField$Value", {"fields": "b"}),
-        ("TimestampConverter$Value", {"field": "x", "target_type": "unix"}),
-        ("Cast$Value", {"spec": "b:int64"}),
-        ("HeaderFrom$Value", {"fields": "b", "headers": "h", "operation": "move"}),
-    ],
+@cases(
+    "name, options",
+    ("ReplaceField$Value", {"exclude": "x"}),
+    ("InsertField$Value", {"static_field": "x", "static_value": "y"}),
+    ("SetSchemaMetadata$Value", {"schema_version": "3"}),
+    ("MaskField$Value", {"fields": "b"}),
+    ("TimestampConverter$Value", {"field": "x", "target_type": "unix"}),
+    ("Cast$Value", {"spec": "b:int64"}),
+    ("HeaderFrom$Value", {"fields": "b", "headers": "h", "operation": "move"}),
 )
 def test_a_default_replaces_none_unless_switched_off(name: str, options: dict[str, str]) -> None:
     """`replace.null.with.default`; a required field without a value is refused either way."""
@@ -88,15 +83,13 @@ def test_a_default_replaces_none_unless_switched_off(name: str, options: dict[st
     assert kept.get_without_default("a") is None
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("ReplaceField$Value", {"renames": "b:c"}),
-        ("InsertField$Value", {"static_field": "x", "static_value": "y"}),
-        ("SetSchemaMetadata$Value", {"schema_name": "n"}),
-        ("ValueToKey", {"fields": "b"}),
-        ("Flatten$Value", {}),
-    ],
+@cases(
+    "name, options",
+    ("ReplaceField$Value", {"renames": "b:c"}),
+    ("InsertField$Value", {"static_field": "x", "static_value": "y"}),
+    ("SetSchemaMetadata$Value", {"schema_name": "n"}),
+    ("ValueToKey", {"fields": "b"}),
+    ("Flatten$Value", {}),
 )
 def test_a_required_field_without_a_value_is_refused(name: str, options: dict[str, str]) -> None:
     """In the words a struct uses."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from pyconnect_agent.core.assign.incremental import (
 from pyconnect_agent.core.assign.leader import assign_eagerly
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.protocol.messages import Work
+from tests.support.cases import cases
 
 MAX_DELAY_MS = 300_000
 
@@ -188,15 +188,13 @@ def test_an_assignment_that_no_member_received_is_assigned_again() -> None:
     group.check_settled()
 
 
-@pytest.mark.parametrize(
-    ("successive", "expected_ms"), [(1, 40), (2, 1_600), (3, 64_000), (4, 300_000), (9, 300_000)]
-)
+@cases("successive, expected_ms", (1, 40), (2, 1_600), (3, 64_000), (4, 300_000), (9, 300_000))
 def test_successive_revocations_back_off(successive: int, expected_ms: int) -> None:
     """40 ms to the power of the round, capped at the maximal delay."""
     assert successive_delay_ms(successive, MAX_DELAY_MS) == expected_ms
 
 
-@pytest.mark.parametrize("maximum", [0, 1])
+@cases("maximum", 0, 1)
 def test_a_tiny_maximum_is_the_delay(maximum: int) -> None:
     """Maxima of 0 and 1 ms are used as they are."""
     assert successive_delay_ms(5, maximum) == maximum

@@ -17,6 +17,7 @@ from pyconnect_agent.core.protocol.messages import (
     Subscription,
     Work,
 )
+from tests.support.cases import cases
 
 
 def snapshot(offset: int, **task_counts: int) -> ConfigSnapshot:
@@ -109,7 +110,7 @@ def test_owners_name_the_advertised_url_of_every_item(protocol: ProtocolVersion)
         assert verdict.assignments["m1"].assigned.empty, "kept work is not sent again"
 
 
-@pytest.mark.parametrize("java", [False, True])
+@cases("java", False, True)
 def test_assignments_say_whether_all_members_are_agents(java: bool) -> None:
     """A member that does not mark itself is a Java worker, or an agent of earlier."""
     members = {"m1": replace(member("w1", 7), agent=True), "m2": member("w2", 7)}

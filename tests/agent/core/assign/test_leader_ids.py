@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pyconnect_agent.core.assign.leader_ids import LeaderIds
 from pyconnect_agent.core.protocol.messages import Subscription
+from tests.support.cases import cases
 
 KAFKAS = "connect-cluster-g"
 
@@ -24,16 +23,14 @@ def members(*told: str | None) -> dict[str, Subscription]:
     }
 
 
-@pytest.mark.parametrize(
-    ("own", "told", "others"),
-    [
-        (KAFKAS, (None, None), {}),
-        (KAFKAS, (None, KAFKAS), {}),
-        ("own", ("own", "own"), {}),
-        ("own", ("own", None), {"http://w1/": KAFKAS}),
-        ("own", ("own", "b", "own", "c"), {"http://w1/": "b", "http://w3/": "c"}),
-        (KAFKAS, (None, "own"), {"http://w1/": "own"}),
-    ],
+@cases(
+    "own, told, others",
+    (KAFKAS, (None, None), {}),
+    (KAFKAS, (None, KAFKAS), {}),
+    ("own", ("own", "own"), {}),
+    ("own", ("own", None), {"http://w1/": KAFKAS}),
+    ("own", ("own", "b", "own", "c"), {"http://w1/": "b", "http://w3/": "c"}),
+    (KAFKAS, (None, "own"), {"http://w1/": "own"}),
 )
 def test_members_with_another_leader_id_are_named(
     own: str, told: tuple[str | None, ...], others: dict[str, str]

@@ -22,6 +22,7 @@ from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_api import ConfigException
 from pyconnect_clients.connect_names import sink_group_id
 from tests.support.agents.worker_properties import PROPERTIES
+from tests.support.cases import cases
 
 
 def worker(**properties: str) -> DistributedConfig:
@@ -92,16 +93,14 @@ def test_the_agents_own_key_names_the_leaders_transactional_id() -> None:
     assert "The value 'mine' for the 'transactional.id' property will be ignored" in warning
 
 
-@pytest.mark.parametrize(
-    ("support", "given", "level"),
-    [
-        ("disabled", None, "read_uncommitted"),
-        ("disabled", "read_committed", "read_committed"),
-        ("preparing", None, "read_uncommitted"),
-        ("enabled", None, "read_committed"),
-        ("enabled", "read_uncommitted", "read_committed"),
-        ("enabled", "READ_COMMITTED", "read_committed"),
-    ],
+@cases(
+    "support, given, level",
+    ("disabled", None, "read_uncommitted"),
+    ("disabled", "read_committed", "read_committed"),
+    ("preparing", None, "read_uncommitted"),
+    ("enabled", None, "read_committed"),
+    ("enabled", "read_uncommitted", "read_committed"),
+    ("enabled", "READ_COMMITTED", "read_committed"),
 )
 def test_config_and_offsets_topics_are_read_committed_only_when_enabled(
     support: str, given: str | None, level: str
@@ -181,7 +180,7 @@ def test_secrets_do_not_show_in_the_text_form() -> None:
 TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
 
 
-@pytest.mark.parametrize("url", ["https://own/token", "https://listed/token"])
+@cases("url", "https://own/token", "https://listed/token")
 def test_a_connector_has_tokens_fetched_from_urls_of_the_worker(url: str) -> None:
     """From one of its clients, or from its list."""
     allowing = worker(
@@ -192,7 +191,7 @@ def test_a_connector_has_tokens_fetched_from_urls_of_the_worker(url: str) -> Non
     assert connector_producer(allowing, overrides, "c").java_config[TOKEN_URL] == url
 
 
-@pytest.mark.parametrize("url", ["file:///etc/shadow", "http://169.254.169.254/", "https://own/"])
+@cases("url", "file:///etc/shadow", "http://169.254.169.254/", "https://own/")
 def test_a_connector_cannot_have_other_urls_read(url: str) -> None:
     """The error names the key of the worker that could allow it."""
     strict = worker(**{TOKEN_URL: "https://own/token"})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pyconnect_agent.core.config.effective import (
     HIDDEN,
     ConfigSource,
@@ -12,6 +10,7 @@ from pyconnect_agent.core.config.effective import (
 )
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from tests.support.agents.worker_properties import PROPERTIES
+from tests.support.cases import cases
 
 
 def shown(name: str, value: str, **others: str) -> tuple[str | None, ConfigSource]:
@@ -22,35 +21,31 @@ def shown(name: str, value: str, **others: str) -> tuple[str | None, ConfigSourc
     return found.value, found.source
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
-    [
-        "ssl.key.password",
-        "ssl.keystore.key",
-        "sasl.jaas.config",
-        "producer.sasl.jaas.config",
-        "listeners.https.ssl.keystore.password",
-        "value.converter.basic.auth.user.info",
-        "config.providers.vault.param.token",
-        "my.Secret",
-    ],
+    "ssl.key.password",
+    "ssl.keystore.key",
+    "sasl.jaas.config",
+    "producer.sasl.jaas.config",
+    "listeners.https.ssl.keystore.password",
+    "value.converter.basic.auth.user.info",
+    "config.providers.vault.param.token",
+    "my.Secret",
 )
 def test_secrets_are_hidden(name: str) -> None:
     """Known passwords, and whatever is called like one, under any prefix."""
     assert shown(name, "tiger") == (HIDDEN, ConfigSource.FILE)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("agent.admin.basic.auth.file", "/etc/users"),
-        ("key.converter.schemas.enable", "true"),
-        ("sasl.oauthbearer.token.endpoint.url", "https://login.example/token"),
-        ("ssl.keystore.location", "/etc/store"),
-        ("group.id", "g"),
-        ("ssl.key.password", "${file:/run/secrets:key}"),
-        ("ssl.key.password", ""),
-    ],
+@cases(
+    "name, value",
+    ("agent.admin.basic.auth.file", "/etc/users"),
+    ("key.converter.schemas.enable", "true"),
+    ("sasl.oauthbearer.token.endpoint.url", "https://login.example/token"),
+    ("ssl.keystore.location", "/etc/store"),
+    ("group.id", "g"),
+    ("ssl.key.password", "${file:/run/secrets:key}"),
+    ("ssl.key.password", ""),
 )
 def test_values_without_secrets_are_shown(name: str, value: str) -> None:
     """Locations of secrets, and references to them, are what an operator looks for."""
@@ -93,31 +88,29 @@ def test_defaults_are_listed_with_the_rest() -> None:
     assert by_name["admin.listeners"].value is None
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "secrets"),
-    [
-        ("db.password", " open sesame ", {" open sesame ", "open sesame"}),
-        ("connection.url", "postgresql://ann:tiger@db/x", {"tiger"}),
-        ("connection.url", "jdbc:mysql://db/x?user=ann&password=tiger&ssl=1", {"tiger"}),
-        (
-            "consumer.override.sasl.jaas.config",
-            'x.PlainLoginModule required username="ann" password="tiger";',
-            {"tiger", 'x.PlainLoginModule required username="ann" password="tiger";'},
-        ),
-        ("url", "jdbc:x://ann:p@ss%20w@${env:DB}/x", {"p@ss%20w", "p@ss w"}),
-        ("url", "jdbc:x://ann:pass/wd@db/x", {"pass/wd"}),
-        ("url", "jdbc:x://db/x?sslpassword='ti ger'&a=b", {"ti ger", "ti%20ger"}),
-        ("headers", "Authorization: Bearer abc.def|X-A: b", {"abc.def"}),
-        ("http.headers.authorization", "Basic dGlnZXI=", {"Basic dGlnZXI="}),
-        ("db.password", "${file:/f:p}", set()),
-        ("url", "jdbc:x://ann:${env:P}@db/x?password=${env:P}", set()),
-        ("url", "http://host:8083/a@b", set()),
-        ("db.password.file", "/etc/password", set()),
-        ("token.enabled", "true", set()),
-        ("pin.password", "123", set()),
-        ("topics", "secret", set()),
-        ("db.password", None, set()),
-    ],
+@cases(
+    "name, value, secrets",
+    ("db.password", " open sesame ", {" open sesame ", "open sesame"}),
+    ("connection.url", "postgresql://ann:tiger@db/x", {"tiger"}),
+    ("connection.url", "jdbc:mysql://db/x?user=ann&password=tiger&ssl=1", {"tiger"}),
+    (
+        "consumer.override.sasl.jaas.config",
+        'x.PlainLoginModule required username="ann" password="tiger";',
+        {"tiger", 'x.PlainLoginModule required username="ann" password="tiger";'},
+    ),
+    ("url", "jdbc:x://ann:p@ss%20w@${env:DB}/x", {"p@ss%20w", "p@ss w"}),
+    ("url", "jdbc:x://ann:pass/wd@db/x", {"pass/wd"}),
+    ("url", "jdbc:x://db/x?sslpassword='ti ger'&a=b", {"ti ger", "ti%20ger"}),
+    ("headers", "Authorization: Bearer abc.def|X-A: b", {"abc.def"}),
+    ("http.headers.authorization", "Basic dGlnZXI=", {"Basic dGlnZXI="}),
+    ("db.password", "${file:/f:p}", set()),
+    ("url", "jdbc:x://ann:${env:P}@db/x?password=${env:P}", set()),
+    ("url", "http://host:8083/a@b", set()),
+    ("db.password.file", "/etc/password", set()),
+    ("token.enabled", "true", set()),
+    ("pin.password", "123", set()),
+    ("topics", "secret", set()),
+    ("db.password", None, set()),
 )
 def test_secrets_in_plain_text_are_found(name: str, value: str | None, secrets: set[str]) -> None:
     """Also within an address or a login, and in other forms of writing; a text that masks every

@@ -6,6 +6,7 @@ import pytest
 
 from pyconnect_agent.core.config.topic_creation import topic_creation_groups
 from pyconnect_api import ConfigException
+from tests.support.cases import cases
 
 DEFAULT = {
     "topic.creation.default.partitions": "2",
@@ -38,9 +39,7 @@ def test_groups_come_in_order_and_default_last() -> None:
     assert (big.partitions, default.partitions) == (50, 2)
 
 
-@pytest.mark.parametrize(
-    ("topic", "group"), [("c-1", "g"), ("c-x", "default"), ("xc-1", "default"), ("d", "g")]
-)
+@cases("topic, group", ("c-1", "g"), ("c-x", "default"), ("xc-1", "default"), ("d", "g"))
 def test_names_match_as_a_whole_and_exclusion_wins(topic: str, group: str) -> None:
     """The first matching group is used."""
     groups = topic_creation_groups(
@@ -60,18 +59,13 @@ def test_patterns_of_the_default_group_are_ignored() -> None:
     assert default.matches("anything")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"topic.creation.default.partitions": "0"},
-            "Number of partitions must be positive, or -1 to use the broker's default",
-        ),
-        (
-            {"topic.creation.groups": "g", "topic.creation.g.include": "("},
-            "Syntax error in regular",
-        ),
-    ],
+@cases(
+    "changes, message",
+    (
+        {"topic.creation.default.partitions": "0"},
+        "Number of partitions must be positive, or -1 to use the broker's default",
+    ),
+    ({"topic.creation.groups": "g", "topic.creation.g.include": "("}, "Syntax error in regular"),
 )
 def test_wrong_settings_are_refused(changes: dict[str, str], message: str) -> None:
     """The text names the key."""

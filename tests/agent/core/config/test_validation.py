@@ -31,6 +31,7 @@ from pyconnect_api import (
 )
 from tests.agent.plugins.plugin_table import HoistField, PlainSink, PlainSource, TablePluginSource
 from tests.support.agents.worker_properties import distributed
+from tests.support.cases import cases
 
 ConnectorConfig = Mapping[str, str | None]
 
@@ -155,7 +156,7 @@ def test_a_missing_connector_class_is_refused_with_the_submitted_map() -> None:
         )
 
 
-@pytest.mark.parametrize("name", ["no.such.Class", "", "a.Hoist"])
+@cases("name", "no.such.Class", "", "a.Hoist")
 def test_an_unknown_connector_class_is_refused(name: str) -> None:
     """The text names the connectors there are."""
     with pytest.raises(BadRequestError) as refused:
@@ -203,15 +204,13 @@ def test_resolved_references_are_shown_as_submitted() -> None:
     assert errors(infos)["tasks.max"][0] == expected
 
 
-@pytest.mark.parametrize(
-    ("answer", "worker_support", "expected"),
-    [
-        ("SUPPORTED", "enabled", []),
-        ("SUPPORTED", "preparing", ["This worker does not have"]),
-        ("UNSUPPORTED", "enabled", ["The connector does not support exactly-once semantics"]),
-        (None, "disabled", ["This worker does not have", "The connector does not implement"]),
-        ("raise", "enabled", ["An unexpected error occurred during validation: no idea"]),
-    ],
+@cases(
+    "answer, worker_support, expected",
+    ("SUPPORTED", "enabled", []),
+    ("SUPPORTED", "preparing", ["This worker does not have"]),
+    ("UNSUPPORTED", "enabled", ["The connector does not support exactly-once semantics"]),
+    (None, "disabled", ["This worker does not have", "The connector does not implement"]),
+    ("raise", "enabled", ["An unexpected error occurred during validation: no idea"]),
 )
 def test_required_exactly_once_support_is_checked_on_both_sides(
     answer: str | None, worker_support: str, expected: list[str]
@@ -228,14 +227,12 @@ def test_required_exactly_once_support_is_checked_on_both_sides(
     assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        ("SUPPORTED", None),
-        ("UNSUPPORTED", "The connector does not support connector-defined transaction boundaries"),
-        (None, "This connector has returned a null value"),
-        ("raise", "An unexpected error occurred during validation; please see the worker logs"),
-    ],
+@cases(
+    "answer, expected",
+    ("SUPPORTED", None),
+    ("UNSUPPORTED", "The connector does not support connector-defined transaction boundaries"),
+    (None, "This connector has returned a null value"),
+    ("raise", "An unexpected error occurred during validation; please see the worker logs"),
 )
 def test_connectors_consent_to_their_boundaries(answer: str | None, expected: str | None) -> None:
     """It is checked whatever the worker supports."""
@@ -297,19 +294,17 @@ def test_a_sink_must_not_use_the_workers_group() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("policy", "allowlist", "refused"),
-    [
-        ("All", "", set()),
-        ("None", "", {"acks", "sasl.mechanism"}),
-        ("Principal", "", {"acks"}),
-        ("Allowlist", "acks", {"sasl.mechanism"}),
-        (
-            "org.apache.kafka.connect.connector.policy.NoneConnectorClientConfigOverridePolicy",
-            "",
-            {"acks", "sasl.mechanism"},
-        ),
-    ],
+@cases(
+    "policy, allowlist, refused",
+    ("All", "", set()),
+    ("None", "", {"acks", "sasl.mechanism"}),
+    ("Principal", "", {"acks"}),
+    ("Allowlist", "acks", {"sasl.mechanism"}),
+    (
+        "org.apache.kafka.connect.connector.policy.NoneConnectorClientConfigOverridePolicy",
+        "",
+        {"acks", "sasl.mechanism"},
+    ),
 )
 def test_the_policy_decides_which_client_settings_may_be_overridden(
     policy: str, allowlist: str, refused: set[str]
@@ -365,7 +360,7 @@ def test_key_definitions_begin_with_the_connectors_own() -> None:
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize("named_by", ["connector", "worker"])
+@cases("named_by", "connector", "worker")
 def test_a_converter_that_lacks_its_library_is_refused_at_creation(named_by: str) -> None:
     """The reason stands at the converter's key, whether the connector or the worker chose it."""
     if named_by == "connector":

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.core.config.variables import mask, resolve, restore_references
 from pyconnect_api import ConfigData
+from tests.support.cases import cases
 
 VALUES: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("file", "/secrets"): {"user": "alice", "a:b": "colon", "nested": "${file:/secrets:user}"},
@@ -29,16 +29,14 @@ def lookup(provider: str, path: str, keys: frozenset[str]) -> ConfigData | None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("${file:/secrets:user}@${env:HOME}", "alice@/home/alice"),
-        ("${file:/secrets:a:b}", "colon"),
-        ("${env:EMPTY}", ""),
-        ("${file:/secrets:nested}", "${file:/secrets:user}"),
-        ("${file:/secrets:missing}", "${file:/secrets:missing}"),
-        ("${vault:/secrets:user}", "${vault:/secrets:user}"),
-    ],
+@cases(
+    "text, value",
+    ("${file:/secrets:user}@${env:HOME}", "alice@/home/alice"),
+    ("${file:/secrets:a:b}", "colon"),
+    ("${env:EMPTY}", ""),
+    ("${file:/secrets:nested}", "${file:/secrets:user}"),
+    ("${file:/secrets:missing}", "${file:/secrets:missing}"),
+    ("${vault:/secrets:user}", "${vault:/secrets:user}"),
 )
 def test_references_are_replaced_once_or_left(text: str, value: str) -> None:
     """Unknown providers and keys stay as text; values are not resolved again."""
@@ -100,13 +98,11 @@ def test_masking_puts_references_back() -> None:
     assert mask("a long-secret", {"long-secret": "${file:p:b}", "file": "${f:p:a}"}) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     "quoted",
-    [
-        "cannot log in with 'user=alice;password=open-sesame'",
-        "cannot log in with 'open-sesame'",
-        "cannot log in with open-sesame\n",
-    ],
+    "cannot log in with 'user=alice;password=open-sesame'",
+    "cannot log in with 'open-sesame'",
+    "cannot log in with open-sesame\n",
 )
 def test_secrets_that_are_a_part_of_a_value_are_masked_too(quoted: str) -> None:
     """A plugin takes its setting apart, and trims what a file ended with."""

@@ -24,6 +24,7 @@ from pyconnect_agent.core.config.worker_config import (
 from pyconnect_api.errors import ConfigException
 from pyconnect_clients.phases import Phase
 from tests.support.agents.worker_properties import PROPERTIES, distributed
+from tests.support.cases import cases
 
 CONNECT_KEYS = json.loads(
     (Path(__file__).parent / "connect_4_3_1_worker_keys.json").read_text(encoding="utf-8")
@@ -67,7 +68,7 @@ def test_configurations_are_pickled_and_printed_without_secrets() -> None:
     assert pickle.loads(pickle.dumps(distributed())) == distributed()
 
 
-@pytest.mark.parametrize("name", ["group.id", "key.converter", "config.storage.topic"])
+@cases("name", "group.id", "key.converter", "config.storage.topic")
 def test_required_keys_must_be_set(name: str) -> None:
     """The text is Kafka's."""
     properties = {key: value for key, value in PROPERTIES.items() if key != name}
@@ -77,70 +78,65 @@ def test_required_keys_must_be_set(name: str) -> None:
     assert str(refused.value) == expected
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+@cases(
+    "changes, message",
+    (
+        {"exactly_once_source_support": "on"},
         (
-            {"exactly_once_source_support": "on"},
-            (
-                "Invalid value on for configuration exactly.once.source.support: "
-                "String must be one of (case insensitive): DISABLED, ENABLED, PREPARING"
-            ),
+            "Invalid value on for configuration exactly.once.source.support: "
+            "String must be one of (case insensitive): DISABLED, ENABLED, PREPARING"
         ),
+    ),
+    (
+        {"inter_worker_signature_algorithm": "HmacSHA1"},
         (
-            {"inter_worker_signature_algorithm": "HmacSHA1"},
-            (
-                "Invalid value HmacSHA1 for configuration inter.worker.signature.algorithm: "
-                "Signature algorithm must be present in inter.worker.verification.algorithms list"
-            ),
+            "Invalid value HmacSHA1 for configuration inter.worker.signature.algorithm: "
+            "Signature algorithm must be present in inter.worker.verification.algorithms list"
         ),
+    ),
+    (
+        {"offset_storage_partitions": "0"},
         (
-            {"offset_storage_partitions": "0"},
-            (
-                "Invalid value 0 for configuration offset.storage.partitions: "
-                "Number of partitions must be positive, or -1 to use the broker's default"
-            ),
+            "Invalid value 0 for configuration offset.storage.partitions: "
+            "Number of partitions must be positive, or -1 to use the broker's default"
         ),
+    ),
+    (
+        {"inter_worker_verification_algorithms": ""},
         (
-            {"inter_worker_verification_algorithms": ""},
-            (
-                "Invalid value [] for configuration inter.worker.verification.algorithms: "
-                "At least one signature verification algorithm must be provided"
-            ),
+            "Invalid value [] for configuration inter.worker.verification.algorithms: "
+            "At least one signature verification algorithm must be provided"
         ),
+    ),
+    (
+        {"listeners": "localhost:8083"},
+        "Listener doesn't have the right format (protocol://hostname:port).",
+    ),
+    ({"listeners": "ftp://localhost:8083"}, 'Listener protocol must be either "http" or "https".'),
+    ({"listeners": "http://:1,,"}, "Empty URL found when parsing listeners list."),
+    ({"admin_listeners": "http://:1,"}, "Empty URL found when parsing admin.listeners list."),
+    ({"bootstrap_servers": "a:1,b"}, "Invalid url in bootstrap.servers: b"),
+    ({"bootstrap_servers": "a:b"}, "Invalid url in bootstrap.servers: a:b"),
+    ({"bootstrap_servers": "a:65536"}, "Invalid port in bootstrap.servers: a:65536"),
+    (
+        {"inter_worker_key_size": "39"},
         (
-            {"listeners": "localhost:8083"},
-            "Listener doesn't have the right format (protocol://hostname:port).",
+            "Unable to create key generator with algorithm HmacSHA256 and key size 39: "
+            "Key length must be at least 40 bits"
         ),
+    ),
+    (
+        {"status_storage_topic": " "},
+        ("Invalid value  for configuration status.storage.topic: Must be specified"),
+    ),
+    ({"group_id": " "}, "Invalid value  for configuration group.id: Must be specified"),
+    (
+        {"session_timeout_ms": "3000", "heartbeat_interval_ms": "3000"},
         (
-            {"listeners": "ftp://localhost:8083"},
-            'Listener protocol must be either "http" or "https".',
+            "Invalid value 3000 for configuration heartbeat.interval.ms: "
+            "Heartbeat must be set lower than the session timeout (session.timeout.ms 3000)"
         ),
-        ({"listeners": "http://:1,,"}, "Empty URL found when parsing listeners list."),
-        ({"admin_listeners": "http://:1,"}, "Empty URL found when parsing admin.listeners list."),
-        ({"bootstrap_servers": "a:1,b"}, "Invalid url in bootstrap.servers: b"),
-        ({"bootstrap_servers": "a:b"}, "Invalid url in bootstrap.servers: a:b"),
-        ({"bootstrap_servers": "a:65536"}, "Invalid port in bootstrap.servers: a:65536"),
-        (
-            {"inter_worker_key_size": "39"},
-            (
-                "Unable to create key generator with algorithm HmacSHA256 and key size 39: "
-                "Key length must be at least 40 bits"
-            ),
-        ),
-        (
-            {"status_storage_topic": " "},
-            ("Invalid value  for configuration status.storage.topic: Must be specified"),
-        ),
-        ({"group_id": " "}, "Invalid value  for configuration group.id: Must be specified"),
-        (
-            {"session_timeout_ms": "3000", "heartbeat_interval_ms": "3000"},
-            (
-                "Invalid value 3000 for configuration heartbeat.interval.ms: "
-                "Heartbeat must be set lower than the session timeout (session.timeout.ms 3000)"
-            ),
-        ),
-    ],
+    ),
 )
 def test_invalid_values_are_refused(changes: dict[str, str], message: str) -> None:
     """The worker does not start with an invalid value."""
@@ -201,14 +197,12 @@ def test_properties_without_effect_are_named() -> None:
     assert len(worker_config_warnings(config)) == 4
 
 
-@pytest.mark.parametrize(
-    ("given", "missing"),
-    [
-        ({"security.protocol": "SASL_SSL"}, "producer. and consumer."),
-        ({"security.protocol": "SSL", "producer.security.protocol": "SSL"}, "prefix consumer."),
-        ({"security.protocol": "plaintext"}, None),
-        ({}, None),
-    ],
+@cases(
+    "given, missing",
+    ({"security.protocol": "SASL_SSL"}, "producer. and consumer."),
+    ({"security.protocol": "SSL", "producer.security.protocol": "SSL"}, "prefix consumer."),
+    ({"security.protocol": "plaintext"}, None),
+    ({}, None),
 )
 def test_insecure_clients_are_reported(given: dict[str, str], missing: str | None) -> None:
     """They inherit none of the worker's; their tasks would wait for a broker without a reason."""
@@ -217,9 +211,7 @@ def test_insecure_clients_are_reported(given: dict[str, str], missing: str | Non
     assert len(warnings) == (1 if missing else 0)
 
 
-@pytest.mark.parametrize(
-    ("idle_ms", "reported"), [("59999", True), ("60000", False), ("-1", False), (None, False)]
-)
+@cases("idle_ms, reported", ("59999", True), ("60000", False), ("-1", False), (None, False))
 def test_short_idle_connections_are_reported(idle_ms: str | None, reported: bool) -> None:
     """As by Connect 4.4: idle connections that are closed sooner than a rebalance may end."""
     given = {} if idle_ms is None else {"connections.max.idle.ms": idle_ms}
@@ -286,13 +278,11 @@ def test_prefixed_tls_settings_replace_all_unprefixed_ones() -> None:
     assert shared.rest_ssl()["ssl.client.auth"] == "required"
 
 
-@pytest.mark.parametrize(
-    ("text", "listener"),
-    [
-        ("HTTP://:8083", Listener(protocol="http", host="", port=8083)),
-        ("https://[::1]:0", Listener(protocol="https", host="::1", port=0)),
-        ("http://host-1.a:80", Listener(protocol="http", host="host-1.a", port=80)),
-    ],
+@cases(
+    "text, listener",
+    ("HTTP://:8083", Listener(protocol="http", host="", port=8083)),
+    ("https://[::1]:0", Listener(protocol="https", host="::1", port=0)),
+    ("http://host-1.a:80", Listener(protocol="http", host="host-1.a", port=80)),
 )
 def test_listeners_are_parsed(text: str, listener: Listener) -> None:
     """The protocol may be in any case, an IPv6 address is in brackets."""
@@ -332,33 +322,31 @@ def test_header_values_are_made_valid_for_http() -> None:
     assert parse_header_rules("set A: é€\r\nB=1")[0].value == "é?  B=1"
 
 
-@pytest.mark.parametrize(
-    ("rule", "message"),
-    [
+@cases(
+    "rule, message",
+    (
+        "set",
         (
-            "set",
-            (
-                "Invalid format of header config 'set'. "
-                "Expected: '[action] [header name]:[header value]'"
-            ),
+            "Invalid format of header config 'set'. "
+            "Expected: '[action] [header name]:[header value]'"
         ),
+    ),
+    (
+        "put A:b",
+        ("Invalid header config action: 'put'. Expected one of [set, add, setDate, addDate]"),
+    ),
+    (
+        "set A",
         (
-            "put A:b",
-            ("Invalid header config action: 'put'. Expected one of [set, add, setDate, addDate]"),
+            "Invalid format of header name and header value pair 'A'. "
+            "Expected: '[header name]:[header value]'"
         ),
-        (
-            "set A",
-            (
-                "Invalid format of header name and header value pair 'A'. "
-                "Expected: '[header name]:[header value]'"
-            ),
-        ),
-        ("set A b:c", "Invalid header name 'A b'. The '[header name]' cannot contain whitespace"),
-        (
-            "set A(b):c",
-            "Invalid header name 'A(b)'. It may hold letters, digits and !#$%&'*+-.^_`|~ only",
-        ),
-    ],
+    ),
+    ("set A b:c", "Invalid header name 'A b'. The '[header name]' cannot contain whitespace"),
+    (
+        "set A(b):c",
+        "Invalid header name 'A(b)'. It may hold letters, digits and !#$%&'*+-.^_`|~ only",
+    ),
 )
 def test_broken_header_rules_are_refused(rule: str, message: str) -> None:
     """The texts are Kafka's."""

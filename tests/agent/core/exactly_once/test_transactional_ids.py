@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pyconnect_agent.core.herder.requests.configs import SharedId, shared_id
 from pyconnect_clients.connect_names import (
     alter_transactional_id,
     leader_transactional_id,
     task_transactional_ids,
 )
+from tests.support.cases import cases
 
 OTHERS = {"foo": 2, "bar-7": 1, "x-01": 1}
 LEADER = "connect-cluster-g"
 
 
-@pytest.mark.parametrize(
-    ("connector", "tasks_max", "expected"),
-    [
-        ("new", 3, None),
-        ("foo-1", 1, SharedId("g-foo-1", "foo")),
-        ("foo-2", 1, None),
-        ("foo-01", 1, None),
-        ("bar", 8, SharedId("g-bar-7", "bar-7")),
-        ("bar", 7, None),
-        ("x", 5, None),
-    ],
+@cases(
+    "connector, tasks_max, expected",
+    ("new", 3, None),
+    ("foo-1", 1, SharedId("g-foo-1", "foo")),
+    ("foo-2", 1, None),
+    ("foo-01", 1, None),
+    ("bar", 8, SharedId("g-bar-7", "bar-7")),
+    ("bar", 7, None),
+    ("x", 5, None),
 )
 def test_the_id_for_offsets_of_one_may_be_that_of_anothers_task(
     connector: str, tasks_max: int, expected: SharedId | None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.decide import decide
 from pyconnect_agent.core.herder.effects import PutStatus
@@ -11,10 +9,11 @@ from pyconnect_agent.core.herder.requests import PutConnectorConfig
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.reporting import Reported
 from tests.simulation.herder_world import TASKS, World
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize("member", [True, False])
-@pytest.mark.parametrize("state", [State.UNASSIGNED, State.FAILED, State.RUNNING])
+@cases("member", True, False)
+@cases("state", State.UNASSIGNED, State.FAILED, State.RUNNING)
 def test_a_final_report_without_membership_is_late(member: bool, state: State) -> None:
     """Others may have the work by then, so the status topic has to be read before the write."""
     world = World()

@@ -20,6 +20,7 @@ from pyconnect_agent.core.internal_topics.configlog import (
 )
 from pyconnect_agent.core.internal_topics.log_record import NoticeLevel
 from tests.agent.core.internal_topics.config_topic import ConfigTopicFeed, full_write
+from tests.support.cases import cases
 
 
 @pytest.fixture
@@ -41,17 +42,15 @@ def test_a_target_state_is_reported_only_when_it_differs(feed: ConfigTopicFeed) 
     assert feed.write(paused).changes == ()
 
 
-@pytest.mark.parametrize(
-    ("value", "state", "notices"),
-    [
-        ('{"state":"PAUSED","state.v2":"STOPPED"}', TargetState.STOPPED, 0),
-        ('{"state":"PAUSED"}', TargetState.PAUSED, 0),
-        ('{"state":"PAUSED","state.v2":null}', TargetState.PAUSED, 0),
-        ('{"state":"PAUSED","state.v2":7}', TargetState.PAUSED, 1),
-        ('{"state":7,"state.v2":7}', TargetState.STARTED, 2),
-        ('{"state.v2":"GONE","state":"PAUSED"}', TargetState.STARTED, 1),
-        ("[1]", TargetState.STARTED, 1),
-    ],
+@cases(
+    "value, state, notices",
+    ('{"state":"PAUSED","state.v2":"STOPPED"}', TargetState.STOPPED, 0),
+    ('{"state":"PAUSED"}', TargetState.PAUSED, 0),
+    ('{"state":"PAUSED","state.v2":null}', TargetState.PAUSED, 0),
+    ('{"state":"PAUSED","state.v2":7}', TargetState.PAUSED, 1),
+    ('{"state":7,"state.v2":7}', TargetState.STARTED, 2),
+    ('{"state.v2":"GONE","state":"PAUSED"}', TargetState.STARTED, 1),
+    ("[1]", TargetState.STARTED, 1),
 )
 def test_state_v2_wins(feed: ConfigTopicFeed, value: str, state: TargetState, notices: int) -> None:
     """An unusable `state.v2` falls back to `state`, an unknown name keeps what was."""
@@ -70,7 +69,7 @@ def test_a_removed_target_state_of_a_configured_connector_is_started(feed: Confi
     assert feed.state.target_state("other") is None
 
 
-@pytest.mark.parametrize("value", [None, b"", b"  ", b"null"])
+@cases("value", None, b"", b"  ", b"null")
 def test_null_payloads_remove_a_connector(feed: ConfigTopicFeed, value: bytes | None) -> None:
     """Empty payloads and a null literal are tombstones for the config store."""
     feed.full("c", 1)
@@ -201,36 +200,34 @@ def test_restart_requests_and_logger_levels_are_only_reported(feed: ConfigTopicF
     assert feed.state.connector_configs is before.connector_configs
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("connector-c", "[]"),
-        ("connector-c", "{}"),
-        ("connector-c", '{"properties":"x"}'),
-        ("task-c", '{"properties":{}}'),
-        ("task-c-x", '{"properties":{}}'),
-        ("task-c-0", None),
-        ("task-c-0", '{"properties":[]}'),
-        ("commit-c", None),
-        ("commit-c", '{"tasks":"2"}'),
-        ("commit-c", '{"tasks":1.0}'),
-        ("commit-c", '{"tasks":true}'),
-        ("commit-c", '{"tasks":-1}'),
-        ("tasks-fencing-c", None),
-        ("tasks-fencing-c", '{"task-count":null}'),
-        ("session-key", None),
-        ("session-key", '{"key":"?","algorithm":"a","creation-timestamp":1}'),
-        ("session-key", '{"key":"AAAA","algorithm":"a","creation-timestamp":"1"}'),
-        ("session-key", '{"key":"AAAA","creation-timestamp":1}'),
-        ("restart-connector-c", None),
-        ("logger-cluster-a", None),
-        ("logger-cluster-a", '{"level":1}'),
-        ("logger-cluster-a", '{"level":"warning"}'),
-        ("logger-cluster-a", '{"level":""}'),
-        ("session-key-2", "{}"),
-        ("unknown", "{}"),
-        (None, "{}"),
-    ],
+@cases(
+    "key, value",
+    ("connector-c", "[]"),
+    ("connector-c", "{}"),
+    ("connector-c", '{"properties":"x"}'),
+    ("task-c", '{"properties":{}}'),
+    ("task-c-x", '{"properties":{}}'),
+    ("task-c-0", None),
+    ("task-c-0", '{"properties":[]}'),
+    ("commit-c", None),
+    ("commit-c", '{"tasks":"2"}'),
+    ("commit-c", '{"tasks":1.0}'),
+    ("commit-c", '{"tasks":true}'),
+    ("commit-c", '{"tasks":-1}'),
+    ("tasks-fencing-c", None),
+    ("tasks-fencing-c", '{"task-count":null}'),
+    ("session-key", None),
+    ("session-key", '{"key":"?","algorithm":"a","creation-timestamp":1}'),
+    ("session-key", '{"key":"AAAA","algorithm":"a","creation-timestamp":"1"}'),
+    ("session-key", '{"key":"AAAA","creation-timestamp":1}'),
+    ("restart-connector-c", None),
+    ("logger-cluster-a", None),
+    ("logger-cluster-a", '{"level":1}'),
+    ("logger-cluster-a", '{"level":"warning"}'),
+    ("logger-cluster-a", '{"level":""}'),
+    ("session-key-2", "{}"),
+    ("unknown", "{}"),
+    (None, "{}"),
 )
 def test_a_useless_record_is_noticed_and_counts_for_the_offset(
     feed: ConfigTopicFeed, key: str | None, value: str | None
@@ -247,7 +244,7 @@ def test_a_useless_record_is_noticed_and_counts_for_the_offset(
     assert feed.state.offset == feed.next_offset
 
 
-@pytest.mark.parametrize("value", [b"{", b"\xff", b"nonsense", b"'x'", b"NaN"])
+@cases("value", b"{", b"\xff", b"nonsense", b"'x'", b"NaN")
 def test_an_unreadable_value_keeps_the_offset(feed: ConfigTopicFeed, value: bytes) -> None:
     """Workers compare offsets, and Apache's stays behind such a record."""
     feed.full("c", 1)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.core.internal_topics.offsetlog import OffsetLog
+from tests.support.cases import cases
 
 DB_TABLE = b'["c",{"db":"d","table":"t"}]'
 TABLE_DB = b'["c",{"table":"t","db":"d"}]'
@@ -46,7 +47,7 @@ def test_lookup_finds_the_newest_entry_of_equal_content(log: OffsetLog) -> None:
     assert log.lookup(b'["d",{"a":2,"b":1,"x":null}]') is None
 
 
-@pytest.mark.parametrize("other", [b'["c",{"a":1.0}]', b'["c",{"a":true}]', b'["c",{"a":"1"}]'])
+@cases("other", b'["c",{"a":1.0}]', b'["c",{"a":true}]', b'["c",{"a":"1"}]')
 def test_values_of_other_types_are_other_partitions(log: OffsetLog, other: bytes) -> None:
     """Java's maps tell 1, 1.0, true and "1" apart."""
     log.apply(b'["c",{"a":1}]', b"v")
@@ -72,9 +73,7 @@ def test_a_null_partition_is_an_entry_of_its_connector(log: OffsetLog) -> None:
     assert log.connector_entries("c") == {b'["c",null]': b"1"}
 
 
-@pytest.mark.parametrize(
-    "key", [b"{", b"\xff", b"{}", b'["c"]', b'["c",{},1]', b"[1,{}]", b'["c",[]]', b'["c","x"]']
-)
+@cases("key", b"{", b"\xff", b"{}", b'["c"]', b'["c",{},1]', b"[1,{}]", b'["c",[]]', b'["c","x"]')
 def test_a_foreign_key_is_kept_by_its_bytes_and_noticed(log: OffsetLog, key: bytes) -> None:
     """It belongs to no connector."""
     (notice,) = log.apply(key, b"1")

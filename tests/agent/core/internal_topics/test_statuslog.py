@@ -17,6 +17,7 @@ from pyconnect_agent.core.internal_topics.statuslog import (
     topic_removal,
 )
 from pyconnect_agent.core.reporting import Status
+from tests.support.cases import cases
 
 TASK = ConnectorTaskId("c-1", 0)
 
@@ -116,9 +117,7 @@ def test_removing_a_connector_drops_its_tasks(log: StatusLog) -> None:
     assert log.topics("c") == ()
 
 
-@pytest.mark.parametrize(
-    ("generation", "state_after"), [(1, State.RUNNING), (2, State.RUNNING), (3, State.UNASSIGNED)]
-)
+@cases("generation, state_after", (1, State.RUNNING), (2, State.RUNNING), (3, State.UNASSIGNED))
 def test_late_unassigned_hides_no_task(log: StatusLog, generation: int, state_after: State) -> None:
     """It counts only with a higher generation."""
     late = encode_status(status(State.UNASSIGNED, worker="old:1", generation=generation))
@@ -129,7 +128,7 @@ def test_late_unassigned_hides_no_task(log: StatusLog, generation: int, state_af
     assert task.state is state_after
 
 
-@pytest.mark.parametrize(("generation", "state_after"), [(1, State.RUNNING), (2, State.UNASSIGNED)])
+@cases("generation, state_after", (1, State.RUNNING), (2, State.UNASSIGNED))
 def test_a_worker_ends_its_own_task(log: StatusLog, generation: int, state_after: State) -> None:
     """Its own reports come in order; only one of an earlier generation is late."""
     log.apply(b"status-task-c-0", encode_status(status(State.RUNNING, generation=2)))
@@ -139,14 +138,12 @@ def test_a_worker_ends_its_own_task(log: StatusLog, generation: int, state_after
     assert task.state is state_after
 
 
-@pytest.mark.parametrize(
-    ("worker", "generation", "state_after"),
-    [
-        ("old:1", 1, State.RUNNING),
-        ("old:1", 2, State.UNASSIGNED),
-        ("new:1", 1, State.UNASSIGNED),
-        ("new:1", 2, State.UNASSIGNED),
-    ],
+@cases(
+    "worker, generation, state_after",
+    ("old:1", 1, State.RUNNING),
+    ("old:1", 2, State.UNASSIGNED),
+    ("new:1", 1, State.UNASSIGNED),
+    ("new:1", 2, State.UNASSIGNED),
 )
 def test_a_late_unassigned_of_a_former_owner_does_not_hide_a_running_connector(
     log: StatusLog, worker: str, generation: int, state_after: State
@@ -161,9 +158,12 @@ def test_a_late_unassigned_of_a_former_owner_does_not_hide_a_running_connector(
     assert connector.state is state_after
 
 
-@pytest.mark.parametrize(
-    ("worker", "generation", "written"),
-    [("w:1", 1, True), ("other:1", 5, True), ("other:1", 6, True), ("other:1", 4, False)],
+@cases(
+    "worker, generation, written",
+    ("w:1", 1, True),
+    ("other:1", 5, True),
+    ("other:1", 6, True),
+    ("other:1", 4, False),
 )
 def test_a_safe_write_never_hides_a_newer_workers_status(
     log: StatusLog, worker: str, generation: int, written: bool
@@ -197,7 +197,7 @@ def test_a_failed_send_is_not_repeated_after_a_newer_one(log: StatusLog) -> None
     assert [log.should_repeat(send) for send in (first, second, third)] == [False, False, True]
 
 
-@pytest.mark.parametrize("safe", [True, False])
+@cases("safe", True, False)
 def test_a_failed_send_is_not_repeated_over_a_later_owner(log: StatusLog, safe: bool) -> None:
     """Another worker's newer status was read meanwhile."""
     send = sent(log.send(TASK, status(generation=1), safe=safe))
@@ -206,8 +206,8 @@ def test_a_failed_send_is_not_repeated_over_a_later_owner(log: StatusLog, safe: 
     assert not log.should_repeat(send)
 
 
-@pytest.mark.parametrize("late", [State.RUNNING, State.UNASSIGNED, State.FAILED])
-@pytest.mark.parametrize("key", [b"status-task-c-1-0", b"status-connector-c-1"])
+@cases("late", State.RUNNING, State.UNASSIGNED, State.FAILED)
+@cases("key", b"status-task-c-1-0", b"status-connector-c-1")
 def test_an_owner_corrects_an_older_generation(log: StatusLog, key: bytes, late: State) -> None:
     """It may have waited in the network of a former owner; the correction is not repeated."""
     own = status(worker="new:1", generation=6)
@@ -223,15 +223,13 @@ def test_an_owner_corrects_an_older_generation(log: StatusLog, key: bytes, late:
     assert log.corrections() == ()
 
 
-@pytest.mark.parametrize(
-    ("own", "read"),
-    [
-        (status(State.UNASSIGNED, generation=6), status(worker="old:1", generation=5)),
-        (status(generation=6), status(worker="new:1", generation=6)),
-        (status(generation=6), status(worker="new:1", generation=7)),
-        (status(generation=6), status(generation=5)),
-        (None, status(worker="old:1", generation=5)),
-    ],
+@cases(
+    "own, read",
+    (status(State.UNASSIGNED, generation=6), status(worker="old:1", generation=5)),
+    (status(generation=6), status(worker="new:1", generation=6)),
+    (status(generation=6), status(worker="new:1", generation=7)),
+    (status(generation=6), status(generation=5)),
+    (None, status(worker="old:1", generation=5)),
 )
 def test_others_need_no_correction(log: StatusLog, own: Status | None, read: Status) -> None:
     """Of work that is not here, of the same worker, of an owner that is not older."""
@@ -241,44 +239,30 @@ def test_others_need_no_correction(log: StatusLog, own: Status | None, read: Sta
     assert log.corrections() == ()
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "severity"),
-    [
-        (None, b"{}", NoticeLevel.WARNING),
-        (b"other", b"{}", NoticeLevel.WARNING),
-        (b"status-connector-", b"{}", NoticeLevel.WARNING),
-        (b"status-task-c", b"{}", NoticeLevel.WARNING),
-        (b"status-task-c-x", b"{}", NoticeLevel.WARNING),
-        (b"status-topic-t", b"{}", NoticeLevel.WARNING),
-        (b"status-topic-:connector-c", b"{}", NoticeLevel.WARNING),
-        (b"status-topic-t:connector-", b"{}", NoticeLevel.WARNING),
-        (b"status-topic-t:nothing", b"{}", NoticeLevel.WARNING),
-        (b"status-connector-c", b"{", NoticeLevel.ERROR),
-        (b"status-connector-c", b"", NoticeLevel.ERROR),
-        (b"status-connector-c", b"null", NoticeLevel.ERROR),
-        (
-            b"status-connector-c",
-            b'{"state":"GONE","worker_id":"w","generation":1}',
-            NoticeLevel.ERROR,
-        ),
-        (b"status-connector-c", b'{"state":"RUNNING","worker_id":"w"}', NoticeLevel.ERROR),
-        (
-            b"status-task-c-0",
-            b'{"state":"RUNNING","worker_id":1,"generation":1}',
-            NoticeLevel.ERROR,
-        ),
-        (
-            b"status-task-c-0",
-            b'{"state":"RUNNING","trace":1,"worker_id":"w","generation":1}',
-            NoticeLevel.ERROR,
-        ),
-        (b"status-topic-t:connector-c", b'{"topic":[]}', NoticeLevel.ERROR),
-        (
-            b"status-topic-t:connector-c",
-            b'{"topic":{"name":"t","connector":"c"}}',
-            NoticeLevel.ERROR,
-        ),
-    ],
+@cases(
+    "key, value, severity",
+    (None, b"{}", NoticeLevel.WARNING),
+    (b"other", b"{}", NoticeLevel.WARNING),
+    (b"status-connector-", b"{}", NoticeLevel.WARNING),
+    (b"status-task-c", b"{}", NoticeLevel.WARNING),
+    (b"status-task-c-x", b"{}", NoticeLevel.WARNING),
+    (b"status-topic-t", b"{}", NoticeLevel.WARNING),
+    (b"status-topic-:connector-c", b"{}", NoticeLevel.WARNING),
+    (b"status-topic-t:connector-", b"{}", NoticeLevel.WARNING),
+    (b"status-topic-t:nothing", b"{}", NoticeLevel.WARNING),
+    (b"status-connector-c", b"{", NoticeLevel.ERROR),
+    (b"status-connector-c", b"", NoticeLevel.ERROR),
+    (b"status-connector-c", b"null", NoticeLevel.ERROR),
+    (b"status-connector-c", b'{"state":"GONE","worker_id":"w","generation":1}', NoticeLevel.ERROR),
+    (b"status-connector-c", b'{"state":"RUNNING","worker_id":"w"}', NoticeLevel.ERROR),
+    (b"status-task-c-0", b'{"state":"RUNNING","worker_id":1,"generation":1}', NoticeLevel.ERROR),
+    (
+        b"status-task-c-0",
+        b'{"state":"RUNNING","trace":1,"worker_id":"w","generation":1}',
+        NoticeLevel.ERROR,
+    ),
+    (b"status-topic-t:connector-c", b'{"topic":[]}', NoticeLevel.ERROR),
+    (b"status-topic-t:connector-c", b'{"topic":{"name":"t","connector":"c"}}', NoticeLevel.ERROR),
 )
 def test_a_useless_record_is_noticed_and_changes_nothing(
     log: StatusLog, key: bytes | None, value: bytes, severity: NoticeLevel

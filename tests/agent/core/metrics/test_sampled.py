@@ -8,6 +8,7 @@ import pytest
 
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metrics.values import Outcomes, Sampled, Sampling, StateTimes
+from tests.support.cases import cases
 
 TWO = Sampling(count=2, window_ms=1_000)
 
@@ -32,7 +33,7 @@ def test_values_leave_with_their_window_and_the_total_stays() -> None:
     assert sampled.total == 90
 
 
-@pytest.mark.parametrize(("now_ms", "rate"), [(10, 99.0099), (500, 66.6667), (1_500, 66.6667)])
+@cases("now_ms, rate", (10, 99.0099), (500, 66.6667), (1_500, 66.6667))
 def test_a_rate_never_covers_less_than_all_windows_but_one(now_ms: int, rate: float) -> None:
     """So a first burst does not look like a rate of millions (Kafka: Rate.windowSize)."""
     sampled = Sampled(TWO)

@@ -19,6 +19,7 @@ from pyconnect_agent.core.offsets.changes import (
 )
 from pyconnect_agent.core.offsets.connector_offsets import StoredPairs
 from pyconnect_api import DataException, TopicPartition
+from tests.support.cases import cases
 
 
 def sink_pair(partition: Any, offset: Any, topic: Any = "t") -> Any:
@@ -26,7 +27,7 @@ def sink_pair(partition: Any, offset: Any, topic: Any = "t") -> Any:
     return {"kafka_topic": topic, "kafka_partition": partition}, asked
 
 
-@pytest.mark.parametrize("number", [3, "3", "+3", "003"])
+@cases("number", 3, "3", "+3", "003")
 def test_numbers_of_a_sink_may_be_texts(number: object) -> None:
     """As Java parses them."""
     assert sink_offsets_asked([sink_pair(number, number)]) == {TopicPartition("t", 3): 3}
@@ -50,48 +51,43 @@ def test_a_topic_of_any_type_becomes_its_text() -> None:
     assert asked == {TopicPartition("1.5", -1): -5, TopicPartition("{a=[null]}", 0): 1}
 
 
-@pytest.mark.parametrize(
-    ("pair", "text"),
-    [
-        ((None, None), "The partition for a sink connector offset cannot be null or missing"),
+@cases(
+    "pair, text",
+    ((None, None), "The partition for a sink connector offset cannot be null or missing"),
+    (
+        ({"kafka_topic": "t"}, None),
         (
-            ({"kafka_topic": "t"}, None),
-            (
-                "The partition for a sink connector offset must contain the keys 'kafka_topic' and"
-                " 'kafka_partition'"
-            ),
+            "The partition for a sink connector offset must contain the keys 'kafka_topic' and"
+            " 'kafka_partition'"
         ),
-        (sink_pair(0, 1, None), "Kafka topic names must be valid strings and may not be null"),
-        (sink_pair(None, 1), "Kafka partitions must be valid numbers and may not be null"),
+    ),
+    (sink_pair(0, 1, None), "Kafka topic names must be valid strings and may not be null"),
+    (sink_pair(None, 1), "Kafka partitions must be valid numbers and may not be null"),
+    (
+        sink_pair(2**31, 1),
         (
-            sink_pair(2**31, 1),
-            (
-                "Failed to parse the following Kafka partition value in the provided offsets:"
-                " '2147483648'. Partition values for sink connectors need to be integers."
-            ),
+            "Failed to parse the following Kafka partition value in the provided offsets:"
+            " '2147483648'. Partition values for sink connectors need to be integers."
         ),
+    ),
+    (
+        sink_pair(0, 2**63),
         (
-            sink_pair(0, 2**63),
-            (
-                "Failed to parse the following Kafka offset value in the provided offsets:"
-                " '9223372036854775808'. Offset values for sink connectors need to be integers."
-            ),
+            "Failed to parse the following Kafka offset value in the provided offsets:"
+            " '9223372036854775808'. Offset values for sink connectors need to be integers."
         ),
+    ),
+    (
+        sink_pair(0, 1e3),
         (
-            sink_pair(0, 1e3),
-            (
-                "Failed to parse the following Kafka offset value in the provided offsets:"
-                " '1000.0'. Offset values for sink connectors need to be integers."
-            ),
+            "Failed to parse the following Kafka offset value in the provided offsets:"
+            " '1000.0'. Offset values for sink connectors need to be integers."
         ),
-        (
-            ({"kafka_topic": "t", "kafka_partition": 0}, {}),
-            (
-                "The offset for a sink connector should either be null or contain the key"
-                " 'kafka_offset'"
-            ),
-        ),
-    ],
+    ),
+    (
+        ({"kafka_topic": "t", "kafka_partition": 0}, {}),
+        ("The offset for a sink connector should either be null or contain the key 'kafka_offset'"),
+    ),
 )
 def test_a_sinks_entry_that_cannot_be_meant_is_a_bad_request(pair: Any, text: str) -> None:
     """In Kafka Connect's words."""
@@ -100,10 +96,7 @@ def test_a_sinks_entry_that_cannot_be_meant_is_a_bad_request(pair: Any, text: st
     assert str(refused.value) == text
 
 
-@pytest.mark.parametrize(
-    ("value", "found"),
-    [([1], "ARRAY"), ({"a": 1}, "MAP"), (2**63, "class java.math.BigInteger")],
-)
+@cases("value, found", ([1], "ARRAY"), ({"a": 1}, "MAP"), (2**63, "class java.math.BigInteger"))
 def test_a_sources_values_are_primitive(value: object, found: str) -> None:
     """In partitions and offsets alike."""
     for pair in (({"f": value}, None), ({"p": 1}, {"f": value})):

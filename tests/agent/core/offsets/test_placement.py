@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.offsets.placement import OwnTopic, own_topic
 from tests.support.agents.worker_properties import distributed
+from tests.support.cases import cases
 
 ELSEWHERE = {"producer.override.bootstrap.servers": "other:9092"}
 
 
-@pytest.mark.parametrize("support", ["disabled", "preparing"])
+@cases("support", "disabled", "preparing")
 def test_without_exactly_once_a_topic_has_to_be_named(support: str) -> None:
     """The topic of the producer is not a reason in this phase."""
     config = distributed(exactly_once_source_support=support)

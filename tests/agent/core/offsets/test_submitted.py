@@ -12,6 +12,7 @@ from pyconnect_agent.core.offsets.submitted import (
     SubmittedRecords,
     canonical_partition,
 )
+from tests.support.cases import cases
 
 
 def committed(result: CommittableOffsets) -> list[tuple[object, object]]:
@@ -82,7 +83,7 @@ def test_equal_partitions_share_a_queue_in_any_order(submitted: SubmittedRecords
     assert committed(submitted.committable_offsets()) == [({"a": 1, "b": "x"}, {"o": 2})]
 
 
-@pytest.mark.parametrize(("one", "other"), [(1, True), (1, 1.0), (0, False), ("1", 1)])
+@cases("one, other", (1, True), (1, 1.0), (0, False), ("1", 1))
 def test_partitions_whose_values_differ_in_type_are_different(
     submitted: SubmittedRecords, one: object, other: object
 ) -> None:

@@ -15,6 +15,7 @@ from pyconnect_agent.core.plugins.catalog import (
     Version,
     VersionRange,
 )
+from tests.support.cases import cases
 
 
 def plugin(
@@ -43,25 +44,23 @@ CATALOG = Catalog(
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "class_name"),
-    [
-        ("a.FileStreamSourceConnector", "a.FileStreamSourceConnector"),
-        ("FileStreamSourceConnector", "a.FileStreamSourceConnector"),
-        ("FileStreamSource", "a.FileStreamSourceConnector"),
-        ("py.a:FileStreamSourceConnector", "a.FileStreamSourceConnector"),
-        ("py.a.FileStreamSourceConnector", "a.FileStreamSourceConnector"),
-        ("Json", "a.JsonConverter"),
-        ("Cast$Value", "t.Cast$Value"),
-        ("TopicNameMatches", "p.TopicNameMatches"),
-    ],
+@cases(
+    "name, class_name",
+    ("a.FileStreamSourceConnector", "a.FileStreamSourceConnector"),
+    ("FileStreamSourceConnector", "a.FileStreamSourceConnector"),
+    ("FileStreamSource", "a.FileStreamSourceConnector"),
+    ("py.a:FileStreamSourceConnector", "a.FileStreamSourceConnector"),
+    ("py.a.FileStreamSourceConnector", "a.FileStreamSourceConnector"),
+    ("Json", "a.JsonConverter"),
+    ("Cast$Value", "t.Cast$Value"),
+    ("TopicNameMatches", "p.TopicNameMatches"),
 )
 def test_a_plugin_answers_to_its_names(name: str, class_name: str) -> None:
     """Full names in Java's or Python's form, the simple name, and that without its suffix."""
     assert {found.class_name for found in CATALOG.find(name)} == {class_name}
 
 
-@pytest.mark.parametrize("name", ["Value", "Same", "SameConnector", "filestreamsource", ""])
+@cases("name", "Value", "Same", "SameConnector", "filestreamsource", "")
 def test_ambiguous_and_unknown_names_find_nothing(name: str) -> None:
     """An alias of two classes is of no use."""
     assert CATALOG.find(name) == ()
@@ -130,15 +129,13 @@ def test_descriptions_survive_json() -> None:
         assert PluginDesc.from_json(desc.to_json()) == desc
 
 
-@pytest.mark.parametrize(
-    ("lower", "higher"),
-    [
-        ("1.9", "1.10"),
-        ("1.0rc1", "1.0"),
-        ("1.0", "1.0.1"),
-        ("4.3.1-SNAPSHOT", "4.3.1"),
-        ("0", "0.1"),
-    ],
+@cases(
+    "lower, higher",
+    ("1.9", "1.10"),
+    ("1.0rc1", "1.0"),
+    ("1.0", "1.0.1"),
+    ("4.3.1-SNAPSHOT", "4.3.1"),
+    ("0", "0.1"),
 )
 def test_versions_compare_by_number_and_pre_releases_come_first(lower: str, higher: str) -> None:
     """As Maven and Python packaging agree."""
@@ -162,16 +159,14 @@ def test_a_plain_version_means_exactly_itself(numbers: list[int]) -> None:
     assert str(wanted) == f"[{text},{text}]"
 
 
-@pytest.mark.parametrize(
-    ("text", "inside", "outside"),
-    [
-        ("[4,5)", ["4", "4.9"], ["3.9", "5"]),
-        ("(4,5]", ["4.1", "5"], ["4", "5.1"]),
-        ("[4.3.1,]", ["4.3.1", "9"], ["4.3"]),
-        ("(,4]", ["0", "4"], ["4.0.1"]),
-        ("[1,2),[3,4)", ["1", "3.5"], ["2", "4"]),
-        ("[4]", ["4.0"], ["4.1"]),
-    ],
+@cases(
+    "text, inside, outside",
+    ("[4,5)", ["4", "4.9"], ["3.9", "5"]),
+    ("(4,5]", ["4.1", "5"], ["4", "5.1"]),
+    ("[4.3.1,]", ["4.3.1", "9"], ["4.3"]),
+    ("(,4]", ["0", "4"], ["4.0.1"]),
+    ("[1,2),[3,4)", ["1", "3.5"], ["2", "4"]),
+    ("[4]", ["4.0"], ["4.1"]),
 )
 def test_ranges_are_read_as_mavens(text: str, inside: list[str], outside: list[str]) -> None:
     """Brackets include their end, parentheses do not, an empty end is open."""

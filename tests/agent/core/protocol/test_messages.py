@@ -21,6 +21,7 @@ from pyconnect_agent.core.protocol.messages import (
     encode_assignment,
     encode_subscription,
 )
+from tests.support.cases import cases
 
 LEADER = "connect-w1-1"
 LEADER_URL = "http://w1:8083/"
@@ -132,15 +133,13 @@ def test_a_leaders_own_id_follows_the_fields_that_java_reads(name: str) -> None:
     assert decode_subscription(encode_subscription(told)) == told
 
 
-@pytest.mark.parametrize(
-    ("extra", "expected"),
-    [
-        (b"", None),
-        (b"somebody else's", None),
-        (b"pycn", None),
-        (b"pycn\x00\x07\x00\x00\x00\x01x", None),
-        (b"pycn\x00\x07\x00\x00\x00\x01x\x00\x01\x00\x00\x00\x02id", "id"),
-    ],
+@cases(
+    "extra, expected",
+    (b"", None),
+    (b"somebody else's", None),
+    (b"pycn", None),
+    (b"pycn\x00\x07\x00\x00\x00\x01x", None),
+    (b"pycn\x00\x07\x00\x00\x00\x01x\x00\x01\x00\x00\x00\x02id", "id"),
 )
 def test_bytes_that_are_not_a_leader_id_are_ignored(extra: bytes, expected: str | None) -> None:
     """Extra bytes of others and tags of later versions are passed over."""
@@ -148,7 +147,7 @@ def test_bytes_that_are_not_a_leader_id_are_ignored(extra: bytes, expected: str 
     assert decode_subscription(data).leader_transactional_id == expected
 
 
-@pytest.mark.parametrize("rest", [b"\x00", b"\x00\x01\x00\x00", b"\x00\x01\x00\x00\x00\x05id"])
+@cases("rest", b"\x00", b"\x00\x01\x00\x00", b"\x00\x01\x00\x00\x00\x05id")
 def test_a_cut_suffix_is_refused(rest: bytes) -> None:
     """It is no id that anybody has set."""
     with pytest.raises(ProtocolDecodeError):
@@ -198,7 +197,7 @@ def test_truncated_bytes_never_decode_to_garbage(value: Assignment, cut: int) ->
     assert decoded.config_offset == value.config_offset
 
 
-@pytest.mark.parametrize("data", [b"", b"\x00", b"\xff\xff\x00\x00", b"\x00\x01\x00\x00\x00\x05ab"])
+@cases("data", b"", b"\x00", b"\xff\xff\x00\x00", b"\x00\x01\x00\x00\x00\x05ab")
 def test_undecodable_bytes_are_refused(data: bytes) -> None:
     """Empty, short and negative-version messages raise ProtocolDecodeError."""
     with pytest.raises(ProtocolDecodeError):
@@ -235,7 +234,7 @@ def test_both_marks_of_an_agent_are_read() -> None:
     assert decode_subscription(encode_subscription(marked)) == marked
 
 
-@pytest.mark.parametrize("name", ["A1", "A2"])
+@cases("name", "A1", "A2")
 def test_a_leader_says_that_all_are_agents(name: str) -> None:
     """Behind what Java and older agents read."""
     value, golden = ASSIGNMENTS[name]

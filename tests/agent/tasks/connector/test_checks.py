@@ -11,6 +11,7 @@ from pyconnect_agent.builtin.connectors.file_stream import (
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.tasks.connector.checks import check_connector_config
 from pyconnect_api import ConfigException, ConnectException, Connector
+from tests.support.cases import cases
 
 SOURCE = {"name": "c", "connector.class": "FileStreamSource", "topic": "t"}
 
@@ -28,24 +29,22 @@ def check(config: dict[str, str | None], connector: Connector | None = None, **w
     )
 
 
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
+@cases(
+    "settings, text",
+    (
+        {"partitions": "x", "replication.factor": "1"},
         (
-            {"partitions": "x", "replication.factor": "1"},
-            (
-                "Invalid value x for configuration topic.creation.default.partitions: "
-                "Not a number of type INT"
-            ),
+            "Invalid value x for configuration topic.creation.default.partitions: "
+            "Not a number of type INT"
         ),
+    ),
+    (
+        {"partitions": "1"},
         (
-            {"partitions": "1"},
-            (
-                'Missing required configuration "topic.creation.default.replication.factor" which '
-                "has no default value."
-            ),
+            'Missing required configuration "topic.creation.default.replication.factor" which '
+            "has no default value."
         ),
-    ],
+    ),
 )
 def test_topic_creation_settings_are_read_at_the_start(settings: dict[str, str], text: str) -> None:
     """They pass the request, and fail the connector, unless the worker creates no topics."""

@@ -10,6 +10,7 @@ from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_api import ConnectException
 from tests.support.agents.worker_properties import PROPERTIES
+from tests.support.cases import cases
 from tests.support.plugins.java_jars import make_jar
 
 JARS = ("connect-api", "connect-json", "connect-runtime", "connect-transforms", "kafka-clients")
@@ -20,10 +21,7 @@ exit 1
 """
 
 
-@pytest.mark.parametrize(
-    ("own", "heap"),
-    [("-Down=2", "512m"), ("-Xrun", "128m")],
-)
+@cases("own, heap", ("-Down=2", "512m"), ("-Xrun", "128m"))
 def test_validation_asks_a_java_with_the_connectors_options(
     own: str, heap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from pyconnect_api import (
     TopicPartition,
 )
 from tests.agent.tasks.sink.sink_loop import P0, P1, TIMEOUT_MS, Sink, assigned_sink, message
+from tests.support.cases import cases
 from tests.support.fakes.fake_clients import FakeMessage
 
 
@@ -212,15 +213,13 @@ def test_an_empty_mapping_skips_the_commit(sink: Sink) -> None:
     assert sink.committed("completion-total") == 1
 
 
-@pytest.mark.parametrize(
-    ("provided", "text"),
-    [
-        (None, "returned NoneType; it must return the offsets"),
-        ([1], "returned list; it must return the offsets"),
-        ({P0: "7"}, "returned the offset '7' for"),
-        ({P0: 1.0}, "returned the offset 1.0 for"),
-        ({P0: -1}, "returned the offset -1 for"),
-    ],
+@cases(
+    "provided, text",
+    (None, "returned NoneType; it must return the offsets"),
+    ([1], "returned list; it must return the offsets"),
+    ({P0: "7"}, "returned the offset '7' for"),
+    ({P0: 1.0}, "returned the offset 1.0 for"),
+    ({P0: -1}, "returned the offset -1 for"),
 )
 def test_results_of_pre_commit_unlike_javas_fail(sink: Sink, provided: Any, text: str) -> None:
     """None is not taken for an empty mapping, and -1 not for librdkafka's end of the partition."""

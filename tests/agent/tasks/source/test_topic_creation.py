@@ -19,6 +19,7 @@ from pyconnect_agent.tasks.source.pipeline import compose
 from pyconnect_agent.tasks.source.topic_creation import TopicCreation, topic_creation_of
 from pyconnect_api import STRING_SCHEMA, ConnectException, RetriableException, SourceRecord
 from tests.agent.tasks.fake_control import FakeControl
+from tests.support.cases import cases
 
 DEFAULT = {
     "topic.creation.default.partitions": "3",
@@ -130,12 +131,10 @@ def test_a_topic_that_can_neither_be_made_nor_found_fails_the_task() -> None:
     assert rules.known == set()
 
 
-@pytest.mark.parametrize(
-    ("failure", "raised"),
-    [
-        (RetriableKafkaError("slow"), RetriableException),
-        (AuthorizationError("no"), ConnectException),
-    ],
+@cases(
+    "failure, raised",
+    (RetriableKafkaError("slow"), RetriableException),
+    (AuthorizationError("no"), ConnectException),
 )
 def test_a_look_that_may_succeed_is_repeated(failure: KafkaError, raised: type[Exception]) -> None:
     """The record is then converted again, as after any send that may be repeated."""
@@ -155,9 +154,8 @@ def test_a_creation_that_fails_is_not_repeated() -> None:
     assert type(caught.value) is ConnectException
 
 
-@pytest.mark.parametrize(
-    ("worker", "rules", "active"),
-    [("true", DEFAULT, True), ("false", DEFAULT, False), ("true", {}, False)],
+@cases(
+    "worker, rules, active", ("true", DEFAULT, True), ("false", DEFAULT, False), ("true", {}, False)
 )
 def test_worker_and_connector_want_it(worker: str, rules: dict[str, str], active: bool) -> None:
     """`topic.creation.enable` of the worker, rules of the connector."""

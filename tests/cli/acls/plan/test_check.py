@@ -25,6 +25,7 @@ from pyconnect_clients.acls.model import (
     Role,
 )
 from pyconnect_clients.phases import Phase
+from tests.support.cases import cases
 from tests.support.servers.acls import WORKER, sasl
 
 SOURCE = ConnectorFacts(
@@ -111,7 +112,7 @@ def test_a_deny_is_denied_and_named() -> None:
     ]
 
 
-@pytest.mark.parametrize("allowed", [True, False])
+@cases("allowed", True, False)
 def test_a_brokers_answer_outweighs_the_bindings(allowed: bool) -> None:
     """Super users have none, and another authorizer may refuse what they allow."""
     key = ProbeKey(Role.WORKER, "w", GrantOperation.WRITE, LEADER)

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pyconnect_cli.upgrade.plan import client_settings
+from tests.support.cases import cases
 
 PRODUCER = "producer.override."
 
 
-@pytest.mark.parametrize(
-    ("worker", "connector", "expected"),
-    [
-        ({}, {}, ()),
-        ({"producer.enable.idempotence": "false"}, {}, ("producer.enable.idempotence=false",)),
-        (
-            {"producer.enable.idempotence": "false"},
-            {f"{PRODUCER}enable.idempotence": "TRUE"},
-            (),
-        ),
-        ({}, {f"{PRODUCER}transactional.id": "x"}, (f"{PRODUCER}transactional.id=x",)),
-        (
-            {"consumer.isolation.level": "read_uncommitted"},
-            {},
-            ("consumer.isolation.level=read_uncommitted",),
-        ),
-        ({"enable.idempotence": "false", "isolation.level": "read_uncommitted"}, {}, ()),
-    ],
+@cases(
+    "worker, connector, expected",
+    ({}, {}, ()),
+    ({"producer.enable.idempotence": "false"}, {}, ("producer.enable.idempotence=false",)),
+    (
+        {"producer.enable.idempotence": "false"},
+        {f"{PRODUCER}enable.idempotence": "TRUE"},
+        (),
+    ),
+    ({}, {f"{PRODUCER}transactional.id": "x"}, (f"{PRODUCER}transactional.id=x",)),
+    (
+        {"consumer.isolation.level": "read_uncommitted"},
+        {},
+        ("consumer.isolation.level=read_uncommitted",),
+    ),
+    ({"enable.idempotence": "false", "isolation.level": "read_uncommitted"}, {}, ()),
 )
 def test_settings_that_exactly_once_ignores_are_listed(
     worker: dict[str, str | None], connector: dict[str, str | None], expected: tuple[str, ...]
@@ -35,14 +32,12 @@ def test_settings_that_exactly_once_ignores_are_listed(
     assert client_settings.replaced(worker, connector) == expected
 
 
-@pytest.mark.parametrize(
-    ("key", "good", "bad"),
-    [
-        ("acks", "-1", "1"),
-        ("acks", "all", "0"),
-        ("retries", "5", "0"),
-        ("max.in.flight.requests.per.connection", "5", "6"),
-    ],
+@cases(
+    "key, good, bad",
+    ("acks", "-1", "1"),
+    ("acks", "all", "0"),
+    ("retries", "5", "0"),
+    ("max.in.flight.requests.per.connection", "5", "6"),
 )
 def test_settings_that_break_transactions_are_listed(key: str, good: str, bad: str) -> None:
     """By the worker's `producer.*` or the connector's override."""
@@ -83,14 +78,12 @@ def test_the_timeout_of_transactions_is_the_connectors_or_the_workers() -> None:
     assert client_settings.transaction_timeout_ms(worker, connector) == 2000
 
 
-@pytest.mark.parametrize(
-    ("worker", "connector", "expected"),
-    [
-        (None, None, 60_000),
-        ("5000", None, 5_000),
-        ("5000", "300", 300),
-        ("5000", "${file:/settings:interval}", None),
-    ],
+@cases(
+    "worker, connector, expected",
+    (None, None, 60_000),
+    ("5000", None, 5_000),
+    ("5000", "300", 300),
+    ("5000", "${file:/settings:interval}", None),
 )
 def test_how_long_transactions_of_an_interval_last(
     worker: str | None, connector: str | None, expected: int | None

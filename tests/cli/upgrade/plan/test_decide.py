@@ -16,6 +16,7 @@ from pyconnect_cli.upgrade.plan.model import (
 from pyconnect_cli.upgrade.plan.run import Halted, Leg, StepVerified, replay
 from pyconnect_clients.phases import Phase
 from tests.cli.upgrade.plan.upgrade_world import Killed, World
+from tests.support.cases import cases
 
 pytestmark = pytest.mark.simulation
 
@@ -43,9 +44,9 @@ def check_is_done(world: World, phase: Phase) -> None:
     assert run.finished
 
 
-@pytest.mark.parametrize("kinds", [AGENTS, JAVA, MIXED])
-@pytest.mark.parametrize("leader", [0, 1, 2])
-@pytest.mark.parametrize("leg", [UP_1, UP_2, DOWN_1, DOWN_2, DIRECT])
+@cases("kinds", AGENTS, JAVA, MIXED)
+@cases("leader", 0, 1, 2)
+@cases("leg", UP_1, UP_2, DOWN_1, DOWN_2, DIRECT)
 def test_each_worker_once_leader_last(kinds: tuple[Kind, ...], leader: int, leg: Leg) -> None:
     """One at a time: the world itself refuses a second one away."""
     world = World.of(*[leg.start] * 3, kinds=kinds, leader=leader)
@@ -56,10 +57,12 @@ def test_each_worker_once_leader_last(kinds: tuple[Kind, ...], leader: int, leg:
     assert world.order[-1] == f"http://w{leader}"
 
 
-@pytest.mark.parametrize("kinds", [AGENTS, JAVA, MIXED])
-@pytest.mark.parametrize(
-    ("legs", "full_stop"),
-    [((UP_1,), False), ((DOWN_1, DOWN_2), False), ((Leg(start=DISABLED, target=ENABLED),), True)],
+@cases("kinds", AGENTS, JAVA, MIXED)
+@cases(
+    "legs, full_stop",
+    ((UP_1,), False),
+    ((DOWN_1, DOWN_2), False),
+    ((Leg(start=DISABLED, target=ENABLED),), True),
 )
 def test_a_kill_is_resumed(kinds: tuple[Kind, ...], legs: tuple[Leg, ...], full_stop: bool) -> None:
     """The kill comes between any entry and its act; no worker is verified twice and the end is the
@@ -135,9 +138,9 @@ def test_a_missing_member_stops_further_restarts() -> None:
     assert world.order == []
 
 
-@pytest.mark.parametrize("kinds", [AGENTS, JAVA, MIXED])
-@pytest.mark.parametrize("cut_off", ["http://w0", "http://w1", "http://w2"])
-@pytest.mark.parametrize("legs", [(UP_1,), (UP_2,), (DOWN_1, DOWN_2), (DIRECT,)])
+@cases("kinds", AGENTS, JAVA, MIXED)
+@cases("cut_off", "http://w0", "http://w1", "http://w2")
+@cases("legs", (UP_1,), (UP_2,), (DOWN_1, DOWN_2), (DIRECT,))
 def test_a_worker_that_does_not_answer_stops_the_run_wherever_it_is(
     legs: tuple[Leg, ...], cut_off: str, kinds: tuple[Kind, ...]
 ) -> None:
@@ -201,7 +204,7 @@ def test_a_hanging_transaction_stops_the_run() -> None:
 ORPHAN = OpenTransaction(transactional_id="g-c-0", started_ms=1, timeout_ms=60_000)
 
 
-@pytest.mark.parametrize("full_stop", [False, True])
+@cases("full_stop", False, True)
 def test_a_step_waits_for_the_transactions_of_those_before(full_stop: bool) -> None:
     """Until the coordinator has aborted what a killed process left; it is halted by its time."""
     world = World.of(PREPARING, PREPARING)

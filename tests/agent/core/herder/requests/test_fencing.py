@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 
-import pytest
-
 from pyconnect_agent.core.errors import BadRequestError, InternalError, NoAnswerError, NotFoundError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
@@ -24,6 +22,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from tests.simulation.herder_world import TASKS, World
+from tests.support.cases import cases
 
 TASK = ConnectorTaskId("c", 0)
 
@@ -118,7 +117,7 @@ def test_a_failed_round_fails_the_tasks_until_they_are_restarted() -> None:
     assert len(world.fenced) == 2
 
 
-@pytest.mark.parametrize("permanent", [True, False])
+@cases("permanent", True, False)
 def test_a_round_that_was_denied_is_not_repeated(permanent: bool) -> None:
     """After any other failure the policy restarts the tasks, and the next round succeeds."""
     world = world_with(2)
@@ -137,12 +136,10 @@ def test_a_round_that_was_denied_is_not_repeated(permanent: bool) -> None:
     assert {status.state for status in world.task_statuses.values()} == {expected}
 
 
-@pytest.mark.parametrize(
-    ("seen", "text"),
-    [
-        (True, "Failed to complete zombie fencing because a new set of task configs was generated"),
-        (False, "Fencing failed because new task configurations were generated for the connector"),
-    ],
+@cases(
+    "seen, text",
+    (True, "Failed to complete zombie fencing because a new set of task configs was generated"),
+    (False, "Fencing failed because new task configurations were generated for the connector"),
 )
 def test_task_configs_made_meanwhile_spoil_the_round(seen: bool, text: str) -> None:
     """Seen while it runs or after it, nothing stale is written; the newer set has its own round."""
@@ -171,7 +168,7 @@ def test_task_configs_made_meanwhile_spoil_the_round(seen: bool, text: str) -> N
     assert State.FAILED not in {status.state for status in world.task_statuses.values()}
 
 
-@pytest.mark.parametrize(("before", "between", "after"), [(2, 2, 5), (1, 1, 4)])
+@cases("before, between, after", (2, 2, 5), (1, 1, 4))
 def test_a_round_does_not_count_an_older_task_set(before: int, between: int, after: int) -> None:
     """Its configs are on their way to the topic: an old count after them would be believed."""
     world = world_with(before)
@@ -316,7 +313,7 @@ def test_reading_after_a_round_is_repeated() -> None:
     assert len(world.tasks) == 2
 
 
-@pytest.mark.parametrize("asked", ["tasks that wait", "a task's process"])
+@cases("asked", "tasks that wait", "a task's process")
 def test_a_topic_that_cannot_be_read_is_read_again_in_growing_intervals(asked: str) -> None:
     """With the right to read revoked this goes on for long; the brokers must not notice."""
     world = world_with(1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pyconnect_agent.core.errors import BadRequestError, InternalError, NotFoundError, RequestError
 from pyconnect_agent.core.herder.requests import (
     ChangeOffsets,
@@ -16,6 +14,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from tests.simulation.herder_world import TASKS, World
+from tests.support.cases import cases
 
 CONFIG = {"name": "c", "connector.class": "x", TASKS: "2"}
 RESET = ChangeOffsets(connector="c", offsets=None)
@@ -63,8 +62,8 @@ def error_of(world: World, number: int) -> RequestError:
     return error
 
 
-@pytest.mark.parametrize("standalone", [False, True])
-@pytest.mark.parametrize("request_", [RESET, ALTER])
+@cases("standalone", False, True)
+@cases("request_", RESET, ALTER)
 def test_offsets_of_stopped_connectors_change(request_: ChangeOffsets, standalone: bool) -> None:
     """The connector is asked first; its answer decides the text."""
     world = stopped_world(standalone=standalone)
@@ -86,7 +85,7 @@ def test_an_unknown_connector_has_no_offsets_to_change() -> None:
     assert str(error_of(world, number)) == "Connector c not found"
 
 
-@pytest.mark.parametrize("target", [TargetState.STARTED, TargetState.PAUSED])
+@cases("target", TargetState.STARTED, TargetState.PAUSED)
 def test_offsets_are_changed_of_stopped_connectors_only(target: TargetState) -> None:
     """The target state counts, and the number of task configs."""
     world = World()
@@ -111,12 +110,10 @@ def test_task_configs_that_are_left_over_prevent_a_change() -> None:
     assert str(error_of(world, number)) == MUST_BE_STOPPED
 
 
-@pytest.mark.parametrize(
-    ("between", "text"),
-    [
-        ((RESUMED,), MUST_BE_STOPPED),
-        (tuple(config_records.connector_removal("c")), "Connector c not found"),
-    ],
+@cases(
+    "between, text",
+    ((RESUMED,), MUST_BE_STOPPED),
+    (tuple(config_records.connector_removal("c")), "Connector c not found"),
     ids=["resume", "delete"],
 )
 def test_a_write_of_another_worker_while_the_connector_is_asked_prevents_the_change(
@@ -175,7 +172,7 @@ def test_later_requests_wait_for_the_offset_change() -> None:
     assert [world.replies[n].error for n in (change, resume, delete)] == [None] * 3
 
 
-@pytest.mark.parametrize("skip", [0, 1], ids=["before it is asked", "after it was asked"])
+@cases("skip", 0, 1, ids=["before it is asked", "after it was asked"])
 def test_an_unreadable_config_topic_prevents_a_change(skip: int) -> None:
     """The worker cannot know whether the connector is still stopped."""
     world = stopped_world()

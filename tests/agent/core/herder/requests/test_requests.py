@@ -16,6 +16,7 @@ from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.effects import Reply
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.simulation.herder_world import TASKS, World
+from tests.support.cases import cases
 
 CONFIG = {"name": "c", TASKS: "2", "text": "x"}
 
@@ -86,28 +87,23 @@ def test_reads_show_the_config_and_its_tasks(world: World) -> None:
     assert answer(world, ask.GetConnectorConfig(connector="c")).result == CONFIG
 
 
-@pytest.mark.parametrize(
-    ("request_", "text"),
-    [
-        (ask.GetConnectorInfo(connector="no"), "Connector no not found"),
-        (ask.GetConnectorConfig(connector="no"), "Connector no not found"),
-        (ask.GetTaskConfigs(connector="no"), "Connector no not found"),
-        (ask.PatchConnectorConfig(connector="no", patch={}), "Connector no not found"),
-        (ask.DeleteConnector(connector="no"), "Connector no not found"),
-        (ask.SubmitTaskConfigs(connector="no", configs=()), "Connector no not found"),
-        (ask.StopConnector(connector="no"), "Unknown connector no"),
-        (
-            ask.SetTargetState(connector="no", target_state=TargetState.PAUSED),
-            "Unknown connector no",
-        ),
-        (ask.RestartConnector(connector="no"), "Unknown connector: no"),
-        (
-            ask.RestartConnectorAndTasks(connector="no", only_failed=False, include_tasks=True),
-            "Unknown connector: no",
-        ),
-        (ask.RestartTask(task_id=ConnectorTaskId("no", 0)), "Unknown connector: no"),
-        (ask.RestartTask(task_id=ConnectorTaskId("c", 7)), "Unknown task: c-7"),
-    ],
+@cases(
+    "request_, text",
+    (ask.GetConnectorInfo(connector="no"), "Connector no not found"),
+    (ask.GetConnectorConfig(connector="no"), "Connector no not found"),
+    (ask.GetTaskConfigs(connector="no"), "Connector no not found"),
+    (ask.PatchConnectorConfig(connector="no", patch={}), "Connector no not found"),
+    (ask.DeleteConnector(connector="no"), "Connector no not found"),
+    (ask.SubmitTaskConfigs(connector="no", configs=()), "Connector no not found"),
+    (ask.StopConnector(connector="no"), "Unknown connector no"),
+    (ask.SetTargetState(connector="no", target_state=TargetState.PAUSED), "Unknown connector no"),
+    (ask.RestartConnector(connector="no"), "Unknown connector: no"),
+    (
+        ask.RestartConnectorAndTasks(connector="no", only_failed=False, include_tasks=True),
+        "Unknown connector: no",
+    ),
+    (ask.RestartTask(task_id=ConnectorTaskId("no", 0)), "Unknown connector: no"),
+    (ask.RestartTask(task_id=ConnectorTaskId("c", 7)), "Unknown task: c-7"),
 )
 def test_unknown_names_get_apaches_texts(world: World, request_: ask.Request, text: str) -> None:
     """Three spellings, each where Apache has it."""
@@ -122,14 +118,12 @@ def test_a_patch_removes_keys_that_are_null(world: World) -> None:
     assert not reply.result.created
 
 
-@pytest.mark.parametrize(
+@cases(
     "request_",
-    [
-        ask.PatchConnectorConfig(connector="c", patch={"text": "bad"}),
-        ask.PutConnectorConfig(connector="c", config={"text": "bad"}),
-        # An existing name is refused only when its config is valid, as by Apache's worker.
-        ask.PutConnectorConfig(connector="c", config={"text": "bad"}, allow_replace=False),
-    ],
+    ask.PatchConnectorConfig(connector="c", patch={"text": "bad"}),
+    ask.PutConnectorConfig(connector="c", config={"text": "bad"}),
+    # An existing name is refused only when its config is valid, as by Apache's worker.
+    ask.PutConnectorConfig(connector="c", config={"text": "bad"}, allow_replace=False),
 )
 def test_an_invalid_config_changes_nothing(world: World, request_: ask.Request) -> None:
     """The validation's text reaches the client."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.requests import (
     PutConnectorConfig,
@@ -18,6 +16,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.core.restart_policy import NoRestart
 from tests.simulation.herder_world import TASKS, World
+from tests.support.cases import cases
 
 TASK = ConnectorTaskId("a", 0)
 SETTINGS = {
@@ -82,7 +81,7 @@ def test_restarts_end_at_their_limit() -> None:
     assert "attempt 1 of at most 2" in trace(found)
 
 
-@pytest.mark.parametrize("reason", [NoRestart.PERMANENT, NoRestart.KILLED])
+@cases("reason", NoRestart.PERMANENT, NoRestart.KILLED)
 def test_failures_that_a_restart_does_not_cure_stay_failed(reason: NoRestart) -> None:
     """Time passes and nothing starts."""
     found = world()

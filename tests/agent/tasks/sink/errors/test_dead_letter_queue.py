@@ -11,6 +11,7 @@ from pyconnect_agent.kafka.admin import TopicSpec
 from pyconnect_agent.tasks.sink.errors.dead_letter_queue import prepare_topic
 from pyconnect_api import ConnectException, DataException
 from tests.agent.tasks.sink.dead_letters import POISON, SECRET, Queue, failure
+from tests.support.cases import cases
 from tests.support.fakes.fake_clients import FakeMessage
 
 
@@ -80,7 +81,7 @@ def test_closing_waits_for_records_in_flight() -> None:
     assert made.producer.closed_after_s == 7.5
 
 
-@pytest.mark.parametrize("existed", [False, True])
+@cases("existed", False, True)
 def test_the_topic_has_one_partition_and_the_replicas_of_the_config(existed: bool) -> None:
     """One that exists is taken as it is."""
     asked: list[TopicSpec] = []

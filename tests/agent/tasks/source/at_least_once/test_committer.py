@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pyconnect_agent.core.errors import RetriableKafkaError
 from pyconnect_api import SourceRecord
 from tests.agent.tasks.source.source_loop import Source, entry, record
+from tests.support.cases import cases
 
 
 def test_only_the_acknowledged_prefix_is_committed(source: Source) -> None:
@@ -77,9 +76,7 @@ def test_a_failing_callback_ends_the_task(source: Source, deaths: list[BaseExcep
     assert deaths == [error]
 
 
-@pytest.mark.parametrize(
-    ("partition", "offset"), [("f", {"position": [1]}), (["f"], {"position": 1})]
-)
+@cases("partition, offset", ("f", {"position": [1]}), (["f"], {"position": 1}))
 def test_an_offset_that_cannot_be_written_costs_no_other_its_commit(
     source: Source, partition: object, offset: dict[str, object]
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pyconnect_agent.core.config.connector_config import SourceTaskSettings
 from pyconnect_agent.core.exactly_once.transaction_boundary import (
     Decision,
@@ -12,6 +10,7 @@ from pyconnect_agent.core.exactly_once.transaction_boundary import (
 )
 from pyconnect_agent.tasks.source.exactly_once import delivery as exactly_once
 from tests.support.agents.worker_properties import distributed
+from tests.support.cases import cases
 
 
 def settings(**given: str) -> SourceTaskSettings:
@@ -19,13 +18,11 @@ def settings(**given: str) -> SourceTaskSettings:
     return SourceTaskSettings.parse({"name": "c", "connector.class": "C", **named})
 
 
-@pytest.mark.parametrize(
-    ("given", "interval_ms"),
-    [
-        ({}, 7_000),
-        ({"transaction_boundary_interval_ms": "300"}, 300),
-        ({"transaction_boundary_interval_ms": "0"}, 0),
-    ],
+@cases(
+    "given, interval_ms",
+    ({}, 7_000),
+    ({"transaction_boundary_interval_ms": "300"}, 300),
+    ({"transaction_boundary_interval_ms": "0"}, 0),
 )
 def test_an_interval_is_of_connector_or_worker(given: dict[str, str], interval_ms: int) -> None:
     """The worker's is `offset.flush.interval.ms`; any case of `interval` counts."""

@@ -32,6 +32,7 @@ from pyconnect_api import (
 from tests.agent.tasks.metrics import source_metrics
 from tests.agent.tasks.source.fake_offsets import OFFSETS, FakeOffsets
 from tests.agent.tasks.source.fake_transactions import FakeTransactions
+from tests.support.cases import cases
 
 KEY = b'["c",{"file":"a"}]'
 
@@ -136,7 +137,7 @@ def test_a_record_that_the_producer_did_not_take_leaves_no_offset() -> None:
     assert case.producer.committed == [written(1, offset=1)]
 
 
-@pytest.mark.parametrize("rest", ["pause", "stop"])
+@cases("rest", "pause", "stop")
 def test_records_that_a_connector_wants_together_are_never_committed_in_part(rest: str) -> None:
     """The queue is full when the rest comes: all of them are committed after it, or none."""
     requested = RequestedTransactions()
@@ -181,7 +182,7 @@ def test_a_record_for_the_offsets_topic_fails_the_task() -> None:
         Case().send(1, OFFSETS)
 
 
-@pytest.mark.parametrize("code", [ClientError._FENCED, ClientError.UNKNOWN_PRODUCER_ID])
+@cases("code", ClientError._FENCED, ClientError.UNKNOWN_PRODUCER_ID)
 def test_a_record_that_was_refused_fails_the_task(code: int) -> None:
     """Its offset is not in any transaction."""
     case = Case()
@@ -191,9 +192,7 @@ def test_a_record_that_was_refused_fails_the_task(code: int) -> None:
     assert case.producer.committed == []
 
 
-@pytest.mark.parametrize(
-    "code", [ClientError.MSG_SIZE_TOO_LARGE, ClientError.TOPIC_AUTHORIZATION_FAILED]
-)
+@cases("code", ClientError.MSG_SIZE_TOO_LARGE, ClientError.TOPIC_AUTHORIZATION_FAILED)
 def test_a_record_that_java_would_refuse_later_prevents_the_commit(code: int) -> None:
     """As in Java it is no failure of the send; nothing of its transaction is seen."""
     case = Case()
@@ -226,9 +225,7 @@ def test_hooks_are_not_called_after_a_failed_commit() -> None:
     assert (case.task.commits, case.task.told) == (0, [])
 
 
-@pytest.mark.parametrize(
-    ("age_s", "text"), [(1, "Failed to flush offsets"), (60, "before its producer transaction")]
-)
+@cases("age_s, text", (1, "Failed to flush offsets"), (60, "before its producer transaction"))
 def test_an_expired_transaction_is_distinguished_from_a_fenced_one(age_s: int, text: str) -> None:
     """The broker says the same of both; the transaction's age makes the difference."""
     case = Case()

@@ -15,6 +15,7 @@ from pyconnect_agent.tasks.source.offsets.stores import OwnOffsetsStore, WorkerO
 from pyconnect_api import ConfigException
 from tests.agent.tasks.source.fake_offsets import FakeWorkerStore
 from tests.support.agents.worker_properties import distributed
+from tests.support.cases import cases
 
 OWN = {"offsets.storage.topic": "mine"}
 ELSEWHERE = {
@@ -63,13 +64,11 @@ def test_each_client_has_the_connectors_overrides() -> None:
     assert servers == ["producer:1", "consumer:1", "admin:1"]
 
 
-@pytest.mark.parametrize(
-    ("support", "override", "level"),
-    [
-        ("disabled", None, "read_committed"),
-        ("disabled", "read_uncommitted", "read_uncommitted"),
-        ("enabled", "read_uncommitted", "read_committed"),
-    ],
+@cases(
+    "support, override, level",
+    ("disabled", None, "read_committed"),
+    ("disabled", "read_uncommitted", "read_uncommitted"),
+    ("enabled", "read_uncommitted", "read_committed"),
 )
 def test_uncommitted_offsets_are_not_read(support: str, override: str | None, level: str) -> None:
     """A default at first, the law with exactly-once support; then its own producer writes."""
@@ -79,7 +78,7 @@ def test_uncommitted_offsets_are_not_read(support: str, override: str | None, le
     assert clients.producer is None
 
 
-@pytest.mark.parametrize("client", ["producer", "consumer", "admin"])
+@cases("client", "producer", "consumer", "admin")
 def test_a_forbidden_override_is_refused_again_at_start(client: str) -> None:
     """The policy may have changed since the connector was created."""
     config = {**OWN, f"{client}.override.client.rack": "r"}

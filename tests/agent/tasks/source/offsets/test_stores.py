@@ -20,6 +20,7 @@ from pyconnect_agent.tasks.source.offsets.stores import (
 )
 from pyconnect_api import ConnectException
 from tests.agent.tasks.source.fake_offsets import FakeWorkerStore
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fakes.fake_log import FakeLog, FakeTopic
 
@@ -173,8 +174,8 @@ def test_a_tombstone_is_not_overtaken_by_a_copy() -> None:
     assert state == {KEY: None, OTHER: b"2"}
 
 
-@pytest.mark.parametrize("is_only_task", [True, False])
-@pytest.mark.parametrize("has_own_topic", [True, False])
+@cases("is_only_task", True, False)
+@cases("has_own_topic", True, False)
 def test_an_only_task_does_not_read_its_commits(*, is_only_task: bool, has_own_topic: bool) -> None:
     """Tombstones too. Other keys are read, and where other tasks may write all are."""
     worker = FakeWorkerStore(entries={OTHER: b"theirs"})
