@@ -25,7 +25,6 @@ from pyconnect_agent.core.errors import (
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.agents.launchers import scripted_launcher
 from tests.support.cases import cases
-from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually, eventually_async
 from tests.support.fakes.children import MemoryOffsetStore, RecordingListener
 
@@ -111,7 +110,6 @@ def gone(pid: int) -> bool:
     return False
 
 
-@asynchronous
 async def test_a_task_runs_and_stops_in_order() -> None:
     """RUNNING, then UNASSIGNED, and no process is left."""
     async with world() as w:
@@ -126,7 +124,6 @@ async def test_a_task_runs_and_stops_in_order() -> None:
         assert gone(pid)
 
 
-@asynchronous
 async def test_a_target_state_reaches_the_task() -> None:
     """A pause after the start is passed on."""
     async with world() as w:
@@ -135,7 +132,6 @@ async def test_a_target_state_reaches_the_task() -> None:
         await w.task_is(T0, State.RUNNING, State.PAUSED)
 
 
-@asynchronous
 async def test_a_task_that_exits_by_itself_is_failed_with_its_exit_code() -> None:
     """The trace says how the process ended; a neighbour runs on."""
     async with world() as w:
@@ -148,7 +144,6 @@ async def test_a_task_that_exits_by_itself_is_failed_with_its_exit_code() -> Non
         assert w.listener.task_states(T1) == [State.RUNNING]
 
 
-@asynchronous
 async def test_a_task_killed_from_outside_is_failed_with_the_signal() -> None:
     """kill -9 shows as such, and the task can be started again."""
     async with world() as w:
@@ -161,7 +156,6 @@ async def test_a_task_killed_from_outside_is_failed_with_the_signal() -> None:
         await w.task_is(T0, State.RUNNING, State.FAILED, State.RUNNING)
 
 
-@asynchronous
 async def test_a_hanging_task_is_killed_after_the_graceful_time_and_reports_nothing_more() -> None:
     """Neither a stop message nor SIGTERM moves it; SIGKILL does."""
     # Long enough for the other one to stop in order, however busy the machine is.
@@ -177,7 +171,6 @@ async def test_a_hanging_task_is_killed_after_the_graceful_time_and_reports_noth
         assert w.listener.task_states(T1) == [State.RUNNING, State.UNASSIGNED]
 
 
-@asynchronous
 async def test_a_cancelled_task_never_reports_again() -> None:
     """Messages that it sends after its end do not reach the listener."""
     async with world(graceful_ms=50) as w:
@@ -187,7 +180,6 @@ async def test_a_cancelled_task_never_reports_again() -> None:
         assert w.listener.task_states(T0) == [State.RUNNING]
 
 
-@asynchronous
 async def test_a_task_that_is_stopped_before_its_process_started_ends() -> None:
     """A stop may overtake the start."""
     async with world() as w:
@@ -197,7 +189,6 @@ async def test_a_task_that_is_stopped_before_its_process_started_ends() -> None:
         assert w.listener.task_states(T0)[-1] is State.UNASSIGNED
 
 
-@asynchronous
 async def test_a_task_whose_process_cannot_be_started_is_failed() -> None:
     """Also when it is the fork server that dies: then there is no error of the system's."""
     async with world(launcher=DyingLauncher()) as w:
@@ -205,7 +196,6 @@ async def test_a_task_whose_process_cannot_be_started_is_failed() -> None:
         await w.task_is(T0, State.FAILED)
 
 
-@asynchronous
 async def test_a_task_is_not_started_twice() -> None:
     """The second start is an error, and the first goes on."""
     async with world() as w:
@@ -220,7 +210,6 @@ async def test_a_task_is_not_started_twice() -> None:
     ("garbage", "The message has version 63, expected 02"),
     ("no-message", "StateReported is not valid: Expected `str | null`, got `int` - at `$.version`"),
 )
-@asynchronous
 async def test_a_child_that_sends_an_unreadable_message_is_killed(act: str, reason: str) -> None:
     """It fails alone, as after any other death, and its trace says what was wrong."""
     async with world() as w:
@@ -231,7 +220,6 @@ async def test_a_child_that_sends_an_unreadable_message_is_killed(act: str, reas
         )
 
 
-@asynchronous
 async def test_a_message_that_the_worker_cannot_handle_fails_the_task_with_that_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -255,7 +243,6 @@ async def test_a_message_that_the_worker_cannot_handle_fails_the_task_with_that_
     ("crash", "was killed by signal 11 (SIGSEGV)", "Fatal Python error: Segmentation fault"),
     ("exit-3", "exited with code 3", "Plugin code may have called os._exit"),
 )
-@asynchronous
 async def test_a_task_that_dies_has_its_last_words(act: str, how: str, reason: str) -> None:
     """An exception, a crash of native code, an exit without a word."""
     async with world() as w:
@@ -272,7 +259,6 @@ async def test_a_task_that_dies_has_its_last_words(act: str, how: str, reason: s
     (Launcher(host="tests.support.no_such_host:run", preload=()), "exited with code 1"),
     (Launcher(preload=("tests.support.no_such_host",)), "could not be started"),
 )
-@asynchronous
 async def test_a_part_that_cannot_be_imported_is_named(
     launcher: Launcher, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -294,7 +280,6 @@ async def test_a_part_that_cannot_be_imported_is_named(
         launcher.close()
 
 
-@asynchronous
 async def test_offsets_go_through_the_supervisor() -> None:
     """A child's writes and reads reach the store and their answers the child."""
     async with world() as w:
@@ -307,7 +292,6 @@ async def test_offsets_go_through_the_supervisor() -> None:
         assert "OffsetsRead(request_id=2, entries={b'k': b'v'})" in trace
 
 
-@asynchronous
 async def test_a_failing_store_is_an_answer_too() -> None:
     """The child learns the error and whether to try again."""
     async with world() as w:
@@ -319,7 +303,6 @@ async def test_a_failing_store_is_an_answer_too() -> None:
         assert "retriable=True" in trace
 
 
-@asynchronous
 async def test_used_topics_are_reported() -> None:
     """The listener hears of the task and the topic."""
     async with world() as w:
@@ -328,7 +311,6 @@ async def test_used_topics_are_reported() -> None:
         assert w.listener.topics == [(T0, "t1")]
 
 
-@asynchronous
 async def test_a_connector_generates_task_configs() -> None:
     """An answer comes back, and a refusal is an error with its text."""
     async with world() as w:
@@ -341,7 +323,6 @@ async def test_a_connector_generates_task_configs() -> None:
             await w.children.connectors.generate_task_configs("c", {"refuse": "1"}, None)
 
 
-@asynchronous
 async def test_a_connector_that_dies_is_failed_and_its_open_request_too() -> None:
     """No request waits for an answer from a dead process."""
     async with world() as w:
@@ -356,7 +337,6 @@ async def test_a_connector_that_dies_is_failed_and_its_open_request_too() -> Non
         assert w.children.connectors.running() == frozenset()
 
 
-@asynchronous
 async def test_a_stopped_connector_gets_no_process_until_it_is_resumed() -> None:
     """STOPPED is reported without a child; a resume starts one."""
     async with world() as w:
@@ -370,7 +350,6 @@ async def test_a_stopped_connector_gets_no_process_until_it_is_resumed() -> None
         assert w.listener.connector_states("c")[-1] is State.UNASSIGNED
 
 
-@asynchronous
 async def test_stopping_in_a_hurry_kills_at_once() -> None:
     """No graceful time is given, and nothing is left."""
     async with world(graceful_ms=600_000) as w:
@@ -381,7 +360,6 @@ async def test_stopping_in_a_hurry_kills_at_once() -> None:
         assert gone(pid)
 
 
-@asynchronous
 async def test_validation_answers_refuses_and_times_out() -> None:
     """Each end of the short-lived process has its own error."""
     async with world() as w:
@@ -393,7 +371,6 @@ async def test_validation_answers_refuses_and_times_out() -> None:
             await w.children.jobs.validate({"act": "exit-now"}, 60_000)
 
 
-@asynchronous
 async def test_the_last_report_arrives_although_a_later_message_could_not_be_sent() -> None:
     """A lease may be renewed when its task has ended and the worker has not read of that yet."""
     async with world() as w:
@@ -408,7 +385,6 @@ async def test_the_last_report_arrives_although_a_later_message_could_not_be_sen
         assert w.listener.task_trace(T0) == "last words"
 
 
-@asynchronous
 async def test_a_plugin_is_described_by_a_child() -> None:
     """The keys come back as they are."""
     async with world() as w:
@@ -416,7 +392,6 @@ async def test_a_plugin_is_described_by_a_child() -> None:
 
 
 @cases("hurry", True, False)
-@asynchronous
 async def test_an_offset_store_that_does_not_answer_holds_up_no_stop(hurry: bool) -> None:
     """The child that asked is gone: nothing waits for the answer."""
     asked, answer = threading.Event(), threading.Event()

@@ -11,7 +11,6 @@ import pytest
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.cases import cases
-from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import children_world
 from tests.support.plugins.bad_plugins import BAD_SINK, NumberedSource, bad_source
@@ -30,7 +29,6 @@ def password(tmp_path: Path) -> str:
     return f"${{file:{secrets}:password}}"
 
 
-@asynchronous
 async def test_a_connector_that_raises_in_start_is_failed_with_its_causes() -> None:
     """The trace begins with the error and goes on with what caused it."""
     async with children_world() as w:
@@ -47,7 +45,6 @@ async def test_a_connector_that_raises_in_start_is_failed_with_its_causes() -> N
     ("exit", "connector process exited with code 7"),
     ("abort", "killed by signal 6 (SIGABRT)"),
 )
-@asynchronous
 async def test_a_connector_that_ends_its_process_is_failed(how: str, text: str) -> None:
     """os._exit and a crash in native code read alike."""
     async with children_world() as w:
@@ -56,7 +53,6 @@ async def test_a_connector_that_ends_its_process_is_failed(how: str, text: str) 
         assert text in w.listener.connector_trace("c")
 
 
-@asynchronous
 async def test_task_configs_of_any_text_and_mapping_are_taken() -> None:
     """Enums and subclasses become plain texts before they leave the plugin's process."""
     async with children_world() as w:
@@ -74,7 +70,6 @@ async def test_task_configs_of_any_text_and_mapping_are_taken() -> None:
     ("key", r"BadSource.task_configs()[0]: the key 1 is of type int"),
     ("none", r"BadSource.task_configs() returned NoneType, expected a list of mappings"),
 )
-@asynchronous
 async def test_task_configs_of_other_types_are_refused(odd: str, text: str) -> None:
     """The process is not killed for them, and can be asked again."""
     async with children_world() as w:
@@ -86,7 +81,6 @@ async def test_task_configs_of_other_types_are_refused(odd: str, text: str) -> N
         assert w.listener.connector_states("c") == [State.RUNNING]
 
 
-@asynchronous
 async def test_a_connector_whose_version_is_not_a_text_is_failed_with_that_reason() -> None:
     """The process is not killed for it."""
     async with children_world() as w:
@@ -99,7 +93,6 @@ async def test_a_connector_whose_version_is_not_a_text_is_failed_with_that_reaso
         assert "version() of the connector is of type tuple, expected str" in trace
 
 
-@asynchronous
 async def test_a_death_in_stop_is_an_end_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """The connector was to end; the log says that it did not end in order."""
     async with children_world() as w:
@@ -112,7 +105,6 @@ async def test_a_death_in_stop_is_an_end_and_is_logged(caplog: pytest.LogCapture
     assert "in misbehave" in how
 
 
-@asynchronous
 async def test_sys_exit_in_a_connector_is_a_failure_like_any_other() -> None:
     """The process stays, so the connector can still be stopped in order."""
     async with children_world() as w:
@@ -123,7 +115,6 @@ async def test_sys_exit_in_a_connector_is_a_failure_like_any_other() -> None:
         assert w.listener.connector_states("c") == [State.FAILED, State.UNASSIGNED]
 
 
-@asynchronous
 async def test_a_connector_that_hangs_in_start_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It reports nothing but UNASSIGNED, which the worker process says for it."""
     monkeypatch.setattr("pyconnect_agent.children.connectors.CONNECTOR_GRACEFUL_MS", 300)
@@ -135,7 +126,6 @@ async def test_a_connector_that_hangs_in_start_is_killed(monkeypatch: pytest.Mon
         assert w.children.connectors.running() == frozenset()
 
 
-@asynchronous
 async def test_a_connector_pauses_resumes_and_stops() -> None:
     """Each target state is reached on one instance, whose process stays."""
     async with children_world() as w:
@@ -150,7 +140,6 @@ async def test_a_connector_pauses_resumes_and_stops() -> None:
         assert w.listener.connector_states("c") == expected
 
 
-@asynchronous
 async def test_a_connector_that_was_stopped_gives_its_process_back() -> None:
     """A stopped connector costs no process; resuming it starts another instance."""
     async with children_world() as w:
@@ -176,7 +165,6 @@ async def test_a_connector_that_was_stopped_gives_its_process_back() -> None:
         await w.connector_is("c", State.RUNNING)
 
 
-@asynchronous
 async def test_a_connector_that_fails_to_stop_is_failed_by_a_pause_and_stopped_by_a_stop() -> None:
     """Kafka's difference between the two."""
     for target_state, state in (
@@ -190,7 +178,6 @@ async def test_a_connector_that_fails_to_stop_is_failed_by_a_pause_and_stopped_b
             await w.connector_is("c", state)
 
 
-@asynchronous
 async def test_a_connector_can_fail_itself_and_ask_for_new_tasks() -> None:
     """Both calls of its context reach the listener."""
     async with children_world() as w:
@@ -200,7 +187,6 @@ async def test_a_connector_can_fail_itself_and_ask_for_new_tasks() -> None:
         assert w.listener.reconfigurations == ["c"]
 
 
-@asynchronous
 async def test_task_configs_are_completed_and_keep_references(password: str) -> None:
     """`task.class` is added; a resolved secret never leaves the child."""
     async with children_world(FILE_PROVIDER) as w:
@@ -220,7 +206,6 @@ async def test_task_configs_are_completed_and_keep_references(password: str) -> 
         assert again.connector_config_changed is False
 
 
-@asynchronous
 async def test_a_secret_does_not_appear_in_a_trace(password: str) -> None:
     """The reference stands where the value was quoted."""
     async with children_world(FILE_PROVIDER) as w:
@@ -231,7 +216,6 @@ async def test_a_secret_does_not_appear_in_a_trace(password: str) -> None:
         assert "${file:" in trace
 
 
-@asynchronous
 async def test_too_many_tasks_fail_the_connector_unless_allowed() -> None:
     """`tasks.max.enforce=false` makes it a warning."""
     async with children_world() as w:
@@ -248,7 +232,6 @@ async def test_too_many_tasks_fail_the_connector_unless_allowed() -> None:
         assert len((await w.generate(config)).configs) == 3
 
 
-@asynchronous
 async def test_an_unknown_connector_class_fails_with_connects_text() -> None:
     """The trace lists what there is."""
     async with children_world() as w:
@@ -259,7 +242,6 @@ async def test_an_unknown_connector_class_fails_with_connects_text() -> None:
         assert "NoSuchThing" in trace
 
 
-@asynchronous
 async def test_a_sink_needs_topics() -> None:
     """The connector fails with Connect's text."""
     async with children_world() as w:
@@ -277,7 +259,6 @@ async def test_a_sink_needs_topics() -> None:
     ("tests.support.plugins.bad_plugins.UnconstructibleSource", "OSError: no licence"),
     ("tests.support.plugins.bad_plugins.BadSourceTask", "any class that implements Connector"),
 )
-@asynchronous
 async def test_a_class_of_another_kind_is_in_the_trace(class_name: str, text: str) -> None:
     """Of the connector, and of a task of its that is started all the same."""
     async with children_world() as w:

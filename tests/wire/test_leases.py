@@ -18,7 +18,6 @@ import pytest
 from pyconnect_agent.core.ids import State, TargetState
 from tests.support.cases import cases
 from tests.support.commands.processes import python_environment
-from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually
 from tests.support.fakes.children_world import children_world
 from tests.support.plugins.bad_plugins import bad_source
@@ -119,7 +118,6 @@ def test_a_child_frozen_with_its_worker_ends_awake(supervised: Supervised, first
     assert not supervised.child_lives()
 
 
-@asynchronous
 async def test_a_child_without_a_lease_ends_itself() -> None:
     """A worker process that hangs loses its children after the lease; one that dies, at once."""
     async with children_world(lease_ms=LEASE_MS) as w:
@@ -133,7 +131,6 @@ async def test_a_child_without_a_lease_ends_itself() -> None:
         assert w.listener.expired_leases == 2
 
 
-@asynchronous
 async def test_a_worker_without_its_membership_renews_no_lease() -> None:
     """Others may have been given its work: the children end within their term."""
     async with children_world(lease_ms=LEASE_MS) as w:
@@ -147,7 +144,6 @@ async def test_a_worker_without_its_membership_renews_no_lease() -> None:
         assert w.listener.expired_leases == 2
 
 
-@asynchronous
 async def test_a_lease_ends_one_term_after_the_membership_was_last_confirmed() -> None:
     """Not one term after the last renewal, which came later."""
     async with children_world(lease_ms=LEASE_MS) as w:
@@ -164,7 +160,6 @@ async def test_a_lease_ends_one_term_after_the_membership_was_last_confirmed() -
         assert w.listener.expired_leases == 2
 
 
-@asynchronous
 async def test_renewed_leases_keep_a_child_alive() -> None:
     """Several terms pass, and the task still answers."""
     async with children_world(lease_ms=LEASE_MS) as w:

@@ -19,7 +19,6 @@ from pyconnect_agent.core.errors import (
     RequestError,
 )
 from tests.support.cases import cases
-from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world
 from tests.support.plugins.offset_hooks import HOOK_SINK, HOOK_SOURCE
@@ -64,7 +63,6 @@ async def refusal(world: ChildrenWorld, settings: Mapping[str, str], **more: Any
 
 
 @cases("hook", "true", "false", "none")
-@asynchronous
 async def test_accepted_offsets_are_written_after_confirmation(hook: str, tmp_path: Path) -> None:
     """The answer does not matter; no offset is written before it, and partitions that are not named
     stay.
@@ -80,7 +78,6 @@ async def test_accepted_offsets_are_written_after_confirmation(hook: str, tmp_pa
     assert json.loads(told.read_text()) == [list(pair) for pair in ASKED]
 
 
-@asynchronous
 async def test_a_reset_names_every_known_partition_to_the_connector(tmp_path: Path) -> None:
     """Repeated it is harmless: the connector is asked about none then."""
     told = tmp_path / "told"
@@ -120,7 +117,6 @@ async def test_a_reset_names_every_known_partition_to_the_connector(tmp_path: Pa
     ),
 )
 @cases("offsets", ASKED, None, ids=["alter", "reset"])
-@asynchronous
 async def test_a_refusal_of_the_connector_changes_nothing(
     hook: str, error: type[RequestError], text: str, offsets: Any
 ) -> None:
@@ -132,7 +128,6 @@ async def test_a_refusal_of_the_connector_changes_nothing(
 
 
 @cases("connector_class, kind", (HOOK_SOURCE, "source"), (HOOK_SINK, "sink"))
-@asynchronous
 async def test_a_connector_that_hangs_is_given_up(connector_class: str, kind: str) -> None:
     """Its process is killed, and the answer says where it hung."""
     partition = {"number": "a", "kafka_topic": "t", "kafka_partition": 0}
@@ -146,7 +141,6 @@ async def test_a_connector_that_hangs_is_given_up(connector_class: str, kind: st
         assert world.store.entries == STORED
 
 
-@asynchronous
 async def test_an_abandoned_change_is_never_written() -> None:
     """A confirmation that comes all the same is refused."""
     async with stored_world() as world:
@@ -157,7 +151,6 @@ async def test_an_abandoned_change_is_never_written() -> None:
         assert world.store.entries == STORED
 
 
-@asynchronous
 async def test_a_second_change_ends_the_first() -> None:
     """The offsets prepared for the first change are never written."""
     async with stored_world() as world:
@@ -170,7 +163,6 @@ async def test_a_second_change_ends_the_first() -> None:
         assert world.store.entries == {**STORED, KEY_B: b'{"last":9}'}
 
 
-@asynchronous
 async def test_a_failing_store_is_reported_with_kafka_connects_text() -> None:
     """Before the connector is asked, and when it is written."""
     text = "Failed to modify offsets for source connector c"
@@ -186,7 +178,6 @@ async def test_a_failing_store_is_reported_with_kafka_connects_text() -> None:
         assert world.store.entries == STORED
 
 
-@asynchronous
 async def test_writes_that_are_lost_are_noticed() -> None:
     """The stored offsets are read back and compared with the request."""
     async with stored_world() as world:
@@ -196,7 +187,6 @@ async def test_writes_that_are_lost_are_noticed() -> None:
             await world.children.offset_changes.commit("c")
 
 
-@asynchronous
 async def test_a_sinks_offsets_are_checked_before_the_connector_is_asked(tmp_path: Path) -> None:
     """400, whatever the connector would say."""
     settings = config("refuse", HOOK_SINK, topics="t", told=str(tmp_path / "told"))
@@ -214,7 +204,6 @@ async def test_a_sinks_offsets_are_checked_before_the_connector_is_asked(tmp_pat
         "ssl.keystore.location: /no/store.p12",
     ),
 )
-@asynchronous
 async def test_a_setting_that_keeps_single_offsets_from_being_deleted_is_named(
     settings: Mapping[str, str], named: str, tmp_path: Path
 ) -> None:
@@ -234,7 +223,6 @@ async def test_a_setting_that_keeps_single_offsets_from_being_deleted_is_named(
         assert not told.exists()
 
 
-@asynchronous
 async def test_nested_values_are_refused_before_the_connector_is_asked(tmp_path: Path) -> None:
     """Connect's text names the field."""
     settings = config(told=str(tmp_path / "told"))

@@ -15,7 +15,6 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.log_lines import LogQuestion
 from pyconnect_agent.core.restart_policy import RestartMode, RestartPolicy
 from tests.support.cases import cases
-from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world
 from tests.support.plugins.bad_plugins import bad_source
@@ -52,7 +51,6 @@ def gone(pid: int) -> bool:
         return True
 
 
-@asynchronous
 async def test_tasks_share_a_process_that_ends_after_the_last_of_them() -> None:
     """One that stops, and one that fails, leave the others alone; the next one joins them."""
     async with sharing() as w:
@@ -74,7 +72,6 @@ async def test_tasks_share_a_process_that_ends_after_the_last_of_them() -> None:
         assert w.pid(FIRST) != pid
 
 
-@asynchronous
 async def test_each_connector_has_a_process_for_its_tasks() -> None:
     """With `connector`; with limits each task has one, and says that they do not go together."""
     other = ConnectorTaskId("d", 0)
@@ -88,7 +85,6 @@ async def test_each_connector_has_a_process_for_its_tasks() -> None:
         )
 
 
-@asynchronous
 async def test_a_task_that_hangs_ends_the_others_with_it() -> None:
     """Python cannot end a thread either. They are FAILED and say which task it was."""
     async with sharing(graceful_ms=300) as w:
@@ -108,7 +104,6 @@ async def test_a_task_that_hangs_ends_the_others_with_it() -> None:
 
 
 @cases("poll, text", ("exit", "exited with code 7"), ("abort", "was killed by signal 6 (SIGABRT)"))
-@asynchronous
 async def test_the_end_of_the_process_is_the_end_of_all(poll: str, text: str) -> None:
     """Each says how it ended."""
     async with sharing() as w:
@@ -119,7 +114,6 @@ async def test_the_end_of_the_process_is_the_end_of_all(poll: str, text: str) ->
             assert f"task process {text} (task {task})" in w.listener.task_trace(task)
 
 
-@asynchronous
 async def test_a_killed_process_fails_its_tasks_and_a_killed_task_its_process() -> None:
     """By the system or a user; and by `tasks kill`, which keeps its own reason."""
     async with sharing() as w:
@@ -137,7 +131,6 @@ async def test_a_killed_process_fails_its_tasks_and_a_killed_task_its_process() 
         assert "was ended with task c-0" in w.listener.task_trace(SECOND)
 
 
-@asynchronous
 async def test_each_line_is_in_the_log_of_its_task() -> None:
     """That of a thread that the plugin started too."""
     async with sharing() as w:

@@ -29,7 +29,6 @@ from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
 from tests.agent.herder.fake_children import FakeChildren
 from tests.support.cases import cases
-from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children import MemoryOffsetStore
 
@@ -116,7 +115,6 @@ async def running(*, standalone: bool = False) -> AsyncIterator[Shell]:
         await shell.herder.close()
 
 
-@asynchronous
 async def test_the_table_of_the_performer_has_every_effect() -> None:
     """`Abort` alone is not performed: it ends the loop."""
     kinds = {kind for kind in vars(do).values() if isinstance(kind, type)}
@@ -125,7 +123,6 @@ async def test_the_table_of_the_performer_has_every_effect() -> None:
     assert Shell().herder.performer.table.keys() == performed
 
 
-@asynchronous
 async def test_a_created_connector_runs_with_its_tasks() -> None:
     """From request to status, through stores, group and children."""
     async with running() as shell:
@@ -143,7 +140,6 @@ async def test_a_created_connector_runs_with_its_tasks() -> None:
         }
 
 
-@asynchronous
 async def test_a_slow_write_does_not_delay_other_requests() -> None:
     """Reads, health and other connectors' states are served while the broker takes its time."""
     async with running() as shell:
@@ -161,7 +157,6 @@ async def test_a_slow_write_does_not_delay_other_requests() -> None:
         assert (await slow).created
 
 
-@asynchronous
 async def test_a_timed_out_request_names_what_it_waits_for() -> None:
     """Its write takes effect afterwards."""
     async with running() as shell:
@@ -173,7 +168,6 @@ async def test_a_timed_out_request_names_what_it_waits_for() -> None:
         await eventually_async(lambda: shell.herder.connectors() == ("c",))
 
 
-@asynchronous
 async def test_a_failed_write_is_reported_with_its_text() -> None:
     """And nothing is created."""
     async with running() as shell:
@@ -183,7 +177,6 @@ async def test_a_failed_write_is_reported_with_its_text() -> None:
         assert shell.herder.connectors() == ()
 
 
-@asynchronous
 async def test_a_child_that_cannot_be_started_is_failed() -> None:
     """A refusal of the worker process is told like a failure of the connector."""
     async with running(standalone=True) as shell:
@@ -194,7 +187,6 @@ async def test_a_child_that_cannot_be_started_is_failed() -> None:
         assert info.connector.trace == "refused on purpose"
 
 
-@asynchronous
 async def test_draining_answers_requests_before_work_has_stopped() -> None:
     """Clients are not held up by a task that takes its time; a second signal kills it."""
     async with running() as shell:
@@ -216,7 +208,6 @@ async def test_draining_answers_requests_before_work_has_stopped() -> None:
         assert shell.children.tasks == {}
 
 
-@asynchronous
 async def test_health_waits_until_the_worker_is_announced() -> None:
     """A standalone worker creates its connectors first."""
     shell = Shell()
@@ -234,7 +225,6 @@ async def test_health_waits_until_the_worker_is_announced() -> None:
     await shell.herder.close()
 
 
-@asynchronous
 async def test_a_topic_is_recorded_once() -> None:
     """The status store is asked first; resetting forgets it."""
     async with running() as shell:
@@ -245,7 +235,6 @@ async def test_a_topic_is_recorded_once() -> None:
         assert shell.herder.active_topics("c") == ()
 
 
-@asynchronous
 async def test_a_cluster_wide_level_takes_the_way_of_the_config_store() -> None:
     """It is applied when it is read."""
     async with running() as shell:
@@ -258,7 +247,6 @@ async def test_a_cluster_wide_level_takes_the_way_of_the_config_store() -> None:
     (KafkaError("denied"), "denied"),
     (RuntimeError("unforeseen"), "RuntimeError: unforeseen"),
 )
-@asynchronous
 async def test_a_membership_that_has_failed_ends_the_herder(error: Exception, reason: str) -> None:
     """The herder ends with the membership for every kind of failure, and the worker ends with the
     herder.
