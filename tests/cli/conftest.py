@@ -76,7 +76,7 @@ def run(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Run:
-    """Run `pyconnect ARGUMENTS` against the server, in an empty directory."""
+    """Run `pyconnect ARGUMENTS` against the server, in an empty directory; it ends with `code`."""
     from pyconnect_cli.app import run as run_command
 
     directory = tmp_path / "work"
@@ -85,12 +85,12 @@ def run(
     # Set by some runners; tables would be cut to it.
     monkeypatch.delenv("COLUMNS", raising=False)
 
-    def invoke(*arguments: str, address: str | None = url) -> Outcome:
+    def invoke(*arguments: str, address: str | None = url, code: int | None = None) -> Outcome:
         variables = dict(environ)
         if address:
             variables["PYCONNECT_URL"] = address
-        code = run_command(list(arguments), variables)
-        printed = capsys.readouterr()
-        return Outcome(int(code), printed.out, printed.err)
+        outcome = Outcome(int(run_command(list(arguments), variables)), *capsys.readouterr())
+        assert code in (None, outcome.code), outcome
+        return outcome
 
     return invoke

@@ -42,22 +42,18 @@ def worker_file(tmp_path: Path, connect: FakeConnect) -> str:
 
 def test_a_java_workers_configuration_has_to_be_given(run: Run) -> None:
     """Exit 2, with the options that give it."""
-    outcome = run("acls", "check")
-    assert outcome.code == 2
-    assert "--worker-config" in outcome.err
+    assert "--worker-config" in run("acls", "check", code=2).err
 
 
 def test_an_incomplete_configuration_names_missing_keys(run: Run) -> None:
     """Before anything is compared."""
-    outcome = run("acls", "check", "--worker-property", "group.id=g")
-    assert outcome.code == 2
+    outcome = run("acls", "check", "--worker-property", "group.id=g", code=2)
     assert "config.storage.topic" in outcome.err
 
 
 def test_without_brokers_nothing_is_decided(run: Run, worker_file: str) -> None:
     """Exit 9, unless the user accepts that; the next phase is looked at by itself."""
-    outcome = run("acls", "check", "--worker-config", worker_file)
-    assert outcome.code == 9
+    outcome = run("acls", "check", "--worker-config", worker_file, code=9)
     assert "not ready for preparing" in outcome.err
     assert run("acls", "check", "--worker-config", worker_file, "--accept-unknown").code == 0
 
@@ -113,9 +109,7 @@ def test_one_connector_can_be_looked_at_alone(run: Run, worker_file: str) -> Non
 )
 def test_bad_options_are_exit_2(run: Run, worker_file: str, option: str, value: str) -> None:
     """Named in the message."""
-    outcome = run("acls", "check", "--worker-config", worker_file, option, value)
-    assert outcome.code == 2
-    assert value in outcome.err
+    assert value in run("acls", "check", "--worker-config", worker_file, option, value, code=2).err
 
 
 def test_principals_can_be_named(run: Run, worker_file: str) -> None:
@@ -142,16 +136,14 @@ def test_a_principal_may_be_the_name_of_a_certificate(run: Run, worker_file: str
 def test_an_error_of_a_later_phase_is_explained(run: Run, worker_file: str) -> None:
     """The meaning of the error does not depend on the present needs."""
     arguments = ("--worker-config", worker_file, "--phase", "disabled")
-    outcome = run("acls", "explain", "Failed to perform zombie fencing", *arguments)
-    assert outcome.code == 0
+    outcome = run("acls", "explain", "Failed to perform zombie fencing", *arguments, code=0)
     assert outcome.out.startswith("X2: admin needs Write")
     assert "for disabled" in outcome.err
 
 
 def test_an_error_is_explained_without_a_cluster(run: Run) -> None:
     """Its meaning is known even when no worker is."""
-    outcome = run("acls", "explain", "Failed to perform zombie fencing")
-    assert outcome.code == 0
+    outcome = run("acls", "explain", "Failed to perform zombie fencing", code=0)
     assert outcome.out.startswith("X2: admin needs Write")
 
 
@@ -221,9 +213,7 @@ def test_a_wide_prefix_needs_a_yes(run: Run, connect: FakeConnect, worker_file: 
         *("acls", "generate", "--worker-config", worker_file, "--phase", "enabled"),
         *("--all", "--prefixed"),
     )
-    outcome = run(*arguments)
-    assert outcome.code == 9
-    assert "g-orders-eu" in outcome.err
+    assert "g-orders-eu" in run(*arguments, code=9).err
     assert "--resource-pattern-type prefixed" in run(*arguments, "--yes").out
 
 

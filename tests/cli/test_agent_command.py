@@ -66,8 +66,7 @@ def test_a_java_worker_is_exit_9_with_the_reason(run: Run) -> None:
 
 def test_a_java_worker_among_agents_does_not_hide_them(run: Run, agent: str, url: str) -> None:
     """The agents are listed, the exit code is that of the failure."""
-    outcome = run("agent", "status", "--url", url, "--url", agent)
-    assert outcome.code == 9
+    outcome = run("agent", "status", "--url", url, "--url", agent, code=9)
     assert agent.removeprefix("http://") in outcome.out
     assert f"{url} has no admin interface" in outcome.err
 
@@ -102,11 +101,9 @@ def test_drain_that_takes_too_long_is_exit_124(run: Run, agent: str, admin: Fake
         admin.state = "draining"
 
     admin.drain = slowly  # type: ignore[method-assign]
-    outcome = run("agent", "drain", "--yes", "--timeout", "3s", address=agent)
-    assert outcome.code == 124
+    outcome = run("agent", "drain", "--yes", "--timeout", "3s", address=agent, code=124)
     assert "is draining, not drained" in outcome.err
-    no_wait = run("agent", "drain", "--yes", "--no-wait", address=agent)
-    assert no_wait.code == 0
+    run("agent", "drain", "--yes", "--no-wait", address=agent, code=0)
 
 
 def test_one_of_several_workers_has_to_be_named(run: Run, agent: str, url: str) -> None:
@@ -137,8 +134,7 @@ def test_a_kill_that_takes_too_long_is_exit_124(run: Run, agent: str, admin: Fak
 
 def test_kill_needs_a_confirmation(run: Run, agent: str, admin: FakeAdmin) -> None:
     """Exit 9, and the command to run."""
-    outcome = run("tasks", "kill", "c/0", address=agent)
-    assert outcome.code == 9
+    outcome = run("tasks", "kill", "c/0", address=agent, code=9)
     assert "pyconnect tasks kill c/0 --yes" in outcome.err
     assert admin.kills == []
 

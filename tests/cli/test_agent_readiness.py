@@ -159,8 +159,7 @@ def test_the_command_fails_when_something_would_not_run(run: Run, tmp_path: Path
     assert run("agent", "readiness").code == 0
     file = tmp_path / "worker.properties"
     file.write_text("rest.extension.classes=com.example.Auth\nplugin.path=/plugins\n")
-    outcome = run("agent", "readiness", "--worker-config", str(file), "-o", "json")
-    assert outcome.code == 1
+    outcome = run("agent", "readiness", "--worker-config", str(file), "-o", "json", code=1)
     document = json.loads(outcome.out)
     expected = ["rest.extension.classes"]
     assert [each["name"] for each in document if each["status"] == "failed"] == expected
@@ -175,8 +174,7 @@ def test_the_jars_of_this_machine_are_read(run: Run, tmp_path: Path) -> None:
     make_jar(tmp_path / "plugins" / "old" / "old.jar", {"a.Old": old})
     file = tmp_path / "worker.properties"
     file.write_text(f"plugin.path={tmp_path / 'plugins'}\n")
-    outcome = run("agent", "readiness", "--worker-config", str(file), "-o", "json")
-    assert outcome.code == 0
+    outcome = run("agent", "readiness", "--worker-config", str(file), "-o", "json", code=0)
     [location] = [each for each in json.loads(outcome.out) if each["about"] == "location"]
     assert (location["name"], location["status"]) == ("old", "ok")
     assert location["detail"].startswith("Kafka 3.9 to 4.3: ")

@@ -78,8 +78,7 @@ def test_lines_of_all_workers_come_in_order_of_time(run: Run, agent: str) -> Non
 )
 def test_options_select(run: Run, agent: str, options: tuple[str, ...], found: list[str]) -> None:
     """By task, level, number and age."""
-    outcome = run("connectors", "logs", "c", *options, address=agent)
-    assert texts(outcome.out) == found
+    assert texts(run("connectors", "logs", "c", *options, address=agent).out) == found
 
 
 def test_each_line_is_an_object_for_programs(run: Run, agent: str) -> None:
@@ -101,20 +100,15 @@ def test_following_prints_each_line_once(run: Run, agent: str, admin: FakeAdmin)
         return answer
 
     admin.logs = grow  # type: ignore[assignment, method-assign]
-    outcome = run("connectors", "logs", "c", "--follow", "--timeout", "4s", address=agent)
-    assert outcome.code == 0
+    outcome = run("connectors", "logs", "c", "--follow", "--timeout", "4s", address=agent, code=0)
     assert texts(outcome.out) == ["one", "three", "five", "again"]
 
 
 def test_a_java_worker_has_no_logs_to_show(run: Run) -> None:
     """Exit 9 with the reason."""
-    outcome = run("connectors", "logs", "orders")
-    assert outcome.code == 9
-    assert "it is a Java worker" in outcome.err
+    assert "it is a Java worker" in run("connectors", "logs", "orders", code=9).err
 
 
 def test_an_unknown_level_is_refused(run: Run, agent: str) -> None:
     """Exit 2 with the levels."""
-    outcome = run("connectors", "logs", "c", "--level", "LOUD", address=agent)
-    assert outcome.code == 2
-    assert "WARN" in outcome.err
+    assert "WARN" in run("connectors", "logs", "c", "--level", "LOUD", address=agent, code=2).err

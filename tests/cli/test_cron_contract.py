@@ -51,8 +51,7 @@ def test_a_lock_of_a_login_holds_in_cron(run: Run, environ: dict[str, str], tmp_
 def test_others_must_find_a_lock(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
     """Without a home directory it would depend on where the command is started: exit 9."""
     environ["XDG_STATE_HOME"] = "~/state"
-    outcome = run("connectors", "pause", "orders", "--lock", "nightly")
-    assert outcome.code == 9
+    outcome = run("connectors", "pause", "orders", "--lock", "nightly", code=9)
     assert "not an absolute path" in outcome.err
     assert connect.connectors["orders"].state == "RUNNING"
 
@@ -60,8 +59,7 @@ def test_others_must_find_a_lock(run: Run, connect: FakeConnect, environ: dict[s
 def test_the_summary_is_one_line_of_json(run: Run, connect: FakeConnect) -> None:
     """Counts, exit code and each object's result; nothing else on stdout."""
     connect.failures["PUT /connectors/broken/pause"] = [(500, "no luck")]
-    outcome = run("connectors", "pause", "--all", "--summary-json")
-    assert outcome.code == 8
+    outcome = run("connectors", "pause", "--all", "--summary-json", code=8)
     summary = json.loads(outcome.out)
     assert (summary["succeeded"], summary["failed"], summary["exit_code"]) == (1, 1, 8)
     assert {r["name"]: r["ok"] for r in summary["results"]} == {"orders": True, "broken": False}

@@ -34,9 +34,7 @@ def test_get_as_json_is_exactly_the_rest_body(run: Run, stored: FakeConnector) -
 
 def test_get_of_an_unknown_connector_is_exit_3_with_the_near_names(run: Run) -> None:
     """As for connectors."""
-    outcome = run("offsets", "get", "order")
-    assert outcome.code == 3
-    assert "did you mean `orders`?" in outcome.err
+    assert "did you mean `orders`?" in run("offsets", "get", "order", code=3).err
 
 
 def test_get_shows_several_connectors(run: Run, stored: FakeConnector) -> None:
@@ -61,8 +59,7 @@ def test_export_writes_a_file_for_each_connector(run: Run, tmp_path: Path) -> No
 def test_an_unwritable_file_has_its_own_exit_code(run: Run, tmp_path: Path) -> None:
     """The command itself was correct."""
     (tmp_path / "file").write_text("")
-    outcome = run("offsets", "export", "orders", "-f", str(tmp_path / "file" / "below"))
-    assert outcome.code == 74
+    outcome = run("offsets", "export", "orders", "-f", str(tmp_path / "file" / "below"), code=74)
     assert "cannot be written" in outcome.err
 
 
@@ -81,17 +78,14 @@ def test_a_difference_is_a_negative_answer(run: Run, connect: FakeConnect, tmp_p
     assert run("offsets", "export", "broken", "-f", str(file)).code == 0
     assert run("offsets", "diff", "broken", "-f", str(file)).code == 0
     connect.connectors["broken"].offsets = [sink_entry("t", 0, 101), sink_entry("t", 1, 200)]
-    outcome = run("offsets", "diff", "broken", "-f", str(file))
-    assert outcome.code == 1
+    outcome = run("offsets", "diff", "broken", "-f", str(file), code=1)
     assert outcome.out.splitlines()[1].split() == ["t:0", "101", "100"]
 
 
 @cases("verb", ("seek", "broken", "--to-earliest"), ("lag", "broken"))
 def test_verbs_say_they_need_kafka(run: Run, connect: FakeConnect, verb: tuple[str, ...]) -> None:
     """Exit 9 and how to give the brokers."""
-    outcome = run("offsets", *verb)
-    assert outcome.code == 9
-    assert "--kafka-bootstrap" in outcome.err
+    assert "--kafka-bootstrap" in run("offsets", *verb, code=9).err
     assert changes(connect) == []
 
 
@@ -116,8 +110,7 @@ def test_one_unreadable_connector_does_not_hide_the_others(
 ) -> None:
     """It is named, the others are shown or written, and the exit code is 8."""
     connect.failures["GET /connectors/broken/offsets"] = [(status, "topic not readable")]
-    ended = run("offsets", *command, "--all")
-    assert ended.code == 8
+    ended = run("offsets", *command, "--all", code=8)
     assert "error: broken: " in ended.err
     assert "1 of 2 could not be read" in ended.err
     assert "orders" in ended.out or Path("d/orders.json").exists()
@@ -128,8 +121,7 @@ def test_connectors_that_fail_alike_keep_the_exit_code(run: Run, connect: FakeCo
     """A worker without the endpoint fails for each of them: exit 9, once."""
     for name in connect.connectors:
         connect.failures[f"GET /connectors/{name}/offsets"] = [(404, "HTTP 404 Not Found")]
-    ended = run("offsets", "get", "--all")
-    assert ended.code == 9
+    ended = run("offsets", "get", "--all", code=9)
     assert ended.err.count("error:") == 1
     assert "1 more failed" in ended.err
 
@@ -145,7 +137,6 @@ def test_lags_are_shown(run: Run, connect: FakeConnect, monkeypatch: pytest.Monk
 
     monkeypatch.setattr("pyconnect_cli.offsets.change.kafka_admin", lambda *_: None)
     monkeypatch.setattr("pyconnect_cli.offsets.change._lags", lags)
-    ended = run("offsets", "lag", "--kafka-bootstrap", "127.0.0.1:1")
-    assert ended.code == 8
+    ended = run("offsets", "lag", "--kafka-bootstrap", "127.0.0.1:1", code=8)
     assert "late" in ended.out
     assert "error: broken: " in ended.err

@@ -41,8 +41,7 @@ def test_tasks_of_a_worker_before_3_0_are_restarted_one_by_one(run: Run, old: Fa
 
 def test_only_failed_restarts_nothing_else_before_3_0(run: Run, old: FakeConnect) -> None:
     """The connector runs: the flag would be ignored, and it would be restarted."""
-    ended = run("connectors", "restart", "--all", "--only-failed")
-    assert ended.code == 0, ended.err
+    ended = run("connectors", "restart", "--all", "--only-failed", code=0)
     assert "broken: restarted (task 1)\n" in ended.out
     assert "orders: restarted (nothing had failed)\n" in ended.out
     assert posts(old) == ["POST /connectors/broken/tasks/1/restart"]
@@ -114,8 +113,7 @@ def test_a_name_that_no_path_carries_is_not_created(
     file = tmp_path / "c.json"
     file.write_text(f'{{"name": "{name}", "connector.class": "C"}}')
     given = (name,) if verb[0] == "create" else ("-f", str(file), "--yes")
-    ended = run("connectors", *verb, *given)
-    assert ended.code == code, ended.err
+    run("connectors", *verb, *given, code=code)
     assert name not in connect.connectors
 
 
@@ -151,8 +149,7 @@ def test_a_number_of_a_task_has_decimal_digits(run: Run, text: str) -> None:
 def test_a_patch_before_3_8_is_read_merged_and_replaced(run: Run, old: FakeConnect) -> None:
     """GET and PUT of the configuration do the same there."""
     old.failures["PATCH /connectors/orders/config"] = [(405, "HTTP 405 Method Not Allowed")]
-    ended = run("connectors", "patch", "orders", "--set", "a=b", "--unset", "team")
-    assert ended.code == 0, ended.err
+    run("connectors", "patch", "orders", "--set", "a=b", "--unset", "team", code=0)
     config = old.connectors["orders"].config
     assert (config["a"], "team" in config, config["db.password"]) == ("b", False, "hunter2")
 

@@ -52,8 +52,7 @@ def tab(environ: dict[str, str], tmp_path: Path) -> Callable[..., list[str]]:
 
 
 def make_context(run: Run, url: str, *arguments: str) -> None:
-    made = run("context", "set", "prod", "--url", url, *arguments, "--use", address=None)
-    assert made.code == 0, made.err
+    run("context", "set", "prod", "--url", url, *arguments, "--use", address=None, code=0)
 
 
 def test_a_project_file_cannot_send_the_users_password_to_another_address(
@@ -62,8 +61,7 @@ def test_a_project_file_cannot_send_the_users_password_to_another_address(
     """The address of a project's defaults would come before that of the user's context."""
     make_context(run, url, "--username", "ops", "--password", "hunter2")
     PROJECT.write_text(f'[defaults]\nurls = ["{strange_url}"]\n')
-    outcome = run("connectors", "list", address=None)
-    assert outcome.code == 2
+    outcome = run("connectors", "list", address=None, code=2)
     assert "is not trusted, so it may not set defaults.url" in outcome.err
     assert f"pyconnect config trust {PROJECT.resolve()}" in outcome.err
     assert stranger.authorizations == []
@@ -91,9 +89,7 @@ def test_an_untrusted_file_may_not_decide(run: Run, table: str, named: str) -> N
     address.
     """
     PROJECT.write_text(table + "\n")
-    outcome = run("connectors", "list")
-    assert outcome.code == 2
-    assert f"may not set {named}" in outcome.err
+    assert f"may not set {named}" in run("connectors", "list", code=2).err
     assert not Path("ran").exists()
 
 
@@ -109,8 +105,7 @@ def test_a_trusted_file_may_not_change(run: Run, url: str, environ: dict[str, st
     """The record is private; a changed file is refused again, and so is one whose trust ended."""
     PROJECT.write_text(f'current = "p"\n[contexts.p]\nurls = ["{url}"]\npassword_env = "NAMED"\n')
     environ["NAMED"] = "s3cret"
-    trusted = run("config", "trust", address=None)
-    assert trusted.code == 0, trusted.err
+    trusted = run("config", "trust", address=None, code=0)
     assert f"contexts.p.url = {url}" in trusted.err
     assert "contexts.p.password_env = NAMED" in trusted.err
     (record,) = (Path(environ["XDG_STATE_HOME"]) / "pyconnect" / "trusted").iterdir()
@@ -118,9 +113,7 @@ def test_a_trusted_file_may_not_change(run: Run, url: str, environ: dict[str, st
     assert run("connectors", "list", address=None).code == 0
 
     PROJECT.write_text(PROJECT.read_text().replace("NAMED", "OTHER"))
-    changed = run("connectors", "list", address=None)
-    assert changed.code == 2
-    assert "has changed since it was trusted" in changed.err
+    assert "has changed since it was trusted" in run("connectors", "list", address=None, code=2).err
 
     assert run("config", "trust", str(PROJECT.resolve().parent), address=None).code == 0
     environ["OTHER"] = "s3cret"
@@ -144,18 +137,15 @@ def test_trusting_shows_no_secret_and_no_control_sequence(run: Run) -> None:
     """The shown text comes from a file that the user has not trusted yet."""
     PROJECT.write_text('[contexts.p]\nurls = ["http://u:hunter2@h:1"]\npassword = "s3cret"\n')
     PROJECT.chmod(0o600)
-    outcome = run("config", "trust", address=None)
-    assert outcome.code == 0, outcome.err
+    outcome = run("config", "trust", address=None, code=0)
     assert "contexts.p.password = (a value)" in outcome.err
     assert "hunter2" not in outcome.err
     assert "s3cret" not in outcome.err
     PROJECT.write_text('[contexts."\\u001b[2J"]\nurls = ["http://h:1"]\n')
-    refused = run("config", "trust", address=None)
-    assert refused.code == 2
+    refused = run("config", "trust", address=None, code=2)
     assert "\x1b" not in refused.err
     PROJECT.write_text('current = "\\u001b[2J"\n')
-    refused = run("connectors", "list", address=None)
-    assert refused.code == 2
+    refused = run("connectors", "list", address=None, code=2)
     assert "\x1b" not in refused.err
 
 

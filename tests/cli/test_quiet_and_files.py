@@ -33,8 +33,7 @@ def test_quiet_commands_print_nothing_on_success(run: Run, command: tuple[str, .
 def test_a_quiet_check_prints_what_it_found_wrong(run: Run, connect: FakeConnect) -> None:
     """The exit code alone would not say which worker."""
     connect.failures["GET /health"] = [(500, "no")]
-    ended = run("health", "-q")
-    assert ended.code == 1
+    ended = run("health", "-q", code=1)
     assert "unhealthy" in ended.out
     connect.invalid_keys = ("team",)
     ended = run("connectors", "validate", "orders", "-q")
@@ -58,11 +57,9 @@ def test_an_export_prunes_files_of_deleted_connectors(run: Run, connect: FakeCon
     Path("d/note.json").write_text('{"name": "other", "config": {}}')
     Path("d/broken text.json").write_text("{")
     del connect.connectors["orders"]
-    kept = run(*export)
-    assert "files of connectors that do not exist: d/orders.json;" in kept.err
+    assert "files of connectors that do not exist: d/orders.json;" in run(*export).err
     assert Path("d/orders.json").exists()
-    pruned = run(*export, "--prune")
-    assert "removed d/orders.json" in pruned.err
+    assert "removed d/orders.json" in run(*export, "--prune").err
     names = sorted(path.name for path in Path("d").iterdir())
     assert names == ["broken text.json", "broken.json", "note.json", "own.json"]
     assert run("connectors", "export", "--prune").code == 2

@@ -32,8 +32,7 @@ def test_a_source_is_resolved_with_its_committed_offset(run: Run, connect: FakeC
         },
         offsets=[{"partition": {"filename": "/data/in.txt"}, "offset": {"position": 1234}}],
     )  # fmt: skip
-    outcome = run("reconcile", "source-topic", "lines", *KAFKA)
-    assert outcome.code == 0, outcome.err
+    outcome = run("reconcile", "source-topic", "lines", *KAFKA, code=0)
     spec = read_spec(json.loads(outcome.out))
     assert spec.left == FileSide(paths=("/data/in.txt",), format="text", limit_bytes=1234)
     assert isinstance(spec.right, TopicSide)
@@ -53,8 +52,7 @@ def test_a_sink_is_resolved_with_offsets_and_dead_letters(run: Run, connect: Fak
             {"partition": {"kafka_topic": "a", "kafka_partition": 0}, "offset": {"kafka_offset": 7}}
         ],
     )  # fmt: skip
-    outcome = run("reconcile", "topic-sink", "out", *KAFKA)
-    assert outcome.code == 0, outcome.err
+    outcome = run("reconcile", "topic-sink", "out", *KAFKA, code=0)
     spec = read_spec(json.loads(outcome.out))
     assert spec.left == TopicSide(topics=("a", "b"))
     assert spec.arrived == TopicSide(topics=("dead",), connector="out")
@@ -75,8 +73,7 @@ def test_an_avro_sink_has_its_registry(run: Run, connect: FakeConnect, tmp_path:
         offsets=[],
     )  # fmt: skip
     files = ("--files", "/data/out.parquet", "--registry-properties", str(tmp_path / "r"))
-    outcome = run("reconcile", "topic-sink", "out", *files, *KAFKA)
-    assert outcome.code == 0, outcome.err
+    outcome = run("reconcile", "topic-sink", "out", *files, *KAFKA, code=0)
     document = json.loads(outcome.out)
     spec = read_spec(document)
     assert spec.left == TopicSide(topics=("a",), value="avro")
@@ -106,8 +103,7 @@ def test_spark_can_read_avro_where_a_spec_asks_for_it(document: dict[str, object
 def test_internal_topics_are_named_for_offsets(run: Run) -> None:
     """Connectors come over REST, names of topics from flags."""
     flags = ("--config-topic", "configs", "--status-topic", "statuses")
-    outcome = run("reconcile", "offsets", *flags, *KAFKA)
-    assert outcome.code == 0, outcome.err
+    outcome = run("reconcile", "offsets", *flags, *KAFKA, code=0)
     offsets = read_spec(json.loads(outcome.out)).offsets
     assert offsets is not None
     expected = ("connect-offsets", "configs", "statuses")
@@ -125,9 +121,7 @@ def test_a_source_without_an_offset_is_not_compared(run: Run, connect: FakeConne
     """Everything would look like lag."""
     config: dict[str, str | None] = {"connector.class": SOURCE, "file": "/f", "topic": "t"}
     connect.connectors["new"] = FakeConnector(config={"name": "new", **config})
-    outcome = run("reconcile", "source-topic", "new", *KAFKA)
-    assert outcome.code == 11
-    assert "no offset of /f yet" in outcome.err
+    assert "no offset of /f yet" in run("reconcile", "source-topic", "new", *KAFKA, code=11).err
 
 
 def test_flags_win_over_a_spec_and_that_over_the_resolved(run: Run, tmp_path: Path) -> None:
@@ -149,8 +143,7 @@ def test_credentials_are_named_not_copied(run: Run, tmp_path: Path) -> None:
     """The spec holds the path of the client properties, never what is in them."""
     properties = tmp_path / "client.properties"
     properties.write_text('sasl.jaas.config=x password="hunter2";\n')
-    outcome = run("reconcile", "ranges", "t", "--kafka-properties", str(properties), *KAFKA)
-    assert outcome.code == 0, outcome.err
+    outcome = run("reconcile", "ranges", "t", "--kafka-properties", str(properties), *KAFKA, code=0)
     assert json.loads(outcome.out)["clusters"]["main"]["properties"] == str(properties)
     assert "hunter2" not in outcome.out + outcome.err
 
@@ -180,16 +173,13 @@ def test_impossible_audits_are_refused(
 
 def test_without_brokers_it_says_how_to_name_them(run: Run) -> None:
     """Exit 9: a precondition."""
-    outcome = run("reconcile", "duplicates", "t")
-    assert outcome.code == 9
-    assert "--kafka-bootstrap" in outcome.err
+    assert "--kafka-bootstrap" in run("reconcile", "duplicates", "t", code=9).err
 
 
 def test_without_spark_it_says_how_to_install_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 9 with the command, before anything is started."""
     monkeypatch.setattr(spark_jars, "find_spec", lambda name: None)
-    outcome = run("reconcile", "duplicates", "t", "--kafka-bootstrap", "b:9092")
-    assert outcome.code == 9
+    outcome = run("reconcile", "duplicates", "t", "--kafka-bootstrap", "b:9092", code=9)
     assert install_command("reconcile") in outcome.err
 
 
@@ -245,8 +235,7 @@ def two_sinks(connect: FakeConnect) -> None:
 def test_several_connectors_have_a_spec_each(run: Run, connect: FakeConnect) -> None:
     """A connector that is named twice is compared once."""
     two_sinks(connect)
-    outcome = run("reconcile", "topic-sink", "one", "two", "one", *KAFKA)
-    assert outcome.code == 0, outcome.err
+    outcome = run("reconcile", "topic-sink", "one", "two", "one", *KAFKA, code=0)
     specs = [read_spec(document) for document in json.loads(outcome.out)]
     expected = [(name, FileSide(paths=(f"/{name}",), format="text")) for name in ("one", "two")]
     assert [(spec.target, spec.right) for spec in specs] == expected
@@ -256,8 +245,7 @@ def test_several_connectors_have_a_spec_each(run: Run, connect: FakeConnect) -> 
 def test_options_of_one_fail_for_several(run: Run, connect: FakeConnect, option: str) -> None:
     """It would not be known which connector they are about."""
     two_sinks(connect)
-    outcome = run("reconcile", "topic-sink", "one", "two", option, "x", *KAFKA)
-    assert outcome.code == 2
+    outcome = run("reconcile", "topic-sink", "one", "two", option, "x", *KAFKA, code=2)
     assert f"{option} applies to a single connector" in outcome.err
 
 

@@ -25,7 +25,6 @@ def test_a_run_without_a_report_names_its_end_and_the_log(
     interpreter.write_text(f"#!/bin/sh\necho first >&2\necho 'No space left' >&2\n{ending}\n")
     interpreter.chmod(0o755)
     monkeypatch.setattr(process.sys, "executable", str(interpreter))
-    outcome = run("reconcile", "ranges", "t", "--kafka-bootstrap", "b:9092")
-    assert outcome.code == 11
+    outcome = run("reconcile", "ranges", "t", "--kafka-bootstrap", "b:9092", code=11)
     assert f"the Spark process {said} without a report" in outcome.err
     assert "the last lines of spark.log: first / No space left" in outcome.err

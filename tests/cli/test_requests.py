@@ -170,8 +170,7 @@ def test_connectors_without_a_status_count(run: Run, connect: FakeConnect, new: 
     """Workers leave them out when the status is asked for; two requests unless there are some."""
     for number in range(new):
         connect.connectors[f"new-{number}"] = FakeConnector(config={"topic": "t"}, state="")
-    listed = run("connectors", "list", "-o", "name")
-    assert listed.out.split() == sorted(connect.connectors)
+    assert run("connectors", "list", "-o", "name").out.split() == sorted(connect.connectors)
     state = run("connectors", "list", "--jq", ".orders.status.connector.state").out
     assert state == f"{connect.connectors['orders'].state}\n"
     if not new:

@@ -54,8 +54,7 @@ def mutual_url(authority: trustme.CA, connect: FakeConnect) -> Iterator[str]:
 
 def test_an_unknown_certificate_is_refused_with_what_to_do(run: Run, secure_url: str) -> None:
     """Exit 7, and the option that mends it is named."""
-    outcome = run("connectors", "list", address=secure_url)
-    assert outcome.code == 7
+    outcome = run("connectors", "list", address=secure_url, code=7)
     assert "certificate is not trusted" in outcome.err
     assert "--ca-file" in outcome.err
 
@@ -90,8 +89,7 @@ def test_a_client_certificate_is_presented(
 
 def test_a_missing_ca_file_is_a_usage_error(run: Run, secure_url: str) -> None:
     """Exit 2 with the path, not a failed connection."""
-    outcome = run("connectors", "list", "--ca-file", "/nowhere.pem", address=secure_url)
-    assert outcome.code == 2
+    outcome = run("connectors", "list", "--ca-file", "/nowhere.pem", address=secure_url, code=2)
     assert "/nowhere.pem" in outcome.err
 
 
@@ -136,8 +134,7 @@ def test_wrong_credentials_are_exit_4(run: Run, connect: FakeConnect, tmp_path: 
 def test_a_password_on_the_command_line_is_warned_of(run: Run, connect: FakeConnect) -> None:
     """It works, and the safer options are named."""
     connect.authorization = OPS
-    outcome = run("connectors", "list", "--username", "ops", "--password", "s3cret")
-    assert outcome.code == 0
+    outcome = run("connectors", "list", "--username", "ops", "--password", "s3cret", code=0)
     assert "--password-file" in outcome.err
     assert "s3cret" not in outcome.err
 
@@ -196,8 +193,7 @@ def test_validation_results_are_masked(run: Run, connect: FakeConnect, tmp_path:
     connect.invalid_keys = ("db.password",)
     file = tmp_path / "c.json"
     file.write_text('{"name": "c", "connector.class": "X", "db.password": "s3cret"}')
-    outcome = run("connectors", "validate", "-f", str(file), "-o", "json")
-    assert outcome.code == 1
+    outcome = run("connectors", "validate", "-f", str(file), "-o", "json", code=1)
     assert json.loads(outcome.out)["configs"][0]["value"]["name"] == "db.password"
     assert "s3cret" not in outcome.out
 
@@ -217,8 +213,7 @@ def test_the_edited_file_is_private(
 def test_no_hint_shows_a_secret_of_the_command_that_was_typed(run: Run, url: str) -> None:
     """The command that goes ahead, and the one that undoes an offset's change, mask addresses."""
     address = url.replace("://", "://ops:hunter2@")
-    asked = run("connectors", "delete", "orders", "--url", address, address=None)
-    assert asked.code == 9
+    asked = run("connectors", "delete", "orders", "--url", address, address=None, code=9)
     assert f"--url '{address.replace('hunter2', MASK)}' --yes" in asked.err
     assert "hunter2" not in asked.err
     checked = run("doctor", "--url", address.removeprefix("http://"), address=None)
@@ -232,8 +227,7 @@ def test_exported_secrets_are_readable_by_their_owner_only(run: Run, tmp_path: P
     file = directory / "orders.json"
     file.write_text("old")
     file.chmod(0o644)
-    exported = run("connectors", "export", "--all", "--show-secrets", "--dir", str(directory))
-    assert exported.code == 0, exported.err
+    run("connectors", "export", "--all", "--show-secrets", "--dir", str(directory), code=0)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()}
     assert modes == {"orders.json": 0o600, "broken.json": 0o600}
     assert json.loads(file.read_text())["config"]["db.password"] == "hunter2"
@@ -262,8 +256,7 @@ def test_exported_files_never_coincide(run: Run, connect: FakeConnect, tmp_path:
     connect.connectors = {name: FakeConnector(config={"name": name}) for name in ("low", "LOW")}
     (directory / "LOW.json").symlink_to("low.json")
     (directory / "low.json").write_text("")
-    refused = run("connectors", "export", "--all", "--dir", str(directory))
-    assert refused.code == 2
+    refused = run("connectors", "export", "--all", "--dir", str(directory), code=2)
     assert "would be overwritten" in refused.err
     kept = json.loads((directory / "low.json").read_text())["name"]
     assert f"holds `{kept}`" in refused.err

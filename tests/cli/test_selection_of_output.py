@@ -24,25 +24,21 @@ def test_jq_selects_from_the_document(run: Run) -> None:
 @cases("noun", "connectors", "loggers", "tasks", "plugins")
 def test_jq_finds_names_in_every_list(run: Run, noun: str) -> None:
     """Also in lists that are objects by name in JSON."""
-    names = run(noun, "list", "--jq", ".[].name")
-    assert names.code == 0
+    names = run(noun, "list", "--jq", ".[].name", code=0)
     assert names.out.split()
     assert "null" not in names.out
 
 
 def test_jq_sees_no_secret(run: Run) -> None:
     """It works on what is printed without it."""
-    outcome = run("connectors", "get", "orders", "--jq", '."db.password"')
-    assert outcome.out == "********\n"
+    assert run("connectors", "get", "orders", "--jq", '."db.password"').out == "********\n"
 
 
 def test_a_wrong_program_is_exit_2_before_any_request(run: Run) -> None:
     """One that fails on the document is exit 2 as well."""
-    outcome = run("connectors", "list", "--jq", ".[")
-    assert outcome.code == 2
+    outcome = run("connectors", "list", "--jq", ".[", code=2)
     assert "--jq: " in outcome.err
-    outcome = run("connectors", "list", "--jq", ".orders + 1")
-    assert outcome.code == 2
+    outcome = run("connectors", "list", "--jq", ".orders + 1", code=2)
     assert "cannot be added" in outcome.err
 
 
@@ -56,9 +52,7 @@ def test_jq_and_another_format_exclude_each_other(run: Run, environ: dict[str, s
 def test_without_jq_the_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 9."""
     monkeypatch.setitem(sys.modules, "jq", None)
-    outcome = run("connectors", "list", "--jq", ".")
-    assert outcome.code == 9
-    assert "install the extra [jq]: " in outcome.err
+    assert "install the extra [jq]: " in run("connectors", "list", "--jq", ".", code=9).err
 
 
 @cases(
@@ -82,14 +76,11 @@ def test_colours(
 ) -> None:
     """The command line comes before variables; in a pipe there are none by themselves."""
     environ |= variables
-    outcome = run("connectors", "list", *arguments)
-    assert outcome.code == 0, outcome.err
-    assert ("\x1b[" in outcome.out) is coloured
+    assert ("\x1b[" in run("connectors", "list", *arguments, code=0).out) is coloured
 
 
 def test_a_colour_setting_is_one_of_three(run: Run, environ: dict[str, str]) -> None:
     """Exit 2 names the origin."""
     environ["PYCONNECT_COLOR"] = "sometimes"
-    outcome = run("connectors", "list")
-    assert outcome.code == 2
+    outcome = run("connectors", "list", code=2)
     assert "color `sometimes` (environment) is not one of auto, always, never" in outcome.err

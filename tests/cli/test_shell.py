@@ -183,8 +183,7 @@ def test_a_reading_verb_before_its_noun_is_understood(run: Run) -> None:
 
 def test_a_verb_before_its_noun_is_answered(run: Run, connect: FakeConnect) -> None:
     """Nothing is sent."""
-    ended = run("rm", "connector/orders")
-    assert ended.code == 2
+    ended = run("rm", "connector/orders", code=2)
     assert ended.err == (
         "error: `pyconnect rm connector/orders` is not a command: the noun comes first\n"
         "hint: write: pyconnect connectors delete orders\n"
@@ -567,8 +566,7 @@ def test_a_remotely_similar_noun_is_not_proposed(run: Run, word: str) -> None:
 @pytest.mark.wire
 def test_a_misspelt_option_is_answered_with_the_near_one(run: Run) -> None:
     """As verbs and names are."""
-    outcome = run("connectors", "list", "--otput", "json")
-    assert outcome.code == 2
+    outcome = run("connectors", "list", "--otput", "json", code=2)
     assert outcome.err.splitlines() == [
         "error: no such option: --otput",
         "hint: did you mean `--output`? see: pyconnect connectors list --help",
@@ -578,16 +576,14 @@ def test_a_misspelt_option_is_answered_with_the_near_one(run: Run) -> None:
 @pytest.mark.wire
 def test_a_file_without_its_option_is_answered_with_it(run: Run) -> None:
     """As kubectl's users may expect arguments."""
-    outcome = run("connectors", "apply", "orders.json")
-    assert outcome.code == 2
+    outcome = run("connectors", "apply", "orders.json", code=2)
     assert "hint: a file follows -f: pyconnect connectors apply -f FILE" in outcome.err
 
 
 @pytest.mark.wire
 def test_a_misspelt_verb_is_answered_with_the_near_one(run: Run) -> None:
     """Exit 2 and a suggestion."""
-    outcome = run("connectors", "pasue", "x")
-    assert outcome.code == 2
+    outcome = run("connectors", "pasue", "x", code=2)
     assert "did you mean `pyconnect connectors pause`" in outcome.err
 
 

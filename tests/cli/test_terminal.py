@@ -118,8 +118,7 @@ def test_a_level_that_cannot_be_set_back_is_named(run: Run, connect: FakeConnect
     """Exit 8; the other levels are set back all the same."""
     connect.loggers |= {"x": "ERROR", "x.a": "OFF"}
     connect.failures["PUT /admin/loggers/x.a"] = [(400, "no luck")]
-    outcome = run("loggers", "set", "x", "DEBUG", "--for", "10ms")
-    assert outcome.code == 8
+    outcome = run("loggers", "set", "x", "DEBUG", "--for", "10ms", code=8)
     assert "not set back: x.a to OFF" in outcome.err
     assert connect.loggers["x"] == "ERROR"
 
@@ -137,8 +136,7 @@ def test_a_level_is_set_back_where_it_was_set(run: Run, connect: FakeConnect, ur
 
 def test_setting_a_level_back_has_its_own_time(run: Run, connect: FakeConnect) -> None:
     """`--for` may be longer than `--timeout`, which counts requests and not the planned wait."""
-    outcome = run("loggers", "set", "root", "DEBUG", "--for", "4500ms", "--timeout", "4s")
-    assert outcome.code == 0, outcome.err
+    run("loggers", "set", "root", "DEBUG", "--for", "4500ms", "--timeout", "4s", code=0)
     assert connect.loggers["root"] == "INFO"
 
 
@@ -313,8 +311,7 @@ def test_an_internal_error_has_no_traceback(run: Run, monkeypatch: pytest.Monkey
         raise RuntimeError("boom")
 
     monkeypatch.setattr(ConnectClient, "connector_views", fail)
-    outcome = run("connectors", "list")
-    assert outcome.code == 10
+    outcome = run("connectors", "list", code=10)
     assert "RuntimeError: boom" in outcome.err
     assert "Traceback" not in outcome.err
     assert "Traceback" in run("connectors", "list", "--debug").err
@@ -334,8 +331,7 @@ def test_a_refused_edit_is_kept(run: Run, connect: FakeConnect, environ: dict[st
     """The text that was written is kept, and told where."""
     environ["EDITOR"] = "sed -i s/hunter2/other/"
     connect.failures["PUT /connectors/orders/config"] = [(400, "tasks.max is bad")]
-    outcome = run("connectors", "edit", "orders")
-    assert outcome.code == 2
+    outcome = run("connectors", "edit", "orders", code=2)
     assert "tasks.max is bad" in outcome.err
     (line,) = (line for line in outcome.err.splitlines() if "is kept in" in line)
     kept = Path(line.rsplit(" ", 1)[-1])
@@ -363,9 +359,7 @@ def test_the_editor_opens_again_after_a_text_that_is_not_valid(
     connect.invalid_keys = ("bad",)
     monkeypatch.setattr(Session, "interactive", True)
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\ny\n"))
-    ended = run("connectors", "edit", "orders")
-    assert ended.code == 0, ended.err
-    assert ended.err.count("open the editor again?") == 2
+    assert run("connectors", "edit", "orders", code=0).err.count("open the editor again?") == 2
     assert connect.connectors["orders"].config["good"] == "1"
     assert connect.connectors["orders"].config["db.password"] == "hunter2"
 
@@ -378,8 +372,7 @@ def test_an_editor_that_cannot_be_run_leaves_nothing_behind(
     directory.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(directory))
     environ["EDITOR"] = "/nonexistent/editor"
-    outcome = run("connectors", "edit", "orders")
-    assert outcome.code == 2
+    outcome = run("connectors", "edit", "orders", code=2)
     assert "cannot be run: No such file or directory" in outcome.err
     assert list(directory.iterdir()) == []
 
@@ -402,8 +395,7 @@ def test_control_characters_are_escaped_in_descriptions(run: Run, connect: FakeC
     """Traces and configurations come from elsewhere."""
     connect.connectors["broken"].trace = "Error: \x1b[2J\x9b1A gone"
     connect.connectors["broken"].config["note"] = "\x1b]0;title\x07"
-    outcome = run("connectors", "describe", "broken")
-    assert outcome.code == 0
+    outcome = run("connectors", "describe", "broken", code=0)
     assert "\\x1b[2J" in outcome.out
     assert not {"\x1b", "\x07", "\x9b"} & set(outcome.out)
 
@@ -411,16 +403,12 @@ def test_control_characters_are_escaped_in_descriptions(run: Run, connect: FakeC
 def test_describing_works_where_topics_are_not_tracked(run: Run, connect: FakeConnect) -> None:
     """403 of the topics is no reason to show nothing."""
     connect.failures["GET /connectors/orders/topics"] = [(403, "Topic tracking is disabled.")]
-    outcome = run("connectors", "describe", "orders")
-    assert outcome.code == 0, outcome.err
-    assert "orders" in outcome.out
+    assert "orders" in run("connectors", "describe", "orders", code=0).out
 
 
 def test_an_unknown_connector_of_a_task_is_answered_with_the_near_one(run: Run) -> None:
     """Exit 3 before anything is restarted."""
-    outcome = run("tasks", "restart", "ordres/0")
-    assert outcome.code == 3
-    assert "did you mean `orders`?" in outcome.err
+    assert "did you mean `orders`?" in run("tasks", "restart", "ordres/0", code=3).err
 
 
 def test_a_difference_is_data(run: Run, tmp_path: Path) -> None:

@@ -88,8 +88,7 @@ def test_a_failure_ends_the_wait_and_is_told(run: Run, connect: FakeConnect, clo
     """Exit 1 once statuses had their time, not after the whole timeout."""
     failed = FakeConnector(config={}, tasks=["FAILED"], trace="java.io.IOException: disk full")
     connect.stale_statuses["orders"] = [failed] * 50
-    outcome = run("connectors", "resume", "orders", "--wait", "RUNNING", "--timeout", "60s")
-    assert outcome.code == 1
+    outcome = run("connectors", "resume", "orders", "--wait", "RUNNING", "--timeout", "60s", code=1)
     assert "disk full" in outcome.err
     assert _wait.SETTLE_S <= clock.now_s < 2 * _wait.SETTLE_S
 
@@ -100,8 +99,7 @@ def test_a_restart_is_not_over_at_once(run: Run, connect: FakeConnect, clock: Cl
     before = FakeConnector(config={})
     during = FakeConnector(config={}, state="RESTARTING", tasks=["RESTARTING"])
     connect.stale_statuses["orders"] = [before, before, during, during]
-    outcome = run("connectors", "restart", "orders", "--wait", "RUNNING", "--timeout", "60s")
-    assert outcome.code == 0, outcome.err
+    run("connectors", "restart", "orders", "--wait", "RUNNING", "--timeout", "60s", code=0)
     assert connect.stale_statuses["orders"] == []
 
 
@@ -119,8 +117,7 @@ def test_a_connector_that_begins_paused_has_no_tasks(run: Run) -> None:
 def test_running_without_tasks_must_last(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """A connector is RUNNING before it has said how many tasks it wants."""
     connect.connectors["orders"].tasks = []
-    outcome = run("connectors", "wait", "orders", "--timeout", "60s")
-    assert outcome.code == 0, outcome.err
+    run("connectors", "wait", "orders", "--timeout", "60s", code=0)
     assert _wait.NO_TASKS_S <= clock.now_s < 2 * _wait.NO_TASKS_S
 
 
@@ -131,8 +128,7 @@ def test_a_stable_state_has_no_break(run: Run, connect: FakeConnect, clock: Cloc
     away = FakeConnector(config={}, state="RESTARTING", tasks=["RESTARTING"])
     # One for the selection; then the break comes before ten seconds have passed.
     connect.stale_statuses["orders"] = [running] * 9 + [away]
-    outcome = run("connectors", "wait", "orders", "--stable", "10s", "--timeout", "60s")
-    assert outcome.code == 0, outcome.err
+    run("connectors", "wait", "orders", "--stable", "10s", "--timeout", "60s", code=0)
     assert connect.stale_statuses["orders"] == []
     assert clock.now_s > 12
 
@@ -142,8 +138,7 @@ def test_a_failure_ends_a_stable_state(run: Run, connect: FakeConnect, clock: Cl
     """Exit 1: a connector that fails after it was RUNNING is not stable."""
     connect.stale_statuses["orders"] = [FakeConnector(config={})] * 5
     connect.connectors["orders"].tasks = ["FAILED"]
-    outcome = run("connectors", "wait", "orders", "--stable", "10s", "--timeout", "60s")
-    assert outcome.code == 1
+    outcome = run("connectors", "wait", "orders", "--stable", "10s", "--timeout", "60s", code=1)
     assert "orders is RUNNING with tasks 0:FAILED" in outcome.err
 
 
@@ -158,8 +153,7 @@ def test_many_connectors_are_waited_for_with_one_request(run: Run, connect: Fake
     """`expand=status` returns the states of all; a few connectors are asked for one by one."""
     names = [f"c{number}" for number in range(FEW + 1)]
     connect.connectors |= {name: FakeConnector(config={"name": name}) for name in names}
-    outcome = run("connectors", "wait", *names)
-    assert outcome.code == 0, outcome.err
+    run("connectors", "wait", *names, code=0)
     assert not [request for request in connect.requests if request.endswith("/status")]
 
 
@@ -190,8 +184,7 @@ def test_an_address_without_an_answer_is_tried_last_for_a_minute(run: Run, url: 
     """The first run says that it goes on to the next address; the second run does not wait."""
     with frozen() as dead:
         both = ("connectors", "get", "orders", "--url", dead, "--url", url)
-        first = run(*both, "--request-timeout", "3s")
-        assert first.code == 0
+        first = run(*both, "--request-timeout", "3s", code=0)
         assert first.err.splitlines() == [
             f"waiting for {dead}: GET /connectors/orders",
             f"{dead}: no answer within 3s (--request-timeout); trying {url}",

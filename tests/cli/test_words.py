@@ -70,8 +70,7 @@ def test_an_answer_that_is_neither_yes_nor_no_is_asked_for_again(
     """In the form of every other error."""
     monkeypatch.setattr(Session, "interactive", True)
     monkeypatch.setattr(sys, "stdin", io.StringIO("perhaps\ny\n"))
-    ended = run("connectors", "delete", "orders")
-    assert ended.code == 0, ended.err
+    ended = run("connectors", "delete", "orders", code=0)
     assert "error: answer y or n" in ended.err
     assert "Error:" not in ended.out + ended.err
     assert "orders" not in connect.connectors
@@ -90,8 +89,7 @@ def test_a_plugin_that_cannot_be_imported_shows_its_own_error_alone(
     directory.mkdir(parents=True)
     (directory / "broken.py").write_text(source)
     path = ("--plugin-path", str(directory.parent))
-    ended = run("plugins", "test", "Broken", *path, address=None)
-    assert ended.code == 1
+    ended = run("plugins", "test", "Broken", *path, address=None, code=1)
     assert error in ended.err
     assert place in ended.err
     for ours in ("install the extra", "self_check.py", "loading.py", "scan.py", "catalog.py"):
@@ -113,6 +111,4 @@ def test_an_error_inside_a_plugin_names_the_authors_line(run: Run, tmp_path: Pat
         "        return record\n"
     )
     path = ("--plugin-path", str(directory.parent))
-    ended = run("plugins", "test", "Late", *path, address=None)
-    assert ended.code == 1
-    assert "(late.py:4)" in ended.err
+    assert "(late.py:4)" in run("plugins", "test", "Late", *path, address=None, code=1).err

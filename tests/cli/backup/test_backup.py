@@ -30,8 +30,7 @@ def read(path: Path, *parts: str) -> Any:
 def test_a_backup_holds_all_of_a_cluster(run: Run, connect: FakeConnect, url: str) -> None:
     """In files that `apply` and `offsets import` accept, under a manifest with their digests."""
     connect.connectors["orders"].enter("PAUSED")
-    outcome = run("backup", "b")
-    assert outcome.code == 0, outcome.err
+    outcome = run("backup", "b", code=0)
     (path,) = backups_in()
     assert f"backup of 2 connectors: {path}" in outcome.err
     orders = read(path, "connectors", "orders.json")
@@ -65,8 +64,7 @@ def test_the_rest_is_saved_when_one_connector_fails(run: Run, connect: FakeConne
     """Exit 8; the manifest names what is missing, and why."""
     connect.connectors["third"] = FakeConnector(config={"name": "third"})
     connect.failures["GET /connectors/orders/offsets"] = [(500, "no luck")]
-    outcome = run("backup", "b", "--summary-json")
-    assert outcome.code == 8
+    outcome = run("backup", "b", "--summary-json", code=8)
     summary = json.loads(outcome.out)
     assert (summary["succeeded"], summary["failed"]) == (4, 1)
     (path,) = backups_in()
@@ -110,18 +108,14 @@ def test_a_connector_that_never_holds_still_is_a_failure(run: Run, connect: Fake
         return answer(method, target, body, authorization)
 
     connect.answer = changing  # type: ignore[method-assign]
-    outcome = run("backup", "b")
-    assert outcome.code == 8
-    assert "changed each time while it was read" in outcome.err
+    assert "changed each time while it was read" in run("backup", "b", code=8).err
     assert not (backups_in()[0] / "connectors" / "orders.json").exists()
 
 
 def test_a_connector_deleted_meanwhile_is_left_out(run: Run, connect: FakeConnect) -> None:
     """There is nothing to save, and nothing is wrong."""
     connect.failures["GET /connectors/orders/offsets"] = [(404, "Connector orders not found")]
-    outcome = run("backup", "b")
-    assert outcome.code == 0
-    assert "left out: it was deleted meanwhile" in outcome.out
+    assert "left out: it was deleted meanwhile" in run("backup", "b", code=0).out
 
 
 @cases("tasks, state", (["PAUSED", "FAILED"], "PAUSED"), (["RUNNING"], "RUNNING"))
@@ -148,8 +142,7 @@ def test_a_target_state_that_nothing_shows_is_missing(run: Run, connect: FakeCon
     """It is not guessed: exit 8, and the message says how to know it."""
     orders = connect.connectors["orders"]
     orders.state, orders.tasks = "FAILED", []
-    outcome = run("backup", "b")
-    assert outcome.code == 8
+    outcome = run("backup", "b", code=8)
     assert "target state is not known" in outcome.err
     assert "--worker-config" in outcome.err
     assert "initial_state" not in read(backups_in()[0], "connectors", "orders.json")

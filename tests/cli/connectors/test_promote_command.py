@@ -37,8 +37,7 @@ def test_diff_shows_the_changes_of_promote(run: Run, prod: FakeConnect) -> None:
         config={"name": "orders", "connector.class": "org.example.FileSource", "team": "z"}
     )
     prod.connectors["other"] = FakeConnector(config={"name": "other"})
-    outcome = run("connectors", "diff", "--to-context", "prod")
-    assert outcome.code == 1, outcome.err
+    outcome = run("connectors", "diff", "--to-context", "prod", code=1)
     assert "~ update orders" in outcome.out
     assert "  - team=z\n  + team=a" in outcome.out
     assert "+ create broken" in outcome.out
@@ -58,8 +57,7 @@ def test_equal_clusters_do_not_differ(run: Run, connect: FakeConnect, prod: Fake
 
 def test_promote_refuses_to_copy_a_secret(run: Run, prod: FakeConnect) -> None:
     """Exit 2 with the way out, before anything is changed."""
-    outcome = run("connectors", "promote", "orders", "--to-context", "prod", "--yes")
-    assert outcome.code == 2
+    outcome = run("connectors", "promote", "orders", "--to-context", "prod", "--yes", code=2)
     assert "orders: db.password" in outcome.err
     assert "hunter2" not in outcome.err
     assert changes(prod) == []
@@ -84,13 +82,11 @@ def test_promote_creates_and_changes(run: Run, connect: FakeConnect, prod: FakeC
 
 def test_promote_asks_and_plans(run: Run, prod: FakeConnect) -> None:
     """Without a terminal it is exit 9 with the command that agrees; --dry-run changes nothing."""
-    asked = run("connectors", "promote", "broken", "--to-context", "prod")
-    assert asked.code == 9
+    asked = run("connectors", "promote", "broken", "--to-context", "prod", code=9)
     assert "pyconnect connectors promote broken --to-context prod --yes" in asked.err
     planned = run(
-        "connectors", "promote", "broken", "--to-context", "prod", "--dry-run", "-o", "json"
+        "connectors", "promote", "broken", "--to-context", "prod", "--dry-run", "-o", "json", code=0
     )
-    assert planned.code == 0, planned.err
     assert json.loads(planned.out)[0]["change"] == "create"
     assert changes(prod) == []
 
@@ -98,8 +94,7 @@ def test_promote_asks_and_plans(run: Run, prod: FakeConnect) -> None:
 def test_a_cluster_is_not_promoted_to_itself(run: Run, url: str) -> None:
     """Exit 2."""
     assert run("context", "set", "same", "--url", url).code == 0
-    outcome = run("connectors", "promote", "broken", "--to-context", "same", "--yes")
-    assert outcome.code == 2
+    outcome = run("connectors", "promote", "broken", "--to-context", "same", "--yes", code=2)
     assert "is the source cluster itself" in outcome.err
 
 

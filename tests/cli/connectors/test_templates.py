@@ -40,8 +40,7 @@ def settings(connect: FakeConnect) -> None:
 @pytest.mark.usefixtures("settings")
 def test_a_template_in_json_has_required_and_important_settings(run: Run) -> None:
     """Comments would be settings; the values that are missing are named on stderr."""
-    outcome = run("connectors", "init", "table-sink")
-    assert outcome.code == 0, outcome.err
+    outcome = run("connectors", "init", "table-sink", code=0)
     assert json.loads(outcome.out) == {
         "name": "table-sink",
         "connector.class": SINK,
@@ -74,8 +73,7 @@ def test_create_takes_a_template(run: Run, connect: FakeConnect, tmp_path: Path,
     assert "give a value" not in outcome.err
     file = tmp_path / f"mine.{form}"
     file.write_text(outcome.out)
-    created = run("connectors", "create", "-f", str(file))
-    assert created.code == 0, created.err
+    run("connectors", "create", "-f", str(file), code=0)
     config = connect.connectors["mine"].config
     plain = {"connector.class": SINK, "tasks.max": "1", "mode": "insert"}
     assert {key: config.get(key) for key in (*values, *plain)} == {**values, **plain}

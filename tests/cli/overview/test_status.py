@@ -95,8 +95,7 @@ def test_only_the_package_of_an_exception_is_left_out() -> None:
 @pytest.mark.wire
 def test_the_command_exits_1_where_something_failed(run: Run, connect: FakeConnect) -> None:
     """The table for people, one document for programs."""
-    outcome = run("status")
-    assert outcome.code == 1, outcome.err
+    outcome = run("status", code=1)
     assert "broken/1" in outcome.out
     assert "IllegalStateException: disk full" in outcome.out
     document = json.loads(run("status", "-o", "json").out)
@@ -119,8 +118,7 @@ def agent_url() -> Iterator[str]:
 @pytest.mark.wire
 def test_the_command_shows_what_agents_report(run: Run, agent_url: str) -> None:
     """Phase, leadership and memory; exit 0 without a failure."""
-    outcome = run("status", address=agent_url)
-    assert outcome.code == 0, outcome.err
+    outcome = run("status", address=agent_url, code=0)
     assert "preparing" in outcome.out
     assert "active, leader" in outcome.out
     assert "1 of 1 worker healthy" in outcome.out
@@ -142,8 +140,7 @@ def test_an_agent_whose_admin_interface_has_another_address_is_no_java_worker(
 ) -> None:
     """The reason of an unknown phase names the agent and the way out."""
     rest, _ = separate_admin
-    outcome = run("status", address=rest)
-    assert outcome.code == 0, outcome.err
+    outcome = run("status", address=rest, code=0)
     reason = f"{rest} serves its admin interface at another address (admin.listeners)"
     assert f"not known: {reason}; name it as `admin` in the context's inventory" in outcome.out
     assert json.loads(run("status", "-o", "json", address=rest).out)["workers"][0]["agent"] is True
@@ -158,8 +155,7 @@ def test_an_inventory_has_admins(run: Run, separate_admin: tuple[str, str], tmp_
     rest, admin = separate_admin
     inventory = tmp_path / "inventory.toml"
     inventory.write_text(f'[[workers]]\nurl = "{rest}"\nadmin = "{admin}"\n')
-    made = run("context", "set", "eu", "--url", rest, "--inventory", str(inventory), address=None)
-    assert made.code == 0, made.err
+    run("context", "set", "eu", "--url", rest, "--inventory", str(inventory), address=None, code=0)
     outcome = run("--context", "eu", "status", address=None)
     assert "exactly once  preparing" in outcome.out
     assert "cluster       eu on" in outcome.out
@@ -173,8 +169,7 @@ def test_an_inventory_has_admins(run: Run, separate_admin: tuple[str, str], tmp_
 def test_an_admin_address_of_a_worker_is_doubted(run: Run, separate_admin: tuple[str, str]) -> None:
     """Exit 9, and the hint names the property with the right address."""
     _, admin = separate_admin
-    outcome = run("connectors", "list", address=admin)
-    assert outcome.code == 9
+    outcome = run("connectors", "list", address=admin, code=9)
     assert f"{admin} has no REST interface of Kafka Connect" in outcome.err
     assert "give an address of the worker's `listeners`" in outcome.err
 

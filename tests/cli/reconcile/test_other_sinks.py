@@ -52,8 +52,7 @@ def test_the_spec_of_a_jdbc_sink_has_the_address_and_no_secret(
         **PLAIN_JSON,
     }
     connect.connectors["out"] = FakeConnector(type="sink", config=config)
-    outcome = run("reconcile", "topic-sink", "out", *KAFKA)
-    assert outcome.code == 0, outcome.err
+    outcome = run("reconcile", "topic-sink", "out", *KAFKA, code=0)
     assert "hunter" not in outcome.out
     spec = read_spec(json.loads(outcome.out))
     assert spec.right is not None
@@ -232,9 +231,7 @@ def test_what_is_not_repaired_is_refused_with_the_reason(
     """Before the report is looked at."""
     (tmp_path / "report.json").write_text(f'{{"job": "{job}", "target": "out"}}')
     connect.connectors["out"] = FakeConnector(type="sink", config={**config, "topics": "orders"})
-    outcome = run("reconcile", "repair", str(tmp_path))
-    assert outcome.code == 2
-    assert reason in outcome.err
+    assert reason in run("reconcile", "repair", str(tmp_path), code=2).err
 
 
 def test_a_catalog_in_a_database_has_its_user_in_settings_of_its_own() -> None:

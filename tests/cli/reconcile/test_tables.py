@@ -49,8 +49,7 @@ def audited(config: Config, *topics: str, offset: Document | None = None) -> Aud
 def test_a_sink_is_resolved_with_its_table_and_its_offsets(run: Run, connect: FakeConnect) -> None:
     """The spec that is printed has the address of the database and no secret."""
     connect.connectors["out"] = FakeConnector(type="sink", config=dict(SINK))
-    outcome = run("reconcile", "topic-sink", "out", *KAFKA)
-    assert outcome.code == 0, outcome.err
+    outcome = run("reconcile", "topic-sink", "out", *KAFKA, code=0)
     assert "hunter" not in outcome.out
     spec = read_spec(json.loads(outcome.out))
     assert spec.right == TableSide(

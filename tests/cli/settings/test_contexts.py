@@ -23,8 +23,7 @@ def user_file(environ: dict[str, str]) -> Path:
 
 def test_a_contexts_whole_life(run: Run, url: str, environ: dict[str, str]) -> None:
     """The file is private, and the chosen context is in force."""
-    made = run("context", "set", "prod", "--url", url, "--username", "ops", "--use", address=None)
-    assert made.code == 0, made.err
+    run("context", "set", "prod", "--url", url, "--username", "ops", "--use", address=None, code=0)
     path = user_file(environ)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert run("context", "current", address=None).out == "prod\n"
@@ -67,8 +66,7 @@ def test_secrets_in_public_files_are_refused(run: Run, url: str, environ: dict[s
     path.parent.mkdir(parents=True)
     path.write_text(f'current = "p"\n[contexts.p]\nurls = ["{url}"]\npassword = "s3cret"\n')
     path.chmod(0o644)
-    outcome = run("connectors", "list", address=None)
-    assert outcome.code == 2
+    outcome = run("connectors", "list", address=None, code=2)
     assert "chmod 600" in outcome.err
     assert "s3cret" not in outcome.err
 
@@ -99,8 +97,7 @@ def test_the_context_in_force_is_shown_without_a_name(run: Run) -> None:
 def test_an_unknown_context_names_the_near_ones(run: Run, url: str) -> None:
     """Exit 3 with a suggestion."""
     run("context", "set", "production", "--url", url, address=None)
-    outcome = run("--context", "producton", "connectors", "list", address=None)
-    assert outcome.code == 3
+    outcome = run("--context", "producton", "connectors", "list", address=None, code=3)
     assert "did you mean `production`?" in outcome.err
 
 

@@ -38,8 +38,7 @@ def us_url(us: FakeConnect) -> Iterator[str]:
 @pytest.mark.usefixtures("contexts")
 def test_a_verb_runs_on_each_context(run: Run, us_url: str) -> None:
     """In the order given, each result under the name of its context."""
-    outcome = run("connectors", "list", "--context", "us,eu", address=None)
-    assert outcome.code == 0
+    outcome = run("connectors", "list", "--context", "us,eu", address=None, code=0)
     lines = outcome.out.splitlines()
     assert (lines[0], lines[3]) == ("context us:", "context eu:")
     assert len(lines) == 7

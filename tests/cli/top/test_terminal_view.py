@@ -187,8 +187,7 @@ def test_a_signal_gives_the_terminal_back(
 
 def test_without_a_terminal_the_command_says_what_to_use(run: Run) -> None:
     """Exit 9, before anything is asked of the cluster."""
-    outcome = run("top")
-    assert outcome.code == 9
+    outcome = run("top", code=9)
     assert "needs a terminal" in outcome.err
     assert "pyconnect status" in outcome.err
 
@@ -196,8 +195,7 @@ def test_without_a_terminal_the_command_says_what_to_use(run: Run) -> None:
 def test_the_missing_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 9 with the command that installs it."""
     monkeypatch.setattr("pyconnect_cli.top.commands.find_spec", lambda _: None)
-    outcome = run("top")
-    assert outcome.code == 9
+    outcome = run("top", code=9)
     assert "install the extra [top]: " in outcome.err
     assert "pyconnect status" in outcome.err
 

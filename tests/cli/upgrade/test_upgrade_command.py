@@ -54,16 +54,12 @@ def test_a_verb_that_is_left_out_is_run(words: list[str], verb: str) -> None:
 @cases("option", "--hard", "--direct")
 def test_ways_down_go_down(run: Run, option: str) -> None:
     """They mean nothing on the way up."""
-    outcome = run("upgrade", "--phase", "enabled", option)
-    assert outcome.code == 2
-    assert "need --phase disabled" in outcome.err
+    assert "need --phase disabled" in run("upgrade", "--phase", "enabled", option, code=2).err
 
 
 def test_kafka_is_needed(run: Run) -> None:
     """Exit 9 with the option to give."""
-    outcome = run("upgrade", "--phase", "preparing")
-    assert outcome.code == 9
-    assert "--kafka-bootstrap" in outcome.err
+    assert "--kafka-bootstrap" in run("upgrade", "--phase", "preparing", code=9).err
 
 
 def test_the_status_sends_no_request(run: Run, environ: dict[str, str]) -> None:
