@@ -17,8 +17,7 @@ from tests.support.cases import cases
 def test_a_final_report_without_membership_is_late(member: bool, state: State) -> None:
     """Others may have the work by then, so the status topic has to be read before the write."""
     world = World()
-    world.ask(PutConnectorConfig(connector="a", config={TASKS: "1"}))
-    world.settle()
+    world.settled(PutConnectorConfig(connector="a", config={TASKS: "1"}))
     found = world.state
     if not member:
         found, _ = decide(found, on.MembershipLost(), world.now_ms)

@@ -13,8 +13,7 @@ from tests.simulation.herder_world import TASKS, World
 def world_with_a_failed_task() -> World:
     """Two tasks, of which number 1 has failed."""
     world = World()
-    world.ask(PutConnectorConfig(connector="a", config={TASKS: "2"}))
-    world.settle()
+    world.settled(PutConnectorConfig(connector="a", config={TASKS: "2"}))
     world.fail_task(ConnectorTaskId("a", 1))
     world.settle()
     return world
@@ -24,8 +23,7 @@ def restart(world: World, *, only_failed: bool, include_tasks: bool) -> object:
     """Ask for it; what it restarts runs again before the herder hears that the write is done."""
     flags = {"only_failed": only_failed, "include_tasks": include_tasks}
     number = world.ask(RestartConnectorAndTasks(connector="a", **flags))
-    while world.inbox:
-        world.deliver()
+    world.deliver_all()
     (write,) = world.answers
     world.answers.remove(write)
     world.write_elsewhere(config_records.restart_request("a", **flags))

@@ -110,9 +110,8 @@ def test_a_failed_round_fails_the_tasks_until_they_are_restarted() -> None:
     assert [status.state for status in statuses] == [State.FAILED] * 2
     assert statuses[0].trace == "Failed to perform zombie fencing: Error on purpose"
     assert world.log_keys().count("tasks-fencing-c") == before
-    number = world.ask(RestartTask(task_id=TASK))
-    world.settle()
-    assert world.replies[number].error is None
+    reply = world.settled(RestartTask(task_id=TASK))
+    assert reply.error is None
     assert world.tasks.keys() == {TASK}
     assert len(world.fenced) == 2
 
@@ -125,8 +124,7 @@ def test_a_round_that_was_denied_is_not_repeated(permanent: bool) -> None:
     effect_id = until_asked(world)
     error = InternalError("Failed on purpose", permanent=permanent)
     world.inbox.append(on.EffectFailed(effect_id=effect_id, error=error))
-    while world.inbox:
-        world.deliver()
+    world.deliver_all()
     failed = world.task_statuses[TASK]
     assert failed.state is State.FAILED
     assert (failed.trace or "").startswith("Failed on purpose\nThis is ")
@@ -153,8 +151,7 @@ def test_task_configs_made_meanwhile_spoil_the_round(seen: bool, text: str) -> N
     )
     if seen:
         world.read_log()
-        while world.inbox:
-            world.deliver()
+        world.deliver_all()
     told: list[str] = []
     world.answer(world.fencing[0])
     for _ in range(500):
@@ -239,8 +236,7 @@ def test_a_leader_that_never_answers_is_asked_for_90_seconds() -> None:
         effect_id = until_asked(world)
         asked_ms.append(world.now_ms)
         world.inbox.append(on.EffectFailed(effect_id=effect_id, error=NoAnswerError("reset")))
-        while world.inbox:
-            world.deliver()
+        world.deliver_all()
     assert world.task_statuses[TASK].trace == "reset"
     waits = [after - before for before, after in pairwise(asked_ms)]
     assert waits[:6] == [250, 500, 1_000, 2_000, 4_000, 5_000]
@@ -263,8 +259,7 @@ def test_an_answer_from_before_a_rebalance_does_not_count() -> None:
 def test_nothing_is_fenced_for_tasks_that_start_paused() -> None:
     """They are PAUSED without a process; a failure of fencing shows when they are resumed."""
     world = world_with(2)
-    world.ask(SetTargetState(connector="c", target_state=TargetState.PAUSED))
-    world.settle()
+    world.settled(SetTargetState(connector="c", target_state=TargetState.PAUSED))
     for task_id, config in world.replayed().task_configs.items():
         world.write_elsewhere(config_records.task_config(task_id, config))
     world.write_elsewhere(config_records.tasks_commit("c", 2))
@@ -277,17 +272,15 @@ def test_nothing_is_fenced_for_tasks_that_start_paused() -> None:
     world.answer(world.fencing[0], well=False)
     world.settle()
     assert world.task_statuses[TASK].state is State.FAILED
-    number = world.ask(RestartTask(task_id=TASK))
-    world.settle()
-    assert world.replies[number].error is None
+    reply = world.settled(RestartTask(task_id=TASK))
+    assert reply.error is None
     assert world.tasks.keys() == {TASK}
 
 
 def test_a_paused_task_that_leaves_is_unassigned() -> None:
     """Though it never had a process here."""
     world = world_with(1)
-    world.ask(SetTargetState(connector="c", target_state=TargetState.PAUSED))
-    world.settle()
+    world.settled(SetTargetState(connector="c", target_state=TargetState.PAUSED))
     world.crash()
     world.settle()
     assert world.tasks_in(Life.PAUSED) == {TASK}
@@ -353,8 +346,7 @@ def test_a_task_that_was_stopped_waits_for_no_read() -> None:
     world.deliver()
     (read,) = (answer for answer in world.answerable() if answer.queue == "reads")
     world.answer(read, well=False)
-    world.ask(SetTargetState(connector="c", target_state=TargetState.STOPPED))
-    world.settle()
+    world.settled(SetTargetState(connector="c", target_state=TargetState.STOPPED))
     assert world.started_answers == []
     world.check_rest()
 
@@ -364,9 +356,8 @@ def test_a_fencing_round_answers_all_waiting_requests() -> None:
     world = world_with(2)
     configured(world, 2, other="value")
     until_fencing(world)
-    number = world.ask(FenceZombies(connector="c"))
-    world.settle()
-    assert world.replies[number].error is None
+    reply = world.settled(FenceZombies(connector="c"))
+    assert reply.error is None
     assert len(world.fenced) == 1
 
 
@@ -435,12 +426,11 @@ def test_a_connector_whose_producers_would_fence_anothers_is_not_created() -> No
     config = {"name": "c-0", "connector.class": "x", TASKS: "1"}
     world = world_with(1)
     number = world.ask(PutConnectorConfig(connector="c-0", config=config))
-    other = world.ask(PutConnectorConfig(connector="c-1", config={**config, "name": "c-1"}))
-    world.settle()
+    reply = world.settled(PutConnectorConfig(connector="c-1", config={**config, "name": "c-1"}))
     error = world.replies[number].error
     assert isinstance(error, BadRequestError)
     assert "the transactional id group-c-0 with connector c" in error.message
-    assert world.replies[other].error is None
+    assert reply.error is None
     plain = World()
     configured(plain, 1)
     number = plain.ask(PutConnectorConfig(connector="c-0", config=config))

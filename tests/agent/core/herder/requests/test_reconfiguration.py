@@ -19,8 +19,7 @@ CONFIG = {"name": "c", TASKS: "2", "text": "x"}
 @pytest.fixture
 def world() -> World:
     world = World()
-    world.ask(ask.PutConnectorConfig(connector="c", config=CONFIG))
-    world.settle()
+    world.settled(ask.PutConnectorConfig(connector="c", config=CONFIG))
     return world
 
 
@@ -35,8 +34,7 @@ def test_unchanged_task_configs_are_not_written(world: World) -> None:
 
 def test_a_smaller_task_set_stops_the_surplus_tasks(world: World) -> None:
     """And its statuses are cleaned."""
-    world.ask(ask.PutConnectorConfig(connector="c", config={**CONFIG, TASKS: "1"}))
-    world.settle()
+    world.settled(ask.PutConnectorConfig(connector="c", config={**CONFIG, TASKS: "1"}))
     assert list(world.tasks) == [ConnectorTaskId("c", 0)]
     assert list(world.task_statuses) == [ConnectorTaskId("c", 0)]
 
@@ -48,14 +46,12 @@ def test_all_tasks_stop_before_the_group_is_joined_again(world: World) -> None:
         config_records.tasks_commit("c", 3),
     )
     world.read_log()
-    while world.inbox:
-        world.deliver()
+    world.deliver_all()
     stops = [answer for answer in world.answerable() if answer.queue.startswith("stop")]
     assert len(stops) == 1
     assert not any(answer.queue == "group" for answer in world.answers)
     world.answer(stops[0])
-    while world.inbox:
-        world.deliver()
+    world.deliver_all()
     assert world.tasks == {}
     assert any(answer.queue == "group" for answer in world.answers)
 
@@ -110,11 +106,9 @@ def test_a_paused_connector_makes_no_tasks() -> None:
     """Resuming does (KIP-980's initial state, KIP-52)."""
     world = World()
     paused = TargetState.PAUSED
-    world.ask(ask.PutConnectorConfig(connector="c", config=CONFIG, initial_state=paused))
-    world.settle()
+    world.settled(ask.PutConnectorConfig(connector="c", config=CONFIG, initial_state=paused))
     assert world.tasks == {}
-    world.ask(ask.SetTargetState(connector="c", target_state=TargetState.STARTED))
-    world.settle()
+    world.settled(ask.SetTargetState(connector="c", target_state=TargetState.STARTED))
     assert len(world.tasks) == 2
 
 

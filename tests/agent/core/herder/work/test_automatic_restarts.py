@@ -32,8 +32,7 @@ def world(**settings: str) -> World:
     """The connector `a` with two tasks at rest; underscores in names stand for dots."""
     changed = {f"agent.restart.{name.replace('_', '.')}": text for name, text in settings.items()}
     found = World()
-    found.ask(PutConnectorConfig(connector="a", config={**SETTINGS, **changed}))
-    found.settle()
+    found.settled(PutConnectorConfig(connector="a", config={**SETTINGS, **changed}))
     return found
 
 
@@ -41,8 +40,7 @@ def fail(found: World, no_restart: NoRestart | None = None) -> None:
     """Task 0 fails, and the herder hears of it."""
     report = Reported(state=State.FAILED, trace="ValueError: x", no_restart=no_restart)
     found.inbox.append(on.InstanceReported(item=TASK, report=report))
-    while found.inbox:
-        found.deliver()
+    found.deliver_all()
 
 
 def trace(found: World) -> str:
@@ -74,8 +72,7 @@ def test_restarts_end_at_their_limit() -> None:
     found.settle()
     assert found.task_statuses[TASK].state is State.FAILED
     assert "2 restarts within" in trace(found)
-    found.ask(RestartTask(task_id=TASK))
-    found.settle()
+    found.settled(RestartTask(task_id=TASK))
     assert found.task_statuses[TASK].state is State.RUNNING
     fail(found)
     assert "attempt 1 of at most 2" in trace(found)
@@ -121,8 +118,7 @@ def test_a_failed_connector_is_restarted_too() -> None:
     found = world()
     tasks = dict(found.tasks)
     found.fail_connector("a")
-    while found.inbox:
-        found.deliver()
+    found.deliver_all()
     assert found.connector_statuses["a"].state is State.FAILED
     found.settle()
     assert found.connector_statuses["a"].state is State.RUNNING
@@ -145,8 +141,7 @@ def test_a_new_config_takes_the_place_of_a_planned_restart() -> None:
     """The tasks of the new set begin without a past."""
     found = world()
     fail(found)
-    found.ask(PutConnectorConfig(connector="a", config={**SETTINGS, "other": "1"}))
-    found.settle()
+    found.settled(PutConnectorConfig(connector="a", config={**SETTINGS, "other": "1"}))
     assert found.task_statuses[TASK].state is State.RUNNING
     assert not found.state.work["a"].restarts
 
@@ -155,8 +150,7 @@ def test_nothing_of_a_stopped_connector_is_restarted() -> None:
     """A stop between failure and restart is a stop."""
     found = world()
     fail(found)
-    found.ask(StopConnector(connector="a"))
-    found.settle()
+    found.settled(StopConnector(connector="a"))
     assert found.tasks == {}
     assert found.connector_statuses["a"].state is State.STOPPED
 
@@ -165,8 +159,7 @@ def test_a_failed_task_of_a_paused_connector_comes_back_paused() -> None:
     """It is restarted into the target state."""
     found = world()
     fail(found)
-    found.ask(SetTargetState(connector="a", target_state=TargetState.PAUSED))
-    found.settle()
+    found.settled(SetTargetState(connector="a", target_state=TargetState.PAUSED))
     assert found.tasks[TASK].target_state is TargetState.PAUSED
     assert found.task_statuses[TASK].state is State.PAUSED
 
