@@ -99,15 +99,11 @@ def test_decimals_are_rounded_to_binary32_once(bits: int, share: Fraction) -> No
     assert distance[decimal_to_float32(decimal)] == min(distance.values())
 
 
-def test_a_decimal_just_above_the_middle_is_rounded_up() -> None:
-    """Rounding to binary64 first would make it a tie, which goes to the even neighbour."""
+def test_decimals_have_javas_text_and_rounding() -> None:
+    """Just above the middle is rounded up, not via binary64; zero is never negative."""
     assert decimal_to_float32(Decimal("16777217.0000000000000001")) == 16777218.0
     assert decimal_to_float32(Decimal(16777217)) == 16777216.0
     assert decimal_to_float32(Decimal("1e39")) == float("inf")
-
-
-def test_decimals_have_javas_text() -> None:
-    """The scale shows, an exponent has a sign, and zero is never negative."""
     texts = {"1.50": "1.50", "1E+3": "1E+3", "-0.0": "0.0", "0.0000001": "1E-7"}
     assert {text: decimal_text(Decimal(text)) for text in texts} == texts
 
@@ -121,17 +117,13 @@ def test_temporals_have_iso_text_in_utc() -> None:
 
 
 def test_collections_have_the_text_of_javas_to_string() -> None:
-    """Elements are neither quoted nor escaped; numbers follow their schema."""
+    """Elements are not quoted, numbers follow their schema; bytes have no text."""
     assert to_string(None, [1, None, "a", True, {"k": 0.5}]) == "[1, null, a, true, {k=0.5}]"
     floats = SchemaBuilder.map(FLOAT32_SCHEMA, SchemaBuilder.array(FLOAT32_SCHEMA)).build()
     third = to_float32(1 / 3)
     assert to_string(floats, {third: [third]}) == "{0.33333334=[0.33333334]}"
     struct_schema = SchemaBuilder.struct().field("f", FLOAT32_SCHEMA).build()
     assert to_string(None, [Struct(struct_schema).put("f", third)]) == "[Struct{f=0.33333334}]"
-
-
-def test_bytes_and_foreign_objects_have_no_text() -> None:
-    """An address or a class name would be of no use to the reader."""
     for value in (b"x", [b"x"], object()):
         with pytest.raises(DataException, match="no text form"):
             to_string(None, value)

@@ -34,15 +34,11 @@ def test_defaults_are_none_null_empty_or_a_value_of_the_type() -> None:
     assert defaults == [None, "", "-a -b", 10]
 
 
-def test_a_validator_checks_the_values_of_its_key() -> None:
-    """Validators are given by name."""
+def test_validators_are_given_by_name() -> None:
+    """A mistyped one is refused: it would check nothing."""
     definition = define_table(ConfigDef(), _TABLE, {"rows": Range.at_least(1)})
     with pytest.raises(ConfigException, match="rows"):
         definition.parse({"topic": "t", "rows": "0"})
-
-
-def test_a_validator_of_an_unknown_key_is_refused() -> None:
-    """A validator with a mistyped name would check nothing."""
     with pytest.raises(ValueError, match="row"):
         define_table(ConfigDef(), _TABLE, {"row": Range.at_least(1)})
 

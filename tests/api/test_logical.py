@@ -55,18 +55,14 @@ def test_decimals_survive_the_round_trip_with_all_digits(unscaled: int, scale: i
     assert back.as_tuple() == value.as_tuple()
 
 
-def test_a_decimal_of_another_scale_is_refused() -> None:
-    """Rounding is the caller's decision."""
+def test_a_decimal_needs_a_schema_of_its_scale() -> None:
+    """Rounding is the caller's decision; the parameter is easily forgotten or misspelt."""
     with pytest.raises(DataException) as refused:
         from_logical(decimal_schema(2), Decimal("1.5"))
     assert str(refused.value) == (
         "Decimal value has mismatching scale for given Decimal schema. "
         "Schema has scale 2, value has scale 1."
     )
-
-
-def test_a_decimal_schema_needs_a_scale() -> None:
-    """The scale is a parameter that anyone can forget or misspell."""
     name = "org.apache.kafka.connect.data.Decimal"
     with pytest.raises(DataException, match="scale parameter not found"):
         from_logical(SchemaBuilder.bytes().name(name).build(), Decimal(1))

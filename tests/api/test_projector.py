@@ -68,12 +68,16 @@ def test_fields_are_matched_by_name() -> None:
     assert projected == Struct(target).put("new", 7).put("a", 1.0)
 
 
-def test_a_missing_required_field_is_refused() -> None:
-    """There is nothing to put there."""
+def test_errors_name_the_missing_field() -> None:
+    """Required fields are not made up; within a struct the message leads to the place."""
     source = SchemaBuilder.struct().build()
     target = SchemaBuilder.struct().field("a", INT32_SCHEMA).build()
     with pytest.raises(SchemaProjectorException, match="Required field `a` is missing"):
         project(source, Struct(source), target)
+    source = SchemaBuilder.struct().field("a", STRING_SCHEMA).build()
+    target = SchemaBuilder.struct().field("a", INT32_SCHEMA).build()
+    with pytest.raises(SchemaProjectorException, match="Error projecting a: Schema type mismatch"):
+        project(source, Struct(source).put("a", "x"), target)
 
 
 def test_arrays_and_maps_are_projected_element_by_element() -> None:
@@ -81,11 +85,3 @@ def test_arrays_and_maps_are_projected_element_by_element() -> None:
     source = SchemaBuilder.map(INT8_SCHEMA, SchemaBuilder.array(INT32_SCHEMA)).build()
     target = SchemaBuilder.map(INT64_SCHEMA, SchemaBuilder.array(FLOAT64_SCHEMA)).build()
     assert repr(project(source, {1: [2, 3]}, target)) == "{1: [2.0, 3.0]}"
-
-
-def test_an_error_within_a_struct_names_the_field() -> None:
-    """The message leads its reader to the place."""
-    source = SchemaBuilder.struct().field("a", STRING_SCHEMA).build()
-    target = SchemaBuilder.struct().field("a", INT32_SCHEMA).build()
-    with pytest.raises(SchemaProjectorException, match="Error projecting a: Schema type mismatch"):
-        project(source, Struct(source).put("a", "x"), target)

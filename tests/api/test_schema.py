@@ -86,14 +86,10 @@ def test_parts_of_another_type_are_refused() -> None:
         _ = INT32_SCHEMA.value_schema
 
 
-def test_the_text_of_a_schema_names_it_and_its_type() -> None:
-    """Messages show schemas as Kafka does."""
+def test_the_text_of_a_schema_names_it_and_fields_know_their_place() -> None:
+    """As Kafka's messages; the index of a field is its place in the struct."""
     assert str(INT32_SCHEMA) == "Schema{INT32}"
     assert str(person().build()) == "Schema{Person:STRUCT}"
-
-
-def test_fields_know_their_positions() -> None:
-    """The index of a field is its place in the struct."""
     schema = person().build()
     assert [(field.name, field.index) for field in schema.fields] == [("id", 0), ("n", 1)]
     field = schema.field("n")
@@ -121,17 +117,13 @@ def test_setting_an_attribute_twice_is_refused_unless_equal() -> None:
     assert SchemaBuilder.int8().name("a").name("a").optional().optional().build().name == "a"
 
 
-def test_a_default_must_fit_the_type_and_optionality_so_far() -> None:
-    """None is a default of optional schemas only, and other values must have the type."""
+def test_a_default_must_fit_the_type_so_far() -> None:
+    """None only if optional; never a struct: its schema could not equal its holder's."""
     with pytest.raises(SchemaBuilderException, match="Invalid default value"):
         SchemaBuilder.int8().default("x")
     with pytest.raises(SchemaBuilderException, match="Invalid default value"):
         SchemaBuilder.int8().default(None)
     assert SchemaBuilder.int8().optional().default(None).build().default is None
-
-
-def test_a_struct_cannot_be_a_default() -> None:
-    """The struct's schema could never equal the schema that holds the default."""
     schema = person().build()
     with pytest.raises(SchemaBuilderException, match="Invalid default value"):
         person().default(Struct(schema).put("id", 1).put("n", "x"))
@@ -159,14 +151,10 @@ def test_element_schemas_are_required() -> None:
         SchemaBuilder.map(INT32_SCHEMA, None)  # type: ignore[arg-type]
 
 
-def test_no_parameters_are_none() -> None:
-    """An empty mapping of parameters is as good as none."""
+def test_nested_builders_are_built_and_no_parameters_are_none() -> None:
+    """They need no `build()` of their own; an empty mapping is as good as none."""
     assert SchemaBuilder.int8().parameters({}).build().parameters is None
     assert decimal_schema(2).parameters == {"scale": "2"}
-
-
-def test_a_builder_inside_a_schema_is_built() -> None:
-    """Nested builders need no `build()` of their own."""
     nested = SchemaBuilder.struct().field("a", SchemaBuilder.int32().optional()).build()
     assert nested == SchemaBuilder.struct().field("a", OPTIONAL_INT32_SCHEMA).build()
     array = SchemaBuilder.array(SchemaBuilder.map(SchemaBuilder.string(), STRING_SCHEMA)).build()

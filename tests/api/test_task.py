@@ -54,15 +54,11 @@ def test_an_event_serves_as_stop_signal() -> None:
     assert not signal.is_set()
 
 
-def test_optional_hooks_of_connectors_default_to_unknown_and_unsupported() -> None:
-    """A connector that says nothing is not taken for exactly-once."""
+def test_hooks_of_connectors_have_defaults() -> None:
+    """Exactly-once is not supported; configs are validated, with hidden secrets."""
     assert PlainSource().exactly_once_support({}) is None
     assert PlainSource().can_define_transaction_boundaries({}).value == "UNSUPPORTED"
     assert PlainSource().alter_offsets({}, []) is False
     assert PlainSink().alter_offsets({}, {}) is False
-
-
-def test_connectors_validate_against_their_definition_by_default() -> None:
-    """Secrets come back hidden."""
     value = PlainSource().validate({"secret": "x"}).config_values[0]
     assert (value.name, str(value.value)) == ("secret", "[hidden]")

@@ -103,30 +103,22 @@ def test_float32_values_are_rounded_to_binary32() -> None:
         validate_value(FLOAT32_SCHEMA, 1e39)
 
 
-def test_bytes_like_values_become_bytes_and_tuples_lists() -> None:
-    """Records hold one class per type."""
+def test_values_become_one_class_per_type_without_needless_copies() -> None:
+    """Bytes-like ones, tuples and lists; a value that needs no change is the same object."""
     assert validate_value(BYTES_SCHEMA, bytearray(b"ab")) == b"ab"
     assert type(validate_value(BYTES_SCHEMA, memoryview(b"ab"))) is bytes
     assert validate_value(MAP, {"a": bytearray(b"x")}) == {"a": b"x"}
     assert validate_value(SchemaBuilder.array(INT32_SCHEMA).build(), (1, 2)) == [1, 2]
-
-
-def test_a_value_that_needs_no_change_is_not_copied() -> None:
-    """Validation costs no memory."""
     for schema, value in [(MAP, {"a": b"x"}), (ARRAY, [1.0]), (STRING_SCHEMA, "x" * 100)]:
         assert validate_value(schema, value) == value
     entries: dict[str, object] = {"a": b"x"}
     assert validate_value(MAP, entries) is entries
 
 
-def test_array_keys_become_tuples_and_map_keys_are_refused() -> None:
-    """Keys of a dict are hashable."""
+def test_keys_and_elements_need_schemas_that_hold_them() -> None:
+    """Array keys become tuples, map keys are refused; `[]` describes no elements."""
     arrays = SchemaBuilder.map(SchemaBuilder.array(INT32_SCHEMA), INT32_SCHEMA).build()
     assert validate_value(arrays, {(1, 2): 3}) == {(1, 2): 3}
-
-
-def test_element_schemas_are_needed() -> None:
-    """A schema guessed from `[]` describes no elements and validates none."""
     with pytest.raises(DataException, match="No schema defined for element of array value"):
         validate_value(Schema(Type.ARRAY), [])
     with pytest.raises(DataException, match="No schema defined for key of map value"):

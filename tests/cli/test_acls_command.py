@@ -40,13 +40,9 @@ def worker_file(tmp_path: Path, connect: FakeConnect) -> str:
     return str(file)
 
 
-def test_a_java_workers_configuration_has_to_be_given(run: Run) -> None:
-    """Exit 2, with the options that give it."""
+def test_a_java_workers_configuration_is_needed_whole(run: Run) -> None:
+    """Exit 2, with the options that give it or the missing keys, before a comparison."""
     assert "--worker-config" in run("acls", "check", code=2).err
-
-
-def test_an_incomplete_configuration_names_missing_keys(run: Run) -> None:
-    """Before anything is compared."""
     outcome = run("acls", "check", "--worker-property", "group.id=g", code=2)
     assert "config.storage.topic" in outcome.err
 

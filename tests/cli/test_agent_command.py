@@ -81,15 +81,11 @@ def test_drain_waits_and_is_safe_to_run_twice(run: Run, agent: str, admin: FakeA
     assert admin.drains == [False, True]
 
 
-def test_the_plan_of_a_drain_changes_nothing(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """It names the worker."""
+def test_drains_are_planned_and_confirmed(run: Run, agent: str, admin: FakeAdmin) -> None:
+    """The plan changes nothing and names the worker; without a terminal exit 9."""
     planned = run("agent", "drain", "--dry-run", address=agent)
     assert (planned.code, planned.out) == (0, f"would drain {agent}\n")
     assert admin.drains == []
-
-
-def test_drain_needs_a_confirmation(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """Without a terminal nothing is done, exit 9."""
     assert run("agent", "drain", address=agent).code == 9
     assert admin.drains == []
 
@@ -132,20 +128,16 @@ def test_a_kill_that_takes_too_long_is_exit_124(run: Run, agent: str, admin: Fak
     assert (outcome.code, "--force" in outcome.err) == (124, True)
 
 
-def test_kill_needs_a_confirmation(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """Exit 9, and the command to run."""
-    outcome = run("tasks", "kill", "c/0", address=agent, code=9)
-    assert "pyconnect tasks kill c/0 --yes" in outcome.err
-    assert admin.kills == []
-
-
-def test_a_plan_to_kill_names_those_that_end_too(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """Those of the same process."""
+def test_kills_are_planned_and_confirmed(run: Run, agent: str, admin: FakeAdmin) -> None:
+    """The plan names all that end, those of the same process too; exit 9 without a yes."""
     kill = ("tasks", "kill", "c/0", "nobody/0", "--dry-run")
     assert "shared" not in run(*kill, address=agent).out
     admin.shares = True
     assert "its process is shared: may also end other/7" in run(*kill, address=agent).out
     assert "also ends other/7" in run(*kill, "--force", address=agent).out
+    outcome = run("tasks", "kill", "c/0", address=agent, code=9)
+    assert "pyconnect tasks kill c/0 --yes" in outcome.err
+    assert admin.kills == []
 
 
 def test_the_owner_of_a_task_is_asked(run: Run, agent: str, admin: FakeAdmin) -> None:

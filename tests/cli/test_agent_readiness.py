@@ -127,16 +127,12 @@ def test_a_policy_may_be_named_by_its_class() -> None:
         assert key not in found(worker=WORKER | {key: policy})
 
 
-def test_a_provider_without_class_is_named() -> None:
-    """An agent does not start with it; a Java worker leaves its references as they are."""
+def test_gaps_of_the_workers_file_are_named() -> None:
+    """Providers without class stop an agent; REST does not show config providers."""
     status, detail = found(worker=WORKER | {"config.providers": "vault"})[
         "config.providers.vault.class"
     ]
     assert (status, detail.partition(":")[0]) == ("failed", "missing")
-
-
-def test_without_a_workers_file_the_gap_is_named() -> None:
-    """REST does not show config providers."""
     findings = found(connector("c", connector__class=DEBEZIUM, x="${vault:a}"), worker=None)
     assert findings["properties"][0] == "warning"
     assert "--worker-config" in findings["c"][1]

@@ -104,11 +104,7 @@ def test_following_prints_each_line_once(run: Run, agent: str, admin: FakeAdmin)
     assert texts(outcome.out) == ["one", "three", "five", "again"]
 
 
-def test_a_java_worker_has_no_logs_to_show(run: Run) -> None:
-    """Exit 9 with the reason."""
+def test_logs_need_an_agent_and_a_known_level(run: Run, agent: str) -> None:
+    """Exit 9 with the reason, exit 2 with the levels."""
     assert "it is a Java worker" in run("connectors", "logs", "orders", code=9).err
-
-
-def test_an_unknown_level_is_refused(run: Run, agent: str) -> None:
-    """Exit 2 with the levels."""
     assert "WARN" in run("connectors", "logs", "c", "--level", "LOUD", address=agent, code=2).err

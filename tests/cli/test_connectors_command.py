@@ -25,17 +25,13 @@ def test_list_shows_states_and_tasks(run: Run) -> None:
     assert lines[2].split()[:4] == ["orders", "source", "RUNNING", "1/1"]
 
 
-def test_json_is_the_api_shape_with_secrets_masked(run: Run) -> None:
-    """`-o json` after the verb prints info and status; passwords are masked."""
+def test_secrets_are_masked_unless_asked_for(run: Run) -> None:
+    """`-o json` is the API's shape; `get --show-secrets` shows them."""
     outcome = run("connectors", "ls", "-o", "json")
     document = json.loads(outcome.out)
     assert document["orders"]["info"]["config"]["db.password"] == "********"
     assert document["broken"]["status"]["tasks"][1]["state"] == "FAILED"
     assert "hunter2" not in outcome.out
-
-
-def test_secrets_are_shown_only_when_asked_for(run: Run) -> None:
-    """`get` masks, `get --show-secrets` does not."""
     assert "hunter2" not in run("connectors", "get", "orders").out
     assert "hunter2" in run("connectors", "get", "orders", "--show-secrets").out
 
@@ -137,26 +133,18 @@ def test_selection_filters_the_action(run: Run, connect: FakeConnect) -> None:
     assert connect.connectors["orders"].state == "RUNNING"
 
 
-def test_an_empty_selection_is_exit_3_unless_allowed(run: Run) -> None:
-    """A selection without a match is an error that cron can switch off."""
+def test_a_selection_that_selects_nothing_is_an_error(run: Run) -> None:
+    """Exit 3 unless allowed, for cron; no selection at all never acts on everything."""
     assert run("connectors", "pause", "-l", "team=z").code == 3
     assert run("connectors", "pause", "-l", "team=z", "--allow-empty").code == 0
-
-
-def test_no_selection_at_all_is_a_usage_error(run: Run) -> None:
-    """A verb that acts never acts on everything by accident."""
     assert "nothing is selected" in run("connectors", "pause", code=2).err
 
 
-def test_without_a_terminal_delete_prints_the_command(run: Run, connect: FakeConnect) -> None:
-    """Exit 9 with the very command to run."""
+def test_delete_asks_or_deletes(run: Run, connect: FakeConnect) -> None:
+    """Without a terminal exit 9 and the command; with --yes a result line per object."""
     outcome = run("connectors", "delete", "orders", code=9)
     assert "pyconnect connectors delete orders --yes" in outcome.err
     assert "orders" in connect.connectors
-
-
-def test_delete_with_yes_deletes(run: Run, connect: FakeConnect) -> None:
-    """One result line per object."""
     outcome = run("connectors", "delete", "orders", "--yes", "--wait", "DELETED", code=0)
     assert outcome.out == "orders: deleted\n"
     assert "orders" not in connect.connectors
@@ -378,14 +366,10 @@ def test_diff_exits_1_at_a_difference(run: Run, connect: FakeConnect, tmp_path: 
     assert "(changed)" in outcome.out
 
 
-def test_waiting_for_running_ends_at_a_failed_task(run: Run) -> None:
-    """Exit 1 at once with the reason, not after the timeout."""
+def test_a_wait_in_vain_ends_with_the_reason(run: Run) -> None:
+    """Exit 1 at a failed task, exit 124 after the time, with where things stand."""
     outcome = run("connectors", "wait", "broken", "--for", "RUNNING", "--timeout", "60s", code=1)
     assert "disk full" in outcome.err
-
-
-def test_a_wait_in_vain_is_exit_124(run: Run) -> None:
-    """The message tells where things stand."""
     outcome = run("connectors", "wait", "orders", "--for", "PAUSED", "--timeout", "3s", code=124)
     assert "orders is RUNNING" in outcome.err
 
@@ -419,13 +403,9 @@ def test_restarting_failed_tasks_leaves_the_others_alone(run: Run, connect: Fake
     assert [r for r in connect.requests if r.endswith("restart")] == expected
 
 
-def test_an_unreachable_worker_is_exit_7(run: Run) -> None:
-    """The address and the reason are named."""
+def test_an_address_that_does_not_answer_is_named_or_passed_over(run: Run, url: str) -> None:
+    """Exit 7 with address and reason; of several addresses the next is tried."""
     assert "127.0.0.1:9" in run("connectors", "list", address="http://127.0.0.1:9", code=7).err
-
-
-def test_the_next_address_answers_when_the_first_is_down(run: Run, url: str) -> None:
-    """Several addresses are tried in order."""
     outcome = run("connectors", "list", "-o", "name", address=f"http://127.0.0.1:9,{url}")
     assert outcome.out.split() == ["broken", "orders"]
 

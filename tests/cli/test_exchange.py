@@ -186,18 +186,14 @@ def test_each_address_has_its_share_of_the_time() -> None:
     assert allowed == [5, 5, 5, 10, 10]
 
 
-def test_nothing_is_sent_once_the_time_is_used_up() -> None:
-    """A request without time to be answered could only take effect unseen."""
+def test_no_request_outlives_the_time() -> None:
+    """A request without time is not sent; to renew the budget moves no deadline of the run."""
     network = Network(lambda _: httpx.Response(200, json=[]), timeout_s=10)
     network.now = 10.0
     with pytest.raises(OutOfTime, match="GET /connectors was not sent") as caught:
         network.client.connector_names()
     assert caught.value.exit_code == ExitCode.TIMED_OUT
     assert network.sent == []
-
-
-def test_a_renewal_does_not_move_the_end_of_the_run() -> None:
-    """A deadline holds however often a person was asked."""
     network = Network(lambda _: httpx.Response(200, json=[]), timeout_s=10)
     network.exchange.budget.end_within(4)
     network.exchange.budget.renew(100)
@@ -224,16 +220,12 @@ def test_a_gateway_without_a_worker_moves_on(status: int) -> None:
         Network(answer, "http://one:1").client.connector_names()
 
 
-def test_a_rebalance_is_waited_out_with_growing_pauses() -> None:
-    """409, and the 500 that reads give meanwhile, are tried again until the time is over."""
+def test_a_rebalance_is_waited_out_within_the_time() -> None:
+    """With growing pauses at 409 and the 500 of reads; then exit 6."""
     answers = iter([envelope(409, REBALANCE), envelope(500, REBALANCE_READ)])
     network = Network(lambda _: next(answers, httpx.Response(200, json={})))
     network.client.connector_config("a")
     assert network.pauses == [0.25, 0.5]
-
-
-def test_a_rebalance_without_end_is_a_conflict_within_the_timeout() -> None:
-    """Exit 6, and never a pause beyond the budget of time."""
     network = Network(lambda _: envelope(409, REBALANCE), timeout_s=10)
     with pytest.raises(Conflict, match="worker rebalance"):
         network.client.pause_connector("a")

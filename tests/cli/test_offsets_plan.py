@@ -94,15 +94,11 @@ def test_an_undo_names_partitions_with_later_changes(
     assert by_key(plan.left) == by_key(entries(before))
 
 
-def test_an_undo_of_an_older_backup_does_not_know_later_changes() -> None:
-    """That is another answer than nothing."""
+def test_an_undo_knows_changes_that_a_backup_can_show() -> None:
+    """Older backups cannot, which is another answer than none; 5.0 may stand for 5."""
     plan = plan_undo(view({"a": 1}), entries({"a": 2}), None)
     assert plan.since is None
     assert plan.to_json()["since"] is None
-
-
-def test_a_number_in_another_form_is_not_a_later_change() -> None:
-    """A worker may answer 5.0 where 5 was sent."""
     found = OffsetEntry(partition={"filename": "a"}, offset={"position": 5.0})
     now = replace(view({}), offsets=(found,))
     plan = plan_undo(now, entries({"a": 1}), entries({"a": 5}))
@@ -118,15 +114,11 @@ def test_alter_touches_named_partitions(now: dict[str, int], wanted: dict[str, i
     assert applied(plan) == by_key(entries(kept))
 
 
-def test_a_plan_goes_through_stopped() -> None:
-    """With --resume on to RUNNING."""
+def test_a_plan_needs_the_stop_for_changes_only() -> None:
+    """It goes through STOPPED and back; equal offsets leave a running connector alone."""
     plan = plan_reset(view({"a": 1}, state="RUNNING"))
     assert plan.states == ("RUNNING", "STOPPED")
     assert replace(plan, resume=True).states == ("RUNNING", "STOPPED", "RUNNING")
-
-
-def test_an_alter_that_changes_nothing_does_not_need_the_stop() -> None:
-    """A running connector whose offsets are as wanted is left alone."""
     running = view({"a": 1}, state="RUNNING")
     assert not plan_alter(running, entries({"a": 1})).needed
 

@@ -19,21 +19,13 @@ pytestmark = pytest.mark.wire
 __all__ = ["stored"]
 
 
-def test_get_shows_partitions_and_offsets(run: Run) -> None:
-    """JSON of a source, topic and number of a sink."""
+def test_get_shows_partitions_and_offsets(run: Run, stored: FakeConnector) -> None:
+    """JSON of a source, topic and number of a sink; as JSON exactly the REST body."""
     lines = run("offsets", "get", "orders").out.splitlines()
     assert lines[1].split() == ['{"filename":"a.txt"}', '{"position":30}']
     assert run("offset", "get", "broken").out.splitlines()[2].split() == ["t:1", "200"]
-
-
-def test_get_as_json_is_exactly_the_rest_body(run: Run, stored: FakeConnector) -> None:
-    """The output has neither more nor fewer members than the body."""
     expected = {"offsets": stored.offsets}
     assert json.loads(run("offsets", "get", "orders", "-o", "json").out) == expected
-
-
-def test_get_of_an_unknown_connector_is_exit_3_with_the_near_names(run: Run) -> None:
-    """As for connectors."""
     assert "did you mean `orders`?" in run("offsets", "get", "order", code=3).err
 
 
@@ -89,14 +81,10 @@ def test_verbs_say_they_need_kafka(run: Run, connect: FakeConnect, verb: tuple[s
     assert changes(connect) == []
 
 
-def test_a_seek_has_one_target(run: Run) -> None:
-    """None, two, or a time that is none: exit 2."""
+def test_a_seek_has_one_target_on_known_brokers(run: Run, connect: FakeConnect) -> None:
+    """None, two, or a wrong time: exit 2. Silent brokers: exit 7, without a request."""
     for flags in ((), ("--to-earliest", "--to-latest"), ("--to-datetime", "yesterday")):
         assert run("offsets", "seek", "broken", *flags).code == 2
-
-
-def test_brokers_that_do_not_answer_are_exit_7(run: Run, connect: FakeConnect) -> None:
-    """The worker gets no request."""
     where = ("--kafka-bootstrap", "127.0.0.1:1", "--timeout", "1s", "--yes")
     assert run("offsets", "seek", "broken", "--to-latest", *where).code == 7
     assert run("offsets", "alter", "broken", "--set", "t:0=1", *where).code == 7

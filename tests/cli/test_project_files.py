@@ -149,15 +149,11 @@ def test_trusting_shows_no_secret_and_no_control_sequence(run: Run) -> None:
     assert "\x1b" not in refused.err
 
 
-def test_only_project_files_are_trusted(run: Run) -> None:
-    """Trust in another file would have no effect; exit 2. One that does not exist: exit 3."""
+def test_only_project_files_need_trust(run: Run, url: str) -> None:
+    """Exit 2 for another file, 3 for none; a file of --config is the user's choice."""
     Path("other.toml").write_text("[defaults]\n")
     assert run("config", "trust", "other.toml", address=None).code == 2
     assert run("config", "trust", address=None).code == 3
-
-
-def test_a_file_that_was_named_is_the_users_own(run: Run, url: str) -> None:
-    """`--config ./pyconnect.toml` is the user's choice of a file."""
     PROJECT.write_text(f'current = "p"\n[contexts.p]\nurls = ["{url}"]\n')
     arguments = ("connectors", "list", "--config", str(PROJECT))
     assert run(*arguments, address=None).code == 0

@@ -171,13 +171,9 @@ def test_impossible_audits_are_refused(
     assert "Traceback" not in outcome.err
 
 
-def test_without_brokers_it_says_how_to_name_them(run: Run) -> None:
-    """Exit 9: a precondition."""
+def test_what_an_audit_lacks_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers and Spark: exit 9 with the option or the command, before a start."""
     assert "--kafka-bootstrap" in run("reconcile", "duplicates", "t", code=9).err
-
-
-def test_without_spark_it_says_how_to_install_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit 9 with the command, before anything is started."""
     monkeypatch.setattr(spark_jars, "find_spec", lambda name: None)
     outcome = run("reconcile", "duplicates", "t", "--kafka-bootstrap", "b:9092", code=9)
     assert install_command("reconcile") in outcome.err

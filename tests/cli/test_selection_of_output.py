@@ -29,9 +29,14 @@ def test_jq_finds_names_in_every_list(run: Run, noun: str) -> None:
     assert "null" not in names.out
 
 
-def test_jq_sees_no_secret(run: Run) -> None:
-    """It works on what is printed without it."""
+def test_jq_is_without_secrets_other_formats_and_requests(
+    run: Run, environ: dict[str, str]
+) -> None:
+    """It works on what is printed; a format of the environment gives way."""
     assert run("connectors", "get", "orders", "--jq", '."db.password"').out == "********\n"
+    assert run("connectors", "list", "--jq", ".", "-o", "yaml").code == 2
+    environ["PYCONNECT_OUTPUT"] = "table"
+    assert json.loads(run("connectors", "list", "--jq", ".").out).keys() == {"broken", "orders"}
 
 
 def test_a_wrong_program_is_exit_2_before_any_request(run: Run) -> None:
@@ -40,13 +45,6 @@ def test_a_wrong_program_is_exit_2_before_any_request(run: Run) -> None:
     assert "--jq: " in outcome.err
     outcome = run("connectors", "list", "--jq", ".orders + 1", code=2)
     assert "cannot be added" in outcome.err
-
-
-def test_jq_and_another_format_exclude_each_other(run: Run, environ: dict[str, str]) -> None:
-    """A format of the environment gives way."""
-    assert run("connectors", "list", "--jq", ".", "-o", "yaml").code == 2
-    environ["PYCONNECT_OUTPUT"] = "table"
-    assert json.loads(run("connectors", "list", "--jq", ".").out).keys() == {"broken", "orders"}
 
 
 def test_without_jq_the_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,16 +57,12 @@ def every_command() -> Iterator[tuple[str, Any]]:
         yield from below(noun.name, load_noun(noun))
 
 
-def test_every_verb_has_a_help_line() -> None:
-    """Every verb and every option is explained."""
+def test_every_verb_and_argument_is_explained() -> None:
+    """No option and no word of a usage line is left to be guessed."""
     for path, command in every_command():
         assert command.help, path
         for option in command.params:
             assert option.param_type_name != "option" or option.help, f"{path} {option.opts}"
-
-
-def test_every_argument_is_explained() -> None:
-    """No word of a usage line is left to be guessed."""
     for noun in NOUNS:
         command = load_noun(noun)
         for verb in getattr(command, "commands", {}).values():
@@ -76,7 +72,7 @@ def test_every_argument_is_explained() -> None:
 
 
 def test_every_example_is_a_command_line_that_exists() -> None:
-    """Examples in help texts use verbs and options that exist."""
+    """Its verbs and options exist, and so does the help page that shows it."""
     for path, examples in EXAMPLES.items():
         for example in examples:
             line = TypedWords()
@@ -85,33 +81,21 @@ def test_every_example_is_a_command_line_that_exists() -> None:
                     assert line.option(word.partition("=")[0]), f"{example}: {word}"
                 line.read(word)
             assert line.path.split()[0] == path.split()[0], example
-
-
-def test_every_example_is_of_a_verb_that_exists() -> None:
-    """The help page that shows an example exists."""
     assert set(EXAMPLES) <= {path for path, _ in every_command()}
 
 
-def test_the_list_of_verbs_cuts_no_sentence_off(run: Run) -> None:
-    """A noun's help tells what each verb does, whole."""
+def test_help_is_whole(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sentences, options and paths are in one piece; braces would be a choice."""
     text = " ".join(run("connectors", "--help").out.split())
     assert "`create -f` and `apply -f` accept its -o json" in text
     assert "..." not in text
     assert text.startswith("Usage: pyconnect connectors [OPTIONS] VERB [ARGUMENTS]…")
-
-
-def test_options_and_paths_in_help_are_whole(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They move to the next line in one piece."""
-    monkeypatch.setenv("COLUMNS", "80")
-    assert "--kafka-bootstrap" in run("offsets", "lag", "--help").out
-    assert "~/.local/share/bash-completion/completions/" in run("completion", "--help").out
-
-
-def test_the_usage_shows_required_arguments_without_braces(run: Run) -> None:
-    """Braces would be a choice."""
     assert "abort [OPTIONS] TOPIC PARTITION PRODUCER-ID" in run(
         "transactions", "abort", "--help"
     ).out.replace("\n", " ")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "--kafka-bootstrap" in run("offsets", "lag", "--help").out
+    assert "~/.local/share/bash-completion/completions/" in run("completion", "--help").out
 
 
 def test_every_topic_is_named_by_the_help() -> None:

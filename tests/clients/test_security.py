@@ -29,13 +29,9 @@ def tls(properties: dict[str, str]) -> Tls:
     return found
 
 
-def test_without_properties_connections_are_plain() -> None:
-    """As Java's default is."""
+def test_unused_settings_are_not_read() -> None:
+    """Java's default is plain; broken logins and stores matter to those who use them."""
     assert parse_security({}) == Security(protocol=Protocol.PLAINTEXT, tls=None, sasl=None)
-
-
-def test_settings_that_the_protocol_does_not_use_are_not_read() -> None:
-    """A broken login entry matters only to those who log in, a store to those with TLS."""
     broken = {"sasl.jaas.config": "broken", "ssl.keystore.key": "alone", "sasl.mechanism": "X"}
     assert parse_security(broken).sasl is None
     with pytest.raises(ClientPropertyError, match=r"sasl\.jaas\.config"):

@@ -33,25 +33,17 @@ def properties_of(
     )
 
 
-def test_all_listeners_are_on_the_loopback_address_only() -> None:
-    """No other host of the network reaches a sandbox."""
+def test_listeners_are_on_the_loopback_address_only() -> None:
+    """No other host reaches a sandbox; the controller is not advertised."""
     listeners = properties_of(sasl_port=9094)["listeners"].split(",")
     assert len(listeners) == 3
     assert all("://127.0.0.1:" in listener for listener in listeners)
-
-
-def test_the_controller_is_not_advertised() -> None:
-    """Clients are told of PLAINTEXT and SASL only."""
     assert "CONTROLLER" not in properties_of(sasl_port=9094)["advertised.listeners"]
 
 
-def test_without_acls_there_is_no_authorizer() -> None:
-    """A plain sandbox allows everything."""
+def test_an_authorizer_needs_acls_and_has_super_users() -> None:
+    """Plaintext clients and named principals administer it; a plain sandbox has none."""
     assert "authorizer.class.name" not in properties_of()
-
-
-def test_with_acls_plaintext_clients_are_super_users() -> None:
-    """Users of the PLAINTEXT listener, and named principals, administer the cluster."""
     security = BrokerSecurity(acl=True, super_users=("User:root",))
     assert properties_of(security=security)["super.users"] == "User:ANONYMOUS;User:root"
 

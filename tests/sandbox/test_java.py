@@ -75,16 +75,12 @@ def test_an_unknown_platform_is_shown_every_way() -> None:
     assert all(name in install_hint(None) for name in ("debian", "alpine", "macos"))
 
 
-def test_no_java_at_all_is_a_missing_precondition_with_a_hint(tmp_path: Path) -> None:
-    """Without JAVA_HOME and without java on the path the error says what to install."""
+def test_no_java_and_an_old_one_are_named_with_a_hint(tmp_path: Path) -> None:
+    """What to install, or which Java was found and its version."""
     with pytest.raises(JavaUnavailable, match="No Java found: Kafka needs Java 17") as error:
         find_java({"PATH": str(tmp_path)})
     assert error.value.exit_code == 9
     assert error.value.hint
-
-
-def test_a_java_that_is_too_old_is_named(tmp_path: Path) -> None:
-    """The error says which Java was found and which version it is."""
     executable = java_saying(tmp_path, 'openjdk version "11.0.2"')
     with pytest.raises(JavaUnavailable, match=f"{executable} is Java 11"):
         find_java({"JAVA_HOME": str(tmp_path), "PATH": ""})

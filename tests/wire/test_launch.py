@@ -53,16 +53,12 @@ def test_a_running_process_has_no_exit_code(launcher: Launcher) -> None:
     assert exit_code(launched) == 70
 
 
-def test_an_exit_code_is_that_of_its_process(launcher: Launcher) -> None:
-    """Of several that run at once."""
+def test_exit_codes_are_of_their_processes(launcher: Launcher) -> None:
+    """Of several at once; one that ended gets no signal: its pid may be another's."""
     first, second = launch(launcher, "exit-now"), launch(launcher, "hang")
     second.signal(Signals.SIGKILL)
     assert exit_code(second) == -Signals.SIGKILL
     assert exit_code(first) == 3
-
-
-def test_a_process_that_has_ended_gets_no_signal(launcher: Launcher) -> None:
-    """Its pid may be another's by then."""
     launched = launch(launcher, "exit-now")
     assert has_ended(launched)
     launched.signal(Signals.SIGKILL)
@@ -148,16 +144,12 @@ def test_a_child_that_fails_before_its_job_says_why(frame: bytes, reason: str) -
     assert reason in launched.last_words
 
 
-def test_a_child_without_a_job_ends_as_an_orphan() -> None:
-    """The worker process has gone, so the child has no supervisor."""
+def test_orphans_end_and_children_read_no_input(launcher: Launcher) -> None:
+    """The worker process has gone; the terminal's input is not for children."""
     launched = shared_launcher().launch()
     launched.connection.shutdown(socket.SHUT_WR)
     assert exit_code(launched) == 70
     assert launched.last_words == ""
-
-
-def test_children_find_nothing_to_read_at_standard_input(launcher: Launcher) -> None:
-    """Input of the terminal is not for the children, and several would share it."""
     launched = launch(launcher, "run")
     assert launched.connection.recv(1)
     assert str(Path(f"/proc/{launched.pid}/fd/0").readlink()) == os.devnull

@@ -86,15 +86,11 @@ def test_filters_all_have_to_hold(given: dict[str, object], expected: list[str])
     assert chosen(**given) == expected
 
 
-def test_names_are_narrowed_by_filters_too() -> None:
-    """`pause orders sink --type sink` is about the sink only, in the order of the names."""
+def test_names_are_known_and_narrowed_by_filters() -> None:
+    """`pause orders sink --type sink` is about the sink; nothing is done by halves."""
     assert chosen("sink", "orders") == ["sink", "orders"]
     assert chosen("sink", "orders", type="source") == ["orders"]
     assert chosen("sink", "sink") == ["sink"]
-
-
-def test_an_unknown_name_is_refused_with_the_near_one() -> None:
-    """Even when other names exist: nothing is done by halves."""
     with pytest.raises(NotFound) as caught:
         chosen("orders", "snik")
     assert caught.value.hint == "did you mean `sink`?"

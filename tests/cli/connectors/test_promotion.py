@@ -59,29 +59,21 @@ def test_a_secret_in_plain_text_and_a_mask_are_refused(config: Config) -> None:
     assert "--set" in str(error.hint)
 
 
-def test_the_other_cluster_keeps_the_secret_that_it_has() -> None:
-    """In whatever form; a mask is none."""
+def test_the_other_cluster_keeps_its_secrets_and_references() -> None:
+    """In whatever form; a mask is no secret, and a reference is none either."""
     expected = {"db.password": "prod", "a": "1"}
     assert there({"db.password": "dev", "a": "1"}, {"db.password": "prod"}) == expected
     with pytest.raises(UsageError):
         there({"db.password": "dev"}, {"db.password": MASK})
-
-
-def test_a_reference_replaces_the_other_clusters_value() -> None:
-    """It is no secret."""
     expected = {"db.password": "${file:a:b}"}
     assert there({"db.password": "${file:a:b}"}, {"db.password": "prod"}) == expected
 
 
 def test_keys_are_set_and_left_out_there() -> None:
-    """A secret that is set there need not be copied; the name stays the document's."""
+    """The name stays the document's; a secret in plain text is not set."""
     rules = remapping([], {"db.password": "${file:a:b}", "tasks.max": "8", "team": None})
     config = {"name": "orders", "db.password": "dev", "tasks.max": "1", "team": "a"}
     assert there(config, rules=rules) == {"db.password": "${file:a:b}", "tasks.max": "8"}
-
-
-def test_a_secret_is_not_set_in_plain_text() -> None:
-    """It would stand in the shell's history, and on the other cluster."""
     with pytest.raises(UsageError, match="plain text"):
         remapping([], {"db.password": "hunter2"})
 

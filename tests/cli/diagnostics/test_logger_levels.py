@@ -28,15 +28,11 @@ def test_every_logger_has_its_level_again(levels: dict[str, str], logger: str, l
 
 
 def test_only_changed_levels_are_set_back() -> None:
-    """The parent first: setting it sets those below it too."""
+    """The parent first; a logger without a level gets that of its nearest ancestor."""
     before = {"root": "INFO", "x": "ERROR", "x.a": "ERROR", "x.b": "TRACE"}
     assert levels_to_restore(before, "x", "DEBUG") == (("x", "ERROR"), ("x.b", "TRACE"))
     assert levels_to_restore(before, "root", "INFO") == (("x", "ERROR"), ("x.b", "TRACE"))
     assert levels_to_restore(before, "x.a", "ERROR") == ()
-
-
-def test_a_logger_without_a_level_gets_the_inherited_one() -> None:
-    """Of its nearest ancestor by the dots of its name."""
     before = {"root": "INFO", "x": "WARN", "xy": "ERROR"}
     assert levels_to_restore(before, "x.a.b", "DEBUG") == (("x.a.b", "WARN"),)
     assert levels_to_restore(before, "z", "DEBUG") == (("z", "INFO"),)

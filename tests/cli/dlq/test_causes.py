@@ -96,13 +96,9 @@ def test_each_part_of_a_cause_makes_a_group(other: dict[str, str]) -> None:
 
 
 def test_the_root_is_the_innermost_cause() -> None:
-    """As in traces of Java and of agents."""
+    """As in traces of Java and agents; absent and odd headers make a cause of empty texts."""
     trace = "a.B: x\n\tat y\nCaused by: a.C: x\n\tat y\nCaused by: a.D$E: Caused by: none\n\tat y"
     assert cause_of(context_of(letter(exception_stacktrace=trace))).root == "a.D$E"
-
-
-def test_headers_that_are_absent_null_or_no_text_make_a_cause_too() -> None:
-    """With empty texts."""
     bare = TopicRecord(
         topic="dead", partition=0, offset=0, timestamp_ms=-1, key=None, value=None,
         headers=((PREFIX + "stage", None), (PREFIX + "class.name", b"\xff")),

@@ -116,14 +116,10 @@ def opened(broker: FakeBroker) -> list[OpenProducer]:
 
 
 def test_ids_are_listed_when_every_partition_of_the_log_is_read() -> None:
-    """A broker that still reads lists fewer ids, and a live transaction would seem to hang."""
+    """Else a live transaction would seem to hang; the error names the number of partitions."""
     broker = FakeBroker({1: LOADING, 2: NOT_COORDINATOR}, {1: LOADING}, {})
     assert list_transactional_ids(broker) == ["g-c-0"]  # type: ignore[arg-type] # a fake
     assert broker.asked == [{0, 1, 2}, {1, 2}, {1}]
-
-
-def test_a_log_that_is_not_read_in_time_is_an_error() -> None:
-    """The message names the number of partitions."""
     broker = FakeBroker({1: LOADING})
     broker.time_s = 0.0
     with pytest.raises(WaitTimedOut, match="of 1 partition of __transaction_state"):

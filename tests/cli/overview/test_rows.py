@@ -23,31 +23,23 @@ def test_a_connector_has_the_sums_of_its_tasks() -> None:
     assert [task.rate for task in row.tasks] == [5.0, 7.0]
 
 
-def test_unreported_values_are_none() -> None:
-    """A Java worker reports neither rate nor memory: None, which is not 0."""
+def test_unreported_values_and_unread_partitions_are_none() -> None:
+    """A Java worker reports neither rate nor memory; no committed offset, no lag."""
     (row,) = connector_rows(look(view("orders", "RUNNING")))
     assert (row.rate, row.memory, row.lag) == (None, None, None)
+    places = positions(0, s=[(3, 10), (10, 10), (None, 5), (4, None)])
+    (row,) = connector_rows(look(view("s", kind="sink"), positions=places))
+    assert (row.lag, row.unread) == (7, 2)
 
 
-def test_the_cause_of_a_failure_is_the_root() -> None:
-    """The outermost exception of a Java trace says nothing."""
+def test_failures_show_their_root_cause() -> None:
+    """The outermost exception says nothing; tasks of a failed connector may run on."""
     (row,) = connector_rows(look(view("orders", "RUNNING", "FAILED")))
     assert row.cause == "java.lang.IllegalStateException: disk full"
     assert row.progress == "1/2, 1 FAILED"
     assert [task.name for task in failures([row])] == ["orders/1"]
-
-
-def test_a_connector_that_failed_itself_is_a_failure() -> None:
-    """Its tasks may run on."""
     rows = connector_rows(look(view("orders", "RUNNING", state="FAILED")))
     assert [task.name for task in failures(rows)] == ["orders"]
-
-
-def test_lag_counts_committed_partitions_and_names_others() -> None:
-    """A partition without an offset has no lag, and is not read to its end either."""
-    places = positions(0, s=[(3, 10), (10, 10), (None, 5), (4, None)])
-    (row,) = connector_rows(look(view("s", kind="sink"), positions=places))
-    assert (row.lag, row.unread) == (7, 2)
 
 
 def test_a_sink_without_metrics_has_the_rate_of_its_commits() -> None:

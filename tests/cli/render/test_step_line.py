@@ -81,8 +81,9 @@ def left_on(sent: str) -> list[str]:
 
 
 def test_a_log_has_the_steps_only(report: Report) -> None:
-    """A stderr that is not a terminal gets no passing text."""
+    """A stderr that is not a terminal gets no passing text, and --quiet nothing."""
     assert report(work, terminal=False) == "fetching\ncomparing\n"
+    assert report(work, quiet=True) == ""
 
 
 def test_passing_steps_vanish_from_a_terminal(report: Report) -> None:
@@ -125,11 +126,6 @@ def test_names_are_shown_as_they_are(report: Report) -> None:
     sent = report(hostile)
     assert "[red]a\\x1b[2J" in sent
     assert "[bold]b\\x1b[2J" in sent
-
-
-def test_quiet_shows_no_progress(report: Report) -> None:
-    """With --quiet nothing is reported."""
-    assert report(work, quiet=True) == ""
 
 
 def test_a_dumb_terminal_gets_no_escapes(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,14 +34,10 @@ def lines(*rows: Row, width: int | None = None, colour: bool = False) -> list[st
     return table_lines(COLUMNS, rows, headers=True, width=width, colour=colour)
 
 
-def test_columns_line_up_with_wide_characters() -> None:
-    """A character of two columns counts as two."""
+def test_columns_line_up_with_wide_characters_and_colours() -> None:
+    """A character of two columns counts as two; colours add nothing but their sequences."""
     expected = ["NAME  STATE", "日本  RUNNING", "abc   FAILED"]
     assert lines(("日本", "RUNNING"), ("abc", "FAILED")) == expected
-
-
-def test_colours_change_nothing_but_the_sequences_around() -> None:
-    """A table reads the same without its colours."""
     import re
 
     rows = (("a", "RUNNING"), ("b", "1/2"))

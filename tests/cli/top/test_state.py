@@ -9,14 +9,10 @@ from tests.support.cases import cases
 
 
 def test_enter_leads_to_the_tasks_and_escape_back_to_the_row() -> None:
-    """The page before is as it was left."""
+    """Of a connector or of a worker; the page before is as it was left."""
     state = State().entered("orders")
     assert state.place == Place(page=Page.TASKS, connector="orders")
     assert state.went_back().place == Place(row="orders")
-
-
-def test_a_worker_leads_to_its_tasks() -> None:
-    """Those of every connector."""
     state = State().commanded("w").entered("w1:8083")
     assert state.place == Place(page=Page.TASKS, worker="w1:8083")
 
@@ -39,16 +35,12 @@ def test_the_prompt_goes_to_a_page(word: str, page: Page) -> None:
     assert State().commanded(word).place.page is page
 
 
-def test_an_unknown_word_is_answered_with_the_near_one() -> None:
-    """The page stays."""
+def test_words_of_the_prompt() -> None:
+    """An unknown one gets the near one and keeps the page; q leaves."""
     state = State().commanded("conectors")
     assert state.place == Place()
     assert state.message == "`conectors` is not a command: did you mean `connectors`?"
     assert "workers" in State().commanded("zzz").message
-
-
-def test_q_leaves() -> None:
-    """An empty prompt does nothing."""
     assert State().commanded("q").leaving
     assert not State().commanded("").leaving
 
@@ -63,15 +55,11 @@ def test_a_filter_is_a_regular_expression_or_text() -> None:
     assert "taken as plain text" in State().filtered("a(b").message
 
 
-def test_sorting_twice_turns_round() -> None:
-    """Another column starts in its first direction."""
+def test_sorting_turns_round_and_marks_end() -> None:
+    """Another column starts in its first direction; an action or a page ends marks."""
     assert State().sorted_by("LAG").sorted_by("LAG").descending
     state = State().sorted_by("LAG").sorted_by("LAG").sorted_by("NAME")
     assert (state.sort, state.descending) == ("NAME", False)
-
-
-def test_marks_end_with_the_action_and_the_page() -> None:
-    """Space twice takes one away."""
     assert State().toggled("a").toggled("b").toggled("a").marked == {"b"}
     assert State().toggled("a").acted("a: paused").marked == frozenset()
     assert State().toggled("a").commanded("t").marked == frozenset()

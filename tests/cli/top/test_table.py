@@ -39,14 +39,10 @@ def column(shown: Table, title: str) -> list[str]:
     return [line.cells[at].text.strip() for line in shown.lines]
 
 
-def test_failed_rows_come_first() -> None:
-    """Then by name."""
+def test_rows_are_sorted_by_failure_name_or_number() -> None:
+    """Failed ones first, then names; largest numbers first, unknown ones last."""
     assert names(drawn(busy())) == ["orders-lake", "clicks", "inventory", "invoices", "orders"]
     assert column(drawn(busy()), "CAUSE")[0] == "IllegalStateException: disk full"
-
-
-def test_the_largest_number_comes_first_and_unknown_values_last() -> None:
-    """Once more turns the known ones round."""
     assert names(drawn(busy().sorted_by("REC/S")))[:2] == ["orders", "orders-lake"]
     turned = drawn(busy().sorted_by("REC/S").sorted_by("REC/S"))
     assert names(turned)[:2] == ["orders-lake", "orders"]
@@ -81,15 +77,11 @@ def test_restarts_are_those_that_the_agent_counts_or_the_view_has_seen() -> None
     assert column(drawn(busy()), "RST")[-2:] == ["-", "0"]
 
 
-def test_a_filter_looks_at_every_column() -> None:
-    """Also at those that there is no room for; the title counts."""
+def test_a_filter_looks_at_every_column_and_marks_show() -> None:
+    """Also at columns without room; the title counts, the name has room for a mark."""
     shown = drawn(busy().filtered("connect-1"), width=60)
     assert names(shown) == ["clicks", "orders"]
     assert shown.title == "connectors (2 of 5) /connect-1"
-
-
-def test_a_mark_shows_before_the_name() -> None:
-    """The width of the column has room for it."""
     shown = drawn(busy().toggled("orders"))
     assert [line.cells[0].text for line in shown.lines if line.name == "orders"] == ["• orders"]
 

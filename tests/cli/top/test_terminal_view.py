@@ -185,15 +185,11 @@ def test_a_signal_gives_the_terminal_back(
     assert not any("connectors (2)" in line for line in terminal.screen)
 
 
-def test_without_a_terminal_the_command_says_what_to_use(run: Run) -> None:
-    """Exit 9, before anything is asked of the cluster."""
+def test_the_view_needs_a_terminal_and_its_extra(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit 9 with what to use or install, before the cluster is asked."""
     outcome = run("top", code=9)
     assert "needs a terminal" in outcome.err
     assert "pyconnect status" in outcome.err
-
-
-def test_the_missing_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit 9 with the command that installs it."""
     monkeypatch.setattr("pyconnect_cli.top.commands.find_spec", lambda _: None)
     outcome = run("top", code=9)
     assert "install the extra [top]: " in outcome.err

@@ -187,16 +187,12 @@ def test_a_sink_reads_its_topics_in_its_group() -> None:
     assert "topics.regex" in notes(replace(FACTS, connectors=(pattern,)))
 
 
-def test_a_sinks_group_may_be_overridden() -> None:
-    """By the connector, else by the worker's consumer settings."""
+def test_groups_and_dead_letter_queues_of_a_sink_are_its_clients() -> None:
+    """A group of the connector, else the worker's; the queue is looked for and written."""
     sink = replace(SINK, config={"topics": "t", "consumer.override.group.id": "mine"})
     assert texts("K1", replace(FACTS, connectors=(sink,))) == ["Read Group mine"]
     worker = replace(WORKER, properties={**WORKER.properties, "consumer.group.id": "theirs"})
     assert texts("K1", replace(FACTS, workers=(worker,))) == ["Read Group theirs"]
-
-
-def test_a_dead_letter_queue_is_looked_for_created_and_written() -> None:
-    """By admin client and producer of the sink."""
     sink = replace(SINK, config={"topics": "t", "errors.deadletterqueue.topic.name": "dead"})
     facts = replace(FACTS, connectors=(sink,), existing_topics={"": INTERNAL})
     assert texts("K3", facts) == ["Write Topic dead"]

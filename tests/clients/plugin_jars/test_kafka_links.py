@@ -23,16 +23,12 @@ def links(tmp_path: Path, **classes: bytes) -> KafkaLinks:
     return read_links([make_jar(tmp_path / "plugin.jar", named)])
 
 
-def test_a_class_that_a_release_lacks_is_named_with_its_user(tmp_path: Path) -> None:
-    """Kafka 4.4 moved it away."""
+def test_what_a_release_lacks_is_named_with_its_user(tmp_path: Path) -> None:
+    """A class that Kafka 4.4 moved, a method that 4.0 removed from a class that stayed."""
     found = links(tmp_path, Used=class_file("a.Used", names=(SANITIZER,)))
     assert found.missing(kafka_api(), "4.3") == []
     assert found.missing(kafka_api(), "4.4.0") == [Missing(SANITIZER, "a.Used", "4.3")]
     assert found.releases(kafka_api()) == ("3.9", "4.0", "4.1", "4.2", "4.3")
-
-
-def test_a_method_that_a_release_lacks_is_named(tmp_path: Path) -> None:
-    """Kafka 4.0 removed it; its class stayed."""
     found = links(tmp_path, Used=class_file("a.Used", uses=[(UTILS, *MK_SET)]))
     expected = [Missing(f"{UTILS}.{''.join(MK_SET)}", "a.Used", "3.9")]
     assert found.missing(kafka_api(), "4.4") == expected
@@ -124,14 +120,10 @@ def test_what_kafka_lost_or_hid_long_ago_is_in_no_release(tmp_path: Path) -> Non
     assert found.releases(kafka_api()) == kafka_api().releases
 
 
-def test_classes_of_the_worker_are_reported_as_internals(tmp_path: Path) -> None:
-    """Iceberg's sink reads a field of this one."""
+def test_classes_of_the_worker_and_of_newer_java_are_reported(tmp_path: Path) -> None:
+    """Iceberg's sink reads an internal field; the newest reachable class names the Java."""
     name = "org.apache.kafka.connect.runtime.WorkerSinkTaskContext"
     assert links(tmp_path, Used=class_file("a.Used", names=(name,))).internals == {name: "a.Used"}
-
-
-def test_the_newest_class_file_names_the_java(tmp_path: Path) -> None:
-    """The one that a plugin reaches."""
     assert links(tmp_path, Used=class_file("a.Used", java=21), Far=b"").java == 21
 
 

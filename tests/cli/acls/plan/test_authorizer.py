@@ -88,15 +88,11 @@ def test_vectors(
 
 
 def test_the_deciding_binding_is_named() -> None:
-    """A DENY is what a person has to look at."""
+    """A DENY is what a person has to look at; bindings of super users are not looked at."""
     denial = binding(WRITE, "g", prefixed=True, allow=False)
     decision = Authorizer([binding(ALL, "*"), denial]).decide(CLIENT, WRITE, ID)
     assert decision.binding == denial
     assert "DENY Write TransactionalId g (prefixed) for User:c" in decision.reason
-
-
-def test_super_users_are_never_denied() -> None:
-    """Their bindings are not even looked at."""
     authorizer = Authorizer([binding(ALL, "*", allow=False)], super_users=frozenset({CLIENT}))
     assert authorizer.decide(CLIENT, WRITE, ID).allowed
 

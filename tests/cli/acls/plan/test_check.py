@@ -186,18 +186,14 @@ def test_one_workers_answer_says_nothing_of_another_workers_user() -> None:
     assert {grant.principal for grant in grants} == {"User:writer2"}
 
 
-def test_a_probe_that_decides_nothing_leaves_the_prediction() -> None:
-    """The broker was too old, or the topic does not exist."""
+def test_what_cannot_be_seen_is_decided_by_the_brokers_words() -> None:
+    """Probes that decide nothing leave the prediction; without an authorizer all is allowed."""
     key = ProbeKey(Role.WORKER, "w", GrantOperation.WRITE, LEADER)
     probes = {key: ProbeAnswer(None, "too old")}
     report = check(FACTS, Phase.PREPARING, Evidence(bindings={"": generated()}, probes=probes))
     assert of_rule(report, "W7").verdict is GrantVerdict.PREDICTED
     unknown = check(FACTS, Phase.PREPARING, Evidence(refused=frozenset({""}), probes=probes))
     assert of_rule(unknown, "W7").evidence == "too old"
-
-
-def test_without_an_authorizer_everything_is_allowed() -> None:
-    """The brokers say so themselves."""
     report = check(FACTS, Phase.ENABLED, Evidence(open_clusters=frozenset({""})))
     assert {finding.verdict for finding in report.findings} == {GrantVerdict.PROVEN}
 

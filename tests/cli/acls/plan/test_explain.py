@@ -104,14 +104,10 @@ def test_a_name_selects_all_that_concerns_it() -> None:
     assert explain("nothing-of-ours").select(FINDINGS) == []
 
 
-def test_an_error_with_a_name_selects_the_grant_for_it() -> None:
-    """Not the same rule's grants for other resources."""
+def test_an_error_selects_the_grants_behind_it() -> None:
+    """By its name, not the same rule's others; without a name by its meaning."""
     text = "Not authorized to access group: g"
     assert [f.need.rule.id for f in explain(text).select(FINDINGS)] == ["W1"]
-
-
-def test_an_error_without_a_name_selects_by_its_meaning() -> None:
-    """All that could be behind it."""
     found = explain("Broker: Transactional Id authorization failed").select(FINDINGS)
     assert {f.need.rule.id for f in found} == {"X1", "X2", "W7"}
 

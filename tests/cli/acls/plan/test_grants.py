@@ -119,16 +119,12 @@ def test_hostile_names_stay_one_word() -> None:
     assert "$${HOME}" in block
 
 
-def test_the_removal_mirrors_the_grant() -> None:
-    """For a later downgrade."""
+def test_grants_are_mirrored_by_removals_and_users() -> None:
+    """For a later downgrade; Strimzi's resource has its own types and patterns."""
     grants = missing_grants(findings()).grants
     added = kafka_acls(grants, "b")
     removed = kafka_acls(grants, "b", remove=True)
     assert [line.replace("--add", "--remove --force") for line in added] == removed
-
-
-def test_a_strimzi_user_per_principal() -> None:
-    """With the types and patterns of Strimzi's resource."""
     users = strimzi_users(missing_grants(findings()).grants, "my-cluster")
     by_name = {json.loads(json.dumps(user))["metadata"]["name"]: user for user in users}
     assert set(by_name) == {"worker", "writer", "reader"}

@@ -262,17 +262,13 @@ def test_a_leader_that_cannot_claim_stops_the_run_at_its_end() -> None:
     assert world.run_tool() is None
 
 
-def test_a_worker_at_a_wrong_phase_stops_the_run() -> None:
-    """Somebody else changes phases, too."""
+def test_a_wrong_phase_or_a_weaker_protocol_stops_the_run() -> None:
+    """Others change phases, too; signatures of internal requests would be gone."""
     world = World.of(DISABLED, DISABLED, DISABLED)
     world.start(UP_1)
     worker = world.workers["http://w1"]
     worker.phase = worker.file = ENABLED
     assert "http://w1 is enabled; this rolling is disabled → preparing" in halted(world).reason
-
-
-def test_a_weaker_protocol_stops_the_run() -> None:
-    """Signatures of internal requests would be gone."""
     world = World.of(DISABLED, DISABLED)
     world.start(UP_1)
     world.protocol = "compatible"
