@@ -71,8 +71,8 @@ def test_only_written_records_are_committed() -> None:
     assert sink.committed == {PARTITION: 3}
 
 
-def test_a_batch_ends_with_the_record_that_fills_it() -> None:
-    """Bytes count as records do."""
+def test_a_batch_is_written_when_it_is_full_or_old() -> None:
+    """Bytes count as records do; no record waits without end."""
 
     class Small(Batches):
         batch_records = 100
@@ -81,10 +81,6 @@ def test_a_batch_ends_with_the_record_that_fills_it() -> None:
     sink, task = started(Small)
     send(sink, "aa", "bb", "cccc", "d")
     assert task.written == [["aa", "bb"], ["cccc"]]
-
-
-def test_a_batch_is_written_when_its_time_is_over() -> None:
-    """No record waits for others without end."""
 
     class Due(Batches):
         batch_ms = 0

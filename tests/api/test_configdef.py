@@ -41,18 +41,14 @@ def test_lists_are_copied_and_lose_repeated_entries() -> None:
     assert definition.parse({"required": "x"})["names"] == []
 
 
-def test_validation_reports_type_and_validator_errors_of_one_key() -> None:
-    """A bad number is no number and, being none, out of range: two messages."""
+def test_validation_reports_all_errors_of_all_keys() -> None:
+    """In order of definition; a bad number is out of range, too."""
     result = _definition().validate_all({"required": "x", "count": "many"})["count"]
     assert result.value is None
     assert result.error_messages == [
         "Invalid value many for configuration count: Not a number of type INT",
         "Invalid value null for configuration count: Value must be non-null",
     ]
-
-
-def test_validation_reports_every_key_in_order_of_definition() -> None:
-    """Errors do not stop it."""
     results = _definition().validate({})
     assert [result.name for result in results] == ["required", "count", "names"]
     expected = ['Missing required configuration "required" which has no default value.']

@@ -54,13 +54,6 @@ def test_getters_know_type_and_default() -> None:
         struct.get_string("id")
 
 
-def test_validate_accepts_missing_values_with_default_or_optional() -> None:
-    """A missing value of a required field is the only gap."""
-    Struct(SCHEMA).put("id", 1).validate()
-    with pytest.raises(DataException, match='required field: "id"'):
-        Struct(SCHEMA).validate()
-
-
 def test_structs_are_equal_by_schema_and_stored_values() -> None:
     """An explicit value equal to the default is still another struct."""
     one, other = Struct(SCHEMA).put("id", 1), Struct(SCHEMA).put("id", 1)
@@ -84,10 +77,13 @@ def test_the_text_omits_fields_without_value() -> None:
     assert str(struct) == "Struct{f=0.1,b=YWI=,l=[x, y]}"
 
 
-def test_only_struct_schemas_make_structs() -> None:
-    """A struct needs fields."""
+def test_a_struct_has_a_struct_schema_and_all_required_values() -> None:
+    """Missing values may have a default or be optional."""
     with pytest.raises(DataException, match="Not a struct schema"):
         Struct(INT32_SCHEMA)
+    Struct(SCHEMA).put("id", 1).validate()
+    with pytest.raises(DataException, match='required field: "id"'):
+        Struct(SCHEMA).validate()
 
 
 INNER = SchemaBuilder.struct().build()

@@ -33,25 +33,17 @@ def test_topic_partitions_print_as_kafkas_do() -> None:
     assert str(TopicPartition("a-b", 3)) == "a-b-3"
 
 
-def test_contexts_cannot_be_made_without_a_worker() -> None:
-    """They are contracts only."""
+def test_contexts_are_contracts() -> None:
+    """Made by a worker only; its stop event fits, and KIP-275's name of is_closing."""
     for context in (SinkTaskContext, SourceTaskContext, SinkTask):
         with pytest.raises(TypeError, match="abstract"):
             context()  # type: ignore[abstract]
-
-
-def test_is_closing_has_the_name_of_the_proposal_too() -> None:
-    """KIP-275 spells it in Java's way."""
+    signal: StopSignal = threading.Event()
+    assert not signal.is_set()
     context = _Context()
     assert context.is_closing is context.isClosing is False
     context.is_closing = True
     assert context.isClosing
-
-
-def test_an_event_serves_as_stop_signal() -> None:
-    """The worker's stop event fits the contract."""
-    signal: StopSignal = threading.Event()
-    assert not signal.is_set()
 
 
 def test_hooks_of_connectors_have_defaults() -> None:

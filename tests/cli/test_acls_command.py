@@ -137,14 +137,10 @@ def test_an_error_of_a_later_phase_is_explained(run: Run, worker_file: str) -> N
     assert "for disabled" in outcome.err
 
 
-def test_an_error_is_explained_without_a_cluster(run: Run) -> None:
-    """Its meaning is known even when no worker is."""
+def test_errors_are_explained_without_a_cluster(run: Run) -> None:
+    """Its meaning depends on no phase; the broker's line tells what is missing, for whom."""
     outcome = run("acls", "explain", "Failed to perform zombie fencing", code=0)
     assert outcome.out.startswith("X2: admin needs Write")
-
-
-def test_a_refusal_in_the_brokers_log_is_explained_without_a_cluster(run: Run) -> None:
-    """The line itself tells what is missing, and for whom."""
     outcome = run(
         "acls",
         "explain",

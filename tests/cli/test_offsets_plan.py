@@ -179,12 +179,14 @@ def test_an_invalid_assignment_is_a_usage_error(text: str) -> None:
         parse_assignment(text, "sink")
 
 
-def test_numbers_that_json_lacks_are_refused() -> None:
-    """Python's reader would take them."""
+def test_numbers_that_no_offset_has_are_refused() -> None:
+    """Those that JSON lacks, and thousands of digits, also as text."""
     with pytest.raises(UsageError, match="NaN"):
         parse_json('{"a": NaN}', "here")
     with pytest.raises(UsageError, match="1e999"):
         parse_json('{"a": 1e999}', "here")
+    with pytest.raises(UsageError, match="not a whole number"):
+        parse_assignment("orders:" + "1" * 5_000 + "=5", "sink")
 
 
 @cases("text", '{"a": ' + "9" * 5_000 + "}", "[" * 200_000)
@@ -192,12 +194,6 @@ def test_json_that_python_cannot_hold_is_refused(text: str) -> None:
     """A number of thousands of digits, brackets without end: a usage error, no traceback."""
     with pytest.raises(UsageError, match="here: cannot be read"):
         parse_json(text, "here")
-
-
-def test_a_number_of_thousands_of_digits_is_refused_as_offset() -> None:
-    """Also where it stands as text."""
-    with pytest.raises(UsageError, match="not a whole number"):
-        parse_assignment("orders:" + "1" * 5_000 + "=5", "sink")
 
 
 RANGES = {

@@ -52,11 +52,14 @@ def mutual_url(authority: trustme.CA, connect: FakeConnect) -> Iterator[str]:
         yield url
 
 
-def test_an_unknown_certificate_is_refused_with_what_to_do(run: Run, secure_url: str) -> None:
-    """Exit 7, and the option that mends it is named."""
+def test_certificates_are_checked(run: Run, secure_url: str) -> None:
+    """Exit 7 names the option that mends it; a missing CA file is exit 2; --insecure takes any."""
     outcome = run("connectors", "list", address=secure_url, code=7)
     assert "certificate is not trusted" in outcome.err
     assert "--ca-file" in outcome.err
+    outcome = run("connectors", "list", "--ca-file", "/nowhere.pem", address=secure_url, code=2)
+    assert "/nowhere.pem" in outcome.err
+    assert run("connectors", "list", "--insecure", address=secure_url).code == 0
 
 
 def test_the_given_authority_is_accepted(run: Run, secure_url: str, tmp_path: Path) -> None:
@@ -66,11 +69,6 @@ def test_the_given_authority_is_accepted(run: Run, secure_url: str, tmp_path: Pa
         address=secure_url,
     )  # fmt: skip
     assert outcome.out.split() == ["broken", "orders"], outcome.err
-
-
-def test_insecure_accepts_any_certificate(run: Run, secure_url: str) -> None:
-    """For trials."""
-    assert run("connectors", "list", "--insecure", address=secure_url).code == 0
 
 
 def test_a_client_certificate_is_presented(
@@ -85,12 +83,6 @@ def test_a_client_certificate_is_presented(
         "connectors", "list", *trust, "--cert", str(tmp_path / "ours.pem"), address=mutual_url
     )
     assert with_ours.code == 0, with_ours.err
-
-
-def test_a_missing_ca_file_is_a_usage_error(run: Run, secure_url: str) -> None:
-    """Exit 2 with the path, not a failed connection."""
-    outcome = run("connectors", "list", "--ca-file", "/nowhere.pem", address=secure_url, code=2)
-    assert "/nowhere.pem" in outcome.err
 
 
 @cases("source", "file", "command", "variable", "context")

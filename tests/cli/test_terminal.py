@@ -391,17 +391,13 @@ def test_an_interrupted_batch_lists_the_untried(start: Start, connect: FakeConne
     assert connect.connectors["orders"].state == "RUNNING"
 
 
-def test_control_characters_are_escaped_in_descriptions(run: Run, connect: FakeConnect) -> None:
-    """Traces and configurations come from elsewhere."""
+def test_descriptions_are_printable_without_topics(run: Run, connect: FakeConnect) -> None:
+    """Control characters are escaped; 403 of the topics hides nothing else."""
     connect.connectors["broken"].trace = "Error: \x1b[2J\x9b1A gone"
     connect.connectors["broken"].config["note"] = "\x1b]0;title\x07"
     outcome = run("connectors", "describe", "broken", code=0)
     assert "\\x1b[2J" in outcome.out
     assert not {"\x1b", "\x07", "\x9b"} & set(outcome.out)
-
-
-def test_describing_works_where_topics_are_not_tracked(run: Run, connect: FakeConnect) -> None:
-    """403 of the topics is no reason to show nothing."""
     connect.failures["GET /connectors/orders/topics"] = [(403, "Topic tracking is disabled.")]
     assert "orders" in run("connectors", "describe", "orders", code=0).out
 

@@ -27,10 +27,14 @@ def test_a_code_of_librdkafka_has_a_kind(code: int, kind: FailureKind) -> None:
     assert failure_of(error).code == code
 
 
-def test_a_fatal_error_is_not_retriable() -> None:
-    """A fatal error of a producer is never retried."""
+def test_the_libraries_agree_about_retriable_errors() -> None:
+    """By class in kafka-python, by our table for librdkafka; a fatal error never is."""
     fatal = KafkaError(KafkaError._TIMED_OUT, "x", True)
     assert failure_of(fatal).kind is FailureKind.OTHER
+    for name, found in vars(kafka.errors).items():
+        code = getattr(found, "errno", None)
+        if isinstance(code, int) and code > 0:
+            assert failure_of(found()).kind.retriable is bool(found.retriable), name
 
 
 @cases(
@@ -49,11 +53,3 @@ def test_a_fatal_error_is_not_retriable() -> None:
 def test_other_errors_have_a_kind(error: Exception, kind: FailureKind) -> None:
     """Those of kafka-python, and those of Python that both libraries raise."""
     assert failure_of(error).kind is kind
-
-
-def test_both_libraries_agree_about_the_codes_that_can_be_retried() -> None:
-    """kafka-python says it by the class, librdkafka by our table."""
-    for name, found in vars(kafka.errors).items():
-        code = getattr(found, "errno", None)
-        if isinstance(code, int) and code > 0:
-            assert failure_of(found()).kind.retriable is bool(found.retriable), name

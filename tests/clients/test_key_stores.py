@@ -53,10 +53,12 @@ def test_trust_stores_become_certificates(stores: Stores, form: str) -> None:
     assert load_pem_x509_certificates(found.text.encode()) == given
 
 
-def test_a_jks_trust_store_needs_no_password(stores: Stores) -> None:
-    """As in Java: only whether it is whole is not looked at then."""
+def test_stores_are_read_for_tls_only_and_without_password(stores: Stores) -> None:
+    """As in Java: whether a JKS store is whole is not looked at then."""
     found = with_pem(tls(trusting(stores.trust_store("JKS")))).trust
     assert isinstance(found, PemCertificates)
+    security = parse_security({"ssl.truststore.location": "/nowhere"})
+    assert with_stores_read(security) == security
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -167,12 +169,6 @@ def test_files_that_are_not_stores_are_refused(stores: Stores, tmp_path: Path) -
         with_pem(tls(known(stores.trust_store("JKS"), password=STORE_PASSWORD)))
     with pytest.raises(ClientPropertyError, match=r"ssl\.keystore\.password: it is missing"):
         with_pem(tls(known(stores.key_store("JKS"))))
-
-
-def test_without_tls_no_store_is_read() -> None:
-    """They may not even be there."""
-    security = parse_security({"ssl.truststore.location": "/nowhere"})
-    assert with_stores_read(security) == security
 
 
 def handshake(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> dict[str, object]:

@@ -45,12 +45,14 @@ def test_references_are_read_as_kafka_does(secrets: Path, tmp_path: Path, refere
     assert read["other"] == text
 
 
-def test_without_providers_nothing_is_a_reference() -> None:
-    """Java takes it for the password itself."""
+def test_files_and_providers_are_named_or_absent(tmp_path: Path) -> None:
+    """A missing file has the system's reason; without providers nothing is a reference."""
     properties = {KEY: "${file:/nowhere:key}"}
     assert with_references(properties) == properties
     other = {**PROVIDERS, KEY: "${vault:/nowhere:key}"}
     assert with_references(other) == other
+    with pytest.raises(ClientPropertyError, match="none: cannot be read: No such file"):
+        read_client_properties(str(tmp_path / "none"))
 
 
 @cases(
@@ -85,9 +87,3 @@ def test_a_reference_to_nothing_is_refused(
     with pytest.raises(ClientPropertyError, match=text) as refused:
         with_references(properties)
     assert "hunter2" not in str(refused.value)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """With the system's reason."""
-    with pytest.raises(ClientPropertyError, match="none: cannot be read: No such file"):
-        read_client_properties(str(tmp_path / "none"))

@@ -89,11 +89,14 @@ def test_an_identity_is_both_key_and_chain() -> None:
     assert "SECRET" not in repr(tls({**store, "ssl.key.password": "SECRET"}))
 
 
-def test_an_empty_algorithm_accepts_any_host_name() -> None:
-    """It is the one property whose emptiness means something."""
+def test_empty_and_ineffective_properties_have_meanings() -> None:
+    """An empty algorithm takes any host name; Java's algorithms and timeouts are named."""
     algorithm = "ssl.endpoint.identification.algorithm"
     assert [tls(given).checks_host_name for given in ({}, {algorithm: "HTTPS"})] == [True, True]
     assert not tls({algorithm: " "}).checks_host_name
+    given = {"ssl.protocol": "TLSv1.3", "sasl.login.class": "x", "client.id": "c"}
+    expected = ("ssl.protocol", "sasl.login.class")
+    assert parse_security({**given, "ssl.truststore.type": "JKS"}).without_effect == expected
 
 
 LOGINS = [
@@ -152,13 +155,6 @@ def test_unusable_settings_are_refused_with_their_key(
         parse_security(properties)
     assert str(refused.value).startswith(text)
     assert "SECRET" not in str(refused.value)
-
-
-def test_properties_of_security_without_effect_are_named() -> None:
-    """Java's algorithms and timeouts; other properties are none of security's."""
-    given = {"ssl.protocol": "TLSv1.3", "sasl.login.class": "x", "client.id": "c"}
-    expected = ("ssl.protocol", "sasl.login.class")
-    assert parse_security({**given, "ssl.truststore.type": "JKS"}).without_effect == expected
 
 
 @cases("name", "sasl.username", "ssl.ca.location", "sasl.mechanisms")

@@ -66,15 +66,11 @@ def test_a_cluster_id_is_never_taken_for_an_option() -> None:
     assert all(len(cluster_id) == 22 and not cluster_id.startswith("-") for cluster_id in ids)
 
 
-def test_given_properties_win() -> None:
-    """A property of the caller overrides the sandbox's choice, for the internal topics too."""
+def test_given_properties_and_passwords_are_kept() -> None:
+    """They override the sandbox's, for internal topics too; quotes stay part of a password."""
     properties = properties_of(overrides={"offsets.topic.num.partitions": "7"})
     expected = {"__consumer_offsets": 7, "__transaction_state": 5}
     assert {topic.name: topic.partitions for topic in internal_topics(properties)} == expected
-
-
-def test_a_password_is_quoted_in_the_login_configuration() -> None:
-    """Quotes and backslashes of a password stay part of it."""
     jaas = sasl_properties({"alice": 'a"b\\c'})["listener.name.sasl.plain.sasl.jaas.config"]
     assert jaas.endswith('required user_alice="a\\"b\\\\c";')
 

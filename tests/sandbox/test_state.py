@@ -41,14 +41,10 @@ def test_a_state_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert sandbox_names(tmp_path) == ("mine",)
 
 
-def test_a_recorded_process_that_is_gone_does_not_run() -> None:
-    """A record alone proves nothing."""
+def test_states_are_not_guessed(tmp_path: Path) -> None:
+    """A record proves no process; another version's file is refused."""
     assert STATE.server("broker") is not None
     assert STATE.running("broker") is None
-
-
-def test_a_state_of_another_format_is_refused(tmp_path: Path) -> None:
-    """A file that a different version wrote is not guessed at."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "state.json").write_text(json.dumps({"version": 99}))
     with pytest.raises(SandboxError, match="format 99, not 1"):

@@ -132,17 +132,13 @@ async def test_a_killed_task_is_failed_with_the_reason(poll: str, *, force: bool
         await w.task_is(task_id, State.RUNNING)
 
 
-async def test_a_frozen_task_can_be_killed() -> None:
-    """SIGKILL needs no cooperation."""
+async def test_frozen_tasks_can_be_killed_and_a_stop_waits() -> None:
+    """SIGKILL needs no cooperation; the task is FAILED by then, and nothing comes after."""
     async with children_world(graceful_ms=100) as w:
         task_id = await running(w)
         os.kill(w.pid(task_id), signal.SIGSTOP)
         w.children.kill_task(task_id, force=False, reason=REASON)
         await w.task_is(task_id, State.FAILED)
-
-
-async def test_a_stop_during_a_kill_waits_for_its_end() -> None:
-    """The task is FAILED by then, and nothing comes after."""
     async with children_world(graceful_ms=300) as w:
         task_id = await running(w, poll="hang")
         w.children.kill_task(task_id, force=False, reason=REASON)

@@ -180,15 +180,6 @@ async def test_a_cancelled_task_never_reports_again() -> None:
         assert w.listener.task_states(T0) == [State.RUNNING]
 
 
-async def test_a_task_that_is_stopped_before_its_process_started_ends() -> None:
-    """A stop may overtake the start."""
-    async with world() as w:
-        w.start_task(T0)
-        await w.children.tasks.stop([T0])
-        assert w.children.tasks.running() == frozenset()
-        assert w.listener.task_states(T0)[-1] is State.UNASSIGNED
-
-
 async def test_a_task_whose_process_cannot_be_started_is_failed() -> None:
     """Also when it is the fork server that dies: then there is no error of the system's."""
     async with world(launcher=DyingLauncher()) as w:
@@ -196,13 +187,18 @@ async def test_a_task_whose_process_cannot_be_started_is_failed() -> None:
         await w.task_is(T0, State.FAILED)
 
 
-async def test_a_task_is_not_started_twice() -> None:
-    """The second start is an error, and the first goes on."""
+async def test_starts_and_stops_may_overtake_each_other() -> None:
+    """A second start is an error, and the first goes on; a stop may come before its process."""
     async with world() as w:
         w.start_task(T0)
         with pytest.raises(AgentError, match="Task already exists in this worker: c-0"):
             w.start_task(T0)
         await w.task_is(T0, State.RUNNING)
+    async with world() as w:
+        w.start_task(T0)
+        await w.children.tasks.stop([T0])
+        assert w.children.tasks.running() == frozenset()
+        assert w.listener.task_states(T0)[-1] is State.UNASSIGNED
 
 
 @cases(
@@ -280,8 +276,8 @@ async def test_a_part_that_cannot_be_imported_is_named(
         launcher.close()
 
 
-async def test_offsets_go_through_the_supervisor() -> None:
-    """A child's writes and reads reach the store and their answers the child."""
+async def test_stores_answer_through_the_supervisor() -> None:
+    """Writes, reads and errors reach the child, and whether to try again."""
     async with world() as w:
         w.store.entries[b"gone"] = b"old"
         w.start_task(T0, "offsets")
@@ -290,10 +286,6 @@ async def test_offsets_go_through_the_supervisor() -> None:
         trace = w.listener.task_trace(T0)
         assert "OffsetsWritten(request_id=1)" in trace
         assert "OffsetsRead(request_id=2, entries={b'k': b'v'})" in trace
-
-
-async def test_a_failing_store_is_an_answer_too() -> None:
-    """The child learns the error and whether to try again."""
     async with world() as w:
         w.store.failure = RetriableKafkaError("broker is away")
         w.start_task(T0, "offsets")

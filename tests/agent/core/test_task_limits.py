@@ -43,15 +43,11 @@ def test_the_processor_counts_over_a_whole_minute() -> None:
     assert excess(limits, late) is not None
 
 
-def test_no_more_samples_are_kept_than_the_window_needs() -> None:
-    """A task runs for years."""
+def test_samples_and_limits_have_ends() -> None:
+    """A task runs for years; without limits or samples nothing is over them."""
     use = used(*((at_s, 1, at_s // 2) for at_s in range(1_000)))
     assert use.cpu_percent == pytest.approx(50, abs=1)
     assert len(use._samples) <= CPU_WINDOW_MS // 1_000 + 2
-
-
-def test_without_limits_nothing_is_over_them() -> None:
-    """And before the first sample nothing is known."""
     assert excess(NO_LIMITS, used((0, 1 << 60, 0), (60, 1 << 60, 600))) is None
     assert excess(TaskLimits(memory_bytes=1, cpu_percent=1), UseOverTime()) is None
 

@@ -168,17 +168,13 @@ async def test_a_timed_out_request_names_what_it_waits_for() -> None:
         await eventually_async(lambda: shell.herder.connectors() == ("c",))
 
 
-async def test_a_failed_write_is_reported_with_its_text() -> None:
-    """And nothing is created."""
+async def test_failures_of_writes_and_starts_have_their_texts() -> None:
+    """Nothing is created; a refusal of the worker process is like one of the connector."""
     async with running() as shell:
         shell.store.failure = KafkaError("Error writing connector configuration to Kafka")
         with pytest.raises(InternalError, match="Error writing connector configuration"):
             await shell.create()
         assert shell.herder.connectors() == ()
-
-
-async def test_a_child_that_cannot_be_started_is_failed() -> None:
-    """A refusal of the worker process is told like a failure of the connector."""
     async with running(standalone=True) as shell:
         with pytest.raises(InternalError, match="Failed to start connector: c"):
             await shell.create(refuse="yes")

@@ -164,8 +164,8 @@ def test_scanning_a_directory_without_plugins_finds_nothing(tmp_path: Path) -> N
     assert scan_directory(tmp_path, "hybrid_warn").catalog.plugins == ()
 
 
-def test_loading_a_class_of_another_kind_is_refused() -> None:
-    """The text is Connect's."""
+def test_other_objects_are_no_plugins() -> None:
+    """The text is Connect's; a path to another object is not found."""
     plugin = PluginDesc(
         class_name="a.B",
         python_path="tests.agent.plugins.plugin_table:PlainSource",
@@ -174,6 +174,8 @@ def test_loading_a_class_of_another_kind_is_refused() -> None:
     )
     with pytest.raises(ConnectException, match=r"Class a\.B does not implement the SinkConnector"):
         load(plugin)
+    with pytest.raises(LookupError, match="Failed to find any class"):
+        CatalogPluginSource(installed_catalog()).connector("collections.OrderedDict")
 
 
 def test_import_errors_name_the_plugin_and_the_cause() -> None:
@@ -251,9 +253,3 @@ def test_classes_are_checked_without_importing_them(name: str, known: str | None
         return
     with pytest.raises(LookupError):
         known_class(installed_catalog(), name)
-
-
-def test_a_python_path_to_another_object_is_not_a_connector() -> None:
-    """It is reported as not found."""
-    with pytest.raises(LookupError, match="Failed to find any class"):
-        CatalogPluginSource(installed_catalog()).connector("collections.OrderedDict")

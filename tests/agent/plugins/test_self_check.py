@@ -106,11 +106,14 @@ def test_the_first_step_that_fails_says_why_and_where(
     assert {step.result for step in passed} == {"passed"}
 
 
-def test_a_source_without_records_is_not_a_failure(plugin_path: Path) -> None:
-    """There may be nothing to read here."""
+def test_sources_without_records_and_unknown_names(plugin_path: Path) -> None:
+    """There may be nothing to read; an unknown name has a hint of where it was looked for."""
     found = steps(plugin_path, "Source", {"needed": "x", "how": "empty"})
     assert found["poll"].result == "skipped"
     assert found["stop"].result == "passed"
+    found = steps(plugin_path, "Nope")
+    assert found["find"].result == "failed"
+    assert "an entry of the plugin path" in found["find"].detail
 
 
 @cases("name, text", ("Unversioned", "not a text"), ("Undocumented", "without documentation: x"))
@@ -119,13 +122,6 @@ def test_version_and_definition_are_checked(plugin_path: Path, name: str, text: 
     found = steps(plugin_path, name)
     assert found["define"].result == "failed"
     assert text in found["define"].detail
-
-
-def test_an_unknown_name_is_not_found(plugin_path: Path) -> None:
-    """With a hint of where it was looked for."""
-    found = steps(plugin_path, "Nope")
-    assert found["find"].result == "failed"
-    assert "an entry of the plugin path" in found["find"].detail
 
 
 @cases(

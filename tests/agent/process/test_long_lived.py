@@ -41,11 +41,14 @@ def test_an_exception_that_ends_a_thread_is_logged_and_ends_the_process(
     assert record.exc_info[1] is error
 
 
-def test_a_finished_thread_does_not_end_the_process(deaths: list[BaseException]) -> None:
-    """It was asked to stop."""
+def test_an_owner_that_takes_note_or_asked_keeps_its_process(deaths: list[BaseException]) -> None:
+    """A thread that was asked to stop ends nothing; the owner becomes FAILED instead."""
     done = list[str]()
     run(long_lived.Thread("reader", lambda: done.append("done")))
     assert (done, deaths) == (["done"], [])
+    error, noted = ValueError(), list[BaseException]()
+    run(long_lived.Thread("reader", fail(error), on_death=noted.append))
+    assert (noted, deaths) == ([error], [])
 
 
 def test_a_thread_logs_in_the_scope_in_which_it_was_made() -> None:
@@ -59,13 +62,6 @@ def test_a_thread_logs_in_the_scope_in_which_it_was_made() -> None:
     scope.run(bind_scope, task="c-0")
     run(scope.run(long_lived.Thread, "reader", work))
     assert logged[0]["task"] == "c-0"
-
-
-def test_an_owner_that_takes_note_keeps_its_process(deaths: list[BaseException]) -> None:
-    """It becomes FAILED instead."""
-    error, noted = ValueError(), list[BaseException]()
-    run(long_lived.Thread("reader", fail(error), on_death=noted.append))
-    assert (noted, deaths) == ([error], [])
 
 
 def test_an_owner_that_cannot_take_note_ends_with_its_process(deaths: list[BaseException]) -> None:

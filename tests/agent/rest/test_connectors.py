@@ -106,8 +106,8 @@ def test_put_config_answers_201_only_when_it_created(herder: FakeHerder) -> None
     assert "location" not in changed.headers
 
 
-def test_patch_hands_nulls_on(herder: FakeHerder) -> None:
-    """A null of a patch removes a key; the herder is told so, and always answers 200."""
+def test_patches_hand_nulls_on_and_need_a_body(herder: FakeHerder) -> None:
+    """A null removes a key; an empty body changes nothing. The answer is 200."""
     herder.configs["c"] = {**CONFIG, "name": "c"}
     answer = call(herder, "PATCH", "/connectors/c/config", {"file": None, "batch.size": 5})
     assert answer.status == 200
@@ -116,10 +116,6 @@ def test_patch_hands_nulls_on(herder: FakeHerder) -> None:
     assert herder.submitted == [
         requests.PatchConnectorConfig(connector="c", patch={"file": None, "batch.size": "5"})
     ]
-
-
-def test_patch_without_a_body_is_refused_after_the_existence_check(herder: FakeHerder) -> None:
-    """An empty patch body does not change the connector."""
     herder.configs["c"] = CONFIG
     answer = call(herder, "PATCH", "/connectors/c/config")
     assert (answer.status, answer.message) == (500, "The body of the request must have a patch")
@@ -142,8 +138,8 @@ def test_expand_shows_the_requested_parts_and_leaves_out_connectors_without_stat
     assert list(call(herder, "GET", "/connectors?expand=info").json()) == ["a", "b"]
 
 
-def test_status_has_apaches_members(herder: FakeHerder) -> None:
-    """Status of connector and tasks, in the order of the members as Apache writes them."""
+def test_statuses_have_apaches_members(herder: FakeHerder) -> None:
+    """In Apache's order; a trace comes last, and only when there is one."""
     herder.configs["c"] = CONFIG
     herder.task_counts["c"] = 1
     assert call(herder, "GET", "/connectors/c/status").text == (
@@ -153,10 +149,6 @@ def test_status_has_apaches_members(herder: FakeHerder) -> None:
     )
     expected = '{"id":0,"state":"RUNNING","worker_id":"127.0.0.1:8083","version":"4.3.1"}'
     assert call(herder, "GET", "/connectors/c/tasks/0/status").text == expected
-
-
-def test_a_failed_task_shows_its_trace_last(herder: FakeHerder) -> None:
-    """A trace is there only when there is one, and comes after the version."""
     herder.configs["c"] = CONFIG
     herder.task_counts["c"] = 1
     herder.task_failures[ConnectorTaskId("c", 0)] = "Error: é\n\tat x"

@@ -25,7 +25,7 @@ def test_offsets_are_listed_as_pairs_of_objects() -> None:
 
 
 def test_very_many_offsets_are_one_document() -> None:
-    """It is sent in parts, without a length beforehand."""
+    """GET sends it in parts; HEAD knows its length."""
     herder = FakeHerder()
     herder.configs["c"] = CONFIG
     herder.offsets = MANY
@@ -33,10 +33,6 @@ def test_very_many_offsets_are_one_document() -> None:
     assert answer.json() == {"offsets": [offset.to_json() for offset in MANY]}
     assert "content-length" not in answer.headers
     assert answer.headers["content-type"] == "application/json"
-
-
-def test_a_head_of_very_many_offsets_has_their_length() -> None:
-    """That of the document that a GET sends."""
     herder = FakeHerder()
     herder.configs["c"] = CONFIG
     herder.offsets = MANY

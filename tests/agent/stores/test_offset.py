@@ -93,13 +93,15 @@ def test_a_file_is_read_by_the_next_process(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["offsets.json"]
 
 
-def test_a_missing_or_empty_file_holds_no_offsets(tmp_path: Path) -> None:
-    """That is how a new worker starts."""
+def test_files_without_offsets_or_in_place_of_files(tmp_path: Path) -> None:
+    """A new worker starts with none; a directory has the system's reason."""
     file_store(tmp_path).start()
     (tmp_path / "offsets.json").touch()
     store = file_store(tmp_path)
     store.start()
     assert store.read([KEY], 0) == {KEY: None}
+    with pytest.raises(WorkerConfigError, match="cannot be read: Is a directory"):
+        FileOffsetStore(tmp_path).start()
 
 
 @cases(
@@ -123,12 +125,6 @@ def test_an_unreadable_file_is_refused(tmp_path: Path, content: bytes, why: str)
     assert f"'{path}' supplied via the 'offset.storage.file.filename' property" in text
     assert "move this one away" in text
     assert path.read_bytes() == content
-
-
-def test_a_directory_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
-    """With the operating system's reason."""
-    with pytest.raises(WorkerConfigError, match="cannot be read: Is a directory"):
-        FileOffsetStore(tmp_path).start()
 
 
 def test_a_failed_write_keeps_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

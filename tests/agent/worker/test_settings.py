@@ -38,8 +38,8 @@ def test_the_herder_keeps_the_times_of_its_worker() -> None:
     assert settings.connector_type is EVERY_WORKER.connector_type
 
 
-def test_the_herder_makes_session_keys_as_its_worker_says() -> None:
-    """Algorithm, size and life (KIP-507)."""
+def test_session_keys_and_samples_are_as_the_worker_says() -> None:
+    """Algorithm, size and life (KIP-507); of windows the latest few count."""
     settings = settings_of(
         distributed(
             inter_worker_key_generation_algorithm="HmacSHA1",
@@ -49,6 +49,8 @@ def test_the_herder_makes_session_keys_as_its_worker_says() -> None:
     )
     expected = SessionKeySettings(algorithm="HmacSHA1", size_bits=256, ttl_ms=14)
     assert settings.session_key == expected
+    config = distributed(metrics_sample_window_ms="500", metrics_num_samples="7")
+    assert config.sampling == Sampling(count=7, window_ms=500)
 
 
 @cases("phase, enabled", ("disabled", False), ("preparing", False), ("enabled", True))
@@ -81,12 +83,6 @@ def test_membership_is_as_the_worker_says(protocol: str) -> None:
     assert membership.request_timeout_ms == 40_001
     assert membership.retry_backoff_ms == 101
     assert options.scheduled_rebalance_max_delay_ms == 13
-
-
-def test_metrics_are_sampled_as_the_worker_says() -> None:
-    """Windows of one length, of which the latest few count."""
-    config = distributed(metrics_sample_window_ms="500", metrics_num_samples="7")
-    assert config.sampling == Sampling(count=7, window_ms=500)
 
 
 @cases("tracked", True, False)

@@ -164,15 +164,11 @@ def test_a_corrupt_backup_is_refused_by_name(
     assert changes(connect) == []
 
 
-def test_a_file_that_is_missing_is_named(run: Run, saved: Path) -> None:
-    """A backup is whole or none."""
+def test_a_backup_of_another_form_is_refused(run: Run, saved: Path) -> None:
+    """A missing file is named: it is whole or none. A newer format has another meaning."""
     (saved / "offsets" / "orders.json").unlink()
     outcome = run("restore", str(saved), "--yes")
     assert (outcome.code, "orders.json: is missing" in outcome.err) == (2, True)
-
-
-def test_a_newer_format_is_refused(run: Run, saved: Path) -> None:
-    """Its meaning is not known to this version."""
     manifest = saved / "manifest.json"
     manifest.write_text(manifest.read_text().replace("backup/1", "backup/2"))
     assert "manifest.json: has format 2" in run("restore", str(saved), "--yes", code=2).err

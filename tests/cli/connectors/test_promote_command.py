@@ -91,15 +91,11 @@ def test_promote_asks_and_plans(run: Run, prod: FakeConnect) -> None:
     assert changes(prod) == []
 
 
-def test_a_cluster_is_not_promoted_to_itself(run: Run, url: str) -> None:
-    """Exit 2."""
+def test_a_promotion_needs_one_other_cluster(run: Run, url: str, prod: FakeConnect) -> None:
+    """Exit 2 for the same one, and for files beside it."""
     assert run("context", "set", "same", "--url", url).code == 0
     outcome = run("connectors", "promote", "broken", "--to-context", "same", "--yes", code=2)
     assert "is the source cluster itself" in outcome.err
-
-
-def test_files_and_another_cluster_exclude_each_other(run: Run, prod: FakeConnect) -> None:
-    """Names and keys belong to the other cluster."""
     assert run("connectors", "diff", "-f", "x.json", "--to-context", "prod").code == 2
     assert run("connectors", "diff", "orders", "-f", "x.json").code == 2
     assert changes(prod) == []

@@ -62,8 +62,9 @@ def test_numbers_and_quoted_parts_are_no_part_of_a_message(message: str, shape: 
     assert message_shape(message) == shape
 
 
-def test_bytes_that_are_not_utf_8_are_one_cause() -> None:
-    """Which text Python or Jackson says of them depends on the bytes."""
+def test_shapes_are_bounded_and_without_bytes() -> None:
+    """Megabytes without a quote; Python and Jackson name wrong bytes in their ways."""
+    assert len(message_shape("word " * 1_000_000)) == 300
     shapes = set()
     for data in (b"\xff", b"\xc3(", b"\xe2\x82", b"\xe2\x82("):
         with pytest.raises(UnicodeDecodeError) as refused:
@@ -72,11 +73,6 @@ def test_bytes_that_are_not_utf_8_are_one_cause() -> None:
     assert shapes == {"'…' codec invalid bytes"}
     said = {f"Invalid UTF-8 {which} byte 0x22 at [line 1]" for which in ("start", "middle")}
     assert {message_shape(each) for each in said} == {"invalid bytes at [line N]"}
-
-
-def test_a_shape_is_bounded() -> None:
-    """Also for a message of megabytes without a quote or a number."""
-    assert len(message_shape("word " * 1_000_000)) == 300
 
 
 @cases(

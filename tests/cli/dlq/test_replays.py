@@ -62,10 +62,12 @@ def replay_of(*entries: ReplayEntry) -> Replay:
     return read_replays([PLANNED, *entries])["r"]
 
 
-def test_a_plan_knows_its_offsets() -> None:
-    """In the order of its partitions."""
+def test_a_plan_joins_offsets_and_places() -> None:
+    """In the order of its partitions; a span for each group and partition of a target."""
     assert (PLANNED.partitions, PLANNED.starts, PLANNED.ends) == ((0, 1), (5, 2), (6, 12))
     assert (PLANNED.total, PLANNED.group) == (11, "pyconnect-replay-r")
+    (place,) = sent_places([ONE, AGAIN])
+    assert (place.first, place.last, place.count) == (100, 119, 11)
 
 
 @cases(
@@ -100,12 +102,6 @@ def test_states_follow_the_entries() -> None:
     assert (again.state, again.batches) == ("unfinished", (ONE,))
     assert unfinished([undone, again]) is again
     assert unfinished([undone]) is None
-
-
-def test_places_of_batches_are_joined() -> None:
-    """A span for each group and partition of a target."""
-    (place,) = sent_places([ONE, AGAIN])
-    assert (place.first, place.last, place.count) == (100, 119, 11)
 
 
 def test_letters_of_spans_are_found_by_group_partition_and_offset() -> None:
@@ -175,8 +171,8 @@ def test_a_value_that_would_change_is_refused(program: str, value: bytes, messag
     assert "dead-1@7" in caught.value.message
 
 
-def test_a_text_is_mended_as_a_string() -> None:
-    """With its own quotes; another result is refused."""
+def test_a_text_is_mended_as_a_string_by_a_right_program() -> None:
+    """With its own quotes; other results and wrong programs are refused before a letter."""
     assert mender('gsub("[^0-9é ]"; "")', text=True)(value_of('1"2 é'.encode())) == "12 é".encode()
     with pytest.raises(UsageError, match="dead-1@7: the result is not a string"):
         mender("tonumber", text=True)(value_of(b"12"))
@@ -185,6 +181,8 @@ def test_a_text_is_mended_as_a_string() -> None:
     with pytest.raises(UsageError, match="begins like those of a schema registry") as caught:
         mender(".")(value_of(b"\0\0\0\0\1{}"))
     assert "--registry URL" in str(caught.value.hint)
+    with pytest.raises(UsageError, match="--mend"):
+        mender("{")
 
 
 AVRO = {
@@ -220,9 +218,3 @@ def test_avro_keeps_its_schema() -> None:
     for wrong in (value + b"\0", value[:-1]):
         with pytest.raises(UsageError, match="the value is not of its schema"):
             form.read(wrong)
-
-
-def test_a_wrong_program_is_refused_at_once() -> None:
-    """Before a letter is read."""
-    with pytest.raises(UsageError, match="--mend"):
-        mender("{")

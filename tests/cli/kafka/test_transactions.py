@@ -137,14 +137,6 @@ def test_no_coordinator_is_waited_for_without_need(broker: FakeBroker) -> None:
     assert list_transactional_ids(broker) == ["g-c-0"]  # type: ignore[arg-type] # a fake
 
 
-def test_a_log_that_may_not_be_described_has_the_default_number_of_partitions() -> None:
-    """Its coordinators are asked all the same."""
-    broker = FakeBroker({1: LOADING}, {}, log_error=TOPIC_DENIED)
-    list_transactional_ids(broker)  # type: ignore[arg-type] # a fake
-    assert len(broker.asked) == 2
-    assert transactions._LOG_PARTITIONS == 50
-
-
 def test_a_producer_that_goes_on_has_no_hanging_transaction() -> None:
     """Coordinators forget a transaction that ends between two questions."""
     broker = FakeBroker()
@@ -153,9 +145,13 @@ def test_a_producer_that_goes_on_has_no_hanging_transaction() -> None:
     assert [still_open(broker, found) for _ in range(3)] == [found, [], []]  # type: ignore[arg-type]
 
 
-def test_a_partition_without_a_leader_is_named() -> None:
-    """Its transactions are not known."""
+def test_a_log_without_leader_or_right_is_named_or_assumed() -> None:
+    """Its transactions are not known; coordinators of the default number are asked."""
     broker = FakeBroker()
     broker.leader = -1
     with pytest.raises(Unreachable, match="partition t:0 has no leader"):
         opened(broker)
+    broker = FakeBroker({1: LOADING}, {}, log_error=TOPIC_DENIED)
+    list_transactional_ids(broker)  # type: ignore[arg-type] # a fake
+    assert len(broker.asked) == 2
+    assert transactions._LOG_PARTITIONS == 50

@@ -80,10 +80,12 @@ def test_a_jdbc_sink_names_its_table_by_its_own_rules(
     assert found.side["table"] == table
 
 
-def test_the_schema_of_the_url_is_that_of_a_table_without_one() -> None:
-    """PostgreSQL's driver looks for tables in currentSchema."""
+def test_urls_name_schema_and_file() -> None:
+    """PostgreSQL's currentSchema; SQLite's path is behind the second colon."""
     url = f"{POSTGRES}&currentSchema=app"
     assert resolved(CONFLUENT_JDBC, {"connection.url": url}).side["table"] == '"app"."orders"'
+    found = resolved(CONFLUENT_JDBC, {"connection.url": "jdbc:sqlite:/data/a.db"})
+    assert found.side["url"] == "jdbc:sqlite:/data/a.db"
 
 
 @cases(
@@ -103,12 +105,6 @@ def test_upserts_are_compared_by_their_key(connector_class: str, keys: tuple[str
     found = resolved(connector_class, config)
     assert found.members == {"mode": "upsert"}
     assert found.topic["row"] == {"of": "key", "keys": ["id"], "decimals": "base64"}
-
-
-def test_a_file_of_sqlite_is_found_in_its_url() -> None:
-    """The driver's URL has the path behind its second colon."""
-    found = resolved(CONFLUENT_JDBC, {"connection.url": "jdbc:sqlite:/data/a.db"})
-    assert found.side["url"] == "jdbc:sqlite:/data/a.db"
 
 
 @cases(

@@ -59,8 +59,10 @@ def shown(
     return screen.getvalue()
 
 
-def test_a_terminal_adds_colours(monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]) -> None:
-    """Scripts read them as ever, byte for byte; a terminal adds colours only."""
+def test_a_terminal_adds_colours_except_to_json(
+    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
+) -> None:
+    """Scripts read tables as ever, byte for byte; programs read JSON."""
     plain = summary(report_of(1), DIRECTORY, lambda text, style: text) + "\n"
     assert shown(monkeypatch, environ, terminal=False) == plain
     assert shown(monkeypatch, {**environ, "NO_COLOR": "1"}, terminal=True) == plain
@@ -69,9 +71,5 @@ def test_a_terminal_adds_colours(monkeypatch: pytest.MonkeyPatch, environ: dict[
     coloured = shown(monkeypatch, environ, terminal=True)
     assert coloured == forced != plain
     assert COLOUR.sub("", forced) == plain
-
-
-def test_a_terminal_gets_json(monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]) -> None:
-    """Programs read it."""
     text = shown(monkeypatch, environ, terminal=True, output="json")
     assert json.loads(text) == {**report_of(1), "report": str(DIRECTORY)}

@@ -126,10 +126,12 @@ def test_a_source_is_resolved_with_its_position() -> None:
     assert spec.mode == "upsert"
 
 
-def test_a_file_of_sqlite_is_found_by_its_path() -> None:
-    """Its URL has no host and no user."""
+def test_addresses_and_topics_lead_to_the_table() -> None:
+    """SQLite has neither host nor user; the schema is before the first point."""
     found = written_table(audited({**SINK, "connection.url": "sqlite:////data/a.db"}, "t"))
     assert found.side["url"] == "jdbc:sqlite:/data/a.db"
+    config = {**SINK, "table.name.format": "shop.${topic}"}
+    assert written_table(audited(config, "a.b")).side["table"] == '"shop"."a.b"'
 
 
 @cases(
@@ -208,9 +210,3 @@ def test_parameters_of_an_address_lead_to_the_table_of_the_connector() -> None:
     mysql = {**SINK, "connection.url": "mysql+pymysql://h/shop?unix_socket=/tmp/other.sock"}
     with pytest.raises(UsageError, match="parameter unix_socket"):
         written_table(audited(mysql, "orders"))
-
-
-def test_a_topic_with_points_is_the_table_that_the_sink_writes() -> None:
-    """The schema is before the first point, as in the sink itself."""
-    config = {**SINK, "table.name.format": "shop.${topic}"}
-    assert written_table(audited(config, "a.b")).side["table"] == '"shop"."a.b"'

@@ -109,11 +109,15 @@ def test_an_interrupt_leaves_a_clean_line(report: Report, monkeypatch: pytest.Mo
     assert sent.rindex(SHOW_CURSOR) > sent.rindex("Spark tasks")
 
 
-def test_a_long_text_is_cut_to_the_line(report: Report) -> None:
-    """A line that wrapped could not be erased."""
+def test_a_dumb_terminal_gets_no_escapes_and_a_long_text_one_line(
+    report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It could not obey; a line that wrapped could not be erased."""
     texts = SEQUENCE.sub("\n", report(work)).splitlines()
     assert any("…" in text for text in texts)
     assert max(map(len, texts)) <= 80
+    monkeypatch.setenv("TERM", "dumb")
+    assert report(work) == "fetching\ncomparing\n"
 
 
 def test_names_are_shown_as_they_are(report: Report) -> None:
@@ -126,12 +130,6 @@ def test_names_are_shown_as_they_are(report: Report) -> None:
     sent = report(hostile)
     assert "[red]a\\x1b[2J" in sent
     assert "[bold]b\\x1b[2J" in sent
-
-
-def test_a_dumb_terminal_gets_no_escapes(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It could not obey."""
-    monkeypatch.setenv("TERM", "dumb")
-    assert report(work) == "fetching\ncomparing\n"
 
 
 def test_work_goes_on_when_its_terminal_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:

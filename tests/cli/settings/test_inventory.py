@@ -56,10 +56,12 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 
 
 def test_stop_and_start_make_a_restart(tmp_path: Path) -> None:
-    """One of them alone does not."""
+    """One of them alone does not; a missing inventory is named by its path."""
     inventory = read(tmp_path, '[commands]\nconfigure=["c"]\nstop=["a"]\nstart=["b"]\n')
     assert inventory.common.restart_names == ("stop", "start")
     assert not read(tmp_path, '[commands]\nconfigure=["c"]\nstop=["a"]\n').common.can_change
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_inventory(tmp_path / "none.toml")
 
 
 @cases(
@@ -79,9 +81,3 @@ def test_faults_of_the_inventory_are_named(tmp_path: Path, text: str, message: s
     """Before anything is looked at."""
     with pytest.raises(UsageError, match=message):
         read(tmp_path, text)
-
-
-def test_a_missing_inventory_is_named(tmp_path: Path) -> None:
-    """By its path."""
-    with pytest.raises(UsageError, match="cannot be read"):
-        read_inventory(tmp_path / "none.toml")

@@ -97,14 +97,10 @@ def test_a_page_fits_its_terminal(page: Page, width: int) -> None:
             assert len(cell.text) <= head.width
 
 
-def test_the_columns_of_80_characters() -> None:
-    """State, rate, lag, memory and cause are there; class and worker are on other pages."""
+def test_eighty_columns_hold_what_matters() -> None:
+    """State, rate, lag, memory and cause; names cannot move the cursor."""
     titles = [head.key for head in drawn(busy(), width=78).heads]
     assert titles == ["NAME", "STATE", "TASKS", "REC/S", "LAG", "MEMORY", "CAUSE"]
-
-
-def test_a_name_cannot_move_the_cursor() -> None:
-    """Names come from elsewhere."""
     state = State().looked(look(view("a\x1b[2Jb", "RUNNING")))
     shown = table(state, width=80, now_ms=0)
     assert "\x1b" not in shown.lines[0].cells[0].text

@@ -235,17 +235,13 @@ async def test_shifted_letters_sort() -> None:
         assert stage.names[0] == "orders-lake"
 
 
-async def test_a_cluster_that_stops_answering_stays_on_the_screen() -> None:
-    """With the reason, until it answers."""
+async def test_a_silent_cluster_stays_on_the_screen_with_its_reason() -> None:
+    """Until it answers; without a first answer the reason stands for the table."""
     async with playing() as stage:
         stage.cluster.unreachable = "no worker answered"
         stage.top._look()
         await stage.until(lambda: "not up to date: no worker answered" in stage.text)
         assert len(stage.names) == 5
-
-
-async def test_a_cluster_that_never_answered_says_why() -> None:
-    """Instead of an empty table."""
     async with playing(ShownCluster(look(), unreachable="connection refused")) as stage:
         assert "prod  connection refused" in stage.text
 

@@ -27,10 +27,11 @@ STARTED = Started(
 )
 
 
-def test_a_phase_must_be_named(run: Run) -> None:
-    """Exit 2; a word that is none too."""
+def test_a_phase_and_kafka_must_be_named(run: Run) -> None:
+    """Exit 2, also for another word; exit 9 with the option to give."""
     assert run("upgrade").code == 2
     assert run("upgrade", "--phase", "ready").code == 2
+    assert "--kafka-bootstrap" in run("upgrade", "--phase", "preparing", code=9).err
 
 
 @cases(
@@ -55,11 +56,6 @@ def test_a_verb_that_is_left_out_is_run(words: list[str], verb: str) -> None:
 def test_ways_down_go_down(run: Run, option: str) -> None:
     """They mean nothing on the way up."""
     assert "need --phase disabled" in run("upgrade", "--phase", "enabled", option, code=2).err
-
-
-def test_kafka_is_needed(run: Run) -> None:
-    """Exit 9 with the option to give."""
-    assert "--kafka-bootstrap" in run("upgrade", "--phase", "preparing", code=9).err
 
 
 def test_the_status_sends_no_request(run: Run, environ: dict[str, str]) -> None:

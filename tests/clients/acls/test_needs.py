@@ -117,11 +117,15 @@ def test_ids_cover_all_tasks(tasks: int, tasks_max: str, fenced: int | None, ids
     assert len(texts("X2", facts)) == ids
 
 
-def test_topics_that_a_sink_has_read_are_among_its_topics() -> None:
-    """From its history, or given with --topic."""
+def test_topics_that_a_sink_has_read_or_transformed_are_asked_for() -> None:
+    """From its history or --topic; names after transformations are not guessed."""
     sink = replace(SINK, topics=("seen", "more"))
     facts = replace(FACTS, connectors=(sink,))
     assert texts("K2", facts) == ["Read Topic more", "Read Topic records", "Read Topic seen"]
+    facts = with_config(transforms="route")
+    assert texts("S1", facts) == []
+    assert "--topic c=TOPIC" in notes(facts)
+    assert texts("S1", with_source(topics=("seen",), config={})) == ["Write Topic seen"]
 
 
 def test_fencing_a_single_task_is_not_a_blocker() -> None:
@@ -165,14 +169,6 @@ def test_topic_creation_is_done_by_the_admin_client() -> None:
     assert texts("S4", facts) == []
     worker = replace(WORKER, properties={**WORKER.properties, "topic.creation.enable": "false"})
     assert texts("S3", replace(facts, workers=(worker,))) == []
-
-
-def test_topics_after_transformations_are_not_guessed() -> None:
-    """The configured name may not be the final one; the user is told how to say it."""
-    facts = with_config(transforms="route")
-    assert texts("S1", facts) == []
-    assert "--topic c=TOPIC" in notes(facts)
-    assert texts("S1", with_source(topics=("seen",), config={})) == ["Write Topic seen"]
 
 
 def test_a_sink_reads_its_topics_in_its_group() -> None:
@@ -249,17 +245,13 @@ def test_principals_reported_by_a_worker_outweigh_masked_properties() -> None:
     assert principals(facts, "X2") == {"User:adm"}
 
 
-def test_clients_of_another_cluster_are_checked_there() -> None:
-    """And a connector whose clients disagree on the cluster is told of."""
+def test_a_connectors_cluster_is_a_set_of_addresses() -> None:
+    """Its clients are checked there, and have to agree; the order does not matter."""
     other = {"producer.override.bootstrap.servers": "other:9092"}
     facts = with_source(config={**SOURCE.config, **other})
     assert {n.servers for n in needs(facts) if n.rule.id == "X1"} == {"other:9092"}
     assert {n.servers for n in needs(facts) if n.rule.id == "X2"} == {""}
     assert "different clusters" in notes(facts)
-
-
-def test_the_order_of_addresses_does_not_matter() -> None:
-    """Only the set counts."""
     worker = replace(WORKER, properties={**WORKER.properties, "bootstrap.servers": "a:1,b:2"})
     facts = replace(
         with_source(config={"producer.override.bootstrap.servers": "b:2, a:1"}), workers=(worker,)

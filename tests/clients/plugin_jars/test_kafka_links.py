@@ -49,10 +49,12 @@ def test_kafkas_own_connectors_are_plugins_like_others(tmp_path: Path) -> None:
     assert links.bundled == frozenset()
 
 
-def test_a_class_that_no_plugin_reaches_does_not_count(tmp_path: Path) -> None:
-    """Jars hold classes for other programs."""
+def test_only_reached_classes_of_kafka_count(tmp_path: Path) -> None:
+    """Jars hold classes for other programs; Kafka Streams is not part of Connect."""
     found = links(tmp_path, Other=class_file("a.Other", names=(SANITIZER,)))
     assert found.missing(kafka_api(), "4.4") == []
+    used = class_file("a.Used", names=("org.apache.kafka.streams.KafkaStreams",))
+    assert links(tmp_path, Used=used).releases(kafka_api()) == kafka_api().releases
 
 
 def test_a_class_is_reached_by_its_name_in_a_text(tmp_path: Path) -> None:
@@ -67,12 +69,6 @@ def test_a_class_is_reached_by_its_name_in_a_text(tmp_path: Path) -> None:
         },
     )
     assert read_links([jar]).missing(kafka_api(), "4.4")
-
-
-def test_what_kafka_never_had_is_not_missing(tmp_path: Path) -> None:
-    """Kafka Streams is not part of Connect."""
-    used = class_file("a.Used", names=("org.apache.kafka.streams.KafkaStreams",))
-    assert links(tmp_path, Used=used).releases(kafka_api()) == kafka_api().releases
 
 
 def test_an_own_copy_stands_in_for_a_class_that_kafka_lacks(tmp_path: Path) -> None:

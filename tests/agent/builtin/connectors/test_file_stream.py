@@ -176,8 +176,8 @@ def test_a_stored_null_position_is_the_beginning(tmp_path: Path) -> None:
     assert values(task.poll()) == [("1", 2)]
 
 
-def test_truncation_waits_by_default(tmp_path: Path) -> None:
-    """The connector reads nothing until the file is longer than the stored position."""
+def test_truncation_waits_or_restarts_or_fails(tmp_path: Path) -> None:
+    """By default until the file is longer than the stored position; the error says what to do."""
     path = tmp_path / "f"
     path.write_bytes(b"123456\n")
     task, _ = source_task(path)
@@ -185,10 +185,6 @@ def test_truncation_waits_by_default(tmp_path: Path) -> None:
     path.write_bytes(b"ab\n")
     assert task.poll() is None
     assert task.poll() is None
-
-
-def test_truncation_can_restart_at_the_beginning(tmp_path: Path) -> None:
-    """Positions start from the beginning."""
     path = tmp_path / "f"
     path.write_bytes(b"123456\n")
     task, _ = source_task(path, on_truncate="restart")
@@ -196,10 +192,6 @@ def test_truncation_can_restart_at_the_beginning(tmp_path: Path) -> None:
     path.write_bytes(b"ab\n")
     assert task.poll() is None
     assert values(task.poll()) == [("ab", 3)]
-
-
-def test_truncation_can_fail_the_task(tmp_path: Path) -> None:
-    """The text says what to do."""
     path = tmp_path / "f"
     path.write_bytes(b"123456\n")
     task, _ = source_task(path, on_truncate="fail")

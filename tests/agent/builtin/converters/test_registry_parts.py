@@ -105,12 +105,15 @@ def test_subjects_are_named_by_strategy(name: str, expected: str) -> None:
     assert subject_strategy(name)("t", False, "com.example.R") == expected
 
 
-def test_record_strategies_need_a_name() -> None:
-    """And unknown strategies are refused."""
+def test_strategies_and_logins_are_checked() -> None:
+    """Record strategies need a name, others are known; the text of a login is not shown."""
     with pytest.raises(DataException, match="key of topic t"):
         subject_strategy("RecordNameStrategy")("t", True, None)
     with pytest.raises(ConfigException, match="Unknown subject name strategy Nope"):
         subject_strategy("Nope")
+    with pytest.raises(ConfigException, match="hidden") as refused:
+        client_settings(basic_auth_credentials_source="SASL_INHERIT", sasl_jaas_config="hunter2")
+    assert "hunter2" not in str(refused.value)
 
 
 def client_settings(**settings: str) -> Mapping[str, object]:
@@ -120,13 +123,6 @@ def client_settings(**settings: str) -> Mapping[str, object]:
     options = registry_options(config, is_key=False)
     assert "hunter2" not in repr(options)
     return options.client
-
-
-def test_an_unusable_login_is_an_error_of_the_configuration() -> None:
-    """The text of the login is not shown."""
-    with pytest.raises(ConfigException, match="hidden") as refused:
-        client_settings(basic_auth_credentials_source="SASL_INHERIT", sasl_jaas_config="hunter2")
-    assert "hunter2" not in str(refused.value)
 
 
 def test_access_is_handed_to_the_client() -> None:
@@ -203,13 +199,20 @@ def one_field(name: str, schema: Schema = INT64_SCHEMA) -> Schema:
     return SchemaBuilder.struct().field(name, schema).build()
 
 
-def test_names_that_avro_lacks_are_refused_or_changed() -> None:
-    """As scrub.invalid.names says."""
+def test_avro_lacks_some_names_and_endless_records() -> None:
+    """Names are refused or changed as scrub.invalid.names says; schemas are finite here."""
     with pytest.raises(DataException, match="scrub"):
         avro_schema(one_field("a-b"), AvroOptions())
     changed = avro_schema(one_field("1-b"), AvroOptions(scrub_invalid_names=True))
     assert isinstance(changed, dict)
     assert changed["fields"][0]["name"] == "x1_b"
+    node = {
+        "type": "record",
+        "name": "Node",
+        "fields": [{"name": "next", "type": ["null", "Node"], "default": None}],
+    }
+    with pytest.raises(DataException, match="Node contains itself"):
+        connect_schema(without_logical_types(node), {"Node": node}, AvroOptions())
 
 
 def test_unnamed_structs_are_numbered_and_named_ones_defined_once() -> None:
@@ -226,17 +229,6 @@ def test_unnamed_structs_are_numbered_and_named_ones_defined_once() -> None:
     contradicting = SchemaBuilder.struct().field("a", part).field("b", other).build()
     with pytest.raises(DataException, match="Two different structs are named P"):
         avro_schema(contradicting, AvroOptions())
-
-
-def test_a_record_that_contains_itself_is_refused() -> None:
-    """Schemas are finite here."""
-    node = {
-        "type": "record",
-        "name": "Node",
-        "fields": [{"name": "next", "type": ["null", "Node"], "default": None}],
-    }
-    with pytest.raises(DataException, match="Node contains itself"):
-        connect_schema(without_logical_types(node), {"Node": node}, AvroOptions())
 
 
 def test_the_json_schema_is_what_confluents_converter_writes() -> None:

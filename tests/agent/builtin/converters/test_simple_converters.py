@@ -84,8 +84,8 @@ def test_only_an_unknown_encoding_is_refused() -> None:
         strings("klingon")
 
 
-def test_other_values_are_written_as_java_text_and_bytes_are_refused() -> None:
-    """None stays a Kafka null."""
+def test_strings_have_java_text_for_headers_too() -> None:
+    """None stays a Kafka null, bytes are refused; one class serves keys, values and headers."""
     made = strings()
     assert made.from_connect_data("t", [], None, None) is None
     assert made.from_connect_data("t", [], INT32_SCHEMA, 5) == b"5"
@@ -93,10 +93,6 @@ def test_other_values_are_written_as_java_text_and_bytes_are_refused() -> None:
     assert made.from_connect_data("t", [], None, {"a": [1.0, None, True]}) == expected
     with pytest.raises(DataException, match="Bytes have no text form"):
         made.from_connect_data("t", [], BYTES_SCHEMA, b"x")
-
-
-def test_strings_are_also_converted_as_headers() -> None:
-    """One class serves keys, values and headers."""
     made = StringConverter()
     made.configure({"converter.type": "header"})
     assert made.from_connect_header("t", "h", STRING_SCHEMA, "x") == b"x"

@@ -27,13 +27,9 @@ CASES = [
 
 
 def test_transformations_differ_from_apaches_by_known_rules_only() -> None:
-    """Every recorded case gives the same record or refusal, or differs on purpose."""
+    """The record covers every class; each case gives the same or differs on purpose."""
     differences = [text for case in CASES if (text := unexplained(case, JAVA_VERSION))]
     assert not differences, "\n".join(differences[:5])
-
-
-def test_the_record_covers_every_class() -> None:
-    """A record that lost a transformation or predicate would prove nothing about it."""
     covered = {case.name for case in CASES if not isinstance(case.outcome, Failed)}
     known = {name.rpartition(".")[2].partition("$")[0] for name in transform_corpus.CLASSES}
     assert covered == known

@@ -29,14 +29,10 @@ def test_replace_field_excludes_before_it_includes_and_renames() -> None:
     assert [field.name for field in renamed.value_schema.fields] == ["a", "x"]
 
 
-def test_a_rename_of_a_missing_field_leaves_its_namesake_alone() -> None:
-    """Kafka looks for the old name and fails."""
+def test_replace_field_knows_kafkas_names_only(caplog: pytest.LogCaptureFixture) -> None:
+    """A rename of a missing field leaves its namesake; removed options are reported."""
     made = transformation("ReplaceField$Value", renames="z:a")
     assert applied(made, source_record(pair("v", 1), PAIR)).value == pair("v", 1)
-
-
-def test_removed_options_of_replace_field_are_reported(caplog: pytest.LogCaptureFixture) -> None:
-    """Kafka ignores them silently."""
     with caplog.at_level(logging.WARNING):
         made = transformation("ReplaceField$Value", blacklist="a")
     assert applied(made, source_record({"a": 1})).value == {"a": 1}

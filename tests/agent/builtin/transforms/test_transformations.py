@@ -97,13 +97,9 @@ def test_a_required_field_without_a_value_is_refused(name: str, options: dict[st
         transformation(name, **options).apply(source_record(pair("x", None), PAIR))
 
 
-def test_filter_drops_every_record() -> None:
-    """Predicates decide which ones it sees."""
+def test_filter_and_drop_headers_drop_all() -> None:
+    """Predicates decide which records; a record without headers passes unchanged."""
     assert transformation("Filter").apply(source_record(1)) is None
-
-
-def test_drop_headers_removes_all_of_a_key() -> None:
-    """A record without headers passes unchanged."""
     headers = [Header("a", None, 1), Header("b", None, 2), Header("a", None, 3)]
     made = transformation("DropHeaders", headers="a,c")
     record = applied(made, source_record(1, headers=headers))

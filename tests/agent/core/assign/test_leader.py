@@ -62,18 +62,14 @@ def member(name: str, offset: int, work: Work | None = None) -> Subscription:
     )
 
 
-def test_all_members_join_again_when_the_leader_lags_behind() -> None:
-    """CONFIG_MISMATCH goes to all, with the offset they have to reach."""
+def test_a_leader_that_lags_behind_catches_up_or_lets_all_join() -> None:
+    """CONFIG_MISMATCH goes to all with the offset to reach; its newest snapshot counts."""
     verdict = elect({"m1": member("m1", 5), "m2": member("m2", 9)}, snapshot(5, c=1))
     assert verdict.owners is None
     for assignment in verdict.assignments.values():
         assert assignment.error == AssignmentError.CONFIG_MISMATCH
         assert assignment.config_offset == 9
         assert assignment.assigned.empty
-
-
-def test_a_leader_that_caught_up_meanwhile_uses_its_newest_snapshot() -> None:
-    """The assignment carries the newer offset, which may exceed what any member had."""
     verdict = elect(
         {"m1": member("m1", 5), "m2": member("m2", 9)}, snapshot(5, old=1), snapshot(11, c=2)
     )

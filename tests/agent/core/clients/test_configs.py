@@ -31,13 +31,16 @@ def worker(**properties: str) -> DistributedConfig:
     return DistributedConfig.parse(PROPERTIES | changed)
 
 
-def test_later_layers_win() -> None:
-    """Framework, then the worker's `producer.`, then the connector's override."""
+def test_overrides_are_the_last_layer_and_may_be_forbidden() -> None:
+    """After the framework and the worker's `producer.`; the policy counts at start too."""
     config = connector_producer(
         worker(producer__linger__ms="5", producer__acks="1"), {"producer.override.acks": "0"}, "id"
     ).java_config
     assert (config["acks"], config["linger.ms"], config["client.id"]) == ("0", "5", "id")
     assert config["max.in.flight.requests.per.connection"] == "1"
+    strict = worker(connector__client__config__override__policy="None")
+    with pytest.raises(ConfigException, match="Client Config Overrides not allowed"):
+        connector_producer(strict, {"producer.override.acks": "0"}, "i")
 
 
 def test_connector_clients_inherit_only_the_brokers() -> None:
@@ -51,13 +54,6 @@ def test_connector_clients_inherit_only_the_brokers() -> None:
     assert connector_producer(secured, {}, "i").java_config["bootstrap.servers"] == "b:1"
 
 
-def test_a_forbidden_override_stops_the_client() -> None:
-    """The policy counts at start too."""
-    strict = worker(connector__client__config__override__policy="None")
-    with pytest.raises(ConfigException, match="Client Config Overrides not allowed"):
-        connector_producer(strict, {"producer.override.acks": "0"}, "i")
-
-
 def test_internal_producers_are_never_transactional_by_accident() -> None:
     """A worker-wide transactional id is taken out."""
     for topic in InternalTopic:
@@ -69,8 +65,8 @@ def test_internal_producers_are_never_transactional_by_accident() -> None:
     assert statuses["client.id"] == "jb-statuses"
 
 
-def test_the_leaders_transactional_id_cannot_be_changed() -> None:
-    """Another value is replaced, and the operator told."""
+def test_the_leaders_transactional_id_has_a_key_of_its_own() -> None:
+    """`transactional.id` is ignored with a warning, also beside the agent's key."""
     config = leader_producer(worker(transactional__id="mine"))
     assert config.java_config["transactional.id"] == "connect-cluster-jb"
     assert config.warnings == (
@@ -81,10 +77,6 @@ def test_the_leaders_transactional_id_cannot_be_changed() -> None:
             "instead."
         ),
     )
-
-
-def test_the_agents_own_key_names_the_leaders_transactional_id() -> None:
-    """A top-level `transactional.id` stays ignored, with the same warning."""
     config = leader_producer(worker(agent__leader__transactional__id="own"))
     assert (config.java_config["transactional.id"], config.warnings) == ("own", ())
     both = leader_producer(worker(agent__leader__transactional__id="own", transactional__id="mine"))

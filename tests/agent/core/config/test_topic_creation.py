@@ -14,9 +14,13 @@ DEFAULT = {
 }
 
 
-def test_without_settings_there_are_no_groups() -> None:
-    """Topic creation is then left to the broker."""
+def test_settings_make_the_default_group_required() -> None:
+    """Without any, creation is left to the broker; its own patterns are ignored."""
     assert topic_creation_groups({"name": "c"}) == ()
+    (default,) = topic_creation_groups(DEFAULT | {"topic.creation.default.include": "("})
+    assert default.matches("anything")
+    with pytest.raises(ConfigException, match=r"topic\.creation\.default\.replication\.factor"):
+        topic_creation_groups({"topic.creation.groups": "g"})
 
 
 def test_groups_come_in_order_and_default_last() -> None:
@@ -53,12 +57,6 @@ def test_names_match_as_a_whole_and_exclusion_wins(topic: str, group: str) -> No
     assert next(item.name for item in groups if item.matches(topic)) == group
 
 
-def test_patterns_of_the_default_group_are_ignored() -> None:
-    """It is for every topic no other group takes."""
-    (default,) = topic_creation_groups(DEFAULT | {"topic.creation.default.include": "("})
-    assert default.matches("anything")
-
-
 @cases(
     "changes, message",
     (
@@ -71,12 +69,6 @@ def test_wrong_settings_are_refused(changes: dict[str, str], message: str) -> No
     """The text names the key."""
     with pytest.raises(ConfigException, match=message):
         topic_creation_groups(DEFAULT | changes)
-
-
-def test_the_default_group_must_say_partitions_and_replicas() -> None:
-    """Any other setting below `topic.creation.` makes them required."""
-    with pytest.raises(ConfigException, match=r"topic\.creation\.default\.replication\.factor"):
-        topic_creation_groups({"topic.creation.groups": "g"})
 
 
 def test_patterns_have_javas_meaning() -> None:

@@ -242,15 +242,11 @@ def test_settings_of_internal_topics_are_the_rest_below_their_prefix() -> None:
     assert config.storage_topic_settings("config") == {"max.message.bytes": "9"}
 
 
-def test_client_ids_start_with_group_and_client_id() -> None:
-    """Without a client id the group stands alone."""
+def test_ids_start_with_the_group() -> None:
+    """Client ids with group and client id; the leader's is Kafka's or that of the key."""
     assert distributed().client_id_base == "jb-"
     assert distributed(client_id="w1").client_id_base == "jb-w1-"
     assert distributed().leader_transactional_id == "connect-cluster-jb"
-
-
-def test_a_key_names_the_leaders_transactional_id() -> None:
-    """It is told to the group, unless it is Kafka's; nothing is compared at `disabled`."""
     key = "agent.leader.transactional.id"
     own = distributed(**{key: "own"}, exactly_once_source_support="preparing")
     assert own.leader_transactional_id == "own"
@@ -305,7 +301,7 @@ def test_the_advertised_url_prefers_http_and_the_given_parts() -> None:
 
 
 def test_header_rules_are_parsed() -> None:
-    """A rule that holds a comma is quoted; actions may be in any case."""
+    """A rule that holds a comma is quoted; actions in any case, values valid for HTTP."""
     rules = parse_header_rules(
         'set X-A: b, "ADD Cache-Control:no-cache, no-store", addDate E:60000'
     )
@@ -315,10 +311,6 @@ def test_header_rules_are_parsed() -> None:
         HeaderRule(action=HeaderAction.ADD_DATE, name="E", value="60000"),
     )
     assert parse_header_rules("  ") == ()
-
-
-def test_header_values_are_made_valid_for_http() -> None:
-    """As Jetty sends them: no other lines, and question marks outside of Latin-1."""
     assert parse_header_rules("set A: é€\r\nB=1")[0].value == "é?  B=1"
 
 

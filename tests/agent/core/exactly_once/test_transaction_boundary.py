@@ -42,7 +42,7 @@ def test_an_interval_is_counted_from_the_last_commit() -> None:
 
 
 def test_a_connector_decides_for_a_batch_once() -> None:
-    """A request is forgotten when it was followed; without one the transaction goes on."""
+    """A request is forgotten when it was followed; an explicit None is refused as by Kafka."""
     requested = RequestedTransactions()
     boundary = ConnectorBoundary(requested)
     requested.commit_transaction()
@@ -51,6 +51,12 @@ def test_a_connector_decides_for_a_batch_once() -> None:
     requested.abort_transaction()
     assert boundary.before_rest(complete=True) is Decision.ABORT
     assert boundary.before_rest(complete=True) is Decision.CONTINUE
+    requested = RequestedTransactions()
+    for call in (requested.commit_transaction, requested.abort_transaction):
+        with pytest.raises(ConnectException, match="may not be null"):
+            call(None)
+        with pytest.raises(ConnectException, match="may not be null"):
+            call(record=None)
 
 
 def test_a_rest_commits_a_part_of_a_poll_but_not_of_a_connectors_batch() -> None:
@@ -75,16 +81,6 @@ def test_a_connector_decides_for_that_very_record_once() -> None:
     assert boundary.after_record(first) is Decision.COMMIT
     assert boundary.after_record(first) is Decision.CONTINUE
     assert boundary.after_record(third) is Decision.ABORT
-
-
-def test_no_record_is_not_a_record() -> None:
-    """None given explicitly is refused as Kafka does."""
-    requested = RequestedTransactions()
-    for call in (requested.commit_transaction, requested.abort_transaction):
-        with pytest.raises(ConnectException, match="may not be null"):
-            call(None)
-        with pytest.raises(ConnectException, match="may not be null"):
-            call(record=None)
 
 
 def test_both_commit_and_abort_fail_the_task() -> None:

@@ -32,15 +32,11 @@ def test_a_tombstone_removes_by_raw_key(log: OffsetLog) -> None:
     assert log.connector_entries("c") == {}
 
 
-def test_lookup_prefers_the_exact_bytes(log: OffsetLog) -> None:
-    """A newer entry under another order does not hide what the connector itself wrote."""
+def test_a_lookup_prefers_the_exact_bytes_then_the_newest(log: OffsetLog) -> None:
+    """By the record's timestamp: reading order means nothing across partitions."""
     log.apply(DB_TABLE, b"exact", 1)
     log.apply(TABLE_DB, b"newer", 2)
     assert log.lookup(DB_TABLE) == b"exact"
-
-
-def test_lookup_finds_the_newest_entry_of_equal_content(log: OffsetLog) -> None:
-    """Newest by the record's timestamp: reading order means nothing across partitions."""
     log.apply(b'["c",{"b":1,"a":2,"x":null}]', b"new", 20)
     log.apply(b'["c",{"x":null,"a":2,"b":1}]', b"old", 10)
     assert log.lookup(b'["c",{"a":2,"b":1,"x":null}]') == b"new"

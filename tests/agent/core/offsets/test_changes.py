@@ -118,7 +118,7 @@ def test_the_text_of_a_request_is_read_as_pairs() -> None:
         assert list(read_pairs(spelled.encode())) == [({"a": 1}, None), (None, {"b": 2})]
 
 
-def test_the_message_of_success_names_remaining_steps() -> None:
+def test_texts_name_remaining_steps_and_the_present_one() -> None:
     """A connector that cannot tell is assumed to have offsets elsewhere."""
     expected = "The offsets for this connector have been reset successfully"
     assert success_text(is_reset=True, complete=True) == expected
@@ -127,10 +127,6 @@ def test_the_message_of_success_names_remaining_steps() -> None:
         " However, if this connector manages offsets externally, they will need to be manually"
         " altered in the system that the connector uses."
     )
-
-
-def test_a_timeout_names_the_step() -> None:
-    """By kind of connector and step."""
     texts = {timed_out_text("c", k, stage) for k in ("source", "sink") for stage in ChangeStage}
     assert len(texts) == 6
     assert all(text.endswith("c") for text in texts)

@@ -26,8 +26,8 @@ def test_offsets_have_apaches_bytes_and_types() -> None:
         offset_value([1])  # type: ignore[arg-type]
 
 
-def test_equal_partitions_have_one_offset() -> None:
-    """In any order of their members, in a flush and over a failed one; types count."""
+def test_offsets_survive_bytes_and_equal_partitions_have_one() -> None:
+    """In any order of members, in a flush and over a failed one; only objects are offsets."""
     writer = OffsetWriter("c")
     writer.put([({"b": 1, "a": "x"}, {"p": 1}), ({"b": 1.0, "a": "x"}, {"p": 7})])
     assert len(writer.begin_flush()) == 2
@@ -35,10 +35,6 @@ def test_equal_partitions_have_one_offset() -> None:
     writer.cancel_flush()
     expected = {b'["c",{"a":"x","b":1}]': b'{"p":2}', b'["c",{"b":1.0,"a":"x"}]': b'{"p":7}'}
     assert writer.begin_flush() == expected
-
-
-def test_an_offset_survives_its_bytes() -> None:
-    """An offset that is not a JSON object is refused."""
     assert parse_offset(b'{"position":12}') == {"position": 12}
     assert parse_offset(None) is None
     for broken in (b"{", b"[1]", b"12"):

@@ -114,17 +114,13 @@ def test_of_two_copies_of_a_java_plugin_the_last_location_counts() -> None:
     assert Catalog(copies[1:]).plugin("a.Copied").location == "file:/p/b.jar"
 
 
-def test_plugins_are_listed_by_kind_and_name() -> None:
-    """Sinks, sources, transformations, predicates, converters, header converters."""
+def test_plugins_are_listed_by_kind_and_name_and_survive_json() -> None:
+    """Sinks first, header converters last; a scan in another process reports them."""
     listed = [(item.kind.value, item.class_name) for item in CATALOG.listed(connectors_only=False)]
     assert listed[:2] == [("sink", "a.SameConnector"), ("sink", "b.SameConnector")]
     expected = ["transformation", "transformation", "predicate", "converter", "header_converter"]
     assert [kind for kind, _ in listed[5:]] == expected
     assert len(CATALOG.listed(connectors_only=True)) == 5
-
-
-def test_descriptions_survive_json() -> None:
-    """A scan in another process can report them."""
     for desc in CATALOG.plugins:
         assert PluginDesc.from_json(desc.to_json()) == desc
 

@@ -83,11 +83,13 @@ def test_the_workers_converters_have_the_versions_it_asks_for() -> None:
     assert name(header_converter_of(worker, {})) == "StringConverter"
 
 
-def test_a_version_that_is_not_there_is_refused() -> None:
-    """The text lists those that are."""
+def test_versions_and_classes_that_are_not_there_are_refused() -> None:
+    """The text lists those that are, or what the class should have been."""
     config = CONVERTERS | {"key.converter.plugin.version": "[3,]"}
     with pytest.raises(ConfigException, match=r"available versions: \[1\.0, 2\.0\]"):
         converter_of(view(), "key", config)
+    with pytest.raises(ConfigException, match="Struct does not implement the Converter interface"):
+        converter_of(view(), "key", {"key.converter": "pyconnect_api.Struct"})
 
 
 def test_options_come_from_whichever_names_the_converter() -> None:
@@ -100,9 +102,3 @@ def test_options_come_from_whichever_names_the_converter() -> None:
         )
         assert written is not None
         assert written.decode(encoding) == text
-
-
-def test_a_class_of_another_kind_is_refused_before_it_is_made() -> None:
-    """The text says what it should have been, not what its constructor lacks."""
-    with pytest.raises(ConfigException, match="Struct does not implement the Converter interface"):
-        converter_of(view(), "key", {"key.converter": "pyconnect_api.Struct"})

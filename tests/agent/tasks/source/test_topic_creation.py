@@ -97,18 +97,14 @@ def test_a_topic_is_created_by_the_first_rule_that_matches() -> None:
     ]
 
 
-def test_a_topic_is_looked_for_once() -> None:
-    """The look-up comes before the first record, whichever client made the topic."""
+def test_a_topic_is_looked_for_once_before_it_is_made() -> None:
+    """Whichever client made it; another may be quicker than the creation."""
     topics = FakeTopics("old")
     convert = conversion(creation(topics))
     for name in ("old", "new", "old", "new"):
         convert(record(name))
     assert topics.looks == ["old", "new"]
     assert [spec.name for spec in topics.created] == ["new"]
-
-
-def test_another_may_be_quicker() -> None:
-    """A topic that appears between the look and the creation is as good."""
     topics = FakeTopics()
     topics.outcome = TopicCreated.BEFORE
     rules = creation(topics)

@@ -61,10 +61,16 @@ def of_rule(report: AclReport, rule: str) -> GrantFinding:
     return next(finding for finding in report.findings if finding.need.rule.id == rule)
 
 
-def test_generated_grants_suffice() -> None:
-    """Granting all that is missing leaves nothing missing."""
+def test_only_blockers_decide_and_granting_all_suffices() -> None:
+    """A missing warning does not stand in the way."""
     report = check(FACTS, Phase.ENABLED, Evidence(bindings={"": generated()}))
     assert {finding.verdict for finding in report.findings} == {GrantVerdict.PREDICTED}
+    assert report.exit_code() is ExitCode.OK
+    bindings = tuple(
+        found for found in generated() if found.operation is not GrantOperation.DESCRIBE_CONFIGS
+    )
+    report = check(FACTS, Phase.ENABLED, Evidence(bindings={"": bindings}))
+    assert of_rule(report, "W6").verdict is GrantVerdict.MISSING
     assert report.exit_code() is ExitCode.OK
 
 
@@ -79,16 +85,6 @@ def test_nothing_generated_is_superfluous(left_out: int) -> None:
     for finding in missing:
         assert finding.need.resource == Resource(without.type, without.name)
         assert finding.need.principal == without.principal
-
-
-def test_a_missing_warning_does_not_stand_in_the_way() -> None:
-    """Only blockers decide about readiness."""
-    bindings = tuple(
-        found for found in generated() if found.operation is not GrantOperation.DESCRIBE_CONFIGS
-    )
-    report = check(FACTS, Phase.ENABLED, Evidence(bindings={"": bindings}))
-    assert of_rule(report, "W6").verdict is GrantVerdict.MISSING
-    assert report.exit_code() is ExitCode.OK
 
 
 def test_a_deny_is_denied_and_named() -> None:

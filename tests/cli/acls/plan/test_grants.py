@@ -54,17 +54,13 @@ def test_commands_group_a_principals_operations_by_resource() -> None:
 
 
 def test_nothing_is_granted_on_everything() -> None:
-    """Neither the operation `All` nor the name `*`."""
+    """Neither `All` nor `*`; Describe is implied, and listed on request."""
     grants = missing_grants(findings(), everything=True).grants
     assert grants
     for grant in grants:
         assert grant.operation is not GrantOperation.ALL
         assert grant.resource.name != "*"
         assert grant.pattern is Pattern.LITERAL
-
-
-def test_describe_is_listed_only_on_request() -> None:
-    """Kafka's authorizer implies it; others may not."""
     group = Resource(ResourceType.GROUP, "g")
     plain = {grant.operation for grant in missing_grants(findings()).grants if grant[2] == group}
     assert plain == {GrantOperation.READ}
@@ -132,16 +128,12 @@ def test_grants_are_mirrored_by_removals_and_users() -> None:
     assert '"type": "transactionalId", "name": "g-c-0", "patternType": "literal"' in spec
 
 
-def test_terraform_labels_are_unique() -> None:
-    """Names that differ only in characters that labels lack must not collide."""
+def test_the_output_is_stable_and_labels_are_unique() -> None:
+    """The order of connectors does not show; characters that labels lack do not collide."""
     topics = [Resource(ResourceType.TOPIC, name) for name in ("a.b", "a-b", "a_b", "a_2d_b")]
     grants = [Grant("", "User:u", topic, Pattern.LITERAL, GrantOperation.READ) for topic in topics]
     labels = {block.splitlines()[0] for block in terraform(grants)}
     assert len(labels) == len(topics)
-
-
-def test_the_output_is_stable() -> None:
-    """The order of connectors does not show."""
     other = replace(SOURCE, name="a")
     one = findings(replace(FACTS, connectors=(SOURCE, other)))
     two = findings(replace(FACTS, connectors=(other, SOURCE)))

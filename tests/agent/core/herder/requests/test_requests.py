@@ -51,16 +51,12 @@ def test_creating_writes_the_target_state_before_the_config() -> None:
     assert world.tasks == {}
 
 
-def test_creating_twice_is_refused(world: World) -> None:
-    """POST does not replace, PUT does."""
+def test_a_name_is_created_once(world: World) -> None:
+    """POST does not replace, PUT does; of two at once the second meets the first."""
     post = ask.PutConnectorConfig(connector="c", config=CONFIG, allow_replace=False)
     assert error(world, post) == (AlreadyExistsError, "Connector c already exists")
     put = ask.PutConnectorConfig(connector="c", config=CONFIG)
     assert not world.settled(put).result.created
-
-
-def test_two_creations_at_once_make_one_connector() -> None:
-    """The second is checked after the first was written."""
     world = World()
     post = ask.PutConnectorConfig(connector="c", config=CONFIG, allow_replace=False)
     first, second = world.ask(post), world.ask(post)

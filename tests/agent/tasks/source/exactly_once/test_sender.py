@@ -158,10 +158,16 @@ def test_records_that_a_connector_wants_together_are_never_committed_in_part(res
     assert case.producer.committed == [written(1, 2, offset=2)]
 
 
-def test_an_empty_poll_needs_no_transaction() -> None:
+def test_an_empty_transaction_is_neither_begun_nor_aborted() -> None:
     """The task is told of a commit, the broker of nothing."""
     case = Case()
     case.poll()
+    assert case.producer.calls == []
+    assert case.task.commits == 1
+    requested = RequestedTransactions()
+    case = Case(boundary=ConnectorBoundary(requested))
+    requested.abort_transaction()
+    case.sender.batch_sent()
     assert case.producer.calls == []
     assert case.task.commits == 1
 
@@ -274,16 +280,6 @@ def test_a_requested_abort_drops_records_and_keeps_their_offsets() -> None:
     assert case.producer.calls == ["begin", "abort", "begin", "commit"]
     assert case.producer.committed == [written(offset=1)]
     assert case.task.told == []
-
-
-def test_an_abort_of_nothing_only_commits() -> None:
-    """The producer is not asked to abort what it has not begun."""
-    requested = RequestedTransactions()
-    case = Case(boundary=ConnectorBoundary(requested))
-    requested.abort_transaction()
-    case.sender.batch_sent()
-    assert case.producer.calls == []
-    assert case.task.commits == 1
 
 
 def test_a_commit_on_a_record_includes_its_offset() -> None:
