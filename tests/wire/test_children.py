@@ -17,9 +17,7 @@ from pyconnect_agent.children.launch import Launched, Launcher
 from pyconnect_agent.children.settings import ChildSettings
 from pyconnect_agent.core.errors import (
     AgentError,
-    BadRequestError,
     InternalError,
-    RequestTimedOutError,
     RetriableKafkaError,
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
@@ -122,14 +120,6 @@ async def test_a_task_runs_and_stops_in_order() -> None:
         assert w.listener.tasks[T0][0].version == "1.2"
         assert w.children.tasks.running() == frozenset()
         assert gone(pid)
-
-
-async def test_a_target_state_reaches_the_task() -> None:
-    """A pause after the start is passed on."""
-    async with world() as w:
-        w.start_task(T0)
-        w.children.tasks.set_target_state(T0, TargetState.PAUSED)
-        await w.task_is(T0, State.RUNNING, State.PAUSED)
 
 
 async def test_a_task_that_exits_by_itself_is_failed_with_its_exit_code() -> None:
@@ -352,17 +342,6 @@ async def test_stopping_in_a_hurry_kills_at_once() -> None:
         assert gone(pid)
 
 
-async def test_validation_answers_refuses_and_times_out() -> None:
-    """Each end of the short-lived process has its own error."""
-    async with world() as w:
-        with pytest.raises(BadRequestError, match="no such class"):
-            await w.children.jobs.validate({"act": "refuse"}, 60_000)
-        with pytest.raises(RequestTimedOutError, match="did not answer within 200 ms"):
-            await w.children.jobs.validate({"act": "silent"}, 200)
-        with pytest.raises(InternalError, match="exited with code 3"):
-            await w.children.jobs.validate({"act": "exit-now"}, 60_000)
-
-
 async def test_the_last_report_arrives_although_a_later_message_could_not_be_sent() -> None:
     """A lease may be renewed when its task has ended and the worker has not read of that yet."""
     async with world() as w:
@@ -375,12 +354,6 @@ async def test_the_last_report_arrives_although_a_later_message_could_not_be_sen
         w.children.tasks.set_target_state(T0, TargetState.STARTED)
         await w.task_is(T0, State.RUNNING, State.FAILED)
         assert w.listener.task_trace(T0) == "last words"
-
-
-async def test_a_plugin_is_described_by_a_child() -> None:
-    """The keys come back as they are."""
-    async with world() as w:
-        assert await w.children.jobs.plugin_config("P", None) == ({"name": "P"},)
 
 
 @cases("hurry", True, False)

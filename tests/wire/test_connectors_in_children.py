@@ -13,7 +13,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.cases import cases
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import children_world
-from tests.support.plugins.bad_plugins import BAD_SINK, NumberedSource, bad_source
+from tests.support.plugins.bad_plugins import NumberedSource, bad_source
 
 pytestmark = pytest.mark.wire
 
@@ -230,25 +230,6 @@ async def test_too_many_tasks_fail_the_connector_unless_allowed() -> None:
         w.start_connector(config)
         await w.connector_is("c", State.RUNNING)
         assert len((await w.generate(config)).configs) == 3
-
-
-async def test_an_unknown_connector_class_fails_with_connects_text() -> None:
-    """The trace lists what there is."""
-    async with children_world() as w:
-        w.start_connector({"name": "c", "connector.class": "NoSuchThing"})
-        await w.connector_is("c", State.FAILED)
-        trace = w.listener.connector_trace("c")
-        assert "Failed to find any class that implements Connector" in trace
-        assert "NoSuchThing" in trace
-
-
-async def test_a_sink_needs_topics() -> None:
-    """The connector fails with Connect's text."""
-    async with children_world() as w:
-        w.start_connector({"name": "c", "connector.class": BAD_SINK})
-        await w.connector_is("c", State.FAILED)
-        trace = w.listener.connector_trace("c")
-        assert "Must configure one of topics or topics.regex" in trace
 
 
 @cases(

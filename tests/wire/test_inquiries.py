@@ -32,7 +32,7 @@ async def test_validation_runs_plugin_code_in_a_child() -> None:
             await w.children.jobs.validate(bad_source(validate="odd"), 60_000)
         with pytest.raises(InternalError, match="exited with code 7"):
             await w.children.jobs.validate(bad_source(validate="exit"), 60_000)
-        with pytest.raises(RequestTimedOutError):
+        with pytest.raises(RequestTimedOutError, match="did not answer within 500 ms"):
             await w.children.jobs.validate(bad_source(validate="hang"), 500)
         with pytest.raises(BadRequestError, match="contains no connector type"):
             await w.children.jobs.validate({"name": "c"}, 60_000)
