@@ -28,17 +28,9 @@ from tests.support.cases import cases
 
 @cases(
     "unscaled, expected",
-    (0, "00"),
-    (1, "01"),
-    (127, "7f"),
-    (128, "0080"),
-    (-1, "ff"),
-    (-128, "80"),
-    (-129, "ff7f"),
-    (255, "00ff"),
-    (256, "0100"),
-    (102345, "018fc9"),
-)
+    (0, "00"), (1, "01"), (127, "7f"), (128, "0080"), (-1, "ff"), (-128, "80"), (-129, "ff7f"),
+    (255, "00ff"), (256, "0100"), (102345, "018fc9"),
+)  # fmt: skip
 def test_unscaled_values_have_javas_shortest_twos_complement(unscaled: int, expected: str) -> None:
     """The bytes are those of `BigInteger.toByteArray`."""
     assert unscaled_bytes(unscaled).hex() == expected

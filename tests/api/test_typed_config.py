@@ -68,14 +68,9 @@ def test_values_have_the_types_of_the_fields() -> None:
 
 @cases(
     "key, value",
-    ("url", ""),
-    ("rows.per.file", "0"),
-    ("rows.per.file", "101"),
-    ("rows.per.file", "1.5"),
-    ("mode", "merge"),
-    ("region", "mars"),
-    ("row.limit", "0"),
-)
+    ("url", ""), ("rows.per.file", "0"), ("rows.per.file", "101"), ("rows.per.file", "1.5"),
+    ("mode", "merge"), ("region", "mars"), ("row.limit", "0"),
+)  # fmt: skip
 def test_a_wrong_value_is_refused(key: str, value: str) -> None:
     """The error names the key."""
     with pytest.raises(ConfigException, match=key):

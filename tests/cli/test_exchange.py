@@ -252,14 +252,10 @@ def test_an_existing_connector_is_a_conflict_at_once() -> None:
 
 @cases(
     "status, code",
-    (400, ExitCode.USAGE),
-    (401, ExitCode.NOT_AUTHENTICATED),
-    (403, ExitCode.FORBIDDEN),
-    (404, ExitCode.NOT_FOUND),
-    (422, ExitCode.USAGE),
-    (500, ExitCode.SERVER_ERROR),
+    (400, ExitCode.USAGE), (401, ExitCode.NOT_AUTHENTICATED), (403, ExitCode.FORBIDDEN),
+    (404, ExitCode.NOT_FOUND), (422, ExitCode.USAGE), (500, ExitCode.SERVER_ERROR),
     (503, ExitCode.SERVER_ERROR),
-)
+)  # fmt: skip
 def test_each_status_has_an_exit_code_and_the_workers_words(status: int, code: ExitCode) -> None:
     """The message of Connect's error body is what the user reads."""
     network = Network(lambda _: envelope(status, "the worker's words"))

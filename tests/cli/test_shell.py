@@ -297,19 +297,12 @@ def test_bash_completes(line: str, expected: set[str]) -> None:
 
 @cases(
     "noun, verb, kind",
-    ("tasks", "kill", "tasks"),
-    ("tasks", "stacks", "tasks"),
-    ("tasks", "restart", "tasks"),
-    ("tasks", "list", "connectors"),
-    ("connectors", "pause", "connectors"),
-    ("offsets", "copy", "connectors"),
-    ("offsets", "undo", ""),
-    ("context", "use", "contexts"),
-    ("context", "import", ""),
-    ("loggers", "set", "loggers"),
-    ("plugins", "describe", "plugins"),
+    ("tasks", "kill", "tasks"), ("tasks", "stacks", "tasks"), ("tasks", "restart", "tasks"),
+    ("tasks", "list", "connectors"), ("connectors", "pause", "connectors"),
+    ("offsets", "copy", "connectors"), ("offsets", "undo", ""), ("context", "use", "contexts"),
+    ("context", "import", ""), ("loggers", "set", "loggers"), ("plugins", "describe", "plugins"),
     ("reconcile", "source-topic", "connectors"),
-)
+)  # fmt: skip
 def test_completion_offers_names_of_the_arguments_kind(noun: str, verb: str, kind: str) -> None:
     """`tasks kill` takes a task; the name of a connector would be refused."""
     line = TypedWords()

@@ -59,13 +59,9 @@ main(["connectors", "list"])
 
 @cases(
     "module",
-    "pyconnect_cli.app",
-    "typer",
-    "pyconnect_cli.settings.resolved",
-    "pyconnect_cli.connectors.show",
-    "pyconnect_cli.rest.exchange",
-    "httpx",
-)
+    "pyconnect_cli.app", "typer", "pyconnect_cli.settings.resolved",
+    "pyconnect_cli.connectors.show", "pyconnect_cli.rest.exchange", "httpx",
+)  # fmt: skip
 def test_ctrl_c_shows_no_traceback(module: str, url: str, environ: dict[str, str]) -> None:
     """Exit 130 and one line, from the first import on."""
     ended = subprocess.run(

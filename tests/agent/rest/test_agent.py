@@ -130,15 +130,10 @@ def test_without_the_interface_there_is_nothing() -> None:
 # Credentials
 
 PATHS = [
-    ("GET", "/agent"),
-    ("GET", "/agent/config"),
-    ("GET", "/agent/tasks"),
-    ("GET", "/agent/acls"),
-    ("POST", "/agent/tasks/c/0/kill"),
-    ("GET", "/agent/connectors/c/logs"),
-    ("GET", "/agent/tasks/c/0/stacks"),
-    ("POST", "/agent/drain"),
-]
+    ("GET", "/agent"), ("GET", "/agent/config"), ("GET", "/agent/tasks"), ("GET", "/agent/acls"),
+    ("POST", "/agent/tasks/c/0/kill"), ("GET", "/agent/connectors/c/logs"),
+    ("GET", "/agent/tasks/c/0/stacks"), ("POST", "/agent/drain"),
+]  # fmt: skip
 
 
 def basic(text: str) -> str:

@@ -31,20 +31,10 @@ def test_segments_stay_encoded_without_parameters(target: str, segments: tuple[s
 
 @cases(
     "target, found",
-    ("/a%2Fb", "%2F"),
-    ("/a%25b", "%25"),
-    ("/a%5cb", "%5c"),
-    ("/a\\b", r"\\"),
-    ("/a%1Fb", "%1F"),
-    ("/a{b", "{"),
-    ("/a//b", "//"),
-    ("/a%2", "%"),
-    ("/%2e%2E/a", "%2e%2E"),
-    ("/a/.%2e", r"\.%2e"),
-    ("/%2e;b/a", "%2e"),
-    ("/..;/a", r"\.\.;"),
-    ("/.;b=c", r"\.;"),
-)
+    ("/a%2Fb", "%2F"), ("/a%25b", "%25"), ("/a%5cb", "%5c"), ("/a\\b", r"\\"), ("/a%1Fb", "%1F"),
+    ("/a{b", "{"), ("/a//b", "//"), ("/a%2", "%"), ("/%2e%2E/a", "%2e%2E"), ("/a/.%2e", r"\.%2e"),
+    ("/%2e;b/a", "%2e"), ("/..;/a", r"\.\.;"), ("/.;b=c", r"\.;"),
+)  # fmt: skip
 def test_a_path_that_could_be_read_as_another_is_refused(target: str, found: str) -> None:
     """The message names the part that the path must not contain."""
     with pytest.raises(BadRequestError, match=f"must not contain {found}$"):

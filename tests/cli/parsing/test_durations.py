@@ -11,13 +11,8 @@ from tests.support.cases import cases
 
 @cases(
     "text, seconds",
-    ("90", 90),
-    ("90s", 90),
-    ("1.5m", 90),
-    ("1h30m", 5400),
-    ("250ms", 0.25),
-    ("1d", 86400),
-)
+    ("90", 90), ("90s", 90), ("1.5m", 90), ("1h30m", 5400), ("250ms", 0.25), ("1d", 86400),
+)  # fmt: skip
 def test_durations_are_read(text: str, seconds: float) -> None:
     """A bare number is seconds; units add up."""
     assert parse_duration(text) == seconds

@@ -7,30 +7,17 @@ from pyconnect_cli.settings.proposals import proposer
 from tests.support.cases import cases
 
 OPTIONS = [
-    "--kafka-bootstrap",
-    "--to-start",
-    "--to-end",
-    "--cert",
-    "--class",
-    "--output",
-    "--yes",
-    "--failed",
-    "-o",
-]
+    "--kafka-bootstrap", "--to-start", "--to-end", "--cert", "--class", "--output", "--yes",
+    "--failed", "-o",
+]  # fmt: skip
 
 
 @cases(
     "typed, meant",
-    ("--ouput", "--output"),
-    ("--to-star", "--to-start"),
-    ("--OUTPUT", "--output"),
-    ("--to-offset", None),
-    ("--set", None),
-    ("--file", None),
-    ("--yess", None),
-    ("--bootstrap-server", "--kafka-bootstrap"),
-    ("--command-config", None),
-)
+    ("--ouput", "--output"), ("--to-star", "--to-start"), ("--OUTPUT", "--output"),
+    ("--to-offset", None), ("--set", None), ("--file", None), ("--yess", None),
+    ("--bootstrap-server", "--kafka-bootstrap"), ("--command-config", None),
+)  # fmt: skip
 def test_only_a_slip_of_an_option_is_proposed(typed: str, meant: str | None) -> None:
     """An option that is only similar may do something else; consent is never proposed."""
     assert slip_of(typed, OPTIONS) == meant

@@ -23,13 +23,9 @@ BOOTSTRAP_VARIABLE = "PYCONNECT_TEST_BOOTSTRAP"
 
 SHIPPED_HEAP_MB = 2048
 SHIPPED_JVM_OPTIONS = (
-    "-Xms256M",
-    "-server",
-    "-XX:+UseG1GC",
-    "-XX:MaxGCPauseMillis=20",
-    "-XX:InitiatingHeapOccupancyPercent=35",
-    "-XX:+ExplicitGCInvokesConcurrent",
-)
+    "-Xms256M", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent",
+)  # fmt: skip
 """KAFKA_HEAP_OPTS and KAFKA_JVM_PERFORMANCE_OPTS of connect-distributed.sh."""
 
 

@@ -125,15 +125,8 @@ def test_infinite_and_nan_numbers_are_written_as_text_and_read_back() -> None:
 
 @cases(
     "payload",
-    "1",
-    "null",
-    "{}",
-    "[]",
-    '{"schema":null}',
-    '{"schema":null,"payload":1,"x":1}',
-    "",
-    " ",
-)
+    "1", "null", "{}", "[]", '{"schema":null}', '{"schema":null,"payload":1,"x":1}', "", " ",
+)  # fmt: skip
 def test_with_schemas_only_an_envelope_is_read(payload: str) -> None:
     """The message says what to change."""
     with pytest.raises(DataException, match=r'requires "schema" and "payload" fields'):

@@ -14,14 +14,9 @@ REGEX = re.compile(r"(?P<first>\w)(\d)?")
 
 @cases(
     "replacement, expected",
-    ("$0", "-a1-b"),
-    ("$1", "-a-b"),
-    ("$2$1", "-1a-b"),
-    ("${first}!", "-a!-b"),
-    ("$12", "-a2-b"),
-    (r"\$1\\", "-$1\\-b"),
-    ("", "--b"),
-)
+    ("$0", "-a1-b"), ("$1", "-a-b"), ("$2$1", "-1a-b"), ("${first}!", "-a!-b"), ("$12", "-a2-b"),
+    (r"\$1\\", "-$1\\-b"), ("", "--b"),
+)  # fmt: skip
 def test_groups_replace_the_first_match(replacement: str, expected: str) -> None:
     """The text around the match stays."""
     match = REGEX.search("-a1-b")

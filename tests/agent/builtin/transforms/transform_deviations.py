@@ -322,21 +322,8 @@ def _years_of_python(case: Case, ours: Any, _: int) -> bool:
 
 
 RULES: tuple[Callable[[Case, Any, int], bool], ...] = (
-    _same_refusal,
-    _java_crashes,
-    _refused_when_configured,
-    _cause_instead_of_name,
-    _another_of_two_faults,
-    _says_what_is_needed,
-    _every_schema_can_be_renamed,
-    _rename_of_nothing,
-    _no_longer_logical,
-    _decimals_have_their_scale,
-    _temporals_by_class,
-    _more_float_digits,
-    _no_lenient_dates,
-    _no_negative_fields,
-    _one_calendar,
-    _no_day_of_weeks,
-    _years_of_python,
-)
+    _same_refusal, _java_crashes, _refused_when_configured, _cause_instead_of_name,
+    _another_of_two_faults, _says_what_is_needed, _every_schema_can_be_renamed, _rename_of_nothing,
+    _no_longer_logical, _decimals_have_their_scale, _temporals_by_class, _more_float_digits,
+    _no_lenient_dates, _no_negative_fields, _one_calendar, _no_day_of_weeks, _years_of_python,
+)  # fmt: skip

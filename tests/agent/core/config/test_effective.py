@@ -23,15 +23,10 @@ def shown(name: str, value: str, **others: str) -> tuple[str | None, ConfigSourc
 
 @cases(
     "name",
-    "ssl.key.password",
-    "ssl.keystore.key",
-    "sasl.jaas.config",
-    "producer.sasl.jaas.config",
-    "listeners.https.ssl.keystore.password",
-    "value.converter.basic.auth.user.info",
-    "config.providers.vault.param.token",
-    "my.Secret",
-)
+    "ssl.key.password", "ssl.keystore.key", "sasl.jaas.config", "producer.sasl.jaas.config",
+    "listeners.https.ssl.keystore.password", "value.converter.basic.auth.user.info",
+    "config.providers.vault.param.token", "my.Secret",
+)  # fmt: skip
 def test_secrets_are_hidden(name: str) -> None:
     """Known passwords, and whatever is called like one, under any prefix."""
     assert shown(name, "tiger") == (HIDDEN, ConfigSource.FILE)

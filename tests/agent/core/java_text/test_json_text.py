@@ -96,18 +96,8 @@ def test_internal_topics_are_read_as_kafka_reads_them(data: bytes, expected: obj
 
 @cases(
     "data",
-    b"NaN",
-    b"Infinity",
-    b"'a'",
-    b"{a:1}",
-    b"[1,]",
-    b"{",
-    b'"\t"',
-    b"\xff",
-    b"+1",
-    b".5",
-    b"tru",
-)
+    b"NaN", b"Infinity", b"'a'", b"{a:1}", b"[1,]", b"{", b'"\t"', b"\xff", b"+1", b".5", b"tru",
+)  # fmt: skip
 def test_text_that_is_not_json_is_a_value_error(data: bytes) -> None:
     """Stores tell it apart from other failures."""
     with pytest.raises(JsonTextError):

@@ -67,27 +67,9 @@ def test_the_end_of_input_may_be_followed_by_a_line_end() -> None:
 
 @cases(
     "pattern",
-    "[",
-    "[a",
-    "(",
-    ")",
-    "*a",
-    "a{",
-    "a{2",
-    "a{,2}",
-    "{",
-    "[z-a]",
-    "\\",
-    r"\y",
-    r"[\b]",
-    r"\p{Nope}",
-    r"\k",
-    r"\x{110000}",
-    "(?U)a",
-    "(?<1>a)",
-    "(?y)",
-    "a**",
-)
+    "[", "[a", "(", ")", "*a", "a{", "a{2", "a{,2}", "{", "[z-a]", "\\", r"\y", r"[\b]",
+    r"\p{Nope}", r"\k", r"\x{110000}", "(?U)a", "(?<1>a)", "(?y)", "a**",
+)  # fmt: skip
 def test_wrong_expressions_and_those_without_counterpart_are_refused(pattern: str) -> None:
     """An expression either works as in Java or is refused; none is approximated."""
     with pytest.raises(re.error):

@@ -127,12 +127,8 @@ def test_plugins_are_listed_by_kind_and_name_and_survive_json() -> None:
 
 @cases(
     "lower, higher",
-    ("1.9", "1.10"),
-    ("1.0rc1", "1.0"),
-    ("1.0", "1.0.1"),
-    ("4.3.1-SNAPSHOT", "4.3.1"),
-    ("0", "0.1"),
-)
+    ("1.9", "1.10"), ("1.0rc1", "1.0"), ("1.0", "1.0.1"), ("4.3.1-SNAPSHOT", "4.3.1"), ("0", "0.1"),
+)  # fmt: skip
 def test_versions_compare_by_number_and_pre_releases_come_first(lower: str, higher: str) -> None:
     """As Maven and Python packaging agree."""
     assert Version(lower) < Version(higher)
