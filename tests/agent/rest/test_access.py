@@ -257,13 +257,9 @@ def test_a_password_has_a_hash_or_is_the_extensions(tmp_path: Path) -> None:
     text = f'[anna]\nrole = "admin"\n[bob]\nrole = "viewer"\npassword = "{password}"\n'
     world = World(RestAccess(BasicAuthExtension(str(credentials)), text))
     for user, given, status in (
-        ("anna", "a", 200),
-        ("anna", "b", 401),
-        ("bob", "b", 200),
-        ("bob", "b", 200),
-        ("bob", "a", 401),
-        ("stranger", "s", 401),
-    ):
+        ("anna", "a", 200), ("anna", "b", 401), ("bob", "b", 200), ("bob", "b", 200),
+        ("bob", "a", 401), ("stranger", "s", 401),
+    ):  # fmt: skip
         assert world.call(basic(user, given), "GET", "/connectors").status == status
 
 
