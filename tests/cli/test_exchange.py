@@ -351,11 +351,8 @@ def test_requests_of_the_admin_interface_go_to_its_own_address() -> None:
             return envelope(500, "broken")
         return httpx.Response(200, json=[])
 
-    network = Network(
-        answer,
-        "http://rest:SECRET@one:8083",
-        admins={"http://one:8083": "http://admin:SECRET@one:8084/"},
-    )
+    admins = {"http://one:8083": "http://admin:SECRET@one:8084/"}
+    network = Network(answer, "http://rest:SECRET@one:8083", admins=admins)
     network.client.connector_names()
     agent = AgentClient(network.exchange)
     with pytest.raises(ServerError) as caught:

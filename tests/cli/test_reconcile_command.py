@@ -222,10 +222,8 @@ def test_two_runs_do_not_share_a_report(run: Run, monkeypatch: pytest.MonkeyPatc
 
 def two_sinks(connect: FakeConnect) -> None:
     for name in ("one", "two"):
-        connect.connectors[name] = FakeConnector(
-            type="sink",
-            config={"name": name, "connector.class": SINK, "file": f"/{name}", "topics": "t"},
-        )
+        config = {"name": name, "connector.class": SINK, "file": f"/{name}", "topics": "t"}
+        connect.connectors[name] = FakeConnector(type="sink", config=config)
 
 
 def test_several_connectors_have_a_spec_each(run: Run, connect: FakeConnect) -> None:

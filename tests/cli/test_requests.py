@@ -109,11 +109,8 @@ def many_connectors(connect: FakeConnect, stored: FakeConnector) -> None:
     """A cluster with a stopped source, which has offsets, among others."""
     stop(connect)
     for name in ("other-orders", *(f"further-{number}" for number in range(20))):
-        connect.connectors[name] = FakeConnector(
-            config={"name": name, "connector.class": "org.example.FileSource"},
-            state="STOPPED",
-            tasks=[],
-        )
+        config = {"name": name, "connector.class": "org.example.FileSource"}
+        connect.connectors[name] = FakeConnector(config=config, state="STOPPED", tasks=[])
     connect.connectors["broken"].tasks = ["FAILED"]
 
 

@@ -45,10 +45,8 @@ def _tls_properties(authority: trustme.CA, directory: Path, prefix: str) -> dict
 @cases("prefix", "", "listeners.https.")
 def test_https_has_its_certificate(prefix: str, authority: trustme.CA, tmp_path: Path) -> None:
     """TLS settings come with or without the listeners' prefix."""
-    config = rest_config(
-        listeners="http://127.0.0.1:0,https://127.0.0.1:0",
-        **_tls_properties(authority, tmp_path, prefix),
-    )
+    listeners = "http://127.0.0.1:0,https://127.0.0.1:0"
+    config = rest_config(listeners=listeners, **_tls_properties(authority, tmp_path, prefix))
     context = ssl.create_default_context()
     authority.configure_trust(context)
     with serving(config, FakeHerder()) as server:

@@ -104,11 +104,8 @@ def test_an_inherited_member_is_looked_up_in_kafka(tmp_path: Path) -> None:
 def test_what_kafka_lost_or_hid_long_ago_is_in_no_release(tmp_path: Path) -> None:
     """SystemTime is not public any more: code that makes one ends with IllegalAccessError."""
     time, old = "org.apache.kafka.common.utils.SystemTime", ("removed", "()V")
-    used = class_file(
-        "a.Used",
-        names=("org.apache.kafka.streams.KafkaStreams",),
-        uses=[(time, "<init>", "()V"), (UTILS, *old), (UTILS, "notifyAll", "()V")],
-    )
+    uses = [(time, "<init>", "()V"), (UTILS, *old), (UTILS, "notifyAll", "()V")]
+    used = class_file("a.Used", names=("org.apache.kafka.streams.KafkaStreams",), uses=uses)
     found = links(tmp_path, Used=used)
     expected = [Missing(time, "a.Used"), Missing(f"{UTILS}.{''.join(old)}", "a.Used")]
     assert found.absent(kafka_api()) == expected

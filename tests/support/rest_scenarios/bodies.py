@@ -62,14 +62,8 @@ def _create_bodies() -> Iterable[Scenario]:
         ('{"config":{"name":"x"},"name":" x "}', "{name=x}"),
         ('{"name":"a","name":"b","config":{}}', "{name=b}"),
     ):
-        yield error(
-            "POST",
-            "/connectors",
-            400,
-            f"Connector config {printed} contains no connector type",
-            body=body,
-            headers=JSON,
-        )
+        message = f"Connector config {printed} contains no connector type"
+        yield error("POST", "/connectors", 400, message, body=body, headers=JSON)
 
 
 def _config_bodies() -> Iterable[Scenario]:
@@ -87,14 +81,8 @@ def _config_bodies() -> Iterable[Scenario]:
             body=body,
             headers=JSON,
         )
-    yield error(
-        "PUT",
-        target,
-        400,
-        "Connector name configuration (y) doesn't match connector name in the URL (absent)",
-        body='{"name":"y"}',
-        headers=JSON,
-    )
+    message = "Connector name configuration (y) doesn't match connector name in the URL (absent)"
+    yield error("PUT", target, 400, message, body='{"name":"y"}', headers=JSON)
 
 
 BODIES: tuple[Scenario, ...] = (*_refused_bodies(), *_create_bodies(), *_config_bodies())

@@ -76,14 +76,8 @@ def _loggers() -> Iterable[Scenario]:
                 body=f'{{"level":{level}}}',
                 headers=JSON,
             )
-        yield error(
-            "PUT",
-            target + scope,
-            500,
-            "Illegal null or empty Level name.",
-            body='{"level":""}',
-            headers=JSON,
-        )
+        message = "Illegal null or empty Level name."
+        yield error("PUT", target + scope, 500, message, body='{"level":""}', headers=JSON)
     yield error("GET", "/admin/loggers/nope", 404, "Logger nope not found.")
     yield refused_body("PUT", target, "[]")
 
@@ -103,14 +97,8 @@ def _plugins() -> Iterable[Scenario]:
         )
     bad_request = "org.apache.kafka.connect.runtime.rest.errors.BadRequestException: "
     for body, printed in (("{}", "{}"), ('{"connector.class":null}', "{connector.class=null}")):
-        yield error(
-            "PUT",
-            target,
-            500,
-            f"{bad_request}Connector config {printed} contains no connector type",
-            body=body,
-            headers=JSON,
-        )
+        message = f"{bad_request}Connector config {printed} contains no connector type"
+        yield error("PUT", target, 500, message, body=body, headers=JSON)
     # A Java worker puts another exception's name between from the second time on.
     yield Scenario(
         method="PUT",

@@ -55,9 +55,6 @@ def test_the_comparison_notices_a_changed_record() -> None:
 def test_the_comparison_notices_another_refusal() -> None:
     """A case that Apache refuses with other words is reported."""
     case = next(case for case in CASES if isinstance(case.outcome, Failed))
-    other = Failed(
-        java_class="org.apache.kafka.connect.errors.DataException",
-        message="something else",
-        stage="apply",
-    )
+    java_class = "org.apache.kafka.connect.errors.DataException"
+    other = Failed(java_class=java_class, message="something else", stage="apply")
     assert unexplained(replace(case, outcome=other), JAVA_VERSION)
