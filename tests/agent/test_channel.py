@@ -1,7 +1,5 @@
 """Messages on the pipe between worker process and child."""
 
-from __future__ import annotations
-
 import socket
 import tracemalloc
 from collections import OrderedDict, UserDict

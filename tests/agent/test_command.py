@@ -1,7 +1,5 @@
 """Errors of `pyconnect-agent` about its files."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tomllib

@@ -1,7 +1,5 @@
 """A sink task that collects batches."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """Values of config keys, from texts and back, by type."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

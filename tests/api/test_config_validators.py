@@ -1,7 +1,5 @@
 """Validators of config keys."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_api import (

@@ -1,7 +1,5 @@
 """Parsing, validation and description of configuration keys, with Kafka's texts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """Tasks whose methods are coroutines, and a task's own metrics."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 

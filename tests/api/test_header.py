@@ -1,7 +1,5 @@
 """The headers of a record."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 

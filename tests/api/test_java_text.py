@@ -1,7 +1,5 @@
 """Text of values as Java writes them."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The text form of a definition."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_api import ConfigDef, ConfigException, ConfigType, Range, Width

@@ -1,7 +1,5 @@
 """Logical values and their base values."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 

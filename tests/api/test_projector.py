@@ -1,7 +1,5 @@
 """Projection of values from one schema to another."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_api import (

@@ -1,7 +1,5 @@
 """Source and sink records."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_api import (

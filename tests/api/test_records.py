@@ -1,7 +1,5 @@
 """Many records as columns are the sequence of records that they stand for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """Schemas, their builder and their equality."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

@@ -1,7 +1,5 @@
 """Structs."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_api import (

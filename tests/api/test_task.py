@@ -1,7 +1,5 @@
 """The classes connector authors derive from."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping
 

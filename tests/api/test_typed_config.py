@@ -1,7 +1,5 @@
 """Settings as a dataclass."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Values are checked against their schemas."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 

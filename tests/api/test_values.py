@@ -1,7 +1,5 @@
 """Conversions of values, their text, and guessing values of texts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal

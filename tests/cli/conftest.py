@@ -1,7 +1,5 @@
 """A command line in a home of its own, against a Connect server in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple

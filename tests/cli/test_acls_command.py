@@ -3,8 +3,6 @@
 What needs brokers is in tests/kafka/test_acls.py.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

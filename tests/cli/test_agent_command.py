@@ -1,7 +1,5 @@
 """`pyconnect agent` and `tasks kill stacks` against the agent's own REST server."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

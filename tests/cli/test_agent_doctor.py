@@ -1,7 +1,5 @@
 """Findings of `pyconnect agent doctor` from the answers of agents."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pyconnect_cli.agents.commands import ExaminedAgent, examine

@@ -1,7 +1,5 @@
 """Findings of `pyconnect agent readiness` in a Java cluster."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Servers that do not behave: answers that drip, never end, or are built to exhaust the client."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import resource

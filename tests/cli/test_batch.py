@@ -1,7 +1,5 @@
 """However a batch ends, every object is reported: done, failed, unknown or not tried."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

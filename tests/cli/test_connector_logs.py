@@ -1,7 +1,5 @@
 """`pyconnect connectors logs` against the agent's own REST server."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

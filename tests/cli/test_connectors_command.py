@@ -1,7 +1,5 @@
 """`pyconnect connectors` and `tasks`: what they print, change, and exit with."""
 
-from __future__ import annotations
-
 import json
 import threading
 from pathlib import Path

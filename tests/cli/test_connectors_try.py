@@ -1,7 +1,5 @@
 """`pyconnect connectors try`: a connector's records, shown without a worker and without Kafka."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The contract of unattended runs: lock, silence, summary, textfile, deadline."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import threading

@@ -3,8 +3,6 @@
 Httpx is real, the network is a function.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Callable, Mapping

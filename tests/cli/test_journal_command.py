@@ -1,7 +1,5 @@
 """`journal list`, `connectors history` and `rollback` on an agent with a fake herder."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

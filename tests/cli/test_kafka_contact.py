@@ -1,7 +1,5 @@
 """A wrong --kafka-bootstrap: said soon, with the address and the reason."""
 
-from __future__ import annotations
-
 import json
 import time
 

@@ -4,8 +4,6 @@ What they share is in `pyconnect_clients`. The rest are bytes that one writes an
 and settings that the agent gives its clients.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

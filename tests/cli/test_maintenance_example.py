@@ -1,7 +1,5 @@
 """The examples for cron: run as cron runs them, without a terminal and with a bare environment."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

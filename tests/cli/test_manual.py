@@ -1,7 +1,5 @@
 """Manual pages."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`pyconnect offsets reset alter`: the plan, the backup, the change, the read-back."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path

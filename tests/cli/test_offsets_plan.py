@@ -1,7 +1,5 @@
 """Plans of offset changes, without a worker: what is sent, what is refused, what is read back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

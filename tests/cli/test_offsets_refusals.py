@@ -1,7 +1,5 @@
 """Requests that `pyconnect offsets` refuses before it sends them, without a change."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`pyconnect offsets undo import copy`, and connectors created with offsets."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`pyconnect offsets get diff history seek lag`: what looks, and what needs Kafka."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

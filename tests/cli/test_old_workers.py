@@ -1,7 +1,5 @@
 """Java workers of earlier versions, with the answers of Kafka Connect 2.8.2, and odd names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

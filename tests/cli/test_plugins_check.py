@@ -1,7 +1,5 @@
 """`pyconnect plugins check`: the releases of Kafka that jars can run with."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`pyconnect plugins test`: the self-check's answer as a command's."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

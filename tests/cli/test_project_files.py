@@ -1,7 +1,5 @@
 """Only a project file that its user trusts decides on addresses and secrets."""
 
-from __future__ import annotations
-
 import stat
 import subprocess
 import sys

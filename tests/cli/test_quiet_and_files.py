@@ -1,7 +1,5 @@
 """`-q`, exported directories, stored options, and views that name the same thing alike."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

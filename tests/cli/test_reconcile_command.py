@@ -1,7 +1,5 @@
 """`pyconnect reconcile` up to the point where Spark begins: specs, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Runs of `pyconnect reconcile` that end without a report."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

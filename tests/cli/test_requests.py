@@ -1,7 +1,5 @@
 """The number of requests of each verb: a verb that names connectors asks for these only."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """TLS and credentials on the wire, and secrets that must not be printed."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """`--jq` and `--color`: what is printed of a result, and how."""
 
-from __future__ import annotations
-
 import json
 import sys
 

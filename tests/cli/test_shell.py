@@ -1,7 +1,5 @@
 """The view of a shell: start-up time, help texts, completion files."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pty

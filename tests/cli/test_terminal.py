@@ -1,7 +1,5 @@
 """The command as a process: signals, pipes, a terminal to ask on, faults."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """The owner of a transactional id, and the transactions that no client will end."""
 
-from __future__ import annotations
-
 from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
 from pyconnect_cli.transactions.plan import LEADER, Owner, hanging, owner_of
 from tests.support.cases import cases

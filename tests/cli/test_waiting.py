@@ -1,7 +1,5 @@
 """Waiting: when a state counts as reached, and statuses that lag behind a change."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 

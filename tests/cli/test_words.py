@@ -1,7 +1,5 @@
 """Texts that named the wrong thing: each says what is wrong, in the words of this program."""
 
-from __future__ import annotations
-
 import io
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The reading of workers' messages."""
 
-from __future__ import annotations
-
 from pyconnect_cli.rest.request import page_title, told
 
 PLUGINS = (

@@ -1,7 +1,5 @@
 """Several workers: which a cluster has, and one of them that accepts and never answers."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The kind of a failure, through either client library."""
 
-from __future__ import annotations
-
 import kafka.errors
 from confluent_kafka import KafkaError, KafkaException
 

@@ -1,7 +1,5 @@
 """The advised command adds an extra to this installation, however it was made."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

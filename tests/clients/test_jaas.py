@@ -1,7 +1,5 @@
 """Login entries as JAAS files write them."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_clients.errors import ClientPropertyError

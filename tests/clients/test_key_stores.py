@@ -1,7 +1,5 @@
 """Trust and key stores of every kind, as Java's keytool and OpenSSL write them."""
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 

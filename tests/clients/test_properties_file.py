@@ -1,7 +1,5 @@
 """Files of client properties, and what they refer to."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """References to config providers in values."""
 
-from __future__ import annotations
-
 from pyconnect_clients.references import (
     Variable,
     find_references,

@@ -1,7 +1,5 @@
 """Keys of secrets are known by their names, for the worker and the command line alike."""
 
-from __future__ import annotations
-
 from pyconnect_clients.secret_keys import is_secret_key
 from tests.support.cases import cases
 

@@ -1,7 +1,5 @@
 """Meaning of security properties, and refusals."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_clients.errors import ClientPropertyError

@@ -1,7 +1,5 @@
 """Security in the words of both client libraries."""
 
-from __future__ import annotations
-
 from pyconnect_clients.security import parse_security
 from pyconnect_clients.security_settings import kafka_python_arguments, librdkafka_settings
 from tests.support.cases import cases

@@ -1,7 +1,5 @@
 """The source of tokens in Java's properties."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """When the next token is fetched."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """The broker's properties follow from what was asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Archives of loaded classes fit what wrote them, and are never half ones."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Contexts of sandboxes: their names, and the hint when a sandbox does not run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pyconnect_sandbox.contexts import context_name, start_hint

@@ -1,7 +1,5 @@
 """The source of Kafka's jars; they are fetched whole and once."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """The end of a log, and what is added to it, line by line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,7 +34,7 @@ def test_the_last_lines_are_printed_and_the_place_is_returned(tmp_path: Path) ->
     lines: list[str] = []
     assert print_end(log, 2, lines.append) == log.stat().st_size
     assert lines == ["two", "three"]
-    lines: list[str] = []
+    lines = []
     assert print_end(tmp_path / "none", 10, lines.append) == 0
     assert lines == []
 

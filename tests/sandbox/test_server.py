@@ -1,7 +1,5 @@
 """Servers leave no process behind, whatever becomes of them or of who started them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The stored state of a sandbox is read back as it was written, or refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Nothing happens by itself: a test picks what comes next. Every effect is checked
 that is where the herder's rules are held (`herder_performer`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pyconnect_agent.core.herder import events as on

@@ -1,7 +1,5 @@
 """Automatic restarts in a cluster at `enabled`: once, by the owner, and no other worker writes."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

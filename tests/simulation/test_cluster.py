@@ -1,7 +1,5 @@
 """The duties of a cluster with a worker that comes, goes, returns or falls behind."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

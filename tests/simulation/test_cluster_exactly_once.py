@@ -1,7 +1,5 @@
 """The duties of a cluster at `enabled` with tasks whose worker it has lost (KIP-618)."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.herder import requests as ask

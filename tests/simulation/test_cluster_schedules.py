@@ -6,8 +6,6 @@ requests, crashes, returns, sessions that end while the worker lives, lost coord
 assignments that cannot be decoded, requests to anybody.
 """
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A cluster whose members would lead under different transactional ids."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.errors import ServiceUnavailableError

@@ -1,7 +1,5 @@
 """Tables of the cases of a test."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The addresses of the admin interface: real listeners."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """An operator's view of real child processes, and actions on them."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """Limits of real task processes."""
 
-from __future__ import annotations
-
 import os
 import signal
 

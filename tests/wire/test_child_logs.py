@@ -1,7 +1,5 @@
 """The logs of real child processes, as an operator asks for them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The worker process's end of a pipe, the other end being in the test's hands."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Real child processes, without Kafka and without real plugins."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

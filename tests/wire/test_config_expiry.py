@@ -1,7 +1,5 @@
 """Values of config providers that expire (`config.action.reload`), in real children."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Connectors that raise, hang or exit, in the worker's own child processes; no Kafka."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

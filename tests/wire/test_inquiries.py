@@ -1,7 +1,5 @@
 """Questions to children: configs to validate, plugins to describe; none harms the worker."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.errors import (

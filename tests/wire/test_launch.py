@@ -1,7 +1,5 @@
 """Starting processes through a fork server, and what becomes known of their ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -1,7 +1,5 @@
 """Leases of child processes: renewed, withheld, and with a side frozen."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """librdkafka accepts what is translated for it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

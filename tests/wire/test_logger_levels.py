@@ -1,7 +1,5 @@
 """Levels of loggers that are set while children run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The end of a process whose thread has died."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

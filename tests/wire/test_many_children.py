@@ -1,7 +1,5 @@
 """A worker with more children than select() has descriptors for."""
 
-from __future__ import annotations
-
 import os
 import resource
 

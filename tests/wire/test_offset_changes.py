@@ -1,7 +1,5 @@
 """Changes of offsets in real child processes, with connectors of any answer; no Kafka."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping

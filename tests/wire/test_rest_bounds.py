@@ -1,7 +1,5 @@
 """Bounds on the memory and the time that a client can take from the REST server."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import resource

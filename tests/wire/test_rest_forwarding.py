@@ -1,7 +1,5 @@
 """Two workers over real sockets: one asks the other."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socketserver

@@ -1,7 +1,5 @@
 """The REST server over real sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """TLS of the REST server's listeners."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from datetime import UTC, datetime, timedelta

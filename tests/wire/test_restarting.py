@@ -1,7 +1,5 @@
 """A worker's restart, with real processes."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

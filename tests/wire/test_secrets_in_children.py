@@ -1,7 +1,5 @@
 """Values of config providers stay out of refusals and traces."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Tasks that share a process, each in a thread; no Kafka."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import AsyncIterator

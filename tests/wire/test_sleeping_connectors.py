@@ -1,7 +1,5 @@
 """Connectors without work, whose processes end until the next call; no Kafka."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tasks that raise, hang or exit, in the worker's own child processes; no Kafka."""
 
-from __future__ import annotations
-
 import os
 import signal
 

@@ -1,7 +1,5 @@
 """Tokens of a real authorization server, and of those that do not behave."""
 
-from __future__ import annotations
-
 import base64
 import gc
 import json

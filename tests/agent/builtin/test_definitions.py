@@ -1,7 +1,5 @@
 """Settings of every plugin that ships with the agent."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.config.plugin_source import class_resolver

@@ -3,8 +3,6 @@
 The files are plain ones: what the kernel does with them is not tested here.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which tasks the watch ends."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, field
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Files of connectors' logs, and whose log a record of the worker belongs to."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The use of a child is its own use and that of the processes that it has started."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

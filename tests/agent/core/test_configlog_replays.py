@@ -1,7 +1,5 @@
 """Replays of the config topic, whole, in parts and compacted."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable
 

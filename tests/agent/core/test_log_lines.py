@@ -1,7 +1,5 @@
 """The kept log lines of connectors and tasks, and the search in them."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.log_lines import OVERHEAD_BYTES, LineRings, LogLine, LogQuestion
 from tests.support.cases import cases
 

@@ -1,7 +1,5 @@
 """Levels that change at run time (KIP-495)."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The exit of a process in words."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.process_exit import describe_exit, exit_reason
 from tests.support.cases import cases
 

@@ -1,7 +1,5 @@
 """Roles: which user may send which request."""
 
-from __future__ import annotations
-
 import hashlib
 from base64 import b64encode
 

@@ -1,7 +1,5 @@
 """The JAAS file of Apache's REST extension."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.rest_extension import credentials_file, jaas_file

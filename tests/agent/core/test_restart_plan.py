@@ -1,7 +1,5 @@
 """Restart plans (KIP-745) and the statuses a leader cleans."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State

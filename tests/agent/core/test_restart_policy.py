@@ -1,7 +1,5 @@
 """When failed work is restarted, and when not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hypothesis import given

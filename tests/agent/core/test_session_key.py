@@ -1,7 +1,5 @@
 """Signatures between workers (KIP-507)."""
 
-from __future__ import annotations
-
 import contextlib
 from base64 import b64encode
 

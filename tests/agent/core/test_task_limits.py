@@ -1,7 +1,5 @@
 """When a task is over a limit, and what its trace says."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.config.agent_keys import MEMORY, PROCESSOR, AgentKeys

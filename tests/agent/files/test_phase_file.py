@@ -1,7 +1,5 @@
 """Rewriting one key of a properties file: every other byte stays."""
 
-from __future__ import annotations
-
 import javaproperties
 from hypothesis import given
 from hypothesis import strategies as st

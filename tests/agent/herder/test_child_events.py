@@ -1,7 +1,5 @@
 """Log lines of the worker about states that its children report."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

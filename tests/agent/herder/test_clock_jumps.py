@@ -1,7 +1,5 @@
 """The worker's clock when the machine's is set."""
 
-from __future__ import annotations
-
 import re
 import time
 from pathlib import Path

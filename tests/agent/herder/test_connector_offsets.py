@@ -1,7 +1,5 @@
 """Offsets of a source connector from its own topic and the worker's, over REST."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from typing import Any, cast

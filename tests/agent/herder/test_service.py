@@ -1,7 +1,5 @@
 """The herder's shell over memory stores and children without processes."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable

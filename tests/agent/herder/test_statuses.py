@@ -1,7 +1,5 @@
 """Statuses in the herder, over the memory store."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Java plugins found by service files and class files; Java's answers are a fake's."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping, Sequence
 from io import StringIO

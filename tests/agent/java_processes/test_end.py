@@ -1,7 +1,5 @@
 """Why a Java process has ended, by its exit code and its last output."""
 
-from __future__ import annotations
-
 from pyconnect_agent.java_processes.end import reason_of
 from pyconnect_agent.java_processes.launch import JavaOptions
 from tests.support.cases import cases

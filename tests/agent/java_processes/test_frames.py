@@ -1,7 +1,5 @@
 """Batches of records between this process and a Java process."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

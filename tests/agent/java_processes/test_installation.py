@@ -1,7 +1,5 @@
 """Which Java, and which of Kafka's jars, run plugins."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

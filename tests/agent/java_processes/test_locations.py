@@ -1,7 +1,5 @@
 """Locations of Java plugins and their class paths."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The memory and the options of a connector's Java processes."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

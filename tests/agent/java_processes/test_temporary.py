@@ -1,7 +1,5 @@
 """Directories for temporary files of Java processes."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The group's thread over a membership without a broker."""
 
-from __future__ import annotations
-
 import queue
 import time
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Initialising a transactional id by asking librdkafka again and again."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 

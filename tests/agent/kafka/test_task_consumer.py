@@ -1,7 +1,5 @@
 """Positions after an assignment, over a client in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

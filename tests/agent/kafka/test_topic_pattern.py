@@ -1,7 +1,5 @@
 """The topics that match a pattern, as they change."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Lines of the log, and levels at run time."""
 
-from __future__ import annotations
-
 import contextvars
 import io
 import json

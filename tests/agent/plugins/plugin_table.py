@@ -4,8 +4,6 @@
 `tests/agent/plugins/test_plugins.py`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

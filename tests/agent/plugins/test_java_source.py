@@ -1,7 +1,5 @@
 """Java plugins in the validation of configs; the Java process is a fake that answers like one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 

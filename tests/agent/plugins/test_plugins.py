@@ -1,7 +1,5 @@
 """Finding and loading plugins."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

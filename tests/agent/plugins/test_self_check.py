@@ -1,7 +1,5 @@
 """`python -m pyconnect_agent.plugins.self_check`: what it finds wrong with a plugin."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The end of a thread or an asyncio task that should run for ever."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import logging

@@ -1,7 +1,5 @@
 """Messages to a service manager, over real sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

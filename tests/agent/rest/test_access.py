@@ -1,7 +1,5 @@
 """Users with roles, over a fake herder."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """`/agent` over a fake worker: routes, bodies, errors, credentials."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Users and passwords of Apache's REST extension."""
 
-from __future__ import annotations
-
 import base64
 import re
 from pathlib import Path

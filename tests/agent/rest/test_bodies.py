@@ -1,7 +1,5 @@
 """Request bodies: what they bind to, and the faults that they name."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

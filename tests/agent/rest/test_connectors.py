@@ -1,7 +1,5 @@
 """Resources of connectors over a fake herder."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any

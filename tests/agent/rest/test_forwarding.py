@@ -1,7 +1,5 @@
 """The target of requests that belong to another worker."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Requests between workers over a fake herder."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.herder import requests

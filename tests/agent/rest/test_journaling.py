@@ -1,7 +1,5 @@
 """The journal of changing requests, over fake herders."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """`/admin/loggers` over a fake herder."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

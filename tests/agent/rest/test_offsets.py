@@ -1,7 +1,5 @@
 """`/connectors/{connector}/offsets` over a fake herder."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from tests.support.agents.rest_client import call_app

@@ -1,7 +1,5 @@
 """CORS and configured headers, as a real Java worker sets them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from starlette.datastructures import MutableHeaders

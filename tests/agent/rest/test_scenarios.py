@@ -1,7 +1,5 @@
 """Answers of Apache's worker, asked of the application over a fake herder."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey

@@ -1,7 +1,5 @@
 """Request targets beyond the list asked of Apache's worker."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The config stores over a log in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

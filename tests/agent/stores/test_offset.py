@@ -1,7 +1,5 @@
 """The offset stores: a topic in memory, and a file."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator

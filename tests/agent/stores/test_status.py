@@ -1,7 +1,5 @@
 """The status stores over a log in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Metrics of a task under test."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.metrics.values import Sampling
 from pyconnect_agent.tasks.sink.metrics import SinkMetrics
 from pyconnect_agent.tasks.source.metrics import SourceMetrics

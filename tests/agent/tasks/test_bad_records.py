@@ -1,7 +1,5 @@
 """Records that cannot be processed: what is said of them, and what never is."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The classes and settings that a Java task's process gets, and the metrics that name them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind

@@ -1,7 +1,5 @@
 """MBeans of Java plugins as metrics."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.metrics.catalog import MBEANS
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.observability.exposition import prometheus_text

@@ -1,7 +1,5 @@
 """Polls of a source task in a Java process, over a link that has been filled before."""
 
-from __future__ import annotations
-
 import queue
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Reports of a task about its life, for each kind of failure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import cast
 

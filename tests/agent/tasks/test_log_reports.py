@@ -1,7 +1,5 @@
 """Log lines that a child sends."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 

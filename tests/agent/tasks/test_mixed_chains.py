@@ -1,7 +1,5 @@
 """Chains with transformations on both sides, and records that cross; Java is not needed."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from collections.abc import Callable, Sequence

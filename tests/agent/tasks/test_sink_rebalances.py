@@ -1,7 +1,5 @@
 """The sink loop where rebalances meet pauses, redelivery, late commits and the end of a task."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 import pytest

@@ -1,7 +1,5 @@
 """Messages that are converted in runs become what single messages become."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """Records that are sent in runs fare as records that are sent one by one."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """Counters of tasks: records, batches, commits, errors, transactions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """Which failures a restart cannot cure."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from pyconnect_agent.core.errors import (

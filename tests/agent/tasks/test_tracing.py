@@ -1,7 +1,5 @@
 """Spans of sampled records, as a collector receives them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

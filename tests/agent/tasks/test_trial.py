@@ -1,7 +1,5 @@
 """Records of a connector that is only tried, in this process."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """A worker's own properties and the plugins they name, found before it starts."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A worker's keys reach the parts that honour them."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
 from pyconnect_agent.core.ids import ConnectorTaskId

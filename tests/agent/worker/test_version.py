@@ -1,7 +1,5 @@
 """The answer of `GET /` about the worker."""
 
-from __future__ import annotations
-
 import re
 
 from pyconnect_agent.core.apache_release import CONNECT_VERSION

@@ -1,7 +1,5 @@
 """The contract of sink tasks, and the consumer group that the harness plays."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """The contract of source tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pytest

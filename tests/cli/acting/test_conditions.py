@@ -1,7 +1,5 @@
 """Selections: names, and filters that must all hold."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_cli.acting.conditions import select, selection_from

@@ -1,7 +1,5 @@
 """`pyconnect backup`: whole for each connector, without secrets, whatever fails beside it."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`pyconnect restore`: STOPPED, configuration, offsets, then the state; refused if in doubt."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

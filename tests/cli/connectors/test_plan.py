@@ -1,7 +1,5 @@
 """Plans of `apply`: what differs, and nothing else, changes."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """`connectors diff --to-context` and `promote`, between two workers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

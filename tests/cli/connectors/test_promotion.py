@@ -1,7 +1,5 @@
 """Configurations on their way to another cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """Strimzi's KafkaConnector documents in files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`connectors init`: templates made from the settings that a plugin defines."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Settings that a connector does not define."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

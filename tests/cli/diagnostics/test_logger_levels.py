@@ -1,7 +1,5 @@
 """The level that a temporary change restores, against the rules by which an agent sets levels."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Causes of dead letters, and the groups that they make."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_cli.dlq.plan.causes import (

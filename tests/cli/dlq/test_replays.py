@@ -1,7 +1,5 @@
 """Replays as their journal and the committed offsets describe them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Brokers' answers about transactions, while coordinators start and transactions end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """`pyconnect fleet`: all contexts at once, failures first; no cluster delays another."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

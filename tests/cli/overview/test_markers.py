@@ -1,7 +1,5 @@
 """Lag behind the markers of transactions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pyconnect_cli.kafka.model import SinkPosition, TopicPartition

@@ -1,7 +1,5 @@
 """Rows of connectors, tasks and workers."""
 
-from __future__ import annotations
-
 from pyconnect_cli.acting.workers import WorkerHealth
 from pyconnect_cli.overview.gather import JAVA
 from pyconnect_cli.overview.rows import WorkerLook, connector_rows, failures, phase_of, worker_rows

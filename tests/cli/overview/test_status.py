@@ -1,7 +1,5 @@
 """`pyconnect status`: one screen, and its exit code."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

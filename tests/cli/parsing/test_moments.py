@@ -1,7 +1,5 @@
 """Times of the past on the command line."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

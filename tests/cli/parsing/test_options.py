@@ -1,7 +1,5 @@
 """Words of a verb before the parser reads them."""
 
-from __future__ import annotations
-
 from pyconnect_cli.parsing.options import without_bare_wait
 from tests.support.cases import cases
 

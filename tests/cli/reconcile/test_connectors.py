@@ -1,7 +1,5 @@
 """The topics of a connector, from its configuration."""
 
-from __future__ import annotations
-
 from pyconnect_cli.reconcile.connectors import sink_topics
 
 

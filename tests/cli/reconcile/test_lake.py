@@ -1,7 +1,5 @@
 """LakeSource and LakeSink as sides of a compare: what their configurations say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

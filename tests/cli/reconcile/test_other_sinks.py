@@ -1,7 +1,5 @@
 """Sinks of other projects as sides of a compare: what their configurations say."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

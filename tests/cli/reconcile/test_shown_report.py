@@ -1,7 +1,5 @@
 """The answer of a reconciliation on a terminal, in a pipe and for programs."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

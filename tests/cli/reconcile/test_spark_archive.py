@@ -1,7 +1,5 @@
 """The archive of Spark's classes is made once, bounded, and never in the way of an audit."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Which jars an audit fetches for Spark."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from pathlib import Path

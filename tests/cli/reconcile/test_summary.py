@@ -1,7 +1,5 @@
 """The summary of a reconciliation on the terminal."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pyconnect_cli.reconcile.run import SHOWN, summary

@@ -1,7 +1,5 @@
 """SqlSource and SqlSink as sides of a compare: what their configurations say."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path

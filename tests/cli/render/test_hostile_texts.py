@@ -1,7 +1,5 @@
 """Names, traces and answers of other systems never control the terminal."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Progress: a line per step; a live line below the last on a terminal, where it leaves nothing."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys

@@ -1,7 +1,5 @@
 """Tables line up, fit the terminal, and cannot be made to move its cursor."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

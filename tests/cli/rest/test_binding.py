@@ -1,7 +1,5 @@
 """Reading JSON into types."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum

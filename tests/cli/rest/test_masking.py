@@ -1,7 +1,5 @@
 """Secrets are masked by key, references stay, passwords in addresses never show."""
 
-from __future__ import annotations
-
 import shlex
 
 from pyconnect_cli.rest.masking import (

@@ -1,7 +1,5 @@
 """Which line of a stack trace names the cause."""
 
-from __future__ import annotations
-
 from pyconnect_cli.rest.model import root_cause
 from tests.support.cases import cases
 

@@ -1,7 +1,5 @@
 """Kafka client properties of commands: understood as the agent does, errors as the command's."""
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Contexts: precedence, secrets by reference, unsafe files refused."""
 
-from __future__ import annotations
-
 import json
 import stat
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The inventory file: workers, addresses, commands; what is wrong is refused by name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

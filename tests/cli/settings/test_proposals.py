@@ -1,7 +1,5 @@
 """Commands and options that hints propose."""
 
-from __future__ import annotations
-
 from pyconnect_cli.parsing.near_names import slip_of
 from pyconnect_cli.settings.proposals import proposer
 from tests.support.cases import cases

@@ -1,7 +1,5 @@
 """The same command on several contexts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Keys and the command lines that they stand for."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_cli.noun_groups import load_noun

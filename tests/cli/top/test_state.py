@@ -1,7 +1,5 @@
 """The user's place in the live view, and the memory between looks."""
 
-from __future__ import annotations
-
 from pyconnect_cli.overview.rows import ClusterLook
 from pyconnect_cli.top.state import Page, Place, State, matches
 from tests.cli.overview.worlds import agent, child, look, positions, view

@@ -1,7 +1,5 @@
 """Rows, columns and their fit into a terminal."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

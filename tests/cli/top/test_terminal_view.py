@@ -1,7 +1,5 @@
 """`pyconnect top` in a real terminal, tmux's: what a person sees, and what is left afterwards."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

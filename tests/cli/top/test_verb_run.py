@@ -1,7 +1,5 @@
 """Verbs that the view runs: on its cluster, with its credentials, without a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

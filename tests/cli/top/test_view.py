@@ -1,7 +1,5 @@
 """The view on textual's own terminal: keys in, cells and questions out."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager

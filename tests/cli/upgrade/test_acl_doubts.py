@@ -1,7 +1,5 @@
 """Obstacles of an upgrade for which only the list of ACLs is known."""
 
-from __future__ import annotations
-
 from pyconnect_cli.acls.plan.check import check
 from pyconnect_cli.upgrade.gather import acl_doubts
 from pyconnect_clients.acls.facts import ClusterFacts, WorkerFacts

@@ -1,7 +1,5 @@
 """The journal: what was written is read again, also after a kill in the middle of a line."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

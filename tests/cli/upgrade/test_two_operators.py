@@ -1,7 +1,5 @@
 """Two operators at once: the plan of the second is of a cluster that the first has changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace

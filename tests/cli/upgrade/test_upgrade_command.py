@@ -1,7 +1,5 @@
 """`pyconnect upgrade` before it reaches a cluster: usage, what is missing, status."""
 
-from __future__ import annotations
-
 import json
 
 from typer import Context

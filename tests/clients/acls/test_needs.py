@@ -1,7 +1,5 @@
 """Needs follow from configurations, the phase and the existing topics."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, Named, WorkerFacts

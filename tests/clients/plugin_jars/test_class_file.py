@@ -1,7 +1,5 @@
 """Heads of class files."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Links of Java plugins to Kafka, with jars that are made without Java."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

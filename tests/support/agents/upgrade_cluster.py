@@ -1,7 +1,5 @@
 """Agents in one group, and `pyconnect upgrade` as a process against them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Every audit once, on seeded faults, for tests of places and releases that run audits."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import time

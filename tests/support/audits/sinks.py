@@ -1,7 +1,5 @@
 """Sink connectors of the tests, that run in real children."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A host for child processes that acts out a script: `act` in the task or connector config."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

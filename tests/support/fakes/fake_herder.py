@@ -4,8 +4,6 @@ It keeps Apache's order of checks and texts for what does not need a group, hold
 demand, and fails as told. Not a model of the real herder's timing: changes are visible at once.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace

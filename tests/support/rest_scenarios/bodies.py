@@ -1,7 +1,5 @@
 """Bodies that cannot be read or bound, and what they lack."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from tests.support.rest_scenarios.scenario import JSON, Scenario, error, refused_body

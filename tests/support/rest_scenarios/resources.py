@@ -1,7 +1,5 @@
 """Answers of the resources without a connector."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from tests.support.rest_scenarios.scenario import (

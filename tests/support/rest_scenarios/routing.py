@@ -1,7 +1,5 @@
 """Paths, methods and media types."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from tests.support.rest_scenarios.scenario import (

@@ -1,7 +1,5 @@
 """Several agents in one group, as an operator and as clients see them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Real Kafka for tests: what the fixtures in conftest.py hand out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass

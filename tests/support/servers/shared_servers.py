@@ -5,8 +5,6 @@ The first process that asks starts the server, under a lock; each holds it (see
 process is killed.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 from collections.abc import Callable, Iterator, Mapping

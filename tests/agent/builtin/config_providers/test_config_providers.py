@@ -1,7 +1,5 @@
 """The config providers that ship with the worker, alone and at work."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """FileStreamSource and FileStreamSink."""
 
-from __future__ import annotations
-
 import errno
 import os
 import threading

@@ -1,7 +1,5 @@
 """Lines of a growing stream, with byte positions."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import given

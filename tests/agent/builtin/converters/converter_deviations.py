@@ -3,8 +3,6 @@
 `reasons` returns the rules by which a case differs; `unexplained` describes a case without one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from decimal import Decimal

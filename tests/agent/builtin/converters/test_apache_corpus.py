@@ -4,8 +4,6 @@ The record is every second line that tests/java/converters/ConverterCorpus.java 
 and 16 cases; tests/java/converters runs that program with many more.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.agent.builtin.converters import converter_corpus

@@ -1,7 +1,5 @@
 """The JSON converter."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Converters give for many values what they give for each of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Parts of the converters with a schema registry, without a registry and without a network."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Converters of strings, bytes, numbers and header texts."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

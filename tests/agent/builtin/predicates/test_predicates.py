@@ -1,7 +1,5 @@
 """Predicates hold for the records they are meant for."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_api import INT32_SCHEMA, ConfigException, Header

@@ -4,8 +4,6 @@ The record is what tests/java/transforms/TransformCorpus.java prints for seed 11
 tests/java/transforms runs that program with many more.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

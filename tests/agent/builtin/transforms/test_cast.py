@@ -1,7 +1,5 @@
 """Cast changes types as Java does."""
 
-from __future__ import annotations
-
 from datetime import date
 from decimal import Decimal
 

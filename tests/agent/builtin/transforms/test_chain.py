@@ -1,7 +1,5 @@
 """The shipped transformations work together in a task's chain."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """Rules of the transformation and the predicate that take expressions."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any

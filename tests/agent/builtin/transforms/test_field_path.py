@@ -1,7 +1,5 @@
 """Paths of fields are read as KIP-821 says."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.builtin.transforms.fields import FieldPath

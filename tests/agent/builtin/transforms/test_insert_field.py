@@ -1,7 +1,5 @@
 """Rules of InsertField; its results are compared with Apache\'s elsewhere."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """Patterns of SimpleDateFormat write and read what they do in Java."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Replacement texts stand for what they do in Java."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

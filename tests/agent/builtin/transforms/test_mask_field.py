@@ -1,7 +1,5 @@
 """Rules of MaskField; its results are compared with Apache\'s elsewhere."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from decimal import Decimal
 

@@ -1,7 +1,5 @@
 """Rules of ReplaceField; its results are compared with Apache\'s elsewhere."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

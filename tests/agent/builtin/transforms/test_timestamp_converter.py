@@ -1,7 +1,5 @@
 """TimestampConverter converts every form into every other one."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, time
 
 import pytest

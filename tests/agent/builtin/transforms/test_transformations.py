@@ -1,7 +1,5 @@
 """Rules of single transformations; their results are compared with Apache's elsewhere."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -4,8 +4,6 @@ Each line says what one of Apache's transformations or predicates did with a rec
 same with ours.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

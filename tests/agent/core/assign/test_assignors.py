@@ -1,7 +1,5 @@
 """The leader's division of work: Apache's worked cases and what must hold of every division."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

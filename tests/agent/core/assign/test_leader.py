@@ -1,7 +1,5 @@
 """The elected leader's answer: whose log decides, what each member gets, who owns what."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

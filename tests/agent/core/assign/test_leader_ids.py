@@ -1,7 +1,5 @@
 """Whether the members of a group agree on their leader's transactional id."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.assign.leader_ids import LeaderIds
 from pyconnect_agent.core.protocol.messages import Subscription
 from tests.support.cases import cases

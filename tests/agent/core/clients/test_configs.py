@@ -1,7 +1,5 @@
 """Client configurations in Java's keys, layer upon layer."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.clients.configs import (

@@ -1,7 +1,5 @@
 """Java's client settings in kafka-python's words."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.clients.kafka_python import kafka_python_config
 from pyconnect_clients.sasl import PasswordLogin
 from pyconnect_clients.security import PemFile, Tls

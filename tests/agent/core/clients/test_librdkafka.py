@@ -1,7 +1,5 @@
 """Java's client settings in librdkafka's words."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.clients.configs import ClientConfig

@@ -1,7 +1,5 @@
 """The framework's settings of a connector, typed."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.config.connector_config import (

@@ -1,7 +1,5 @@
 """The configuration as an operator may see it."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.config.effective import (
     HIDDEN,
     ConfigSource,

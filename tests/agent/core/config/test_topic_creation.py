@@ -1,7 +1,5 @@
 """Groups of topics a source connector has created (KIP-158)."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.config.topic_creation import topic_creation_groups

@@ -1,7 +1,5 @@
 """Rules of connector validation beyond the recorded answers of Connect."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -4,8 +4,6 @@ The fixture holds its answers without documentation texts and with the number of
 values only. What differs on purpose is named here, key by key.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """References to config providers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 

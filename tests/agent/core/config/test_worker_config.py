@@ -1,7 +1,5 @@
 """The typed configuration of workers."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from pathlib import Path

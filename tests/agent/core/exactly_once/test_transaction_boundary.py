@@ -1,7 +1,5 @@
 """When transactions end: poll, interval, connector."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.exactly_once.transaction_boundary import (

@@ -1,7 +1,5 @@
 """Transactional ids that two users of one Kafka cluster would share."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.herder.requests.configs import SharedId, shared_id
 from pyconnect_clients.connect_names import (
     alter_transactional_id,

@@ -1,7 +1,5 @@
 """The herder's reactions to reports of children."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.decide import decide
 from pyconnect_agent.core.herder.effects import PutStatus

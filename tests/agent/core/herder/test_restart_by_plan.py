@@ -1,7 +1,5 @@
 """The answer to a restart by plan (KIP-745)."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.errors import NotFoundError
 from pyconnect_agent.core.herder.requests import PutConnectorConfig, RestartConnectorAndTasks
 from pyconnect_agent.core.ids import ConnectorTaskId, State

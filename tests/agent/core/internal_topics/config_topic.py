@@ -1,7 +1,5 @@
 """Records that leaders write into the config topic, and a reducer that is fed with them."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot

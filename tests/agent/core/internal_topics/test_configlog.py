@@ -1,7 +1,5 @@
 """The reducer of the config topic."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState

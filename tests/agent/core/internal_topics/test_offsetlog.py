@@ -1,7 +1,5 @@
 """The image of an offset topic."""
 
-from __future__ import annotations
-
 import json
 from itertools import permutations
 

@@ -1,7 +1,5 @@
 """The reducer of the status topic and its rules of writing."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The order of Java's HashMap; the expected ones are those of Java 21."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.offsets.changes import in_hash_order
 from tests.support.cases import cases
 

@@ -1,7 +1,5 @@
 """JSON text as Jackson writes and reads it."""
 
-from __future__ import annotations
-
 import json
 import struct
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Java's regular expressions mean the same after translation."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Averages, extremes, rates and shares over sample windows, as Kafka's clients compute them."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

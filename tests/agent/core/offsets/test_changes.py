@@ -1,7 +1,5 @@
 """Requests for new offsets, in Kafka Connect's lenient reading of JSON."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Offsets of connectors as clients see them."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.offsets.connector_offsets import (
     CommittedOffset,

@@ -1,7 +1,5 @@
 """Which topic a source connector's offsets are in."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.offsets.placement import OwnTopic, own_topic
 from tests.support.agents.worker_properties import distributed

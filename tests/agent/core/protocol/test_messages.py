@@ -1,7 +1,5 @@
 """Golden bytes and round trips of the group protocol."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Faults that make a connector FAILED before its plugin is called."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.builtin.connectors.file_stream import (

@@ -1,7 +1,5 @@
 """Which topics a task uses, as the worker hears of them."""
 
-from __future__ import annotations
-
 import threading
 
 from pyconnect_agent.tasks.records.active_topics import PERIOD_S, ActiveTopics

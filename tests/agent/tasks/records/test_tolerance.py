@@ -1,7 +1,5 @@
 """Retries, reports and tolerance of record failures."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

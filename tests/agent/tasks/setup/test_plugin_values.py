@@ -1,7 +1,5 @@
 """Values that plugins return, checked before they leave the plugin's process."""
 
-from __future__ import annotations
-
 from collections import UserDict, deque
 from enum import IntEnum, StrEnum
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Which plugins convert and change a task's records, by the worker's and the connector's config."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind

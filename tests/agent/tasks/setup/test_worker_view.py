@@ -1,7 +1,5 @@
 """A child's view of its worker's settings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The sink loop: delivery, redelivery, commits, rebalances, is_closing."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 

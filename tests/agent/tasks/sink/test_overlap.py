@@ -1,7 +1,5 @@
 """A sink loop that consumes while its task takes a batch: the task sees no difference."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 

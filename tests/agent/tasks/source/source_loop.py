@@ -1,7 +1,5 @@
 """The at-least-once loop of a source task over fakes."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The loop of a source task: polls, pauses, what it sends and counts."""
 
-from __future__ import annotations
-
 import math
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """Provenance headers: what they hold, and what they never do."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

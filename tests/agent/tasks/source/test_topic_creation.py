@@ -1,7 +1,5 @@
 """Topics that a source task's records need (KIP-158)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import pytest

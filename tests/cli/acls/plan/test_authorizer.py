@@ -1,7 +1,5 @@
 """Decisions from listed bindings are those of Kafka's StandardAuthorizer."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """The state of each need, and the exit code that follows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """An error text, a topic or an id leads to the grants it is about."""
 
-from __future__ import annotations
-
 from pyconnect_cli.acls.plan.check import check
 from pyconnect_cli.acls.plan.explain import explain
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts

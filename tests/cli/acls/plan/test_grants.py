@@ -1,7 +1,5 @@
 """Generated grants are minimal, sorted, quoted, and never wider than asked."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """The required settings of Connect's topics before an upgrade."""
 
-from __future__ import annotations
-
 from pyconnect_cli.upgrade.cluster.broker_facts import topic_findings
 from tests.support.cases import cases
 

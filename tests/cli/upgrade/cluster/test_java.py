@@ -1,7 +1,5 @@
 """The meaning of a Java worker's answers."""
 
-from __future__ import annotations
-
 from pyconnect_cli.upgrade.cluster.java import PROBE, fences
 from tests.support.cases import cases
 

@@ -1,7 +1,5 @@
 """Which client settings exactly-once ignores, and with which it cannot be."""
 
-from __future__ import annotations
-
 from pyconnect_cli.upgrade.plan import client_settings
 from tests.support.cases import cases
 

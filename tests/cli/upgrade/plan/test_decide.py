@@ -1,7 +1,5 @@
 """Runs of upgrades against a cluster in memory, killed at every point and resumed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Which way an upgrade takes, and each move that is refused, with its reason."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A leader's round of zombie fencing, and what waits for it, decided step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise

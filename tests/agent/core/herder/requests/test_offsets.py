@@ -1,7 +1,5 @@
 """Changes of a connector's offsets, decided step by step: what may come between the steps."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.errors import BadRequestError, InternalError, NotFoundError, RequestError
 from pyconnect_agent.core.herder.effects import Reply
 from pyconnect_agent.core.herder.requests import (

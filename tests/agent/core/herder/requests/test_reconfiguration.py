@@ -1,7 +1,5 @@
 """New task configs: when they are written, and how failures are retried."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

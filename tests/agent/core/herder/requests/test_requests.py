@@ -1,7 +1,5 @@
 """The herder's answer to each request, and the order in which it works."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.errors import (

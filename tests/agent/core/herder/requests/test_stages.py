@@ -1,7 +1,5 @@
 """Texts about what the worker is doing."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.herder.requests.stages import stage_sentence, timed_out_text
 from pyconnect_agent.core.reporting import Stage
 

@@ -1,7 +1,5 @@
 """Restarts without a request: what `decide` does with work that fails."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pyconnect_agent.core.herder import events as on

@@ -1,7 +1,5 @@
 """Records of a dead letter queue, and the choice of its topic."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException

@@ -1,7 +1,5 @@
 """Records that sink tasks report as failed."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import Future
 

@@ -1,7 +1,5 @@
 """Log, trace and metrics of records that a sink cannot process."""
 
-from __future__ import annotations
-
 import json
 import logging
 

@@ -1,7 +1,5 @@
 """Which source offsets are committed, and when."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.errors import RetriableKafkaError
 from pyconnect_api import SourceRecord
 from tests.agent.tasks.source.source_loop import Source, entry, record

@@ -1,7 +1,5 @@
 """Records sent at-least-once, and the calls that their task gets."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException

@@ -1,7 +1,5 @@
 """When the transactions of an exactly-once task end, by its connector's configuration."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.config.connector_config import SourceTaskSettings
 from pyconnect_agent.core.exactly_once.transaction_boundary import (
     Decision,

@@ -1,7 +1,5 @@
 """Content and ends of transactions, and the calls that the task gets."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field

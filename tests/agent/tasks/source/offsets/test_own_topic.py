@@ -1,7 +1,5 @@
 """Creation, reading and writing of a source connector's own offsets topic."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.kafka.log import CompactedLog

@@ -1,7 +1,5 @@
 """Offsets of a source connector in its own topic and in the worker's."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping
 
