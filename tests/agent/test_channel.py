@@ -363,10 +363,7 @@ def test_a_very_large_message_is_not_copied() -> None:
 
 
 def test_a_message_too_large_is_an_error_of_its_sender(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message is not sent.
-
-    The worker process would kill a child whose message is too large for it.
-    """
+    """It is not sent: the worker process would kill the child for it."""
     ours, theirs = socket.socketpair()
     connection = Channel(theirs)
     monkeypatch.setattr(pipe, "MAX_FRAME_BYTES", 1_000)

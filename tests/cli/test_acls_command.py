@@ -1,7 +1,4 @@
-"""`pyconnect acls` without brokers: what configurations alone tell, and what stays unknown.
-
-What needs brokers is in tests/kafka/test_acls.py.
-"""
+"""`pyconnect acls` without brokers: what configurations alone tell, and what stays unknown."""
 
 import json
 from pathlib import Path

@@ -27,10 +27,7 @@ def nightly(connect: FakeConnect) -> FakeConnect:
 
 
 def run_as_cron(home: Path, url: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run as crond does.
-
-    /bin/sh -c in the home directory, without this process's environment and without stdin.
-    """
+    """Run by /bin/sh -c in the home directory, without environment and stdin, as crond does."""
     environment = {
         "HOME": str(home),
         "LOGNAME": "operator",

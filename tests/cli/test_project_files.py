@@ -83,9 +83,7 @@ def test_a_project_file_cannot_send_the_users_password_to_another_address(
     ('current = "p"\n[contexts.p]\npassword_command = "touch ran"', "contexts.p"),
 )
 def test_an_untrusted_file_may_not_decide(run: Run, table: str, named: str) -> None:
-    """A key that does not concern presentation is refused by name, also where an option gives the
-    address.
-    """
+    """Other keys than those of presentation are refused by name, also beside an option."""
     PROJECT.write_text(table + "\n")
     assert f"may not set {named}" in run("connectors", "list", code=2).err
     assert not Path("ran").exists()

@@ -252,9 +252,7 @@ def test_the_offers_are_words_options_and_values(words: list[str], expected: lis
 
 
 def complete(line: str, *, names: Sequence[str] = ()) -> list[str]:
-    """Return the completions that bash offers at the end of `line`; the names of connectors are
-    `names`.
-    """
+    """Return the completions of bash at the end of `line`, with `names` of connectors."""
     script = f"""
 source {ROOT / "completions" / "pyconnect.bash"}
 pyconnect() {{

@@ -131,9 +131,7 @@ def test_a_jar_with_another_checksum_is_refused(cache: JarCache) -> None:
 
 
 def test_processes_that_need_the_jars_together_resolve_once(cache: JarCache) -> None:
-    """A process that comes while another one resolves reports that, waits, and takes the fetched
-    jars.
-    """
+    """A process that comes later reports that another resolves, waits, and takes the jars."""
     resolving, may_finish = threading.Event(), threading.Event()
     progress = RecordedProgress()
 

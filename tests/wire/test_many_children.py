@@ -65,10 +65,7 @@ def test_a_worker_allows_itself_descriptors_for_its_children() -> None:
 @pytest.mark.long
 @pytest.mark.timeout(1_800)
 async def test_all_children_of_a_worker_keep_their_leases_and_obey() -> None:
-    """The processes of paused tasks do nothing else.
-
-    With `scripts/test --long` there are more of them than select() has numbers for.
-    """
+    """Processes of paused tasks, with --long more of them than select() has numbers for."""
     async with children_world(graceful_ms=600_000, lease_ms=LEASE_MS) as w:
         task_ids = [ConnectorTaskId("c", number) for number in range(CHILDREN)]
         config = bad_source()

@@ -62,9 +62,7 @@ async def refusal(world: ChildrenWorld, settings: Mapping[str, str], **more: Any
 
 @cases("hook", "true", "false", "none")
 async def test_accepted_offsets_are_written_after_confirmation(hook: str, tmp_path: Path) -> None:
-    """The answer does not matter; no offset is written before it, and partitions that are not named
-    stay.
-    """
+    """None before it, whatever the answer; partitions that are not named stay."""
     told = tmp_path / "told"
 
     async with stored_world() as world:

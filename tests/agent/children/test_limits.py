@@ -46,9 +46,7 @@ class Kernel:
 def ended(
     limits: TaskLimits, *, kernel: Kernel | None = None, pid: int | None = -1, **state: Any
 ) -> list[str]:
-    """Return the ends that one look decides for a task that is this process, busy for a whole
-    window.
-    """
+    """Return the ends that one look decides for a task: this process, busy for a whole window."""
     process = Process() if pid == -1 else Process(pid)
     task = TaskChild(cast("Any", process), since_ms=0, limits=limits, **state)
     task.use.add(Use(at_ms=-2 * CPU_WINDOW_MS, resident_bytes=1, cpu_ms=-(10**12)))

@@ -75,10 +75,7 @@ class FakeTasks(_Running):
 
 
 class FakeChildren:
-    """Stands in for `ChildProcesses`. Connectors make as many tasks as `tasks` says.
-
-    `may_stop` is cleared to hold stops back; a hurried stop does not wait for it.
-    """
+    """Stands in for `ChildProcesses`: `tasks` a connector; cleared, `may_stop` holds stops back."""
 
     def __init__(self) -> None:
         self.listener: ChildListener | None = None

@@ -49,9 +49,7 @@ def read(
 
 
 def test_of_one_partition_the_own_topics_offset_is_shown() -> None:
-    """The form of the key does not matter; a partition that only the worker's topic has is shown
-    too.
-    """
+    """In any form of the key; a partition that only the worker's topic has is shown too."""
     children = Children({OLD: b'{"o":2}'})
     entries = {OLD: b'{"o":0}', NEW: b'{"o":1}', OTHER: b'{"o":9}'}
     shown = read(children, entries, own=True)

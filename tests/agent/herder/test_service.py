@@ -242,9 +242,7 @@ async def test_a_cluster_wide_level_takes_the_way_of_the_config_store() -> None:
     (RuntimeError("unforeseen"), "RuntimeError: unforeseen"),
 )
 async def test_a_membership_that_has_failed_ends_the_herder(error: Exception, reason: str) -> None:
-    """The herder ends with the membership for every kind of failure, and the worker ends with the
-    herder.
-    """
+    """With the membership, for every kind of failure; the worker ends with the herder."""
     shell = Shell()
     herding = asyncio.create_task(shell.herder.run())
     await shell.herder.start()

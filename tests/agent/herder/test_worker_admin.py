@@ -181,9 +181,7 @@ def test_a_task_of_another_worker_is_pointed_to(world: World) -> None:
     (State.UNASSIGNED, "there:8083"),
 )
 def test_no_process_is_a_conflict(world: World, state: State | None, worker_id: str) -> None:
-    """There is neither a process to kill nor a worker to forward to, whichever worker had the task
-    last.
-    """
+    """There is neither a process to kill nor a worker to forward to, whichever had the task."""
     if state is not None:
         world.status(1, state, worker_id)
     with pytest.raises(ConflictError, match="has no process"):

@@ -54,9 +54,7 @@ def test_a_write_reuses_the_key_in_use(store: OffsetStore) -> None:
 
 
 def test_keys_in_use_are_found_by_content(store: OffsetStore) -> None:
-    """The keys are those on the topic, in whatever form the caller spells the partition; a
-    partition without an offset has none.
-    """
+    """The keys on the topic, however the caller spells the partition; none without an offset."""
     store.write({SAME: b"1"}, 1_000)
     store.read([], 1_000)
     found = store.keys_in_use([KEY, SAME, OTHER, b"no key"])

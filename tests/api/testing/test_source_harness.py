@@ -192,9 +192,7 @@ class Reusing(Numbers):
 
 
 def test_an_offset_must_not_change_after_its_record_was_polled() -> None:
-    """A worker that commits late would commit the task's present position, and records would be
-    lost.
-    """
+    """A worker that commits late would commit the present position, and lose records."""
     source = started(Reusing)
     source.poll()
     with pytest.raises(AssertionError, match="make a new dict for each record"):

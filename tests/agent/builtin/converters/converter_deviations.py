@@ -1,7 +1,4 @@
-"""Rules about corpus cases in which our converters differ from Apache's on purpose.
-
-`reasons` returns the rules by which a case differs; `unexplained` describes a case without one.
-"""
+"""Rules about corpus cases in which our converters differ from Apache's on purpose."""
 
 import re
 from collections.abc import Callable

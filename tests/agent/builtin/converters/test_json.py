@@ -187,9 +187,7 @@ def test_a_payload_that_contains_the_end_of_an_envelope_is_read_whole() -> None:
     ('{"type":"int64","name":"org.apache.kafka.connect.data.Timestamp"}', "1" + "0" * 17),
 )
 def test_data_that_would_be_altered_is_refused(schema: str, payload: str) -> None:
-    """Apache keeps the low bits or stores 0; a sink should not store a value that the source did
-    not send.
-    """
+    """Apache keeps the low bits or stores 0: a value that the source did not send."""
     with pytest.raises(DataException):
         read_as(schema, payload)
 

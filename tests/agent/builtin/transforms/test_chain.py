@@ -56,9 +56,7 @@ def test_a_negated_predicate_guards_against_tombstones() -> None:
 
 
 def test_many_records_end_with_the_first_that_fails() -> None:
-    """The records before the failed one can be finished first; the chain then continues, and no
-    step is repeated.
-    """
+    """The records before it can be finished; the chain then continues and repeats no step."""
     steps: list[tuple[str, object]] = []
     left = [RetriableException("not yet"), DataException("never")]
 

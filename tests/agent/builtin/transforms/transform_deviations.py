@@ -1,7 +1,4 @@
-"""Rules about corpus cases in which our transformations differ from Apache's on purpose.
-
-`reasons` returns the rules by which a case differs; `unexplained` describes a case without one.
-"""
+"""Rules about corpus cases in which our transformations differ from Apache's on purpose."""
 
 import re
 from collections.abc import Callable
@@ -151,9 +148,7 @@ def _another_of_two_faults(case: Case, ours: Any, _: int) -> bool:
 
 
 def _says_what_is_needed(case: Case, ours: Any, _: int) -> bool:
-    """For a schema without fields, Apache's text names the missing fields and ours the expected
-    Struct.
-    """
+    """Apache names the fields that a schema lacks, ours the expected Struct."""
     if not (isinstance(ours, Failed) and isinstance(case.outcome, Failed)):
         return False
     expected = (ours.message or "").startswith("Only Struct objects supported for [")

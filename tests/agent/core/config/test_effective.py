@@ -106,9 +106,7 @@ def test_defaults_are_listed_with_the_rest() -> None:
     ("db.password", None, set()),
 )
 def test_secrets_in_plain_text_are_found(name: str, value: str | None, secrets: set[str]) -> None:
-    """Also within an address or a login, and in other forms of writing; a text that masks every
-    second line is not taken for one.
-    """
+    """Also in addresses and other forms of writing; a mask of every second line is none."""
     found = literal_secrets({name: value})
     assert secrets <= found.keys()
     assert bool(found) == bool(secrets)

@@ -33,10 +33,7 @@ class ConfigTopicFeed:
 
 
 def full_write(connector: str, tasks: int, config: dict[str, str]) -> list[LogRecord]:
-    """Return the records that a leader writes.
-
-    The config, a full set of tasks made from it, the commit.
-    """
+    """Return the records that a leader writes: config, a full set of tasks made from it, commit."""
     return [
         config_records.connector_config(connector, config),
         *(

@@ -23,9 +23,7 @@ def test_a_sinks_offsets_are_numbers_under_kafkas_names() -> None:
 
 
 def test_a_sources_offsets_are_its_own_objects() -> None:
-    """The result is the JSON that the connector stored, with the types that the connector would
-    read.
-    """
+    """The JSON that the connector stored, with the types that it would read."""
     offsets, unreadable = source_offsets(
         {entry({"file": "a"}): b'{"position":30,"part":1.5,"done":true}'}
     )

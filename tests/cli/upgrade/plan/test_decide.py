@@ -63,9 +63,7 @@ def test_each_worker_once_leader_last(kinds: tuple[Kind, ...], leader: int, leg:
     ((Leg(start=DISABLED, target=ENABLED),), True),
 )
 def test_a_kill_is_resumed(kinds: tuple[Kind, ...], legs: tuple[Leg, ...], full_stop: bool) -> None:
-    """The kill comes between any entry and its act; no worker is verified twice and the end is the
-    same.
-    """
+    """Between any entry and its act; no worker is verified twice and the end is the same."""
     at = 0
     while True:
         world = World.of(*[legs[0].start] * 3, kinds=kinds)
@@ -142,9 +140,7 @@ def test_a_missing_member_stops_further_restarts() -> None:
 def test_a_worker_that_does_not_answer_stops_the_run_wherever_it_is(
     legs: tuple[Leg, ...], cut_off: str, kinds: tuple[Kind, ...]
 ) -> None:
-    """No other worker is changed meanwhile, at any point of the run; the run continues when the
-    worker answers.
-    """
+    """No other worker is changed meanwhile; the run continues when the worker answers."""
     at, ended = 0, False
     while not ended:
         at += 1

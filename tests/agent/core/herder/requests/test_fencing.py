@@ -288,10 +288,7 @@ def test_a_paused_task_that_leaves_is_unassigned() -> None:
 
 
 def test_reading_after_a_round_is_repeated() -> None:
-    """A finished round stays valid.
-
-    The leader writes the task count when it can read the topic again.
-    """
+    """A finished round stays valid: the task count is written when the topic can be read again."""
     world = world_with(2)
     configured(world, 2, other="value")
     until_fencing(world)

@@ -111,9 +111,7 @@ def test_a_paused_connector_makes_no_tasks() -> None:
 
 
 def test_new_values_of_config_providers_restart_tasks_of_the_same_configs(world: World) -> None:
-    """The stored config stays the same, so only the child that resolved the reference can report
-    the change.
-    """
+    """The stored config stays: only the child that resolved the reference reports the change."""
     before = len(world.log)
     world.values_changed = True
     world.inbox.append(on.ReconfigurationRequested(connector="c"))
