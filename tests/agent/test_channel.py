@@ -374,8 +374,8 @@ def test_a_message_too_large_is_an_error_of_its_sender(monkeypatch: pytest.Monke
     ours.close()
 
 
-def test_receive_returns_none_once_the_other_end_is_closed() -> None:
-    """An end in the middle of a frame is an end too."""
+def test_the_end_of_a_channel_is_known_on_both_sides() -> None:
+    """Within a frame, too; without a supervisor a failure would not be reported."""
     ours, theirs = socket.socketpair()
     connection = Channel(theirs)
     ours.sendall(encode(Stop()) + encode(TASK)[:30])
@@ -383,10 +383,6 @@ def test_receive_returns_none_once_the_other_end_is_closed() -> None:
     assert connection.receive() == Stop()
     assert connection.receive() is None
     connection.close()
-
-
-def test_a_channel_knows_that_the_supervisor_is_gone() -> None:
-    """Without a supervisor a failure would not be reported."""
     ours, theirs = socket.socketpair()
     connection = Channel(theirs)
     assert not connection.is_broken

@@ -21,18 +21,14 @@ from pyconnect_api import (
 from tests.support.cases import cases
 
 
-def test_numbers_widen_and_never_narrow() -> None:
-    """INT8, INT16, INT32, INT64, FLOAT32, FLOAT64 is the only direction."""
+def test_numbers_widen_and_optional_values_need_a_default() -> None:
+    """INT8 up to FLOAT64 is the only direction; None becomes the target's default."""
     assert project(INT8_SCHEMA, 5, INT64_SCHEMA) == 5
     widened = project(INT64_SCHEMA, 16777217, FLOAT32_SCHEMA)
     assert (type(widened), widened) == (float, 16777216.0)
     for source, target in [(INT64_SCHEMA, INT32_SCHEMA), (INT32_SCHEMA, STRING_SCHEMA)]:
         with pytest.raises(SchemaProjectorException, match="Schema type mismatch"):
             project(source, 1, target)
-
-
-def test_optional_to_required_needs_a_default() -> None:
-    """None becomes the target's default; other values stay."""
     target = SchemaBuilder.int32().default(7).build()
     assert project(OPTIONAL_INT32_SCHEMA, None, target) == 7
     assert project(OPTIONAL_INT32_SCHEMA, 1, target) == 1

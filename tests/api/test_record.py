@@ -37,8 +37,8 @@ def test_records_are_equal_by_all_fields_and_unhashable() -> None:
         hash(source())
 
 
-def test_headers_appear_when_asked_for_and_are_the_records_own() -> None:
-    """A record without headers holds none until someone adds one."""
+def test_records_own_their_headers() -> None:
+    """None are held until asked for; new_record copies them."""
     record = source()
     assert not record.has_headers
     record.headers.add_string("a", "b")
@@ -48,10 +48,6 @@ def test_headers_appear_when_asked_for_and_are_the_records_own() -> None:
     record = source(headers=given)
     record.headers.clear()
     assert given == [HEADER]
-
-
-def test_new_record_copies_headers() -> None:
-    """Changing the headers of one record does not reach the other."""
     for record in (source(headers=[HEADER]), sink(headers=[HEADER])):
         changed = record.new_record("u", 1, None, "k", INT32_SCHEMA, 5, 9)
         changed.headers.clear()

@@ -44,7 +44,7 @@ def found(
     }
 
 
-def test_a_cluster_of_jars_is_ready() -> None:
+def test_a_cluster_of_jars_and_policies_by_class_is_ready() -> None:
     """Plugins beyond Apache's are named; a connector is run as it is."""
     findings = found(connector("c", connector__class=DEBEZIUM, transforms="u"))
     expected = {DEBEZIUM: "ok", FILE: "ok", UNWRAP: "ok", AVRO: "ok", "c": "ok"}
@@ -52,6 +52,9 @@ def test_a_cluster_of_jars_is_ready() -> None:
     assert "runs in Java" in findings[DEBEZIUM][1]
     assert "runs in Python" in findings[FILE][1]
     assert "with a Java connector it runs in Java" in findings[AVRO][1]
+    key, suffix = "connector.client.config.override.policy", "ConnectorClientConfigOverridePolicy"
+    for policy in ("Principal", f"{POLICIES}.Principal{suffix}"):
+        assert key not in found(worker=WORKER | {key: policy})
 
 
 @cases(
@@ -116,13 +119,6 @@ def test_unsupported_parts_are_named(config: dict[str, str], status: str, text: 
 def test_worker_properties_are_examined(key: str, value: str, status: str) -> None:
     """Those that an agent refuses, and those without effect."""
     assert found(worker=WORKER | {key: value})[key][0] == status
-
-
-def test_a_policy_may_be_named_by_its_class() -> None:
-    """As the agent reads it."""
-    key, suffix = "connector.client.config.override.policy", "ConnectorClientConfigOverridePolicy"
-    for policy in ("Principal", f"{POLICIES}.Principal{suffix}"):
-        assert key not in found(worker=WORKER | {key: policy})
 
 
 def test_gaps_of_the_workers_file_are_named() -> None:

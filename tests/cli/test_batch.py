@@ -26,8 +26,8 @@ def done(name: str) -> ObjectResult:
     return ObjectResult(name=name, action="paused", outcome=Outcome.DONE)
 
 
-def test_a_record_is_true_at_any_moment() -> None:
-    """Begun is unknown, not begun is not tried, and nothing changes after the report."""
+def test_records_are_true_at_any_moment_and_hundreds_have_time(environ: dict[str, str]) -> None:
+    """Begun is unknown; the default limit grows with the objects, a given one does not."""
     record = BatchRecord("pause", ["a", "b", "c"])
     assert record.begin(0)
     record.end(0, done("a"))
@@ -37,10 +37,6 @@ def test_a_record_is_true_at_any_moment() -> None:
     assert not record.begin(2)
     assert [result.outcome for result in record.results()] == ["done", "unknown", "not-tried"]
     assert summary(record.results()) == "1 of 3 may have taken effect: b; not tried: c"
-
-
-def test_a_batch_of_hundreds_has_time_unless_the_user_limits_it(environ: dict[str, str]) -> None:
-    """The default limit grows with the objects, a given one does not."""
     session = Session(environ)
     session.allow_for(300)
     assert session.budget.remaining_s() > 3000

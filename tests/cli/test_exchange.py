@@ -132,8 +132,12 @@ def broken(request: httpx.Request) -> httpx.Response:
     return httpx.Response(201, json={"name": "a", "config": {}, "tasks": [], "type": "source"})
 
 
-def test_a_creation_whose_connection_broke_is_not_sent_twice() -> None:
-    """It may have taken effect; the message says so."""
+def test_a_change_is_sent_once_to_a_worker_that_answers() -> None:
+    """A question comes first; what was sent may have taken effect, and is not sent twice."""
+    network = Network(broken, "http://one:1", "http://two:2")
+    network.client.create_connector("a", {})
+    expected = [("GET", "one"), ("GET", "two"), ("POST", "two")]
+    assert [(request.method, request.url.host) for request in network.sent] == expected
 
     def answer(request: httpx.Request) -> httpx.Response:
         return broken(request) if request.method == "POST" else httpx.Response(200, json={})
@@ -142,14 +146,6 @@ def test_a_creation_whose_connection_broke_is_not_sent_twice() -> None:
     with pytest.raises(UnknownOutcome, match="may have taken effect"):
         network.client.create_connector("a", {})
     assert [request.method for request in network.sent] == ["GET", "POST"]
-
-
-def test_a_change_is_sent_only_to_a_worker_that_answers() -> None:
-    """A worker that hangs is asked a question first: the change never reaches it."""
-    network = Network(broken, "http://one:1", "http://two:2")
-    network.client.create_connector("a", {})
-    expected = [("GET", "one"), ("GET", "two"), ("POST", "two")]
-    assert [(request.method, request.url.host) for request in network.sent] == expected
 
 
 def test_an_unanswered_idempotent_change_may_have_taken_effect() -> None:

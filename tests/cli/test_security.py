@@ -111,14 +111,20 @@ def test_passwords_are_fetched_from_where_they_are(
     assert "s3cret" not in outcome.err
 
 
-def test_wrong_credentials_are_exit_4(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """And the password is not repeated."""
+def test_credentials_are_sent_and_not_repeated(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """Wrong ones are exit 4; a token wins over a context's password."""
     connect.authorization = OPS
     secret = tmp_path / "secret"
     secret.write_text("wr0ng\n")
     outcome = run("connectors", "list", "--username", "ops", "--password-file", str(secret), "-v")
     assert outcome.code == 4
     assert "wr0ng" not in outcome.err
+    connect.authorization = "Bearer t0ken"
+    token = tmp_path / "token"
+    token.write_text("t0ken\n")
+    assert run("connectors", "list", "--token-file", str(token)).code == 0
 
 
 def test_a_password_on_the_command_line_is_warned_of(run: Run, connect: FakeConnect) -> None:
@@ -127,14 +133,6 @@ def test_a_password_on_the_command_line_is_warned_of(run: Run, connect: FakeConn
     outcome = run("connectors", "list", "--username", "ops", "--password", "s3cret", code=0)
     assert "--password-file" in outcome.err
     assert "s3cret" not in outcome.err
-
-
-def test_a_token_is_sent_as_bearer(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """And wins over a context's password, because it was given later."""
-    connect.authorization = "Bearer t0ken"
-    token = tmp_path / "token"
-    token.write_text("t0ken\n")
-    assert run("connectors", "list", "--token-file", str(token)).code == 0
 
 
 def test_a_failing_password_command_is_reported_without_its_output(run: Run) -> None:

@@ -578,8 +578,8 @@ def mistyped(word: str) -> set[str]:
     return edits - {word, ""}
 
 
-def test_a_mistyped_reading_verb_never_proposes_a_changing_one() -> None:
-    """One wrong key in any reading verb of any noun."""
+def test_mistyped_verbs_are_proposed_within_their_kind() -> None:
+    """A reading verb never becomes a changing one; an exchange of neighbours is found."""
     for path, command in every_command():
         verbs = getattr(command, "commands", {})
         changing = [name for name, verb in verbs.items() if getattr(verb, "changes", False)]
@@ -588,10 +588,6 @@ def test_a_mistyped_reading_verb_never_proposes_a_changing_one() -> None:
             for word in mistyped(verb) - set(verbs):
                 proposed = near_verbs(word, reading, changing)
                 assert not set(proposed) & set(changing), f"{path} {word}: {proposed}"
-
-
-def test_a_mistyped_changing_verb_is_proposed() -> None:
-    """One exchange of neighbours, as of every verb."""
     for path, command in every_command():
         verbs = getattr(command, "commands", {})
         changing = [name for name, verb in verbs.items() if getattr(verb, "changes", False)]

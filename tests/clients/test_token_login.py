@@ -29,8 +29,8 @@ def login(properties: Mapping[str, str], mechanism: str = "OAUTHBEARER") -> Toke
     return sasl.login
 
 
-def test_credentials_come_from_either_place() -> None:
-    """From the properties of newer versions before the login entry of older ones."""
+def test_credentials_and_extensions_are_of_properties_or_the_login_entry() -> None:
+    """Newer versions' properties come first; `ssl.` properties are about brokers."""
     java = {ENDPOINT: "https://idp/token", "sasl.jaas.config": f"{JAAS};"}
     expected = EndpointTokens(
         url="https://idp/token", client_id="i", client_secret="SECRET", scope="r"
@@ -39,10 +39,6 @@ def test_credentials_come_from_either_place() -> None:
     newer = {f"{CREDENTIALS}.id": "n", f"{CREDENTIALS}.secret": "m", "sasl.oauthbearer.scope": "t"}
     wanted = EndpointTokens(url="https://idp/token", client_id="n", client_secret="m", scope="t")
     assert login({**java, **newer}).tokens == wanted
-
-
-def test_extensions_and_trust_are_options_of_the_login_entry() -> None:
-    """As Kafka takes them: `ssl.` properties of the client are about brokers."""
     found = login(
         {
             ENDPOINT: "https://idp/token",

@@ -84,26 +84,22 @@ def test_a_damaged_cache_is_resolved_again(cache: JarCache, damage: str) -> None
     assert jar.read_bytes() == CONTENTS["one-1.jar"]
 
 
-def test_a_cache_of_an_older_list_is_filled_again(cache: JarCache, tmp_path: Path) -> None:
-    """A later release pins another version of one jar."""
+def test_caches_of_older_lists_or_altered_jars_are_found(cache: JarCache, tmp_path: Path) -> None:
+    """A release may pin another version; checksums tell wrong bytes of the right size."""
     older = JarCache("1.0", {"one-1.jar": CHECKSUMS["one-1.jar"]}, tmp_path / "cache")
     older.fill(lambda _, libs: keep_one(libs), silent)
     assert older.is_complete()
     assert not cache.is_complete()
     cache.fill(resolve, silent)
     assert {jar.name for jar in cache.libs.iterdir()} == set(CONTENTS)
-
-
-def keep_one(libs: Path) -> None:
-    (libs / "one-1.jar").write_bytes(CONTENTS["one-1.jar"])
-
-
-def test_altered_contents_are_found_when_asked_for(cache: JarCache) -> None:
-    """The recorded checksums tell a jar whose size is right and whose bytes are not."""
     cache.fill(resolve, silent)
     (cache.libs / "one-1.jar").write_bytes(b"FIRST")
     assert cache.is_complete()
     assert not cache.is_complete(check_contents=True)
+
+
+def keep_one(libs: Path) -> None:
+    (libs / "one-1.jar").write_bytes(CONTENTS["one-1.jar"])
 
 
 def test_a_missing_jar_leaves_the_cache_empty(cache: JarCache) -> None:

@@ -60,8 +60,8 @@ async def test_a_connector_without_a_process_is_described_too() -> None:
         assert (connector.state, connector.pid, connector.rss_bytes) == (State.STOPPED, None, None)
 
 
-async def test_a_frozen_child_is_described_as_not_responsive() -> None:
-    """The facts that the worker process knows by itself are shown within a second."""
+async def test_frozen_children_show_no_stacks_and_do_not_respond() -> None:
+    """Facts that the worker process knows come within a second; the error has the pid."""
     async with children_world() as w:
         task_id = await running(w)
         os.kill(w.pid(task_id), signal.SIGSTOP)
@@ -69,6 +69,11 @@ async def test_a_frozen_child_is_described_as_not_responsive() -> None:
         assert not task.responsive
         assert task.pid == w.pid(task_id)
         assert task.last_activity_ms is None
+    async with children_world() as w:
+        task_id = await running(w)
+        os.kill(w.pid(task_id), signal.SIGSTOP)
+        with pytest.raises(AgentError, match=f"pid {w.pid(task_id)}"):
+            await w.children.task_stacks(task_id)
 
 
 async def test_stacks_show_where_python_code_hangs() -> None:
@@ -101,15 +106,6 @@ async def test_stacks_show_the_thread_that_holds_the_interpreter() -> None:
         assert not (await w.children.child_details())[1].responsive
         again = await w.children.task_stacks(task_id)
         assert again.count("in misbehave") == text.count("in misbehave")
-
-
-async def test_a_frozen_child_shows_no_stacks() -> None:
-    """The error names the process, and nothing waits for ever."""
-    async with children_world() as w:
-        task_id = await running(w)
-        os.kill(w.pid(task_id), signal.SIGSTOP)
-        with pytest.raises(AgentError, match=f"pid {w.pid(task_id)}"):
-            await w.children.task_stacks(task_id)
 
 
 @cases("force", False, True)

@@ -43,8 +43,8 @@ def framed(body: bytes) -> bytes:
     return FRAME_HEADER.pack(len(body)) + body
 
 
-async def test_reports_from_before_the_end_are_read_after_a_failed_write() -> None:
-    """And after as many as are tried."""
+async def test_the_rest_is_read_after_any_end() -> None:
+    """A reset, a failed write: frames of before are taken, as many as are tried."""
     async with both_ends() as ends:
         ends.theirs.sendall(framed(b"one") + framed(b"two"))
         ends.theirs.close()
@@ -53,10 +53,6 @@ async def test_reports_from_before_the_end_are_read_after_a_failed_write() -> No
         assert ends.pipe.unsent_bytes == 0
         await ends.pipe.ended
         assert ends.frames == [b"one", b"two"]
-
-
-async def test_an_end_that_left_something_unread_is_an_end_like_any_other() -> None:
-    """The system calls it a reset connection, and only after everything was read."""
     async with both_ends() as ends:
         ends.pipe.write(b"never read")
         ends.theirs.sendall(framed(b"one"))

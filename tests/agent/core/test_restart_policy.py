@@ -50,8 +50,8 @@ def test_jitter_moves_the_wait_by_a_fifth_up_to_the_longest(failure: int, jitter
     assert POLICY.delay_ms(failure, jitter) <= planned * 1.2
 
 
-def test_the_most_attempts_within_the_window_end_it() -> None:
-    """Three restarts are made; the fourth failure is the last."""
+def test_attempts_count_within_the_window_only() -> None:
+    """Three restarts are made, then none; a task that fails now and then is restarted."""
     history, now_ms = NO_RESTARTS, 0
     for _ in range(3):
         history = failed(history, now_ms)
@@ -61,10 +61,6 @@ def test_the_most_attempts_within_the_window_end_it() -> None:
     history = failed(history, now_ms)
     assert (history.next_ms, history.ended) == (None, NoRestart.LIMIT)
     assert "3 restarts within 100 s are the limit" in remark(history, POLICY)
-
-
-def test_attempts_that_have_left_the_window_do_not_count() -> None:
-    """A task that fails now and then is restarted each time."""
     history = Restarts(attempts=(0, 10_000, 20_000), failures=3)
     assert failed(history, 50_000).ended is NoRestart.LIMIT
     later = failed(history, 110_000)

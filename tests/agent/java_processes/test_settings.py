@@ -12,16 +12,13 @@ from pyconnect_api import ConfigException
 from tests.support.cases import cases
 
 
-def test_defaults_of_the_java_settings() -> None:
+def test_defaults_of_the_java_settings_and_of_a_connectors_process() -> None:
+    """It has no records and begins small; the worker's options replace all sizes."""
     arguments = java_options({}, {}).arguments()
     sizes = ("-XX:NewSize=6m", "-XX:MaxNewSize=16m", "-XX:MinHeapFreeRatio=60")
     serial = ("-XX:+UseSerialGC", *sizes)
     assert arguments[-6:] == ("-Xms18m", *serial, "-Xmx256m")
     assert "-XX:+ExitOnOutOfMemoryError" in arguments
-
-
-def test_process_of_a_connector_begins_small() -> None:
-    """It has no records. Options of the worker's file replace all of its sizes."""
     small = java_options({}, {HEAP: "1g"}, quick=True).arguments()
     assert small[-4:] == ("-Xms6m", "-XX:+UseSerialGC", "-Xmn2m", "-Xmx1g")
     own = java_options({OPTIONS: "-Xmn85m"}, {}, quick=True).arguments()

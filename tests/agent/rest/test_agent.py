@@ -64,11 +64,18 @@ def test_metrics_are_served_for_prometheus_and_as_json() -> None:
     assert found[0]["tags"] == {"connector": "c", "task": "0"}
 
 
-def test_stacks_are_plain_text() -> None:
-    """Also for a client that accepts nothing else."""
+def test_paths_and_bodies_of_the_admin_interface() -> None:
+    """Stacks are plain text; a drain and its end differ by body; names are decoded."""
     answer = World().call("GET", "/agent/tasks/c/0/stacks", Accept="text/plain")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert answer.text == "Thread MainThread\n"
+    world = World()
+    assert world.call("POST", "/agent/drain").status == 202
+    assert world.call("POST", "/agent/drain", '{"undrain":true}').status == 202
+    assert world.admin.drains == [False, True]
+    world = World()
+    expected = f"Unknown task: {ConnectorTaskId('a b', 0)}"
+    assert world.call("POST", "/agent/tasks/a%20b/0/kill").message == expected
 
 
 @cases("body, force", (None, False), ("{}", False), ('{"force":true}', True))
@@ -91,14 +98,6 @@ def test_a_mistyped_body_does_nothing(path: str, body: str) -> None:
     assert world.admin.drains == []
 
 
-def test_drain_and_its_end() -> None:
-    """The same path; the body decides."""
-    world = World()
-    assert world.call("POST", "/agent/drain").status == 202
-    assert world.call("POST", "/agent/drain", '{"undrain":true}').status == 202
-    assert world.admin.drains == [False, True]
-
-
 @cases("action", ("POST", "kill"), ("GET", "stacks"))
 def test_a_task_that_is_not_here(action: tuple[str, str]) -> None:
     """409 with the owner's address, 409 without a process, 404 for what does not exist."""
@@ -110,13 +109,6 @@ def test_a_task_that_is_not_here(action: tuple[str, str]) -> None:
     assert world.call(method, f"/agent/tasks/c/2/{verb}").status == 409
     assert world.call(method, f"/agent/tasks/c/3/{verb}").status == 404
     assert world.call(method, f"/agent/tasks/c/x/{verb}").status == 404
-
-
-def test_names_in_paths_are_decoded() -> None:
-    """As everywhere in the REST API; the owner's address keeps them encoded."""
-    world = World()
-    expected = f"Unknown task: {ConnectorTaskId('a b', 0)}"
-    assert world.call("POST", "/agent/tasks/a%20b/0/kill").message == expected
 
 
 def test_without_the_interface_there_is_nothing() -> None:
@@ -191,18 +183,14 @@ def test_wrong_credentials_open_nothing(guarded: World, authorization: str | Non
     assert guarded.admin.drains == []
 
 
-def test_changed_credentials_count_at_once(tmp_path: Path) -> None:
-    """The files are read at each request."""
+def test_credentials_are_read_at_each_request(tmp_path: Path) -> None:
+    """Changed ones count at once; a file that went away is a server error, no open door."""
     tokens = tmp_path / "tokens"
     tokens.write_text("old")
     world = World(AdminAccess(token_file=str(tokens)))
     tokens.write_text("new")
     assert world.call("GET", "/agent", Authorization="Bearer old").status == 401
     assert world.call("GET", "/agent", Authorization="Bearer new").status == 200
-
-
-def test_a_file_that_went_away_opens_nothing(tmp_path: Path) -> None:
-    """A server error, not an open door."""
     tokens = tmp_path / "tokens"
     tokens.write_text("token")
     world = World(AdminAccess(token_file=str(tokens)))

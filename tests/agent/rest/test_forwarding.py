@@ -204,11 +204,15 @@ def test_a_request_for_another_worker_is_forwarded(
     assert (json.loads(answer.body) if answer.body else None) == response.body
 
 
-def test_a_created_connector_is_located_at_the_worker_that_was_asked() -> None:
-    """The location is that of the worker the client knows, not the leader's."""
+def test_what_is_forwarded_keeps_location_and_authorization() -> None:
+    """The client knows the worker that was asked; signatures stay behind."""
     client = FakeWorkerClient(WorkerResponse(201, INFO))
     answer = call(NOT_LEADER, client, "PUT", "/connectors/c/config", CONFIG)
     assert answer.headers["location"] == "http://worker:8083/connectors/c"
+    client = FakeWorkerClient(WorkerResponse(204, None))
+    headers = {"Authorization": "Basic x", "X-Other": "1", "X-Connect-Authorization": "s"}
+    call(NOT_LEADER, client, "DELETE", "/connectors/c", headers=headers)
+    assert client.sent[0][3] == {"Authorization": "Basic x"}
 
 
 @cases("forward, next_forward", ("", "true"), ("?forward=TRUE", "false"))
@@ -243,14 +247,6 @@ def test_an_unknown_target_is_a_conflict(failure: Exception) -> None:
             "rebalance was underway."
         ),
     )
-
-
-def test_only_the_authorization_of_a_client_is_sent_on() -> None:
-    """Credentials travel; signatures and everything else stay."""
-    client = FakeWorkerClient(WorkerResponse(204, None))
-    headers = {"Authorization": "Basic x", "X-Other": "1", "X-Connect-Authorization": "s"}
-    call(NOT_LEADER, client, "DELETE", "/connectors/c", headers=headers)
-    assert client.sent[0][3] == {"Authorization": "Basic x"}
 
 
 @cases(

@@ -34,17 +34,13 @@ def test_a_change_answers_the_changed_loggers_and_shows_in_the_list() -> None:
     assert one.text == '{"level":"INFO","last_modified":null}'
 
 
-def test_cluster_scope_is_handed_on_and_answers_nothing() -> None:
-    """Scope ignores case; the cluster's change is not applied here but by who reads it."""
+def test_scopes_of_a_change(caplog: pytest.LogCaptureFixture) -> None:
+    """The cluster's is applied by its readers; an unknown one means this worker, with a warning."""
     herder = FakeHerder()
     answer = put(herder, "a?scope=CLUSTER", "trace")
     assert (answer.status, answer.body) == (204, b"")
     assert herder.cluster_levels == [("a", "TRACE")]
     assert list(herder.loggers()) == ["root"]
-
-
-def test_an_unknown_scope_means_this_worker(caplog: pytest.LogCaptureFixture) -> None:
-    """With a warning in the log; of several scopes the first counts, as JAX-RS takes them."""
     herder = FakeHerder()
     assert put(herder, "a?scope=cluster&scope=worker", "warn").status == 204
     assert put(herder, "a?scope=worker&scope=cluster", "warn").status == 200

@@ -53,11 +53,18 @@ def test_equal_clusters_do_not_differ(run: Run, connect: FakeConnect, prod: Fake
     assert (outcome.code, outcome.err) == (0, "total: 2 unchanged\n")
 
 
-def test_promote_refuses_to_copy_a_secret(run: Run, prod: FakeConnect) -> None:
-    """Exit 2 with the way out, before anything is changed."""
+def test_a_promotion_asks_plans_and_copies_no_secret(run: Run, prod: FakeConnect) -> None:
+    """Exit 2 with the way out, exit 9 with the command; --dry-run changes nothing."""
     outcome = run("connectors", "promote", "orders", "--to-context", "prod", "--yes", code=2)
     assert "orders: db.password" in outcome.err
     assert "hunter2" not in outcome.err
+    assert changes(prod) == []
+    asked = run("connectors", "promote", "broken", "--to-context", "prod", code=9)
+    assert "pyconnect connectors promote broken --to-context prod --yes" in asked.err
+    planned = run(
+        "connectors", "promote", "broken", "--to-context", "prod", "--dry-run", "-o", "json", code=0
+    )
+    assert json.loads(planned.out)[0]["change"] == "create"
     assert changes(prod) == []
 
 
@@ -76,17 +83,6 @@ def test_promote_creates_and_changes(run: Run, connect: FakeConnect, prod: FakeC
     assert prod.connectors["orders"].state == "STOPPED"
     assert prod.connectors["broken"].config["team"] == "b"
     assert changes(connect) == []
-
-
-def test_promote_asks_and_plans(run: Run, prod: FakeConnect) -> None:
-    """Without a terminal it is exit 9 with the command that agrees; --dry-run changes nothing."""
-    asked = run("connectors", "promote", "broken", "--to-context", "prod", code=9)
-    assert "pyconnect connectors promote broken --to-context prod --yes" in asked.err
-    planned = run(
-        "connectors", "promote", "broken", "--to-context", "prod", "--dry-run", "-o", "json", code=0
-    )
-    assert json.loads(planned.out)[0]["change"] == "create"
-    assert changes(prod) == []
 
 
 def test_a_promotion_needs_one_other_cluster(run: Run, url: str, prod: FakeConnect) -> None:

@@ -57,8 +57,8 @@ def test_a_reset_of_offsets_gives_no_negative_rate(time_s: float) -> None:
     assert row.rate in (None, 0)
 
 
-def test_a_worker_counts_connectors_and_tasks_by_status() -> None:
-    """Agents and Java workers alike."""
+def test_workers_are_counted_by_what_they_report() -> None:
+    """Agents and Java alike; a silent one is of no known kind."""
     found = look(
         view("a", "RUNNING", "RUNNING"),
         view("b", "RUNNING", worker="w2:8083"),
@@ -67,10 +67,6 @@ def test_a_worker_counts_connectors_and_tasks_by_status() -> None:
     first, second = worker_rows(found)
     assert (first.kind, first.connectors, first.tasks, first.leader) == ("agent", 1, 2, True)
     assert (second.kind, second.connectors, second.tasks) == ("worker", 1, 1)
-
-
-def test_the_kind_of_a_worker_that_does_not_answer_is_not_known() -> None:
-    """A Java worker and an agent look alike then."""
     health = WorkerHealth(url="http://w3:8083", status="unreachable", message="refused")
     (row,) = worker_rows(look(workers=[WorkerLook(health=health)]))
     assert row.kind == "-"

@@ -69,8 +69,8 @@ def test_tasks_of_a_worker_that_does_not_answer_are_marked() -> None:
     assert (found.to_json()["tasks"], found.to_json()["without_answer"]) == expected
 
 
-def test_unknown_values_are_null() -> None:
-    """A program must not take it for zero."""
+def test_unknown_values_are_null_and_messages_whole() -> None:
+    """A program must not take null for zero; only an exception's package is left out."""
     document = cluster_status(look(view("a")), context=None, lag_known=False).to_json()
     assert (document["lag"], document["hanging_transactions"]) == (None, None)
     document = cluster_status(
@@ -81,10 +81,6 @@ def test_unknown_values_are_null() -> None:
     assert document["lag"] == {"a": 7}
     expected = [{"topic": "t", "partition": 0, "producer_id": 7, "start_offset": 40}]
     assert document["hanging_transactions"] == expected
-
-
-def test_only_the_package_of_an_exception_is_left_out() -> None:
-    """The message stays whole."""
     assert short_cause("java.io.IOException: a.b.C is gone") == "IOException: a.b.C is gone"
     assert short_cause("ValueError: x") == "ValueError: x"
     assert short_cause("org.example.deep.$Inner") == "org.example.deep.$Inner"

@@ -62,13 +62,19 @@ def test_a_sink_is_resolved_with_the_directory_of_its_topic() -> None:
     assert found.members == {"mode": "append", "duplicates_allowed": False}
 
 
-def test_a_source_is_resolved_with_the_files_that_it_has_read() -> None:
-    """Rows of the others may be in the topic or not."""
+def test_sources_and_tables_of_a_lake_are_resolved() -> None:
+    """With the files that were read, or the token as a secret; none before a flush."""
     resolve = resolver(SOURCE, SOURCES)
     assert resolve is not None
     found = resolve(audited(SOURCE, "orders"))
     assert found.side["paths"] == ["/lake/in"]
     assert found.side["read"] == ["/lake/in/a.csv"]
+    with pytest.raises(UsageError, match="not read a file to its end"):
+        SOURCES["LakeSource"](audited(SOURCE, "orders", offset={}))
+    found = SINKS["LakeSink"](audited(REST, "orders"))
+    assert found.side["catalog"] == {"kind": "rest", "url": "http://catalog:8181"}
+    assert found.secrets["token"] == "${file:/run/catalog:token}"
+    assert found.secrets["config.providers"] == "file"
 
 
 def test_json_is_compared_as_json() -> None:
@@ -174,14 +180,6 @@ def test_a_table_in_s3_is_resolved_with_its_store() -> None:
     }
 
 
-def test_a_table_of_a_rest_catalog_is_resolved() -> None:
-    """The token is a secret."""
-    found = SINKS["LakeSink"](audited(REST, "orders"))
-    assert found.side["catalog"] == {"kind": "rest", "url": "http://catalog:8181"}
-    assert found.secrets["token"] == "${file:/run/catalog:token}"
-    assert found.secrets["config.providers"] == "file"
-
-
 @cases("written", "parquet", "csv", "iceberg")
 def test_texts_that_are_hoisted_are_compared_as_a_whole(written: str) -> None:
     """The only transformation whose rows are known from the config."""
@@ -189,12 +187,6 @@ def test_texts_that_are_hoisted_are_compared_as_a_whole(written: str) -> None:
     assert found.topic["row"] == {"of": "value", "decimals": "base64", "whole": "line"}
     with pytest.raises(UsageError, match="hoisted values in JSON"):
         SINKS["LakeSink"](audited({**SINK, **HOISTED, "format.class": "json"}, "orders"))
-
-
-def test_a_source_that_has_read_no_file_is_refused() -> None:
-    """Its offsets come with the next flush."""
-    with pytest.raises(UsageError, match="not read a file to its end"):
-        SOURCES["LakeSource"](audited(SOURCE, "orders", offset={}))
 
 
 def test_complete_files_are_listed_once(tmp_path: Path) -> None:

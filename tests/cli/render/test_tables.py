@@ -82,18 +82,14 @@ def test_fitting_only_narrows_and_stops_when_it_fits(widths: list[int], availabl
     assert sum(fitted) <= max(available, NARROWEST * len(widths))
 
 
-def test_prose_is_wrapped_before_a_name_is_cut() -> None:
-    """Text for reading may take several lines; text for copying stays in one piece."""
+def test_narrow_tables_wrap_prose_or_become_blocks() -> None:
+    """Text for reading takes several lines; text for copying stays in one piece."""
     finding = [("orders-of-the-east", "the topic is not there and may not be created")]
     assert table_lines(FINDINGS, finding, headers=True, width=46, colour=False) == [
         "NAME                DETAIL",
         "orders-of-the-east  the topic is not there and",
         "                    may not be created",
     ]
-
-
-def test_a_table_that_cannot_be_read_becomes_blocks() -> None:
-    """On a terminal that is too narrow for its columns nothing is cut off."""
     findings = [("orders-of-the-east", "the topic is not there"), ("b", "denied")]
     assert table_lines(FINDINGS, findings, headers=True, width=30, colour=False) == [
         "NAME    orders-of-the-east",

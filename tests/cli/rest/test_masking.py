@@ -32,14 +32,10 @@ def test_values(key: str, value: str | None, shown: str | None) -> None:
     assert mask_value(key, value) == shown
 
 
-def test_a_printed_map_keeps_its_shape() -> None:
-    """Workers print whole configurations into error messages."""
+def test_printed_maps_and_validation_results_keep_their_shape() -> None:
+    """Workers print configurations into errors; `name` is beside `value` in results."""
     text = mask_text("config {db.password=s3cret, tasks.max=1} contains no connector type")
     assert text == f"config {{db.password={MASK}, tasks.max=1}} contains no connector type"
-
-
-def test_a_validation_result_is_masked_by_the_name_it_carries() -> None:
-    """`name` is a member beside `value` there."""
     masked = mask_document({"configs": [{"value": {"name": "db.password", "value": "s3cret"}}]})
     assert masked == {"configs": [{"value": {"name": "db.password", "value": MASK}}]}
 

@@ -74,8 +74,8 @@ def test_a_process_that_was_replaced_counts_as_a_restart() -> None:
     assert State().looked(seen(10)).restarts == {}
 
 
-def test_a_look_without_positions_keeps_the_last_ones() -> None:
-    """Rates of commits span the looks that have positions."""
+def test_looks_keep_positions_and_the_last_success() -> None:
+    """Rates of commits span the looks that have positions; a failure has its reason."""
     first, second = positions(1, s=[(0, 9)]), positions(6, s=[(5, 9)])
     state = (
         State()
@@ -87,10 +87,6 @@ def test_a_look_without_positions_keeps_the_last_ones() -> None:
     assert (state.before, state.positions) == (first, second)
     assert state.look is not None
     assert state.look.positions == second
-
-
-def test_a_failed_look_keeps_the_last_look() -> None:
-    """The reason goes with the next look that succeeds."""
     state = State().looked(look(view("a"))).look_failed("no answer")
     assert (state.fault, state.look is not None) == ("no answer", True)
     assert state.looked(look()).fault == ""

@@ -135,8 +135,8 @@ def test_the_texts_around_the_table_fit_80_columns(page: Page) -> None:
         assert any(line.startswith(f"  shift-{letter.lower()} ") for line in lines)
 
 
-def test_columns_that_no_worker_fills_take_no_room() -> None:
-    """A cluster of Java workers has no rates, memory or restarts; the cause gets their width."""
+def test_unfilled_columns_take_no_room_and_silent_workers_are_marked() -> None:
+    """The cause gets the width; states are the last ones that the worker wrote."""
     java = look(view("orders", "RUNNING", "FAILED"), workers=[worker()])
     state = State().looked(java)
     heads = [head.text.strip() for head in table(state, width=100, now_ms=0).heads]
@@ -144,10 +144,6 @@ def test_columns_that_no_worker_fills_take_no_room() -> None:
     tasks = state.entered("orders")
     heads = [head.text.strip() for head in table(tasks, width=100, now_ms=0).heads]
     assert heads == ["TASK", "STATE", "WORKER", "CAUSE"]
-
-
-def test_connectors_of_a_worker_without_an_answer_are_marked() -> None:
-    """Their states are the last ones that the worker wrote."""
     frozen = worker("http://w1:8083", status="unreachable")
     shown = look(
         view("a", "RUNNING", worker="w1:8083"),

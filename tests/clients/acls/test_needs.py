@@ -133,23 +133,15 @@ def test_fencing_a_single_task_is_not_a_blocker() -> None:
     assert {n.severity for n in needs() if n.rule.id == "X2"} == {NeedSeverity.BLOCKER}
 
 
-def test_enabled_makes_connectors_use_the_workers_offsets_topic_themselves() -> None:
-    """With their own principals, which only the worker's touched before."""
+def test_offsets_topics_are_needed_and_created_where_they_lack() -> None:
+    """An own one in every phase; at enabled connectors use the worker's themselves."""
     assert texts("O1") == ["Write Topic offsets"]
     assert texts("O1", phase=Phase.PREPARING) == []
-
-
-def test_an_own_offsets_topic_is_needed_in_every_phase() -> None:
-    """And must be created when it does not exist."""
     facts = with_config(offsets_storage_topic="own")
     assert texts("O2", facts, Phase.DISABLED) == ["Read Topic own"]
     assert texts("O4", facts) == []
     known = replace(facts, existing_topics={"": INTERNAL})
     assert texts("O4", known) == ["Create Topic own"]
-
-
-def test_topics_that_exist_need_no_creation() -> None:
-    """Creation is asked for only where it is known that a topic lacks."""
     assert texts("W5") == texts("S4") == []
     known = replace(FACTS, existing_topics={"": frozenset({"configs", "records", "statuses"})})
     assert texts("W5", known) == ["Create Topic offsets"]

@@ -57,7 +57,7 @@ def test_allowed_paths_must_be_absolute_and_exist(setting: str, message: str) ->
 
 
 def test_the_directory_provider_reads_whole_files(secrets: Path) -> None:
-    """Untrimmed; directories and links out of the allowed paths are left out."""
+    """Untrimmed, within allowed paths only; a file that is no text is an error with its key."""
     (secrets / "token").write_text(" abc\n")
     (secrets / "nested").mkdir()
     provider = DirectoryConfigProvider()
@@ -66,10 +66,6 @@ def test_the_directory_provider_reads_whole_files(secrets: Path) -> None:
     assert provider.get(str(secrets), ["token", "nested", "link.properties"]).data == expected
     assert set(provider.get(str(secrets)).data) == {"token", "db.properties"}
     assert provider.get(str(secrets.parent)).data == {}
-
-
-def test_a_file_that_is_no_text_is_an_error(secrets: Path) -> None:
-    """The text names file and key."""
     (secrets / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigException, match="binary for property binary"):
         DirectoryConfigProvider().get(str(secrets), ["binary"])

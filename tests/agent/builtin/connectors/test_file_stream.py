@@ -94,16 +94,12 @@ def test_positions_are_bytes_and_resume_there(tmp_path: Path) -> None:
         assert values(resumed.poll()) == everything[number + 1 :]
 
 
-def test_malformed_text_is_replaced(tmp_path: Path) -> None:
-    """The position still counts the bytes that are there."""
+def test_a_poll_returns_a_batch_or_replaces_malformed_text(tmp_path: Path) -> None:
+    """The rest comes at the next poll; the position counts the bytes that are there."""
     path = tmp_path / "f"
     path.write_bytes(b"a\xffb\n")
     task, _ = source_task(path)
     assert values(task.poll()) == [("a\ufffdb", 4)]
-
-
-def test_a_poll_returns_at_most_a_batch(tmp_path: Path) -> None:
-    """The rest comes at the next poll, without new data in the file."""
     path = tmp_path / "f"
     path.write_bytes(b"1\n2\n3\n")
     task, _ = source_task(path, batch_size="2")

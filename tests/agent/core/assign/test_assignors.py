@@ -155,16 +155,12 @@ def test_work_created_during_a_delay_is_assigned_at_once() -> None:
     assert "c003" in result.increments["w1"].assigned.connectors
 
 
-def test_a_new_leader_revokes_work_deleted_before_its_time() -> None:
-    """A leader revokes work without a configuration even if it never assigned that work."""
+def test_deleted_and_duplicated_work_is_taken_first() -> None:
+    """A leader need not have assigned it; two owners lose an item, one gets it back."""
     group = Group(configured(1, 1))
     group.owned = {"w1": Work.of(["c001", "gone"], [ConnectorTaskId("gone", 0)])}
     result = group.rebalance()
     assert result.increments["w1"].revoked == Work.of(["gone"], [ConnectorTaskId("gone", 0)])
-
-
-def test_duplicated_work_is_taken_from_every_owner_first() -> None:
-    """Two owners lose the item in one round and one gets it in the next."""
     group = Group(configured(1, 1))
     both = configured(1, 1)
     group.owned = {"w1": both, "w2": both}

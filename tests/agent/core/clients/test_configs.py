@@ -41,8 +41,8 @@ def test_overrides_are_the_last_layer_and_may_be_forbidden() -> None:
         connector_producer(strict, {"producer.override.acks": "0"}, "i")
 
 
-def test_connector_clients_inherit_only_the_brokers() -> None:
-    """Security of the worker itself is not theirs; admin clients inherit it all."""
+def test_clients_inherit_brokers_and_hide_secrets() -> None:
+    """Admin clients inherit security too; no text form shows a secret."""
     secured = worker(
         bootstrap__servers="b:1", security__protocol="SSL", producer__security__protocol="SASL_SSL"
     )
@@ -50,6 +50,12 @@ def test_connector_clients_inherit_only_the_brokers() -> None:
     assert "security.protocol" not in sink_consumer(secured, "c", {}, "i").java_config
     assert connector_admin(secured, {}, "i").java_config["security.protocol"] == "SSL"
     assert connector_producer(secured, {}, "i").java_config["bootstrap.servers"] == "b:1"
+    config = connector_producer(worker(), {"producer.override.sasl.jaas.config": "hunter22"}, "i")
+    assert "hunter22" not in repr(config)
+    built = translate(
+        {"ssl.key.password": "hunter22", "security.protocol": "SSL"}, ClientKind.PRODUCER
+    )
+    assert "hunter22" not in repr(built)
 
 
 def test_internal_producers_are_never_transactional_by_accident() -> None:
@@ -155,16 +161,6 @@ def test_fencing_connects_as_the_connectors_admin_client() -> None:
     assert config.java_config["bootstrap.servers"] == "other:1"
     assert config.java_config["security.protocol"] == "SSL"
     assert config.java_config["acks"] == "all"
-
-
-def test_secrets_do_not_show_in_the_text_form() -> None:
-    """Neither before nor after translation."""
-    config = connector_producer(worker(), {"producer.override.sasl.jaas.config": "hunter22"}, "i")
-    assert "hunter22" not in repr(config)
-    built = translate(
-        {"ssl.key.password": "hunter22", "security.protocol": "SSL"}, ClientKind.PRODUCER
-    )
-    assert "hunter22" not in repr(built)
 
 
 TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"

@@ -78,12 +78,16 @@ def test_transactional_producers_have_no_longer_limit_than_their_transaction() -
     )
 
 
-def test_limits_the_caller_has_to_keep_are_handed_over() -> None:
-    """They are not librdkafka's, and Java's largest number is no limit."""
+def test_the_caller_adds_and_keeps_what_librdkafka_does_not_know() -> None:
+    """Limits are handed over, properties put on top; Java's largest number is no limit."""
     built = translate({"max.poll.records": "7", "max.block.ms": "9223372036854775807"}, CONSUMER)
     assert built.max_poll_records == 7
     assert built.max_block_ms is None
     assert not {"max.poll.records", "max.block.ms"} & set(built.properties)
+    config = ClientConfig(kind=CONSUMER, java_config={"group.id": "g"})
+    assert config.build({"enable.partition.eof": "true"}).properties["enable.partition.eof"] == (
+        "true"
+    )
 
 
 @cases(
@@ -105,14 +109,6 @@ def test_values_of_the_wrong_type_are_refused() -> None:
         translate({"linger.ms": "soon"}, PRODUCER)
     assert translate({"fetch.min.bytes": "1"}, PRODUCER).warnings == ()
     assert "fetch.min.bytes" not in translate({"fetch.min.bytes": "1"}, PRODUCER).properties
-
-
-def test_librdkafka_properties_can_be_put_on_top() -> None:
-    """For what only the caller knows, such as the end-of-partition events it needs."""
-    config = ClientConfig(kind=CONSUMER, java_config={"group.id": "g"})
-    assert config.build({"enable.partition.eof": "true"}).properties["enable.partition.eof"] == (
-        "true"
-    )
 
 
 @cases("text", "", "P", "PT", "1h", "P1Y", "P1DT", "-PT1S", "PT-1S")

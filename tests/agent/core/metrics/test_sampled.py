@@ -20,8 +20,8 @@ def test_statistics_without_records_are_nan() -> None:
     assert (empty.rate(5), empty.total) == (0.0, 0.0)
 
 
-def test_values_leave_with_their_window_and_the_total_stays() -> None:
-    """A window counts until as much time has passed as all windows last."""
+def test_values_leave_with_their_window_and_windows_are_few() -> None:
+    """They count until as much time has passed as all windows last; the total stays."""
     sampled = Sampled(TWO)
     for now_ms, value in ((0, 10), (500, 20), (1_200, 60)):
         sampled.record(value, now_ms)
@@ -29,6 +29,11 @@ def test_values_leave_with_their_window_and_the_total_stays() -> None:
     assert (sampled.minimum(2_100), sampled.average(2_100)) == (60, 60)
     assert math.isnan(sampled.maximum(3_300))
     assert sampled.total == 90
+    for count in (1, 3):
+        sampled = Sampled(Sampling(count=count, window_ms=10))
+        for now_ms in range(0, 1_000, 10):
+            sampled.record(1, now_ms)
+        assert len(sampled._samples) == count
 
 
 @cases("now_ms, rate", (10, 99.0099), (500, 66.6667), (1_500, 66.6667))
@@ -37,15 +42,6 @@ def test_a_rate_never_covers_less_than_all_windows_but_one(now_ms: int, rate: fl
     sampled = Sampled(TWO)
     sampled.record(100, 0)
     assert sampled.rate(now_ms) == pytest.approx(rate, abs=0.001)
-
-
-def test_no_more_windows_are_kept_than_configured() -> None:
-    """However many have passed since the start; one is allowed too."""
-    for count in (1, 3):
-        sampled = Sampled(Sampling(count=count, window_ms=10))
-        for now_ms in range(0, 1_000, 10):
-            sampled.record(1, now_ms)
-        assert len(sampled._samples) == count
 
 
 def test_shares_of_outcomes_and_of_time() -> None:

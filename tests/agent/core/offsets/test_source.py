@@ -42,8 +42,8 @@ def test_offsets_survive_bytes_and_equal_partitions_have_one() -> None:
             parse_offset(broken)
 
 
-def test_a_cancelled_flush_goes_back_under_newer_offsets() -> None:
-    """Newer values win, others are written again."""
+def test_a_flush_that_fails_keeps_newer_offsets() -> None:
+    """Cancelled, the rest is written again; without bytes there is nothing to cancel."""
     writer = OffsetWriter("c")
     a: dict[str, object] = {"f": "a"}
     b: dict[str, object] = {"f": "b"}
@@ -54,10 +54,6 @@ def test_a_cancelled_flush_goes_back_under_newer_offsets() -> None:
     assert writer.begin_flush() == {b'["c",{"f":"a"}]': b'{"p":1}', b'["c",{"f":"b"}]': b'{"p":2}'}
     writer.end_flush()
     assert writer.begin_flush() == {}
-
-
-def test_an_offset_without_bytes_begins_no_flush() -> None:
-    """Waiting offsets stay as they are, because there is no write to cancel."""
     writer = OffsetWriter("c")
     writer.put([({"f": "a"}, {"p": object()})])
     with pytest.raises(DataException):

@@ -152,13 +152,15 @@ def test_a_cut_suffix_is_refused(rest: bytes) -> None:
         decode_subscription(encode_subscription(SUBSCRIPTIONS["M2"][0]) + b"pycn" + rest)
 
 
-def test_java_order_of_connectors_is_read() -> None:
-    """A message that lists `src` before `snk` decodes to the same work."""
+def test_messages_of_java_and_of_older_versions_are_read() -> None:
+    """Connectors in Java's order; version 0 lacks the allocation."""
     java = (
         "00000000" + _HEAD + "0000000000000007"
         "00000002000373726300000003ffffffff00000000000000010003736e6b0000000100000002"
     )
     assert decode_assignment(bytes.fromhex(java)) == ASSIGNMENTS["A0"][0]
+    decoded = decode_subscription(encode_subscription(SUBSCRIPTIONS["M0"][0]))
+    assert decoded.allocation is None
 
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -200,12 +202,6 @@ def test_undecodable_bytes_are_refused(data: bytes) -> None:
     """Empty, short and negative-version messages raise ProtocolDecodeError."""
     with pytest.raises(ProtocolDecodeError):
         decode_assignment(data)
-
-
-def test_missing_trailing_fields_default() -> None:
-    """The reader of version 1 takes a version 0 message, as Java's does."""
-    decoded = decode_subscription(encode_subscription(SUBSCRIPTIONS["M0"][0]))
-    assert decoded.allocation is None
 
 
 def test_a_worker_offers_its_protocol_first_then_older_ones() -> None:

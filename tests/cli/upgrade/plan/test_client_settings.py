@@ -57,18 +57,14 @@ def test_the_leaders_producer_has_the_workers_own_settings() -> None:
     assert client_settings.breaking_of_leader({"retries": "0"}) == ("retries=0",)
 
 
-def test_clients_of_one_connector_may_have_several_clusters() -> None:
-    """An order of addresses is none; without the worker's own address only overrides are known."""
+def test_clusters_and_timeouts_are_the_connectors_or_the_workers() -> None:
+    """An order of addresses is none; without an own address only overrides are known."""
     worker = {"bootstrap.servers": "a:1,b:1"}
     same = {f"{PRODUCER}bootstrap.servers": "b:1, a:1"}
     other = {f"{PRODUCER}bootstrap.servers": "c:1"}
     assert client_settings.clusters(worker, same) == {frozenset({"a:1", "b:1"})}
     assert len(client_settings.clusters(worker, other)) == 2
     assert client_settings.clusters({}, other) == {frozenset({"c:1"})}
-
-
-def test_the_timeout_of_transactions_is_the_connectors_or_the_workers() -> None:
-    """None: the client's default."""
     worker = {"producer.transaction.timeout.ms": "1000"}
     connector = {f"{PRODUCER}transaction.timeout.ms": "2000"}
     assert client_settings.transaction_timeout_ms({}, {}) is None

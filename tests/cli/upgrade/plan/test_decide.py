@@ -187,12 +187,17 @@ def test_unreported_states_do_not_count_as_healthy() -> None:
     assert world.order == []
 
 
-def test_a_hanging_transaction_stops_the_run() -> None:
-    """By its id."""
+def test_transactions_that_stay_open_stop_the_run() -> None:
+    """By id; workers before 3.3 could not end one, so software is not replaced."""
     world = World.of(PREPARING, PREPARING)
     world.start(UP_2)
     world.hanging = ("g-c-0",)
     assert "the transaction of g-c-0" in halted(world).reason
+    world = World.of(DISABLED, DISABLED)
+    world.start(Leg(start=DISABLED, target=DISABLED, replace=True), hard=True)
+    world.orphans = {ORPHAN: 10**9}
+    assert "open: the transaction of g-c-0" in halted(world).reason
+    assert {w.version for w in world.workers.values()} == {"4.3.1"}
 
 
 ORPHAN = OpenTransaction(transactional_id="g-c-0", started_ms=1, timeout_ms=60_000)
@@ -233,15 +238,6 @@ def test_transactions_that_begin_later_are_not_waited_for() -> None:
 def seen_ms(world: World) -> int:
     """A living task commits every second look."""
     return world.now_ms // 200
-
-
-def test_software_is_not_replaced_while_a_transaction_is_open() -> None:
-    """Workers before 3.3 could not end it."""
-    world = World.of(DISABLED, DISABLED)
-    world.start(Leg(start=DISABLED, target=DISABLED, replace=True), hard=True)
-    world.orphans = {ORPHAN: 10**9}
-    assert "open: the transaction of g-c-0" in halted(world).reason
-    assert {w.version for w in world.workers.values()} == {"4.3.1"}
 
 
 def test_a_leader_that_cannot_claim_stops_the_run_at_its_end() -> None:

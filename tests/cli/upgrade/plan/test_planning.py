@@ -95,12 +95,15 @@ def test_the_way(start: Phase, wish: PhaseWish, legs: list[str]) -> None:
         assert plan.order(leg)[-1].url == "http://a"
 
 
-def test_an_interrupted_rolling_is_finished() -> None:
-    """Without a journal, too: only who is not there yet is left."""
+def test_mixed_phases_and_interrupted_rollings_are_finished() -> None:
+    """Without a journal, too: only workers that are not there yet are left."""
     workers = (agent("a", DISABLED), agent("b", PREPARING), agent("c", DISABLED))
     plan = make_plan(view(*workers), PhaseWish(target=PREPARING))
     assert plan.refused == ()
     assert [worker.url for worker in plan.order(plan.legs[0])] == ["http://c", "http://a"]
+    plan = make_plan(view(A, E[1], P[2]), PhaseWish(target=DISABLED, direct=True))
+    assert plan.refused == ()
+    assert [str(leg) for leg in plan.legs] == ["enabled → disabled"]
 
 
 A, B, C = three(DISABLED)
@@ -270,13 +273,6 @@ def test_a_downgrade_plan_explains_offsets_and_consumers() -> None:
     assert "exactly-once ends with the first worker" in notes
     assert "(own-offsets) stay in use" in notes
     assert "software before 3.3 ignores connectors' own offsets topics" in notes
-
-
-def test_mixed_phases_come_down_directly() -> None:
-    """The way out of what is no neighbourhood."""
-    plan = make_plan(view(A, E[1], P[2]), PhaseWish(target=DISABLED, direct=True))
-    assert plan.refused == ()
-    assert [str(leg) for leg in plan.legs] == ["enabled → disabled"]
 
 
 def test_plugins_that_a_restarted_java_worker_cannot_run_are_a_warning(tmp_path: Path) -> None:

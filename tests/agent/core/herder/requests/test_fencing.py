@@ -74,14 +74,20 @@ def test_as_many_ids_are_fenced_as_the_last_count_record_says() -> None:
     assert world.replayed().task_count_records == {"c": 1}
 
 
-def test_one_task_after_one_task_needs_no_round() -> None:
-    """The new one fences the old one itself; the record is renewed."""
+def test_no_round_is_needed_without_exactly_once_or_with_single_tasks() -> None:
+    """Tasks start at once without a record, or the new one fences the old one itself."""
     world = world_with(1)
     configured(world, 1, other="value")
     world.settle()
     assert world.fenced == []
     assert world.log_keys().count("tasks-fencing-c") == 2
     assert not world.replayed().pending_fencing
+    world = World()
+    configured(world, 2)
+    world.settle()
+    assert len(world.tasks) == 2
+    assert "tasks-fencing-c" not in world.log_keys()
+    assert not any(isinstance(answer, do.FenceProducers) for answer in world.answers)
 
 
 def test_no_task_starts_before_the_round_is_over() -> None:
@@ -395,16 +401,6 @@ def test_a_task_begins_only_here_and_from_the_newest_configs() -> None:
     assert world.started_answers == [
         (gone, 7, "Cannot start source task c-5 as it has already been revoked from this worker")
     ]
-
-
-def test_without_exactly_once_support_nothing_is_fenced() -> None:
-    """Tasks start at once and no count record is written."""
-    world = World()
-    configured(world, 2)
-    world.settle()
-    assert len(world.tasks) == 2
-    assert "tasks-fencing-c" not in world.log_keys()
-    assert not any(isinstance(answer, do.FenceProducers) for answer in world.answers)
 
 
 def test_a_connector_of_unknown_type_is_fenced_too() -> None:

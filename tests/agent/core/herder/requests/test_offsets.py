@@ -70,13 +70,20 @@ def test_offsets_of_stopped_connectors_change(request_: ChangeOffsets, standalon
     assert (reply.result, world.changed) == (text, ["c"])
 
 
-def test_an_unknown_connector_has_no_offsets_to_change() -> None:
-    """404 in Kafka Connect's words."""
+def test_unknown_and_half_stopped_connectors_have_no_offsets_to_change() -> None:
+    """404 in Connect's words; another worker may be between the two records of a stop."""
     world = World()
     world.settle()
     reply = world.settled(RESET)
     assert isinstance(error_of(reply), NotFoundError)
     assert str(error_of(reply)) == "Connector c not found"
+    world = stopped_world()
+    world.write_elsewhere(
+        config_records.task_config(ConnectorTaskId("c", 0), {"n": "0"}),
+        config_records.tasks_commit("c", 1),
+    )
+    reply = world.settled(RESET)
+    assert str(error_of(reply)) == MUST_BE_STOPPED
 
 
 @cases("target", TargetState.STARTED, TargetState.PAUSED)
@@ -88,17 +95,6 @@ def test_offsets_are_changed_of_stopped_connectors_only(target: TargetState) -> 
     assert isinstance(error_of(reply), BadRequestError)
     assert str(error_of(reply)) == MUST_BE_STOPPED
     assert world.changed == []
-
-
-def test_task_configs_that_are_left_over_prevent_a_change() -> None:
-    """As another worker may have written them between its two records of a stop."""
-    world = stopped_world()
-    world.write_elsewhere(
-        config_records.task_config(ConnectorTaskId("c", 0), {"n": "0"}),
-        config_records.tasks_commit("c", 1),
-    )
-    reply = world.settled(RESET)
-    assert str(error_of(reply)) == MUST_BE_STOPPED
 
 
 @cases(
@@ -212,16 +208,12 @@ def test_an_exactly_once_sources_tasks_are_fenced_first_and_once() -> None:
 
 
 def test_resumed_tasks_start_after_the_changes_own_id_is_fenced() -> None:
-    """A change that hangs in its transaction never commits beside them."""
+    """Also when it was created STOPPED: a change that hangs never commits beside them."""
     world = stopped_world(exactly_once=True)
     world.settled(ALTER)
     world.settled(SetTargetState(connector="c", target_state=TargetState.STARTED))
     assert world.fenced[1:] == [("group-c",)]
     assert len(world.tasks) == 2
-
-
-def test_so_they_do_when_the_connector_never_ran_before_the_change() -> None:
-    """Created STOPPED it has no task set yet: the count record becomes 0 all the same."""
     world = World(exactly_once=True)
     created = PutConnectorConfig(connector="c", config=CONFIG, initial_state=TargetState.STOPPED)
     world.settled(created)
@@ -233,8 +225,8 @@ def test_so_they_do_when_the_connector_never_ran_before_the_change() -> None:
     assert len(world.tasks) == 2
 
 
-def test_nothing_is_changed_when_fencing_fails() -> None:
-    """Saying so is Kafka Connect's text, not the fencing's own."""
+def test_nothing_is_changed_when_fencing_fails_or_a_resume_comes() -> None:
+    """The text is Connect's; all conditions are looked at again after the round."""
     world = stopped_world(exactly_once=True)
     number = world.ask(ALTER)
     run_to(world, "fencing")
@@ -244,10 +236,6 @@ def test_nothing_is_changed_when_fencing_fails() -> None:
     expected = "Failed to perform zombie fencing for source connector prior to modifying offsets"
     assert str(error_of(world.replies[number])) == expected
     assert world.changed == []
-
-
-def test_a_resume_by_another_worker_during_fencing_prevents_the_change() -> None:
-    """All conditions are looked at again after the round."""
     world = stopped_world(exactly_once=True)
     number = world.ask(ALTER)
     run_to(world, "fencing")

@@ -123,8 +123,8 @@ def test_a_failed_connector_is_restarted_too() -> None:
     assert found.tasks == tasks
 
 
-def test_an_operators_restart_takes_the_place_of_a_planned_one() -> None:
-    """The task is started once, not again when the wait is over."""
+def test_a_task_that_runs_again_is_not_restarted() -> None:
+    """After an operator's restart or before a late timer: timers are never cancelled."""
     found = world()
     fail(found)
     found.ask(RestartTask(task_id=TASK))
@@ -133,37 +133,6 @@ def test_an_operators_restart_takes_the_place_of_a_planned_one() -> None:
     started = found.tasks[TASK]
     found.settle()
     assert found.tasks[TASK] is started
-
-
-def test_a_new_config_takes_the_place_of_a_planned_restart() -> None:
-    """The tasks of the new set begin without a past."""
-    found = world()
-    fail(found)
-    found.settled(PutConnectorConfig(connector="a", config={**SETTINGS, "other": "1"}))
-    assert found.task_statuses[TASK].state is State.RUNNING
-    assert not found.state.work["a"].restarts
-
-
-def test_nothing_of_a_stopped_connector_is_restarted() -> None:
-    """A stop between failure and restart is a stop."""
-    found = world()
-    fail(found)
-    found.settled(StopConnector(connector="a"))
-    assert found.tasks == {}
-    assert found.connector_statuses["a"].state is State.STOPPED
-
-
-def test_a_failed_task_of_a_paused_connector_comes_back_paused() -> None:
-    """It is restarted into the target state."""
-    found = world()
-    fail(found)
-    found.settled(SetTargetState(connector="a", target_state=TargetState.PAUSED))
-    assert found.tasks[TASK].target_state is TargetState.PAUSED
-    assert found.task_statuses[TASK].state is State.PAUSED
-
-
-def test_a_late_timer_finds_work_that_runs_again() -> None:
-    """Timers are never cancelled; a stale one changes nothing."""
     found = world()
     fail(found)
     found.settle()
@@ -171,3 +140,22 @@ def test_a_late_timer_finds_work_that_runs_again() -> None:
     found.inbox.append(on.TimerDue(timer=RestartDue(connector="a", task=0)))
     found.settle()
     assert found.tasks[TASK] is started
+
+
+def test_a_change_of_the_connector_takes_the_place_of_a_planned_restart() -> None:
+    """A new set has no past; a stop is a stop; a paused one comes back paused."""
+    found = world()
+    fail(found)
+    found.settled(PutConnectorConfig(connector="a", config={**SETTINGS, "other": "1"}))
+    assert found.task_statuses[TASK].state is State.RUNNING
+    assert not found.state.work["a"].restarts
+    found = world()
+    fail(found)
+    found.settled(StopConnector(connector="a"))
+    assert found.tasks == {}
+    assert found.connector_statuses["a"].state is State.STOPPED
+    found = world()
+    fail(found)
+    found.settled(SetTargetState(connector="a", target_state=TargetState.PAUSED))
+    assert found.tasks[TASK].target_state is TargetState.PAUSED
+    assert found.task_statuses[TASK].state is State.PAUSED

@@ -103,18 +103,14 @@ def written(*numbers: int, offset: int) -> list[tuple[str, bytes | None, bytes |
     return [*records, (OFFSETS, b'{"position":%d}' % offset, KEY)]
 
 
-def test_records_and_their_last_offset_share_a_transaction() -> None:
-    """One transaction per poll, one offset record per partition."""
+def test_records_share_a_transaction_with_the_last_offset_of_each_partition() -> None:
+    """One transaction per poll, also when records of several partitions alternate."""
     case = Case()
     case.poll(1, 2)
     case.poll(3)
     assert case.producer.committed == [written(1, 2, offset=2), written(3, offset=3)]
     assert case.task.commits == 2
     assert case.used == ["t"]
-
-
-def test_each_partition_has_its_offset() -> None:
-    """Also when records of several partitions alternate."""
     case = Case()
     for file, position in (("a", 1), ("b", 7), ("a", 2)):
         record = SourceRecord({"file": file}, {"position": position}, "t")
@@ -209,18 +205,14 @@ def test_a_record_that_java_would_refuse_later_prevents_the_commit(code: int) ->
     assert case.task.commits == 0
 
 
-def test_offsets_that_cannot_be_written_prevent_the_commit() -> None:
-    """Records must never be committed without their offsets."""
+def test_a_commit_that_fails_calls_no_hook_and_needs_offsets() -> None:
+    """Records are never committed without their offsets; the task fails."""
     case = Case()
     record = SourceRecord({"file": "a"}, {"position": [1]}, "t")
     case.sender.send(record, ("t", b"v", None, -1, 0, None))
     with pytest.raises(ConnectException, match="Failed to flush offsets"):
         case.sender.batch_sent()
     assert case.producer.calls == ["begin"]
-
-
-def test_hooks_are_not_called_after_a_failed_commit() -> None:
-    """Neither `commit` nor `commit_record` is called, and the task fails."""
     case = Case()
     case.send(1)
     case.producer.commit_failures.append(KafkaError("no"))
@@ -280,8 +272,8 @@ def test_a_requested_abort_drops_records_and_keeps_their_offsets() -> None:
     assert case.task.told == []
 
 
-def test_a_commit_on_a_record_includes_its_offset() -> None:
-    """The record is the last of its transaction."""
+def test_requests_on_a_record_win_over_the_batch() -> None:
+    """The record is the last of its transaction; the batch's request meets an empty one."""
     requested = RequestedTransactions()
     case = Case(boundary=ConnectorBoundary(requested))
     second = made(2)
@@ -292,10 +284,6 @@ def test_a_commit_on_a_record_includes_its_offset() -> None:
     assert case.producer.committed == [written(1, 2, offset=2)]
     case.sender.finish(failed=False, complete=True)
     assert len(case.producer.committed) == 1
-
-
-def test_a_request_on_the_last_record_wins_over_the_batch() -> None:
-    """The batch's request then meets an empty transaction."""
     requested = RequestedTransactions()
     case = Case(boundary=ConnectorBoundary(requested))
     last = made(1)

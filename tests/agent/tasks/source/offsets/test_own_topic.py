@@ -31,7 +31,7 @@ def log_of(writes: bool, config: dict[str, str], **properties: str) -> Compacted
 
 
 def test_the_topic_is_made_as_the_workers_settings_say() -> None:
-    """Compacted whatever they say about that; Kafka's messages name the connector's property."""
+    """Compacted in any case, if the worker may; messages name the connector's property."""
     topic = log_of(
         writes=False,
         config=OWN,
@@ -43,10 +43,6 @@ def test_the_topic_is_made_as_the_workers_settings_say() -> None:
     assert topic.settings == {"segment.ms": "5"}
     assert topic.worker_key == "offsets.storage.topic"
     assert topic.create
-
-
-def test_the_topic_is_not_made_if_the_worker_may_not() -> None:
-    """`internal.topics.automatic.creation.enable` is about connectors' own topics too."""
     disabled = {"internal_topics_automatic_creation_enable": "false"}
     assert not log_of(writes=False, config=OWN, **disabled)._topic.create
 
