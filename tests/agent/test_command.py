@@ -49,7 +49,7 @@ def test_the_libraries_are_those_of_the_extra() -> None:
     (None, "there is no such file"),
     ids=["wrong value", "no file"],
 )
-def test_a_reason_names_the_file(
+def test_the_reason_names_the_properties_file_once(
     tmp_path: Path, changes: dict[str, str] | None, reason: str
 ) -> None:
     """Whether it is about the file itself or about what stands in it."""

@@ -101,7 +101,7 @@ def test_a_compressed_answer_is_measured_by_its_content(run: Run) -> None:
 @cases("status", "200 OK", "500 Server Error")
 @cases("depth", 250, 900, 100_000)
 @cases("verbose", (), ("-vv",))
-def test_too_deep_is_unreadable(
+def test_deep_json_is_an_answer_that_cannot_be_read(
     run: Run, status: str, depth: int, verbose: tuple[str, ...]
 ) -> None:
     """A document that no worker sends is never an internal error."""

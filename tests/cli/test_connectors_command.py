@@ -206,7 +206,7 @@ def test_create_takes_several_formats(run: Run, connect: FakeConnect, tmp_path: 
     assert [connect.connectors[name].config["x"] for name in "bcd"] == ["one", "two", "three"]
 
 
-def test_apply_plans_and_changes_what_differs(
+def test_apply_shows_the_plan_and_changes_only_differences(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """Create, update and unchanged in one run; a second run has nothing to do."""
@@ -316,7 +316,7 @@ def test_every_entry_of_a_map_is_a_line_of_ndjson(run: Run) -> None:
     ("a.yaml", "name: a\r\nx: 1\r\n"),
     ("a.properties", "name=a\r\nx=1\r\n"),
 )
-def test_windows_files_are_read(
+def test_files_of_windows_editors_are_read(
     run: Run, connect: FakeConnect, tmp_path: Path, name: str, text: str
 ) -> None:
     """They begin with a mark of their encoding, and their lines end with two characters."""

@@ -78,7 +78,7 @@ def test_a_backup_says_where_it_comes_from_and_is_its_owners(
     assert "hunter2" not in path.read_text()
 
 
-def test_backups_hold_late_commits(
+def test_a_backup_holds_commits_made_during_the_stop(
     run: Run, stored: FakeConnector, environ: dict[str, str]
 ) -> None:
     """The plan is made again after the stop: the offsets it showed are old by then."""

@@ -114,7 +114,7 @@ BAD_SOURCE_BODIES = {
 
 
 @pytest.mark.parametrize("reason", BAD_SOURCE_BODIES)
-def test_odd_offsets_need_force(
+def test_offsets_unlike_the_stored_ones_need_force(
     run: Run, connect: FakeConnect, tmp_path: Path, reason: str
 ) -> None:
     """A source's maps are its own: the user may know better."""

@@ -94,7 +94,9 @@ def test_the_asked_worker_writes_a_state(run: Run, connect: FakeConnect, verb: s
     assert run("connectors", verb, "semi;colon").code == 0
 
 
-def test_agents_forward(run: Run, connect: FakeConnect, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_forwards_every_name_as_it_is(
+    run: Run, connect: FakeConnect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The names are refused for Java workers only."""
     monkeypatch.setattr("pyconnect_cli.rest.model.WorkerInfo.agent", property(lambda _: True))
     connect.connectors["semi;colon"] = FakeConnector(config={"name": "semi;colon"})

@@ -184,7 +184,7 @@ def test_without_java_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch)
     assert "install it" in (caught.value.hint or "")
 
 
-def test_an_audit_with_an_error_is_failed_in_the_summary(
+def test_an_audit_that_ends_in_an_error_has_failed_in_the_summary(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one object of the run is reported, however the job ended."""

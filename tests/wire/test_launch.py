@@ -155,7 +155,7 @@ def test_orphans_end_and_children_read_no_input(launcher: Launcher) -> None:
     assert exit_code(launched) == 70
 
 
-def test_silent_fork_servers_are_replaced(
+def test_a_fork_server_that_does_not_answer_is_replaced(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its children live on, and it ends with the launcher."""

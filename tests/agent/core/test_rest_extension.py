@@ -19,7 +19,7 @@ OPTION = "-Djava.security.auth.login.config="
     (None, {"JAVA_TOOL_OPTIONS": f"{OPTION}file:/a%20b.conf"}, "/a b.conf"),
     (None, {"KAFKA_OPTS": f"it's {OPTION}/a.conf"}, "/a.conf"),
 )
-def test_the_jaas_file_of_java(
+def test_the_jaas_file_is_that_of_a_java_worker(
     configured: str | None, variables: dict[str, str], path: str
 ) -> None:
     """The worker's key comes first, then the variables that Java and its start scripts read."""

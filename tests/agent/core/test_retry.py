@@ -17,7 +17,7 @@ def test_delays_double_from_300_ms_and_are_random_above_the_maximum() -> None:
 
 
 @given(st.integers(1, 100), st.integers(0, 2_000), st.integers(0, 1_000), st.floats(0, 0.999))
-def test_delays_are_limited(
+def test_a_delay_never_passes_the_deadline(
     attempt: int, elapsed_ms: int, timeout_ms: int, fraction: float
 ) -> None:
     """Either it ends within the time, or there is none."""

@@ -218,7 +218,7 @@ def test_a_broken_jar_costs_itself_only(world: World) -> None:
         assert reason in text
 
 
-def test_an_unreadable_jar_is_its_own_problem(
+def test_a_jar_that_cannot_be_read_is_a_problem_of_its_own(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as one that belongs to another user."""

@@ -64,7 +64,7 @@ def lines() -> Iterator[io.StringIO]:
     logger.removeHandler(handler)
 
 
-def test_lines_of_java_are_alike(
+def test_lines_of_java_have_the_form_of_other_lines(
     link: JavaLink, process: SilentProcess, lines: io.StringIO
 ) -> None:
     """A message stays one line, and a trace is below it, as a traceback of Python."""

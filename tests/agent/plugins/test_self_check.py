@@ -129,7 +129,9 @@ def test_version_and_definition_are_checked(plugin_path: Path, name: str, text: 
     ("RecordIsTombstone", {}, "gave False"),
     ("Cast$Value", {"spec": "int32"}, "takes no texts"),
 )
-def test_others_have_one(plugin_path: Path, name: str, config: dict[str, str], detail: str) -> None:
+def test_other_kinds_get_a_sample(
+    plugin_path: Path, name: str, config: dict[str, str], detail: str
+) -> None:
     """Converters both ways, transformations and predicates a record."""
     found = steps(plugin_path, name, config)
     assert detail in found["sample"].detail

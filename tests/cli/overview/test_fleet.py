@@ -92,7 +92,9 @@ def test_a_hundred_clusters_are_one_look(run: Run, well: str, contexts: Contexts
     assert [row["context"] for row in found] == [*urls]
 
 
-def test_hanging_hides_none(run: Run, connect: FakeConnect, url: str, contexts: Contexts) -> None:
+def test_a_worker_that_hangs_hides_no_connectors(
+    run: Run, connect: FakeConnect, url: str, contexts: Contexts
+) -> None:
     """What is known when the time is over is shown; that it is well is not."""
     connect.connectors.pop("broken")
     with frozen() as hanging:
@@ -151,7 +153,7 @@ def test_the_contexts_are_the_arguments(run: Run, well: str, contexts: Contexts)
     assert run("fleet", "-q", address=None).out == ""
 
 
-def test_a_slow_cluster_is_known_later(
+def test_a_slow_cluster_is_known_at_the_next_look(
     run: Run, connect: FakeConnect, url: str, contexts: Contexts
 ) -> None:
     """Its look goes on while the table is shown, and is not begun twice."""

@@ -77,7 +77,9 @@ def test_archives_are_kept(tmp_path: Path, environ: dict[str, str], rehearsals: 
     assert {path.suffix for path in archive.path.parent.iterdir()} == {".jsa", ".bytes", ".lock"}
 
 
-def test_a_fourth_makes_it(tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals) -> None:
+def test_the_fourth_audit_makes_the_archive(
+    tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
+) -> None:
     """Three audits would not earn what making it costs."""
     archive = archive_in(tmp_path / "archives", environ)
     for made in (0, 0, 0, 1, 1):

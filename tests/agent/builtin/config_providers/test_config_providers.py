@@ -38,7 +38,7 @@ def test_the_file_provider_reads_properties(secrets: Path) -> None:
 
 
 @cases("path", "../outside.properties", "link.properties")
-def test_only_allowed_paths_count(
+def test_paths_outside_the_allowed_ones_give_nothing(
     secrets: Path, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither `..` nor a symbolic link gets around the list; the log names the key to change."""

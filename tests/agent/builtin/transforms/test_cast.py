@@ -72,7 +72,7 @@ def test_a_string_out_of_range_is_refused_without_being_shown(value: str) -> Non
     (decimal_schema(2), Decimal("12.99"), "int32", 12),
     (decimal_schema(2), Decimal("12.90"), "string", "12.90"),
 )
-def test_casts_are_not_logical(
+def test_a_cast_removes_the_logical_type(
     schema: Schema, value: object, target: str, expected: object
 ) -> None:
     """Neither as a field nor, unlike in Kafka, as a whole value."""

@@ -145,7 +145,7 @@ BINDINGS = st.builds(
 
 
 @given(st.lists(BINDINGS, max_size=8), st.sampled_from([READ, WRITE, DESCRIBE]), NAMES)
-def test_lookups_are_as_lists(
+def test_looking_up_decides_as_reading_all_does(
     bindings: list[Binding], operation: GrantOperation, name: str
 ) -> None:
     """The index of names and prefixes loses no binding."""
