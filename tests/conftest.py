@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 from collections import Counter, defaultdict
@@ -23,6 +24,7 @@ from pyconnect_sandbox.connect_worker import (
 from pyconnect_sandbox.jars import find_runtime
 from pyconnect_sandbox.runtime import KafkaRuntime
 from pyconnect_sandbox.server import Server
+from tests.support.event_loop import LIMIT_S, on_event_loop
 from tests.support.names import unique_name as make_unique_name
 from tests.support.seeds import LONG
 from tests.support.servers.kafka import (
@@ -61,6 +63,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     the others have nothing left to do.
     """
     _check_files_of_tiers(items)
+    for item in items:
+        if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
+            limit = item.get_closest_marker("timeout")
+            item.obj = on_event_loop(item.obj, limit.args[0] if limit else LIMIT_S)
     if not LONG:
         items[:] = [item for item in items if not _is_only_long(item)]
     longest: defaultdict[Path, float] = defaultdict(float)

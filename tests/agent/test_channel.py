@@ -1,7 +1,5 @@
 """Messages on the pipe between worker process and child."""
 
-from __future__ import annotations
-
 import socket
 import tracemalloc
 from collections import OrderedDict, UserDict
@@ -39,6 +37,7 @@ from pyconnect_agent.core.metric_values import Metric
 from pyconnect_agent.core.offsets.changes import ChangeStage
 from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
+from tests.support.cases import cases
 
 WORKER = WorkerSettings(
     properties={"bootstrap.servers": "localhost:9092", "plugin.path": None},
@@ -165,9 +164,17 @@ def body(frame: bytearray) -> bytes:
     return bytes(frame[FRAME_HEADER.size :])
 
 
-def test_every_kind_of_message_is_in_the_examples() -> None:
-    """A new message is tested like the others."""
+def test_every_field_of_every_message_is_declared() -> None:
+    """New messages are among the examples; no sender chooses a type; names are the classes'."""
     assert {type(message) for message in MESSAGES} == set(get_args(Message))
+    found = constructed_by(Message)
+    assert found > set(get_args(Message))
+    for kind in found:
+        assert kind.__module__.startswith(("pyconnect_agent.core.", "pyconnect_agent.channel."))
+        assert is_dataclass(kind) or issubclass(kind, Enum | tuple)
+    (name, sent) = msgspec.msgpack.decode(body(encode(TASK))[1:], strict=False)
+    assert name == "RunTaskJob"
+    assert list(sent) == [field.name for field in fields(TASK)]
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
@@ -204,29 +211,18 @@ def constructed_by(kind: Any) -> set[type]:
     return {kind}.union(*(constructed_by(hint) for hint in hints.values()))
 
 
-def test_reading_constructs_only_declared_values() -> None:
-    """No field is of a type that leaves the choice to the sender."""
-    found = constructed_by(Message)
-    assert found > set(get_args(Message))
-    for kind in found:
-        assert kind.__module__.startswith(("pyconnect_agent.core.", "pyconnect_agent.channel."))
-        assert is_dataclass(kind) or issubclass(kind, Enum | tuple)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (["NoSuchMessage", {}], "no message 'NoSuchMessage'"),
-        (["WorkerSettings", {"properties": {}}], "no message 'WorkerSettings'"),
-        ({"state": "RUNNING"}, "damaged: Expected `array`, got `object`"),
-        (["StateReported", {"state": "ASLEEP"}], "StateReported is not valid: Invalid enum value"),
-        (["StateReported", {}], "missing required field `state`"),
-        (
-            ["TopicUsed", {"topic": msgspec.msgpack.Ext(1, b"x")}],
-            r"TopicUsed is not valid: Expected `str`, got `ext` - at `\$.topic`",
-        ),
-        (["TopicUsed", {"topic": "t"}, 3], "damaged"),
-    ],
+@cases(
+    "value, text",
+    (["NoSuchMessage", {}], "no message 'NoSuchMessage'"),
+    (["WorkerSettings", {"properties": {}}], "no message 'WorkerSettings'"),
+    ({"state": "RUNNING"}, "damaged: Expected `array`, got `object`"),
+    (["StateReported", {"state": "ASLEEP"}], "StateReported is not valid: Invalid enum value"),
+    (["StateReported", {}], "missing required field `state`"),
+    (
+        ["TopicUsed", {"topic": msgspec.msgpack.Ext(1, b"x")}],
+        r"TopicUsed is not valid: Expected `str`, got `ext` - at `\$.topic`",
+    ),
+    (["TopicUsed", {"topic": "t"}, 3], "damaged"),
 )
 def test_bytes_that_are_not_a_message_are_refused_with_the_reason(value: object, text: str) -> None:
     """The reason is for the trace of the child that sent it."""
@@ -253,7 +249,7 @@ def test_damaged_frames_are_refused_or_read(
     assert isinstance(found, get_args(Message))
 
 
-@pytest.mark.parametrize("frame", [b"", b"\x01", b"\x03" + body(encode(Stop()))[1:]])
+@cases("frame", b"", b"\x01", b"\x03" + body(encode(Stop()))[1:])
 def test_another_version_is_refused(frame: bytes) -> None:
     """A frame of another version is not guessed at."""
     with pytest.raises(ChannelError, match=r"has version (none|01|03), expected 02"):
@@ -316,9 +312,8 @@ def test_subclasses_of_plain_types_arrive_as_plain_values() -> None:
 def test_a_lone_surrogate_arrives_as_its_escape() -> None:
     """A trace may quote a file name that is not UTF-8."""
     sent = StateReported(state=State.FAILED, trace="no file caf\udce9", version="1")
-    assert decode(body(encode(sent))) == StateReported(
-        state=State.FAILED, trace="no file caf\\udce9", version="1"
-    )
+    expected = StateReported(state=State.FAILED, trace="no file caf\\udce9", version="1")
+    assert decode(body(encode(sent))) == expected
     offsets = WriteOffsetsRequest(request_id=1, entries={b"\xff": None}, timeout_ms=1)
     assert decode(body(encode(offsets))) == offsets
 
@@ -329,15 +324,13 @@ def cyclic() -> Any:
     return config
 
 
-@pytest.mark.parametrize(
-    ("message", "text"),
-    [
-        (StateReported(state=State.RUNNING, version=3), "Expected `str | null`, got `int`"),  # type: ignore[arg-type]
-        (channel.TopicUsed(topic=object()), "builtins.object is not a type of any field"),  # type: ignore[arg-type]
-        (channel.PluginDescribed(keys=({1: "x"},)), "Expected `str`, got `int`"),  # type: ignore[dict-item]
-        (channel.PluginDescribed(keys=({"order": 2**80},)), "can't serialize ints"),
-        (channel.PluginDescribed(keys=(cyclic(),)), "PluginDescribed cannot be sent: .*recursion"),
-    ],
+@cases(
+    "message, text",
+    (StateReported(state=State.RUNNING, version=3), "Expected `str | null`, got `int`"),  # type: ignore[arg-type]
+    (channel.TopicUsed(topic=object()), "builtins.object is not a type of any field"),  # type: ignore[arg-type]
+    (channel.PluginDescribed(keys=({1: "x"},)), "Expected `str`, got `int`"),  # type: ignore[dict-item]
+    (channel.PluginDescribed(keys=({"order": 2**80},)), "can't serialize ints"),
+    (channel.PluginDescribed(keys=(cyclic(),)), "PluginDescribed cannot be sent: .*recursion"),
 )
 def test_a_wrong_value_of_a_plugin_is_an_error_of_its_sender(message: Message, text: str) -> None:
     """The process learns of it, which can say so; the worker process gets nothing to choke on."""
@@ -369,13 +362,8 @@ def test_a_very_large_message_is_not_copied() -> None:
     assert found == message
 
 
-def test_a_message_that_is_too_large_is_an_error_of_its_sender(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The message is not sent.
-
-    The worker process would kill a child whose message is too large for it.
-    """
+def test_a_message_too_large_is_an_error_of_its_sender(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not sent: the worker process would kill the child for it."""
     ours, theirs = socket.socketpair()
     connection = Channel(theirs)
     monkeypatch.setattr(pipe, "MAX_FRAME_BYTES", 1_000)
@@ -386,8 +374,8 @@ def test_a_message_that_is_too_large_is_an_error_of_its_sender(
     ours.close()
 
 
-def test_receive_returns_none_once_the_other_end_is_closed() -> None:
-    """An end in the middle of a frame is an end too."""
+def test_the_end_of_a_channel_is_known_on_both_sides() -> None:
+    """Within a frame, too; without a supervisor a failure would not be reported."""
     ours, theirs = socket.socketpair()
     connection = Channel(theirs)
     ours.sendall(encode(Stop()) + encode(TASK)[:30])
@@ -395,10 +383,6 @@ def test_receive_returns_none_once_the_other_end_is_closed() -> None:
     assert connection.receive() == Stop()
     assert connection.receive() is None
     connection.close()
-
-
-def test_a_channel_knows_that_the_supervisor_is_gone() -> None:
-    """Without a supervisor a failure would not be reported."""
     ours, theirs = socket.socketpair()
     connection = Channel(theirs)
     assert not connection.is_broken
@@ -407,10 +391,3 @@ def test_a_channel_knows_that_the_supervisor_is_gone() -> None:
         connection.send(Stop())
     assert connection.is_broken
     connection.close()
-
-
-def test_fields_are_named_as_the_classes_name_them() -> None:
-    """The table of the layout refers to the classes."""
-    (name, sent) = msgspec.msgpack.decode(body(encode(TASK))[1:], strict=False)
-    assert name == "RunTaskJob"
-    assert list(sent) == [field.name for field in fields(TASK)]

@@ -1,7 +1,5 @@
 """Errors of `pyconnect-agent` about its files."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tomllib
@@ -11,6 +9,7 @@ import pytest
 
 from pyconnect_agent.__main__ import LIBRARIES, main
 from tests.support.agents.worker_properties import PROPERTIES
+from tests.support.cases import cases
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,12 +43,10 @@ def test_the_libraries_are_those_of_the_extra() -> None:
     assert {library.replace("_", "-") for library in LIBRARIES} == named
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"group.id": ""}, "Invalid value  for configuration group.id"),
-        (None, "there is no such file"),
-    ],
+@cases(
+    "changes, reason",
+    ({"group.id": ""}, "Invalid value  for configuration group.id"),
+    (None, "there is no such file"),
     ids=["wrong value", "no file"],
 )
 def test_the_reason_names_the_properties_file_once(

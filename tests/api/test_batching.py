@@ -1,7 +1,5 @@
 """A sink task that collects batches."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest
@@ -71,8 +69,8 @@ def test_only_written_records_are_committed() -> None:
     assert sink.committed == {PARTITION: 3}
 
 
-def test_a_batch_ends_with_the_record_that_fills_it() -> None:
-    """Bytes count as records do."""
+def test_a_batch_is_written_when_it_is_full_or_old() -> None:
+    """Bytes count as records do; no record waits without end."""
 
     class Small(Batches):
         batch_records = 100
@@ -82,10 +80,6 @@ def test_a_batch_ends_with_the_record_that_fills_it() -> None:
     send(sink, "aa", "bb", "cccc", "d")
     assert task.written == [["aa", "bb"], ["cccc"]]
 
-
-def test_a_batch_is_written_when_its_time_is_over() -> None:
-    """No record waits for others without end."""
-
     class Due(Batches):
         batch_ms = 0
 
@@ -94,8 +88,8 @@ def test_a_batch_is_written_when_its_time_is_over() -> None:
     assert task.written == [["a"]]
 
 
-def test_a_batch_is_repeated_with_growing_waits() -> None:
-    """Its records are not taken twice, and a success starts the waits from the beginning."""
+def test_a_batch_is_repeated_with_growing_waits_up_to_its_last_attempt() -> None:
+    """Records are not taken twice; a success starts the waits again."""
     sink, task = started()
     task.down = True
     send(sink, "a", "b")
@@ -107,10 +101,6 @@ def test_a_batch_is_repeated_with_growing_waits() -> None:
     assert task.written == [["a", "b"]]
     assert sink.commit() == {PARTITION: 2}
     assert task.back_off.failures == 0
-
-
-def test_the_task_fails_after_its_last_attempt() -> None:
-    """The error says how many there were."""
 
     class Impatient(Batches):
         max_retries = 1
@@ -154,8 +144,8 @@ def test_a_record_is_reported_once_however_often_its_batch_is_repeated() -> None
     assert sink.commit() == {PARTITION: 2}
 
 
-def test_a_lost_partition_is_dropped_and_read_again() -> None:
-    """Another task may own it meanwhile."""
+def test_lost_partitions_are_dropped_and_read_again() -> None:
+    """Another task may own it, or its write failed: what comes again was not written."""
     sink, task = started()
     send(sink, "a")
     sink.lose()
@@ -163,10 +153,6 @@ def test_a_lost_partition_is_dropped_and_read_again() -> None:
     sink.send("b")
     sink.deliver()
     assert task.written == [["a", "b"]]
-
-
-def test_a_lost_partition_that_failed_is_read_again() -> None:
-    """What comes again then was not written."""
     sink, task = started()
     task.down = True
     send(sink, "a", "b")

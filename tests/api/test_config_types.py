@@ -1,98 +1,77 @@
 """Values of config keys, from texts and back, by type."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_api import (
-    ConfigException,
-    ConfigType,
-    Password,
-)
+from pyconnect_api import ConfigException, ConfigType, Password
 from pyconnect_api.config_types import convert_to_string, parse_type, to_text
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("config_type", "text", "value"),
-    [
-        (ConfigType.BOOLEAN, " True ", True),
-        (ConfigType.BOOLEAN, "FALSE", False),
-        (ConfigType.STRING, "\t a b \n", "a b"),
-        (ConfigType.INT, "+12", 12),
-        (ConfigType.INT, "-2147483648", -(2**31)),
-        (ConfigType.SHORT, "32767", 32767),
-        (ConfigType.LONG, "9223372036854775807", 2**63 - 1),
-        (ConfigType.DOUBLE, "1.5e3f", 1500.0),
-        (ConfigType.DOUBLE, "-Infinity", float("-inf")),
-        (ConfigType.LIST, " a ,b,, c ", ["a", "b", "", "c"]),
-        (ConfigType.LIST, "  ", []),
-        (ConfigType.PASSWORD, " secret ", Password("secret")),
-        (ConfigType.CLASS, " a.B ", "a.B"),
-    ],
+@cases(
+    "config_type, text, value",
+    (ConfigType.BOOLEAN, " True ", True),
+    (ConfigType.BOOLEAN, "FALSE", False),
+    (ConfigType.STRING, "\t a b \n", "a b"),
+    (ConfigType.INT, "+12", 12),
+    (ConfigType.INT, "-2147483648", -(2**31)),
+    (ConfigType.SHORT, "32767", 32767),
+    (ConfigType.LONG, "9223372036854775807", 2**63 - 1),
+    (ConfigType.DOUBLE, "1.5e3f", 1500.0),
+    (ConfigType.DOUBLE, "-Infinity", float("-inf")),
+    (ConfigType.LIST, " a ,b,, c ", ["a", "b", "", "c"]),
+    (ConfigType.LIST, "  ", []),
+    (ConfigType.PASSWORD, " secret ", Password("secret")),
+    (ConfigType.CLASS, " a.B ", "a.B"),
 )
-def test_texts_are_trimmed_and_parsed_by_type(
-    config_type: ConfigType, text: str, value: object
-) -> None:
+def test_texts_are_parsed_by_type(config_type: ConfigType, text: str, value: object) -> None:
     """Every type reads its text as Java does."""
     assert parse_type("key", text, config_type) == value
 
 
-@pytest.mark.parametrize(
-    ("config_type", "value", "message"),
-    [
-        (ConfigType.INT, "x", "Invalid value x for configuration k: Not a number of type INT"),
-        (ConfigType.INT, "1_0", "Invalid value 1_0 for configuration k: Not a number of type INT"),
-        (ConfigType.INT, "", "Invalid value  for configuration k: Not a number of type INT"),
+@cases(
+    "config_type, value, message",
+    (ConfigType.INT, "x", "Invalid value x for configuration k: Not a number of type INT"),
+    (ConfigType.INT, "1_0", "Invalid value 1_0 for configuration k: Not a number of type INT"),
+    (ConfigType.INT, "", "Invalid value  for configuration k: Not a number of type INT"),
+    (
+        ConfigType.INT,
+        "2147483648",
+        "Invalid value 2147483648 for configuration k: Not a number of type INT",
+    ),
+    (
+        ConfigType.SHORT,
+        "32768",
+        "Invalid value 32768 for configuration k: Not a number of type SHORT",
+    ),
+    (ConfigType.LONG, "1.5", "Invalid value 1.5 for configuration k: Not a number of type LONG"),
+    (
+        ConfigType.DOUBLE,
+        "1,5",
+        "Invalid value 1,5 for configuration k: Not a number of type DOUBLE",
+    ),
+    (
+        ConfigType.BOOLEAN,
+        "yes",
+        "Invalid value yes for configuration k: Expected value to be either true or false",
+    ),
+    (
+        ConfigType.STRING,
+        5,
+        "Invalid value 5 for configuration k: Expected value to be a string, but it was a int",
+    ),
+    (
+        ConfigType.INT,
+        True,
         (
-            ConfigType.INT,
-            "2147483648",
-            "Invalid value 2147483648 for configuration k: Not a number of type INT",
+            "Invalid value true for configuration k: "
+            "Expected value to be a 32-bit integer, but it was a bool"
         ),
-        (
-            ConfigType.SHORT,
-            "32768",
-            "Invalid value 32768 for configuration k: Not a number of type SHORT",
-        ),
-        (
-            ConfigType.LONG,
-            "1.5",
-            "Invalid value 1.5 for configuration k: Not a number of type LONG",
-        ),
-        (
-            ConfigType.DOUBLE,
-            "1,5",
-            "Invalid value 1,5 for configuration k: Not a number of type DOUBLE",
-        ),
-        (
-            ConfigType.BOOLEAN,
-            "yes",
-            "Invalid value yes for configuration k: Expected value to be either true or false",
-        ),
-        (
-            ConfigType.STRING,
-            5,
-            "Invalid value 5 for configuration k: Expected value to be a string, but it was a int",
-        ),
-        (
-            ConfigType.INT,
-            True,
-            (
-                "Invalid value true for configuration k: "
-                "Expected value to be a 32-bit integer, but it was a bool"
-            ),
-        ),
-        (
-            ConfigType.LIST,
-            5,
-            "Invalid value 5 for configuration k: Expected a comma separated list.",
-        ),
-    ],
+    ),
+    (ConfigType.LIST, 5, "Invalid value 5 for configuration k: Expected a comma separated list."),
 )
-def test_wrong_values_are_refused_with_kafkas_text(
-    config_type: ConfigType, value: object, message: str
-) -> None:
+def test_wrong_values_get_kafkas_text(config_type: ConfigType, value: object, message: str) -> None:
     """The text names value, key and what was expected."""
     with pytest.raises(ConfigException) as refused:
         parse_type("k", value, config_type)
@@ -111,17 +90,15 @@ def test_every_double_survives_its_java_text(number: float) -> None:
     assert parse_type("k", to_text(number), ConfigType.DOUBLE) == number
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0.8, "0.8"),
-        (1.0, "1.0"),
-        (1e7, "1.0E7"),
-        (1.25e-5, "1.25E-5"),
-        (9999999.0, "9999999.0"),
-        (-0.0, "-0.0"),
-        (float("nan"), "NaN"),
-    ],
+@cases(
+    "number, text",
+    (0.8, "0.8"),
+    (1.0, "1.0"),
+    (1e7, "1.0E7"),
+    (1.25e-5, "1.25E-5"),
+    (9999999.0, "9999999.0"),
+    (-0.0, "-0.0"),
+    (float("nan"), "NaN"),
 )
 def test_doubles_are_shown_as_java_shows_them(number: float, text: str) -> None:
     """`Double.toString` decides."""

@@ -1,7 +1,5 @@
 """Validators of config keys."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_api import (
@@ -17,68 +15,50 @@ from pyconnect_api import (
     ValidString,
 )
 from pyconnect_api.configdef import Validator
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("validator", "value", "message"),
-    [
-        (Range.at_least(1), 0, "Invalid value 0 for configuration k: Value must be at least 1"),
+@cases(
+    "validator, value, message",
+    (Range.at_least(1), 0, "Invalid value 0 for configuration k: Value must be at least 1"),
+    (Range.between(0, 9), 10, "Invalid value 10 for configuration k: Value must be no more than 9"),
+    (Range.at_least(1), None, "Invalid value null for configuration k: Value must be non-null"),
+    (
+        ValidString.one_of("a", "b"),
+        "c",
+        "Invalid value c for configuration k: String must be one of: a, b",
+    ),
+    (
+        CaseInsensitiveValidString.one_of("a", "b"),
+        None,
+        ("Invalid value null for configuration k: String must be one of (case insensitive): A, B"),
+    ),
+    (NonEmptyString(), "", "Invalid value  for configuration k: String must be non-empty"),
+    (NonNullValidator(), None, "Invalid value null for configuration k: entry must be non null"),
+    (
+        NonEmptyStringWithoutControlChars(),
+        "",
+        "Invalid value  for configuration k: String may not be empty",
+    ),
+    (
+        NonEmptyStringWithoutControlChars(),
+        "a\x07\x85",
         (
-            Range.between(0, 9),
-            10,
-            "Invalid value 10 for configuration k: Value must be no more than 9",
+            "Invalid value a\x07\x85 for configuration k: String may not contain control "
+            "sequences but had the following ASCII chars: 7, 133"
         ),
-        (Range.at_least(1), None, "Invalid value null for configuration k: Value must be non-null"),
-        (
-            ValidString.one_of("a", "b"),
-            "c",
-            "Invalid value c for configuration k: String must be one of: a, b",
-        ),
-        (
-            CaseInsensitiveValidString.one_of("a", "b"),
-            None,
-            (
-                "Invalid value null for configuration k: "
-                "String must be one of (case insensitive): A, B"
-            ),
-        ),
-        (NonEmptyString(), "", "Invalid value  for configuration k: String must be non-empty"),
-        (
-            NonNullValidator(),
-            None,
-            "Invalid value null for configuration k: entry must be non null",
-        ),
-        (
-            NonEmptyStringWithoutControlChars(),
-            "",
-            "Invalid value  for configuration k: String may not be empty",
-        ),
-        (
-            NonEmptyStringWithoutControlChars(),
-            "a\x07\x85",
-            (
-                "Invalid value a\x07\x85 for configuration k: String may not contain control "
-                "sequences but had the following ASCII chars: 7, 133"
-            ),
-        ),
-        (ValidList(), None, "Configuration 'k' values must not be null."),
-        (ValidList(), ["a", "a"], "Configuration 'k' values must not be duplicated."),
-        (ValidList(), ["a", ""], "Configuration 'k' values must not be empty."),
-        (
-            ValidList(allow_empty=False),
-            [],
-            "Configuration 'k' must not be empty. Valid values include: any non-empty value",
-        ),
-        (
-            ValidList.one_of("a"),
-            ["b"],
-            "Invalid value b for configuration k: String must be one of: a",
-        ),
-    ],
+    ),
+    (ValidList(), None, "Configuration 'k' values must not be null."),
+    (ValidList(), ["a", "a"], "Configuration 'k' values must not be duplicated."),
+    (ValidList(), ["a", ""], "Configuration 'k' values must not be empty."),
+    (
+        ValidList(allow_empty=False),
+        [],
+        "Configuration 'k' must not be empty. Valid values include: any non-empty value",
+    ),
+    (ValidList.one_of("a"), ["b"], "Invalid value b for configuration k: String must be one of: a"),
 )
-def test_validators_refuse_with_kafkas_text(
-    validator: Validator, value: object, message: str
-) -> None:
+def test_validators_have_kafkas_text(validator: Validator, value: object, message: str) -> None:
     """Each validator says what it wants."""
     with pytest.raises(ConfigException) as refused:
         validator.ensure_valid("k", value)

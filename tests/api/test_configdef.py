@@ -1,19 +1,10 @@
 """Parsing, validation and description of configuration keys, with Kafka's texts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pytest
 
-from pyconnect_api import (
-    ConfigDef,
-    ConfigException,
-    ConfigType,
-    Importance,
-    Range,
-    ValidList,
-)
+from pyconnect_api import ConfigDef, ConfigException, ConfigType, Importance, Range, ValidList
 
 
 def _definition() -> ConfigDef:
@@ -25,32 +16,22 @@ def _definition() -> ConfigDef:
     )
 
 
-def test_parse_fills_in_defaults() -> None:
-    """Unset keys have their parsed default, unknown keys do not appear."""
+def test_parse_fills_in_defaults_and_needs_required_keys() -> None:
+    """Unknown keys do not appear; the error names the missing key."""
     parsed = _definition().parse({"required": "x", "other": "y"})
     assert parsed == {"required": "x", "count": 3, "names": []}
-
-
-def test_parse_stops_at_a_missing_required_key() -> None:
-    """The text names the key."""
     with pytest.raises(ConfigException) as refused:
         _definition().parse({})
-    assert (
-        str(refused.value)
-        == 'Missing required configuration "required" which has no default value.'
-    )
+    expected = 'Missing required configuration "required" which has no default value.'
+    assert str(refused.value) == expected
 
 
-def test_parse_drops_repeated_list_entries_that_validation_reports() -> None:
-    """KIP-1161: a worker starts all the same, a connector is told."""
+def test_lists_are_copied_and_lose_repeated_entries() -> None:
+    """KIP-1161: validation reports them; changing a result changes no default."""
     props = {"required": "x", "names": "a,b,a"}
     assert _definition().parse(props)["names"] == ["a", "b"]
     reported = _definition().validate_all(props)["names"]
     assert reported.error_messages == ["Configuration 'names' values must not be duplicated."]
-
-
-def test_parsed_lists_are_not_shared_between_calls() -> None:
-    """A default is copied, so that changing one result does not change the next."""
     definition = _definition()
     first = definition.parse({"required": "x"})["names"]
     assert isinstance(first, list)
@@ -58,23 +39,18 @@ def test_parsed_lists_are_not_shared_between_calls() -> None:
     assert definition.parse({"required": "x"})["names"] == []
 
 
-def test_validation_reports_type_and_validator_errors_of_one_key() -> None:
-    """A bad number is no number and, being none, out of range: two messages."""
+def test_validation_reports_all_errors_of_all_keys() -> None:
+    """In order of definition; a bad number is out of range, too."""
     result = _definition().validate_all({"required": "x", "count": "many"})["count"]
     assert result.value is None
     assert result.error_messages == [
         "Invalid value many for configuration count: Not a number of type INT",
         "Invalid value null for configuration count: Value must be non-null",
     ]
-
-
-def test_validation_reports_every_key_in_order_of_definition() -> None:
-    """Errors do not stop it."""
     results = _definition().validate({})
     assert [result.name for result in results] == ["required", "count", "names"]
-    assert results[0].error_messages == [
-        'Missing required configuration "required" which has no default value.'
-    ]
+    expected = ['Missing required configuration "required" which has no default value.']
+    assert results[0].error_messages == expected
 
 
 class _DatabaseRecommender:
@@ -97,16 +73,12 @@ def _with_dependents() -> ConfigDef:
     )
 
 
-def test_recommenders_see_the_parsed_values_of_parents() -> None:
-    """Recommended values and visibility follow from other keys."""
+def test_recommenders_see_parsed_parents_and_may_fail() -> None:
+    """Their errors become messages and do not end the validation."""
     results = _with_dependents().validate_all({"database": "d"})
     assert results["table"].recommended_values == ["t1", "t2"]
     assert results["table"].visible
     assert not _with_dependents().validate_all({})["table"].visible
-
-
-def test_errors_of_recommenders_become_messages() -> None:
-    """They do not end the validation."""
     results = _with_dependents().validate_all({"database": "broken"})
     assert results["table"].error_messages == ["cannot list tables"]
 
@@ -121,14 +93,10 @@ def test_undefined_dependents_are_reported() -> None:
         definition.parse({})
 
 
-def test_a_key_is_defined_once() -> None:
-    """Defining it again is an error of the author."""
+def test_a_key_is_defined_once_with_a_valid_default() -> None:
+    """Both are errors of the author."""
     with pytest.raises(ConfigException, match="Configuration count is defined twice"):
         _definition().define("count", ConfigType.INT)
-
-
-def test_defaults_are_checked_when_a_key_is_defined() -> None:
-    """An invalid default never gets as far as a user."""
     with pytest.raises(ConfigException, match="Value must be at least 1"):
         ConfigDef().define("n", ConfigType.INT, default=0, validator=Range.at_least(1))
 
@@ -143,9 +111,8 @@ def test_embedded_keys_are_validated_under_their_own_names() -> None:
     assert parent.groups == ("Transforms: a: Inner",)
     assert parent.keys["transforms.a.field"].order_in_group == 2
     result = parent.validate_all({"transforms.a.field": "0"})["transforms.a.field"]
-    assert result.error_messages == [
-        "Invalid value 0 for configuration field: Value must be at least 1"
-    ]
+    expected = ["Invalid value 0 for configuration field: Value must be at least 1"]
+    assert result.error_messages == expected
 
 
 def test_embedded_recommenders_see_unprefixed_names() -> None:

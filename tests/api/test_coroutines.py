@@ -1,7 +1,5 @@
 """Tasks whose methods are coroutines, and a task's own metrics."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 
@@ -18,6 +16,7 @@ from pyconnect_api import (
 )
 from pyconnect_api.coroutines import run_coroutines
 from pyconnect_api.testing import SinkHarness, SourceHarness
+from tests.support.cases import cases
 
 
 class AsyncSource(SourceTask):
@@ -97,7 +96,7 @@ def test_a_batch_is_written_before_it_is_committed() -> None:
     sink.stop()
 
 
-@pytest.mark.parametrize("name", ["commit", "commit_record", "initialize", "version"])
+@cases("name", "commit", "commit_record", "initialize", "version")
 def test_a_coroutine_that_would_never_be_awaited_is_refused(name: str) -> None:
     """Its work would be left out in silence."""
 

@@ -1,7 +1,5 @@
 """The headers of a record."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
@@ -26,13 +24,26 @@ def keys(headers: ConnectHeaders) -> list[str]:
     return [header.key for header in headers]
 
 
-def test_headers_keep_their_order_and_repetitions() -> None:
-    """Headers are a list, not a map."""
+def test_headers_are_a_list_that_functions_change() -> None:
+    """A function's None removes one; retain_latest keeps the last of one key or of all."""
     headers = ConnectHeaders().add_int("b", 1).add_int("a", 2).add_int("b", 3)
     assert keys(headers) == ["b", "a", "b"]
     assert [header.value for header in headers.all_with_name("b")] == [1, 3]
     assert headers.last_with_name("b") == Header("b", INT32_SCHEMA, 3)
     assert headers.last_with_name("c") is None
+
+    def headers() -> ConnectHeaders:
+        return ConnectHeaders([Header(key, None, i) for i, key in enumerate("abab")])
+
+    assert [h.value for h in headers().retain_latest()] == [2, 3]
+    assert [h.value for h in headers().retain_latest("a")] == [1, 2, 3]
+    headers = ConnectHeaders([Header(key, STRING_SCHEMA, key) for key in "abc"])
+    assert keys(headers.remove("a")) == ["b", "c"]
+    headers.apply(lambda header: header.with_key("x"), "b")
+    assert keys(headers) == ["x", "c"]
+    headers.apply(lambda header: None if header.key == "c" else header)
+    assert keys(headers) == ["x"]
+    assert len(headers.clear()) == 0
 
 
 def test_a_value_must_fit_the_class_of_its_schema() -> None:
@@ -72,27 +83,6 @@ def test_typed_adders_choose_the_schema() -> None:
         headers.add_list("x", [1], INT32_SCHEMA)
     with pytest.raises(DataException, match="no scale"):
         headers.add_decimal("x", Decimal("NaN"))
-
-
-def test_retain_latest_keeps_the_last_of_each_key() -> None:
-    """Of one key, or of all."""
-
-    def headers() -> ConnectHeaders:
-        return ConnectHeaders([Header(key, None, i) for i, key in enumerate("abab")])
-
-    assert [h.value for h in headers().retain_latest()] == [2, 3]
-    assert [h.value for h in headers().retain_latest("a")] == [1, 2, 3]
-
-
-def test_remove_clear_and_apply_change_the_collection() -> None:
-    """A function's None removes the header."""
-    headers = ConnectHeaders([Header(key, STRING_SCHEMA, key) for key in "abc"])
-    assert keys(headers.remove("a")) == ["b", "c"]
-    headers.apply(lambda header: header.with_key("x"), "b")
-    assert keys(headers) == ["x", "c"]
-    headers.apply(lambda header: None if header.key == "c" else header)
-    assert keys(headers) == ["x"]
-    assert len(headers.clear()) == 0
 
 
 def test_a_duplicate_changes_on_its_own() -> None:

@@ -1,7 +1,5 @@
 """Text of values as Java writes them."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
@@ -21,6 +19,7 @@ from pyconnect_api.java_text import (
     to_string,
 )
 from pyconnect_api.validation import to_float32
+from tests.support.cases import cases
 
 
 def float32_of_bits(bits: int) -> float:
@@ -28,43 +27,39 @@ def float32_of_bits(bits: int) -> float:
     return value
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (0.0, "0.0"),
-        (-0.0, "-0.0"),
-        (1.0, "1.0"),
-        (0.001, "0.001"),
-        (0.00099, "9.9E-4"),
-        (9999999.0, "9999999.0"),
-        (1e7, "1.0E7"),
-        (1e23, "1.0E23"),
-        (1.5e-5, "1.5E-5"),
-        (5e-324, "4.9E-324"),
-        (1.7976931348623157e308, "1.7976931348623157E308"),
-        (float("nan"), "NaN"),
-        (float("inf"), "Infinity"),
-        (float("-inf"), "-Infinity"),
-    ],
+@cases(
+    "value, expected",
+    (0.0, "0.0"),
+    (-0.0, "-0.0"),
+    (1.0, "1.0"),
+    (0.001, "0.001"),
+    (0.00099, "9.9E-4"),
+    (9999999.0, "9999999.0"),
+    (1e7, "1.0E7"),
+    (1e23, "1.0E23"),
+    (1.5e-5, "1.5E-5"),
+    (5e-324, "4.9E-324"),
+    (1.7976931348623157e308, "1.7976931348623157E308"),
+    (float("nan"), "NaN"),
+    (float("inf"), "Infinity"),
+    (float("-inf"), "-Infinity"),
 )
 def test_doubles_have_javas_text(value: float, expected: str) -> None:
     """Decimal form from 0.001 up to ten million, else one digit before the point and E."""
     assert double_text(value) == expected
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (0.1, "0.1"),
-        (3.1415927, "3.1415927"),
-        (16777216.0, "1.6777216E7"),
-        (1e10, "1.0E10"),
-        (1.401298464324817e-45, "1.4E-45"),
-        (3.4028234663852886e38, "3.4028235E38"),
-        (100.0, "100.0"),
-        (-0.0, "-0.0"),
-        (float("nan"), "NaN"),
-    ],
+@cases(
+    "value, expected",
+    (0.1, "0.1"),
+    (3.1415927, "3.1415927"),
+    (16777216.0, "1.6777216E7"),
+    (1e10, "1.0E10"),
+    (1.401298464324817e-45, "1.4E-45"),
+    (3.4028234663852886e38, "3.4028235E38"),
+    (100.0, "100.0"),
+    (-0.0, "-0.0"),
+    (float("nan"), "NaN"),
 )
 def test_floats_have_the_shortest_digits_of_binary32(value: float, expected: str) -> None:
     """The digits identify the binary32 value, not the binary64 one that holds it."""
@@ -102,15 +97,11 @@ def test_decimals_are_rounded_to_binary32_once(bits: int, share: Fraction) -> No
     assert distance[decimal_to_float32(decimal)] == min(distance.values())
 
 
-def test_a_decimal_just_above_the_middle_is_rounded_up() -> None:
-    """Rounding to binary64 first would make it a tie, which goes to the even neighbour."""
+def test_decimals_have_javas_text_and_rounding() -> None:
+    """Just above the middle is rounded up, not via binary64; zero is never negative."""
     assert decimal_to_float32(Decimal("16777217.0000000000000001")) == 16777218.0
     assert decimal_to_float32(Decimal(16777217)) == 16777216.0
     assert decimal_to_float32(Decimal("1e39")) == float("inf")
-
-
-def test_decimals_have_javas_text() -> None:
-    """The scale shows, an exponent has a sign, and zero is never negative."""
     texts = {"1.50": "1.50", "1E+3": "1E+3", "-0.0": "0.0", "0.0000001": "1E-7"}
     assert {text: decimal_text(Decimal(text)) for text in texts} == texts
 
@@ -124,17 +115,13 @@ def test_temporals_have_iso_text_in_utc() -> None:
 
 
 def test_collections_have_the_text_of_javas_to_string() -> None:
-    """Elements are neither quoted nor escaped; numbers follow their schema."""
+    """Elements are not quoted, numbers follow their schema; bytes have no text."""
     assert to_string(None, [1, None, "a", True, {"k": 0.5}]) == "[1, null, a, true, {k=0.5}]"
     floats = SchemaBuilder.map(FLOAT32_SCHEMA, SchemaBuilder.array(FLOAT32_SCHEMA)).build()
     third = to_float32(1 / 3)
     assert to_string(floats, {third: [third]}) == "{0.33333334=[0.33333334]}"
     struct_schema = SchemaBuilder.struct().field("f", FLOAT32_SCHEMA).build()
     assert to_string(None, [Struct(struct_schema).put("f", third)]) == "[Struct{f=0.33333334}]"
-
-
-def test_bytes_and_foreign_objects_have_no_text() -> None:
-    """An address or a class name would be of no use to the reader."""
     for value in (b"x", [b"x"], object()):
         with pytest.raises(DataException, match="no text form"):
             to_string(None, value)

@@ -1,7 +1,5 @@
 """The text form of a definition."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_api import ConfigDef, ConfigException, ConfigType, Range, Width
@@ -18,38 +16,26 @@ rows  INT  MEDIUM  10
 """
 
 
-def test_a_line_is_a_key_and_the_indented_lines_are_its_documentation() -> None:
-    """Documentation may have any number of lines."""
+def test_lines_are_keys_with_defaults_documentation_and_forms() -> None:
+    """Documentation has any number of lines; defaults and groups may have spaces."""
     keys = define_table(ConfigDef(), _TABLE).keys
     assert list(keys) == ["topic", "user", "prefix", "options", "rows"]
     assert keys["topic"].documentation == "Topic of the rows, which must be set."
     assert (keys["user"].documentation, keys["rows"].type) == ("", ConfigType.INT)
-
-
-def test_defaults_are_none_null_empty_or_a_value_of_the_type() -> None:
-    """A default may have spaces."""
     keys = define_table(ConfigDef(), _TABLE).keys
     assert not keys["topic"].has_default
     defaults = [key.default for key in keys.values()][1:]
     assert defaults == [None, "", "-a -b", 10]
-
-
-def test_a_validator_checks_the_values_of_its_key() -> None:
-    """Validators are given by name."""
-    definition = define_table(ConfigDef(), _TABLE, {"rows": Range.at_least(1)})
-    with pytest.raises(ConfigException, match="rows"):
-        definition.parse({"topic": "t", "rows": "0"})
-
-
-def test_a_validator_of_an_unknown_key_is_refused() -> None:
-    """A validator with a mistyped name would check nothing."""
-    with pytest.raises(ValueError, match="row"):
-        define_table(ConfigDef(), _TABLE, {"row": Range.at_least(1)})
-
-
-def test_a_line_in_brackets_is_how_a_form_shows_the_key() -> None:
-    """A group may have a name of several words."""
     table = "a  INT  LOW  1\n    [Error Handling, 3, SHORT] A title\n    What it is."
     key = define_table(ConfigDef(), table).keys["a"]
     shown = (key.group, key.order_in_group, key.width, key.display_name, key.documentation)
     assert shown == ("Error Handling", 3, Width.SHORT, "A title", "What it is.")
+
+
+def test_validators_are_given_by_name() -> None:
+    """A mistyped one is refused: it would check nothing."""
+    definition = define_table(ConfigDef(), _TABLE, {"rows": Range.at_least(1)})
+    with pytest.raises(ConfigException, match="rows"):
+        definition.parse({"topic": "t", "rows": "0"})
+    with pytest.raises(ValueError, match="row"):
+        define_table(ConfigDef(), _TABLE, {"row": Range.at_least(1)})

@@ -1,7 +1,5 @@
 """Logical values and their base values."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 
@@ -23,23 +21,14 @@ from pyconnect_api import (
     to_logical,
 )
 from pyconnect_api.logical import unscaled_bytes
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("unscaled", "expected"),
-    [
-        (0, "00"),
-        (1, "01"),
-        (127, "7f"),
-        (128, "0080"),
-        (-1, "ff"),
-        (-128, "80"),
-        (-129, "ff7f"),
-        (255, "00ff"),
-        (256, "0100"),
-        (102345, "018fc9"),
-    ],
-)
+@cases(
+    "unscaled, expected",
+    (0, "00"), (1, "01"), (127, "7f"), (128, "0080"), (-1, "ff"), (-128, "80"), (-129, "ff7f"),
+    (255, "00ff"), (256, "0100"), (102345, "018fc9"),
+)  # fmt: skip
 def test_unscaled_values_have_javas_shortest_twos_complement(unscaled: int, expected: str) -> None:
     """The bytes are those of `BigInteger.toByteArray`."""
     assert unscaled_bytes(unscaled).hex() == expected
@@ -56,18 +45,14 @@ def test_decimals_survive_the_round_trip_with_all_digits(unscaled: int, scale: i
     assert back.as_tuple() == value.as_tuple()
 
 
-def test_a_decimal_of_another_scale_is_refused() -> None:
-    """Rounding is the caller's decision."""
+def test_a_decimal_needs_a_schema_of_its_scale() -> None:
+    """Rounding is the caller's decision; the parameter is easily forgotten or misspelt."""
     with pytest.raises(DataException) as refused:
         from_logical(decimal_schema(2), Decimal("1.5"))
     assert str(refused.value) == (
         "Decimal value has mismatching scale for given Decimal schema. "
         "Schema has scale 2, value has scale 1."
     )
-
-
-def test_a_decimal_schema_needs_a_scale() -> None:
-    """The scale is a parameter that anyone can forget or misspell."""
     name = "org.apache.kafka.connect.data.Decimal"
     with pytest.raises(DataException, match="scale parameter not found"):
         from_logical(SchemaBuilder.bytes().name(name).build(), Decimal(1))
@@ -81,10 +66,12 @@ def test_dates_survive_the_round_trip(value: date) -> None:
     assert to_logical(DATE_SCHEMA, from_logical(DATE_SCHEMA, value)) == value
 
 
-def test_dates_count_days_from_1970() -> None:
-    """Days before the epoch are negative."""
+def test_logical_types_keep_days_and_moments() -> None:
+    """Days before 1970 are negative; the zone of a timestamp is lost, the moment stays."""
     assert from_logical(DATE_SCHEMA, date(1970, 1, 1)) == 0
     assert from_logical(DATE_SCHEMA, date(1969, 12, 31)) == -1
+    value = datetime(2020, 1, 1, 2, tzinfo=timezone(timedelta(hours=2)))
+    assert from_logical(TIMESTAMP_SCHEMA, value) == 1577836800000
 
 
 @given(st.times())
@@ -102,22 +89,14 @@ def test_timestamps_are_cut_towards_the_past(value: datetime) -> None:
     assert timedelta(0) <= value - back < timedelta(milliseconds=1)
 
 
-def test_a_timestamp_of_another_zone_is_the_same_moment() -> None:
-    """The zone is lost, the moment stays."""
-    value = datetime(2020, 1, 1, 2, tzinfo=timezone(timedelta(hours=2)))
-    assert from_logical(TIMESTAMP_SCHEMA, value) == 1577836800000
-
-
-@pytest.mark.parametrize(
-    ("schema", "base"),
-    [
-        (TIME_SCHEMA, -1),
-        (TIME_SCHEMA, 86_400_000),
-        (DATE_SCHEMA, 2**31 - 1),
-        (TIMESTAMP_SCHEMA, 2**63 - 1),
-        (TIMESTAMP_SCHEMA, -(2**63)),
-        (decimal_schema(0), b""),
-    ],
+@cases(
+    "schema, base",
+    (TIME_SCHEMA, -1),
+    (TIME_SCHEMA, 86_400_000),
+    (DATE_SCHEMA, 2**31 - 1),
+    (TIMESTAMP_SCHEMA, 2**63 - 1),
+    (TIMESTAMP_SCHEMA, -(2**63)),
+    (decimal_schema(0), b""),
 )
 def test_base_values_without_a_logical_value_are_refused(schema: object, base: object) -> None:
     """Python's calendar ends at the years 1 and 9999, a day at 24 hours."""
@@ -126,16 +105,12 @@ def test_base_values_without_a_logical_value_are_refused(schema: object, base: o
 
 
 def test_a_value_must_be_of_the_schemas_logical_type() -> None:
-    """A time is no date, and a plain schema has no logical values."""
+    """A time is no date; the name tells it, optional variants and versions too."""
     for schema, value in [(DATE_SCHEMA, time(1)), (INT32_SCHEMA, date(2020, 1, 1))]:
         with pytest.raises(DataException, match="the schema does not match"):
             from_logical(schema, value)
     with pytest.raises(DataException, match="the schema does not match"):
         to_logical(INT32_SCHEMA, 1)
-
-
-def test_a_logical_type_is_known_by_its_name() -> None:
-    """Optional variants and other versions are of the same logical type."""
     assert is_logical(date_builder().optional().build())
     assert not is_logical(INT32_SCHEMA)
     assert not is_logical(None)

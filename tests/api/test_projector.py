@@ -1,7 +1,5 @@
 """Projection of values from one schema to another."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_api import (
@@ -20,20 +18,17 @@ from pyconnect_api import (
     decimal_schema,
     project,
 )
+from tests.support.cases import cases
 
 
-def test_numbers_widen_and_never_narrow() -> None:
-    """INT8, INT16, INT32, INT64, FLOAT32, FLOAT64 is the only direction."""
+def test_numbers_widen_and_optional_values_need_a_default() -> None:
+    """INT8 up to FLOAT64 is the only direction; None becomes the target's default."""
     assert project(INT8_SCHEMA, 5, INT64_SCHEMA) == 5
     widened = project(INT64_SCHEMA, 16777217, FLOAT32_SCHEMA)
     assert (type(widened), widened) == (float, 16777216.0)
     for source, target in [(INT64_SCHEMA, INT32_SCHEMA), (INT32_SCHEMA, STRING_SCHEMA)]:
         with pytest.raises(SchemaProjectorException, match="Schema type mismatch"):
             project(source, 1, target)
-
-
-def test_optional_to_required_needs_a_default() -> None:
-    """None becomes the target's default; other values stay."""
     target = SchemaBuilder.int32().default(7).build()
     assert project(OPTIONAL_INT32_SCHEMA, None, target) == 7
     assert project(OPTIONAL_INT32_SCHEMA, 1, target) == 1
@@ -42,12 +37,10 @@ def test_optional_to_required_needs_a_default() -> None:
     assert project(INT32_SCHEMA, 1, OPTIONAL_INT32_SCHEMA) == 1
 
 
-@pytest.mark.parametrize(
-    ("source", "target", "message"),
-    [
-        (SchemaBuilder.int32().name("a").build(), INT32_SCHEMA, "Schema name mismatch"),
-        (decimal_schema(1), decimal_schema(2), "Schema parameters not equal"),
-    ],
+@cases(
+    "source, target, message",
+    (SchemaBuilder.int32().name("a").build(), INT32_SCHEMA, "Schema name mismatch"),
+    (decimal_schema(1), decimal_schema(2), "Schema parameters not equal"),
 )
 def test_names_and_parameters_must_be_equal(source: Schema, target: Schema, message: str) -> None:
     """They say what a value means, which cannot be converted."""
@@ -69,12 +62,16 @@ def test_fields_are_matched_by_name() -> None:
     assert projected == Struct(target).put("new", 7).put("a", 1.0)
 
 
-def test_a_missing_required_field_is_refused() -> None:
-    """There is nothing to put there."""
+def test_errors_name_the_missing_field() -> None:
+    """Required fields are not made up; within a struct the message leads to the place."""
     source = SchemaBuilder.struct().build()
     target = SchemaBuilder.struct().field("a", INT32_SCHEMA).build()
     with pytest.raises(SchemaProjectorException, match="Required field `a` is missing"):
         project(source, Struct(source), target)
+    source = SchemaBuilder.struct().field("a", STRING_SCHEMA).build()
+    target = SchemaBuilder.struct().field("a", INT32_SCHEMA).build()
+    with pytest.raises(SchemaProjectorException, match="Error projecting a: Schema type mismatch"):
+        project(source, Struct(source).put("a", "x"), target)
 
 
 def test_arrays_and_maps_are_projected_element_by_element() -> None:
@@ -82,11 +79,3 @@ def test_arrays_and_maps_are_projected_element_by_element() -> None:
     source = SchemaBuilder.map(INT8_SCHEMA, SchemaBuilder.array(INT32_SCHEMA)).build()
     target = SchemaBuilder.map(INT64_SCHEMA, SchemaBuilder.array(FLOAT64_SCHEMA)).build()
     assert repr(project(source, {1: [2, 3]}, target)) == "{1: [2.0, 3.0]}"
-
-
-def test_an_error_within_a_struct_names_the_field() -> None:
-    """The message leads its reader to the place."""
-    source = SchemaBuilder.struct().field("a", STRING_SCHEMA).build()
-    target = SchemaBuilder.struct().field("a", INT32_SCHEMA).build()
-    with pytest.raises(SchemaProjectorException, match="Error projecting a: Schema type mismatch"):
-        project(source, Struct(source).put("a", "x"), target)

@@ -1,7 +1,5 @@
 """Source and sink records."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_api import (
@@ -26,8 +24,8 @@ def sink(**changes: object) -> SinkRecord:
     return SinkRecord("t", 3, None, None, STRING_SCHEMA, "v", 42, **changes)  # type: ignore[arg-type]
 
 
-def test_records_are_equal_by_all_fields() -> None:
-    """Headers and source offsets count like the rest."""
+def test_records_are_equal_by_all_fields_and_unhashable() -> None:
+    """Headers and source offsets count; keys and values may be dicts."""
     assert source() == source()
     assert source() != source(value="w")
     assert source() != source(headers=[HEADER])
@@ -35,16 +33,12 @@ def test_records_are_equal_by_all_fields() -> None:
     assert sink() == sink()
     assert sink() != sink(timestamp=1)
     assert sink() != source()
-
-
-def test_records_cannot_be_hashed() -> None:
-    """Keys and values may be dicts; bookkeeping uses identity."""
     with pytest.raises(TypeError):
         hash(source())
 
 
-def test_headers_appear_when_asked_for_and_are_the_records_own() -> None:
-    """A record without headers holds none until someone adds one."""
+def test_records_own_their_headers() -> None:
+    """None are held until asked for; new_record copies them."""
     record = source()
     assert not record.has_headers
     record.headers.add_string("a", "b")
@@ -54,10 +48,6 @@ def test_headers_appear_when_asked_for_and_are_the_records_own() -> None:
     record = source(headers=given)
     record.headers.clear()
     assert given == [HEADER]
-
-
-def test_new_record_copies_headers() -> None:
-    """Changing the headers of one record does not reach the other."""
     for record in (source(headers=[HEADER]), sink(headers=[HEADER])):
         changed = record.new_record("u", 1, None, "k", INT32_SCHEMA, 5, 9)
         changed.headers.clear()

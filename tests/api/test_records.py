@@ -1,7 +1,5 @@
 """Many records as columns are the sequence of records that they stand for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest
@@ -32,18 +30,14 @@ def one(number: int) -> SourceRecord:
     )
 
 
-def test_records_have_the_values_of_their_columns() -> None:
-    """One by one, from either end, and as a part."""
+def test_records_and_their_parts_have_the_values_of_the_columns() -> None:
+    """From either end; what was not looked at is not made, identity is kept."""
     expected = [one(0), one(1), one(2)]
     assert list(several()) == expected
     assert [several()[0], several()[-1]] == [expected[0], expected[2]]
     assert list(reversed(several())) == expected[::-1]
     assert (len(several()), bool(several()), bool(several()[:0])) == (3, True, False)
     assert repr(several()[:1]) == f"SourceRecords([{expected[0]!r}])"
-
-
-def test_a_part_has_the_records_of_the_whole() -> None:
-    """A task may have told a record apart by identity; what was not looked at is not made."""
     records = several()
     looked_at = records[1]
     part = records[1:]

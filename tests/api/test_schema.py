@@ -1,7 +1,5 @@
 """Schemas, their builder and their equality."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 
@@ -19,42 +17,40 @@ from pyconnect_api import (
     Type,
     decimal_schema,
 )
+from tests.support.cases import cases
 
 
 def person() -> SchemaBuilder:
     return SchemaBuilder.struct().name("Person").field("id", INT32_SCHEMA).field("n", STRING_SCHEMA)
 
 
-def test_schemas_built_alike_are_equal_and_hash_alike() -> None:
-    """Equality is by content, so caches find a schema that was built again."""
+def test_schemas_built_alike_are_equal() -> None:
+    """Hashes and pickles too; defaults count, though they have no hash."""
     assert person().build() == person().build()
     assert hash(person().build()) == hash(person().build())
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        person().optional(),
-        person().doc("x"),
-        person().version(1),
-        person().parameter("a", "b"),
-        person().field("m", INT32_SCHEMA),
-        SchemaBuilder.struct().name("Other").field("id", INT32_SCHEMA).field("n", STRING_SCHEMA),
-        SchemaBuilder.struct().name("Person").field("n", STRING_SCHEMA).field("id", INT32_SCHEMA),
-    ],
-)
-def test_every_attribute_counts_for_equality(other: SchemaBuilder) -> None:
-    """Documentation, version, parameters and the order of fields make schemas different."""
-    assert other.build() != person().build()
-
-
-def test_a_default_counts_for_equality() -> None:
-    """Two schemas with different defaults are different, though defaults have no hash."""
+    schema = person().parameter("a", "b").doc("d").build()
+    assert pickle.loads(pickle.dumps(schema)) == schema
+    assert copy.deepcopy(schema) == schema
     array = SchemaBuilder.array(INT32_SCHEMA)
     one = SchemaBuilder.array(INT32_SCHEMA).default([1]).build()
     assert one == SchemaBuilder.array(INT32_SCHEMA).default([1]).build()
     assert one != SchemaBuilder.array(INT32_SCHEMA).default([2]).build()
     assert one != array.build()
+
+
+@cases(
+    "other",
+    person().optional(),
+    person().doc("x"),
+    person().version(1),
+    person().parameter("a", "b"),
+    person().field("m", INT32_SCHEMA),
+    SchemaBuilder.struct().name("Other").field("id", INT32_SCHEMA).field("n", STRING_SCHEMA),
+    SchemaBuilder.struct().name("Person").field("n", STRING_SCHEMA).field("id", INT32_SCHEMA),
+)
+def test_every_attribute_counts_for_equality(other: SchemaBuilder) -> None:
+    """Documentation, version, parameters and the order of fields make schemas different."""
+    assert other.build() != person().build()
 
 
 def test_a_schema_is_immutable() -> None:
@@ -66,13 +62,6 @@ def test_a_schema_is_immutable() -> None:
         del schema.name
     with pytest.raises(TypeError):
         SchemaBuilder.int8().parameter("a", "b").build().parameters["a"] = "c"  # type: ignore[index]
-
-
-def test_a_schema_survives_pickling_and_copying() -> None:
-    """Schemas travel between processes and stay equal."""
-    schema = person().parameter("a", "b").doc("d").build()
-    assert pickle.loads(pickle.dumps(schema)) == schema
-    assert copy.deepcopy(schema) == schema
 
 
 def test_parts_of_another_type_are_refused() -> None:
@@ -87,14 +76,10 @@ def test_parts_of_another_type_are_refused() -> None:
         _ = INT32_SCHEMA.value_schema
 
 
-def test_the_text_of_a_schema_names_it_and_its_type() -> None:
-    """Messages show schemas as Kafka does."""
+def test_the_text_of_a_schema_names_it_and_fields_know_their_place() -> None:
+    """As Kafka's messages; the index of a field is its place in the struct."""
     assert str(INT32_SCHEMA) == "Schema{INT32}"
     assert str(person().build()) == "Schema{Person:STRUCT}"
-
-
-def test_fields_know_their_positions() -> None:
-    """The index of a field is its place in the struct."""
     schema = person().build()
     assert [(field.name, field.index) for field in schema.fields] == [("id", 0), ("n", 1)]
     field = schema.field("n")
@@ -122,17 +107,13 @@ def test_setting_an_attribute_twice_is_refused_unless_equal() -> None:
     assert SchemaBuilder.int8().name("a").name("a").optional().optional().build().name == "a"
 
 
-def test_a_default_must_fit_the_type_and_optionality_so_far() -> None:
-    """None is a default of optional schemas only, and other values must have the type."""
+def test_a_default_must_fit_the_type_so_far() -> None:
+    """None only if optional; never a struct: its schema could not equal its holder's."""
     with pytest.raises(SchemaBuilderException, match="Invalid default value"):
         SchemaBuilder.int8().default("x")
     with pytest.raises(SchemaBuilderException, match="Invalid default value"):
         SchemaBuilder.int8().default(None)
     assert SchemaBuilder.int8().optional().default(None).build().default is None
-
-
-def test_a_struct_cannot_be_a_default() -> None:
-    """The struct's schema could never equal the schema that holds the default."""
     schema = person().build()
     with pytest.raises(SchemaBuilderException, match="Invalid default value"):
         person().default(Struct(schema).put("id", 1).put("n", "x"))
@@ -160,14 +141,10 @@ def test_element_schemas_are_required() -> None:
         SchemaBuilder.map(INT32_SCHEMA, None)  # type: ignore[arg-type]
 
 
-def test_no_parameters_are_none() -> None:
-    """An empty mapping of parameters is as good as none."""
+def test_nested_builders_are_built_and_no_parameters_are_none() -> None:
+    """They need no `build()` of their own; an empty mapping is as good as none."""
     assert SchemaBuilder.int8().parameters({}).build().parameters is None
     assert decimal_schema(2).parameters == {"scale": "2"}
-
-
-def test_a_builder_inside_a_schema_is_built() -> None:
-    """Nested builders need no `build()` of their own."""
     nested = SchemaBuilder.struct().field("a", SchemaBuilder.int32().optional()).build()
     assert nested == SchemaBuilder.struct().field("a", OPTIONAL_INT32_SCHEMA).build()
     array = SchemaBuilder.array(SchemaBuilder.map(SchemaBuilder.string(), STRING_SCHEMA)).build()

@@ -1,7 +1,5 @@
 """Structs."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_api import (
@@ -31,42 +29,27 @@ SCHEMA = (
 
 
 def test_put_checks_the_value_at_once() -> None:
-    """A mistake surfaces where it is made."""
+    """A default is for what is missing, not for None: a mistake surfaces where it is made."""
     struct = Struct(SCHEMA)
     with pytest.raises(DataException, match='for field: "id"'):
         struct.put("id", "x")
     with pytest.raises(DataException, match="other is not a valid field name"):
         struct.put("other", 1)
     assert struct.put("id", 1).get("id") == 1
-
-
-def test_none_for_a_required_field_is_refused_despite_its_default() -> None:
-    """A default is for what is missing, not for an explicit None."""
     with pytest.raises(DataException, match="null used for required"):
         Struct(SCHEMA).put("size", None)
 
 
-def test_get_returns_the_default_and_get_without_default_does_not() -> None:
-    """Both views are needed: converters write what was stored."""
+def test_getters_know_type_and_default() -> None:
+    """A field read as another type is a mistake; converters ask for what was stored."""
     struct = Struct(SCHEMA)
     assert struct.get("size") == 7
     assert struct.get_without_default("size") is None
     assert struct.get_int32("size") is None
-
-
-def test_typed_getters_check_the_type() -> None:
-    """A field read as another type is a mistake, whatever its value."""
     struct = Struct(SCHEMA).put("id", 5)
     assert struct.get_int32("id") == 5
     with pytest.raises(DataException, match="Field 'id' is not of type STRING"):
         struct.get_string("id")
-
-
-def test_validate_accepts_missing_values_with_default_or_optional() -> None:
-    """A missing value of a required field is the only gap."""
-    Struct(SCHEMA).put("id", 1).validate()
-    with pytest.raises(DataException, match='required field: "id"'):
-        Struct(SCHEMA).validate()
 
 
 def test_structs_are_equal_by_schema_and_stored_values() -> None:
@@ -92,10 +75,13 @@ def test_the_text_omits_fields_without_value() -> None:
     assert str(struct) == "Struct{f=0.1,b=YWI=,l=[x, y]}"
 
 
-def test_only_struct_schemas_make_structs() -> None:
-    """A struct needs fields."""
+def test_a_struct_has_a_struct_schema_and_all_required_values() -> None:
+    """Missing values may have a default or be optional."""
     with pytest.raises(DataException, match="Not a struct schema"):
         Struct(INT32_SCHEMA)
+    Struct(SCHEMA).put("id", 1).validate()
+    with pytest.raises(DataException, match='required field: "id"'):
+        Struct(SCHEMA).validate()
 
 
 INNER = SchemaBuilder.struct().build()

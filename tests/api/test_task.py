@@ -1,7 +1,5 @@
 """The classes connector authors derive from."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping
 
@@ -33,36 +31,24 @@ def test_topic_partitions_print_as_kafkas_do() -> None:
     assert str(TopicPartition("a-b", 3)) == "a-b-3"
 
 
-def test_contexts_cannot_be_made_without_a_worker() -> None:
-    """They are contracts only."""
+def test_contexts_are_contracts() -> None:
+    """Made by a worker only; its stop event fits, and KIP-275's name of is_closing."""
     for context in (SinkTaskContext, SourceTaskContext, SinkTask):
         with pytest.raises(TypeError, match="abstract"):
             context()  # type: ignore[abstract]
-
-
-def test_is_closing_has_the_name_of_the_proposal_too() -> None:
-    """KIP-275 spells it in Java's way."""
+    signal: StopSignal = threading.Event()
+    assert not signal.is_set()
     context = _Context()
     assert context.is_closing is context.isClosing is False
     context.is_closing = True
     assert context.isClosing
 
 
-def test_an_event_serves_as_stop_signal() -> None:
-    """The worker's stop event fits the contract."""
-    signal: StopSignal = threading.Event()
-    assert not signal.is_set()
-
-
-def test_optional_hooks_of_connectors_default_to_unknown_and_unsupported() -> None:
-    """A connector that says nothing is not taken for exactly-once."""
+def test_hooks_of_connectors_have_defaults() -> None:
+    """Exactly-once is not supported; configs are validated, with hidden secrets."""
     assert PlainSource().exactly_once_support({}) is None
     assert PlainSource().can_define_transaction_boundaries({}).value == "UNSUPPORTED"
     assert PlainSource().alter_offsets({}, []) is False
     assert PlainSink().alter_offsets({}, {}) is False
-
-
-def test_connectors_validate_against_their_definition_by_default() -> None:
-    """Secrets come back hidden."""
     value = PlainSource().validate({"secret": "x"}).config_values[0]
     assert (value.name, str(value.value)) == ("secret", "[hidden]")

@@ -1,7 +1,5 @@
 """Settings as a dataclass."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,6 +19,7 @@ from pyconnect_api import (
     setting,
 )
 from pyconnect_api.testing import ConnectorHarness
+from tests.support.cases import cases
 
 
 @dataclass(frozen=True)
@@ -65,18 +64,11 @@ def test_values_have_the_types_of_the_fields() -> None:
     assert "s" not in repr(parsed.token)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("url", ""),
-        ("rows.per.file", "0"),
-        ("rows.per.file", "101"),
-        ("rows.per.file", "1.5"),
-        ("mode", "merge"),
-        ("region", "mars"),
-        ("row.limit", "0"),
-    ],
-)
+@cases(
+    "key, value",
+    ("url", ""), ("rows.per.file", "0"), ("rows.per.file", "101"), ("rows.per.file", "1.5"),
+    ("mode", "merge"), ("region", "mars"), ("row.limit", "0"),
+)  # fmt: skip
 def test_a_wrong_value_is_refused(key: str, value: str) -> None:
     """The error names the key."""
     with pytest.raises(ConfigException, match=key):
@@ -130,10 +122,8 @@ def test_two_attributes_make_a_connector() -> None:
     harness = ConnectorHarness(ShortConnector, {"url": "u", "rows.per.file": "7"})
     harness.start()
     assert len(harness.task_configs(3)) == 3
-    assert ConnectorHarness(ShortConnector, {"rows.per.file": "0"}).errors().keys() == {
-        "url",
-        "rows.per.file",
-    }
+    expected = {"url", "rows.per.file"}
+    assert ConnectorHarness(ShortConnector, {"rows.per.file": "0"}).errors().keys() == expected
     sink = harness.sink()
     sink.start()
     sink.send("a")

@@ -1,7 +1,5 @@
 """Values are checked against their schemas."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
@@ -29,16 +27,14 @@ from pyconnect_api import (
     decimal_schema,
     validate_value,
 )
+from tests.support.cases import cases
 
 ARRAY = SchemaBuilder.array(FLOAT32_SCHEMA).build()
 MAP = SchemaBuilder.map(STRING_SCHEMA, BYTES_SCHEMA).build()
 PAIR = SchemaBuilder.struct().field("a", INT32_SCHEMA).build()
 
 
-@pytest.mark.parametrize(
-    ("schema", "bits"),
-    [(INT8_SCHEMA, 8), (INT16_SCHEMA, 16), (INT32_SCHEMA, 32), (INT64_SCHEMA, 64)],
-)
+@cases("schema, bits", (INT8_SCHEMA, 8), (INT16_SCHEMA, 16), (INT32_SCHEMA, 32), (INT64_SCHEMA, 64))
 def test_integers_must_be_in_range(schema: Schema, bits: int) -> None:
     """A Python int has no bounds, so each type's are checked."""
     for limit in (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1):
@@ -48,26 +44,24 @@ def test_integers_must_be_in_range(schema: Schema, bits: int) -> None:
             validate_value(schema, beyond)
 
 
-@pytest.mark.parametrize(
-    ("schema", "value"),
-    [
-        (INT32_SCHEMA, True),
-        (INT32_SCHEMA, 1.0),
-        (INT32_SCHEMA, "1"),
-        (BOOLEAN_SCHEMA, 1),
-        (FLOAT64_SCHEMA, 1),
-        (FLOAT64_SCHEMA, True),
-        (STRING_SCHEMA, b"x"),
-        (BYTES_SCHEMA, "x"),
-        (ARRAY, {1.0}),
-        (MAP, [("a", b"b")]),
-        (PAIR, {"a": 1}),
-        (DATE_SCHEMA, datetime(2020, 1, 1, tzinfo=UTC)),
-        (DATE_SCHEMA, 1),
-        (TIME_SCHEMA, 1),
-        (TIMESTAMP_SCHEMA, date(2020, 1, 1)),
-        (decimal_schema(0), 1),
-    ],
+@cases(
+    "schema, value",
+    (INT32_SCHEMA, True),
+    (INT32_SCHEMA, 1.0),
+    (INT32_SCHEMA, "1"),
+    (BOOLEAN_SCHEMA, 1),
+    (FLOAT64_SCHEMA, 1),
+    (FLOAT64_SCHEMA, True),
+    (STRING_SCHEMA, b"x"),
+    (BYTES_SCHEMA, "x"),
+    (ARRAY, {1.0}),
+    (MAP, [("a", b"b")]),
+    (PAIR, {"a": 1}),
+    (DATE_SCHEMA, datetime(2020, 1, 1, tzinfo=UTC)),
+    (DATE_SCHEMA, 1),
+    (TIME_SCHEMA, 1),
+    (TIMESTAMP_SCHEMA, date(2020, 1, 1)),
+    (decimal_schema(0), 1),
 )
 def test_a_value_of_another_class_is_refused(schema: Schema, value: object) -> None:
     """The check converts no value; a bool is not a number and a datetime is not a date."""
@@ -80,9 +74,8 @@ def test_the_message_names_schema_class_and_place() -> None:
     schema = SchemaBuilder.int32().name("Age").build()
     with pytest.raises(DataException) as refused:
         validate_value(schema, "x", "age")
-    assert str(refused.value) == (
-        'Invalid object for schema "Age" with type INT32: class str for field: "age"'
-    )
+    expected = 'Invalid object for schema "Age" with type INT32: class str for field: "age"'
+    assert str(refused.value) == expected
     with pytest.raises(DataException, match=r"for element of array value$"):
         validate_value(ARRAY, ["x"])
     with pytest.raises(DataException, match=r'for key of map field: "m"$'):
@@ -108,30 +101,22 @@ def test_float32_values_are_rounded_to_binary32() -> None:
         validate_value(FLOAT32_SCHEMA, 1e39)
 
 
-def test_bytes_like_values_become_bytes_and_tuples_lists() -> None:
-    """Records hold one class per type."""
+def test_values_become_one_class_per_type_without_needless_copies() -> None:
+    """Bytes-like ones, tuples and lists; a value that needs no change is the same object."""
     assert validate_value(BYTES_SCHEMA, bytearray(b"ab")) == b"ab"
     assert type(validate_value(BYTES_SCHEMA, memoryview(b"ab"))) is bytes
     assert validate_value(MAP, {"a": bytearray(b"x")}) == {"a": b"x"}
     assert validate_value(SchemaBuilder.array(INT32_SCHEMA).build(), (1, 2)) == [1, 2]
-
-
-def test_a_value_that_needs_no_change_is_not_copied() -> None:
-    """Validation costs no memory."""
     for schema, value in [(MAP, {"a": b"x"}), (ARRAY, [1.0]), (STRING_SCHEMA, "x" * 100)]:
         assert validate_value(schema, value) == value
     entries: dict[str, object] = {"a": b"x"}
     assert validate_value(MAP, entries) is entries
 
 
-def test_array_keys_become_tuples_and_map_keys_are_refused() -> None:
-    """Keys of a dict are hashable."""
+def test_keys_and_elements_need_schemas_that_hold_them() -> None:
+    """Array keys become tuples, map keys are refused; `[]` describes no elements."""
     arrays = SchemaBuilder.map(SchemaBuilder.array(INT32_SCHEMA), INT32_SCHEMA).build()
     assert validate_value(arrays, {(1, 2): 3}) == {(1, 2): 3}
-
-
-def test_element_schemas_are_needed() -> None:
-    """A schema guessed from `[]` describes no elements and validates none."""
     with pytest.raises(DataException, match="No schema defined for element of array value"):
         validate_value(Schema(Type.ARRAY), [])
     with pytest.raises(DataException, match="No schema defined for key of map value"):

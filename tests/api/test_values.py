@@ -1,7 +1,5 @@
 """Conversions of values, their text, and guessing values of texts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -31,79 +29,74 @@ from pyconnect_api import (
     values,
 )
 from pyconnect_api.values import parse_string
+from tests.support.cases import cases
 
 NOON = datetime(2020, 2, 29, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("text", "schema", "value"),
-    [
-        ("true", Schema(Type.BOOLEAN), True),
-        (" false ", Schema(Type.BOOLEAN), False),
-        ("127", INT8_SCHEMA, 127),
-        ("128", INT16_SCHEMA, 128),
-        ("1e3", INT16_SCHEMA, 1000),
-        ("1.0", INT8_SCHEMA, 1),
-        ("2147483647", INT32_SCHEMA, 2147483647),
-        ("-9223372036854775808", INT64_SCHEMA, -(2**63)),
-        ("9223372036854775808", decimal_schema(0), Decimal(2**63)),
-        ("3.14159265", FLOAT32_SCHEMA, 3.1415927410125732),
-        ("1e300", FLOAT64_SCHEMA, 1e300),
-        ("1e400", decimal_schema(-400), Decimal("1e400")),
-        ("2020-02-29", DATE_SCHEMA, date(2020, 2, 29)),
-        ("12:00:00.000Z", TIME_SCHEMA, time(12)),
-        ("12\\:00\\:00.000Z", TIME_SCHEMA, time(12)),
-        ("2020-02-29T12:00:00.000Z", TIMESTAMP_SCHEMA, NOON),
-        ("[]", Schema(Type.ARRAY), []),
-        ("{}", Schema(Type.MAP), {}),
-        ("[1, 300]", Schema(Type.ARRAY, value_schema=INT16_SCHEMA), [1, 300]),
-        ("[1, 2.5]", Schema(Type.ARRAY, value_schema=FLOAT32_SCHEMA), [1.0, 2.5]),
-        ('["a", 1]', Schema(Type.ARRAY), ["a", 1]),
-        ('{"a":null}', Schema(Type.MAP, key_schema=STRING_SCHEMA), {"a": None}),
-        ("{[1]:2}", None, {(1,): 2}),
-    ],
+@cases(
+    "text, schema, value",
+    ("true", Schema(Type.BOOLEAN), True),
+    (" false ", Schema(Type.BOOLEAN), False),
+    ("127", INT8_SCHEMA, 127),
+    ("128", INT16_SCHEMA, 128),
+    ("1e3", INT16_SCHEMA, 1000),
+    ("1.0", INT8_SCHEMA, 1),
+    ("2147483647", INT32_SCHEMA, 2147483647),
+    ("-9223372036854775808", INT64_SCHEMA, -(2**63)),
+    ("9223372036854775808", decimal_schema(0), Decimal(2**63)),
+    ("3.14159265", FLOAT32_SCHEMA, 3.1415927410125732),
+    ("1e300", FLOAT64_SCHEMA, 1e300),
+    ("1e400", decimal_schema(-400), Decimal("1e400")),
+    ("2020-02-29", DATE_SCHEMA, date(2020, 2, 29)),
+    ("12:00:00.000Z", TIME_SCHEMA, time(12)),
+    ("12\\:00\\:00.000Z", TIME_SCHEMA, time(12)),
+    ("2020-02-29T12:00:00.000Z", TIMESTAMP_SCHEMA, NOON),
+    ("[]", Schema(Type.ARRAY), []),
+    ("{}", Schema(Type.MAP), {}),
+    ("[1, 300]", Schema(Type.ARRAY, value_schema=INT16_SCHEMA), [1, 300]),
+    ("[1, 2.5]", Schema(Type.ARRAY, value_schema=FLOAT32_SCHEMA), [1.0, 2.5]),
+    ('["a", 1]', Schema(Type.ARRAY), ["a", 1]),
+    ('{"a":null}', Schema(Type.MAP, key_schema=STRING_SCHEMA), {"a": None}),
+    ("{[1]:2}", None, {(1,): 2}),
 )
-def test_a_text_is_read_as_the_narrowest_value(
-    text: str, schema: Schema | None, value: object
-) -> None:
+def test_texts_are_read_as_the_narrowest(text: str, schema: Schema | None, value: object) -> None:
     """Schema and value are guessed from the text alone."""
     found = parse_string(text)
     assert (type(found.value), found.value) == (type(value), value)
     assert schema is None or found.schema == schema
 
 
-@pytest.mark.parametrize("text", [None, "null", " null "])
+@cases("text", None, "null", " null ")
 def test_no_text_and_null_have_no_value(text: str | None) -> None:
     """There is neither schema nor value."""
     assert parse_string(text) == NULL
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        "",
-        " ",
-        "abc",
-        "True",
-        "1,2",
-        "8080:tcp",
-        "[1]x",
-        "[1",
-        "[,1]",
-        "[1 2]",
-        "[a]",
-        "[1,null]",
-        "{a:1}",
-        "{null:1}",
-        '{"a"}',
-        '"a"',
-        "2020-02-30",
-        "-",
-        "1_0",
-        "٣",
-        "1e99999999999",
-        "[" * 9999,
-    ],
+    "",
+    " ",
+    "abc",
+    "True",
+    "1,2",
+    "8080:tcp",
+    "[1]x",
+    "[1",
+    "[,1]",
+    "[1 2]",
+    "[a]",
+    "[1,null]",
+    "{a:1}",
+    "{null:1}",
+    '{"a"}',
+    '"a"',
+    "2020-02-30",
+    "-",
+    "1_0",
+    "٣",
+    "1e99999999999",
+    "[" * 9999,
 )
 def test_any_other_text_is_a_string_as_a_whole(text: str) -> None:
     """Every character of the text stays."""
@@ -154,31 +147,29 @@ def test_the_text_form_quotes_inside_only() -> None:
     assert [values.convert_to_string(None, value) for value, _ in cases] == [t for _, t in cases]
 
 
-@pytest.mark.parametrize(
-    ("convert", "value", "expected"),
-    [
-        (values.convert_to_byte, 300, 44),
-        (values.convert_to_short, "70000.9", 4464),
-        (values.convert_to_integer, 2**31, -(2**31)),
-        (values.convert_to_long, 1e300, 2**63 - 1),
-        (values.convert_to_long, float("nan"), 0),
-        (values.convert_to_long, Decimal("-1.9"), -1),
-        (values.convert_to_long, NOON, 1582977600000),
-        (values.convert_to_boolean, "true", True),
-        (values.convert_to_boolean, "0", False),
-        (values.convert_to_boolean, 0.5, False),
-        (values.convert_to_float, 0.1, 0.10000000149011612),
-        (values.convert_to_double, "0.1", 0.1),
-        (values.convert_to_list, "[1,2]", [1, 2]),
-        (values.convert_to_map, '{"a":1}', {"a": 1}),
-        (values.convert_to_date, NOON, date(2020, 2, 29)),
-        (values.convert_to_date, 1, date(1970, 1, 2)),
-        (values.convert_to_time, NOON, time(12)),
-        (values.convert_to_time, "12:00:00.000Z", time(12)),
-        (values.convert_to_timestamp, date(2020, 2, 29), datetime(2020, 2, 29, tzinfo=UTC)),
-        (values.convert_to_timestamp, time(1), datetime(1970, 1, 1, 1, tzinfo=UTC)),
-        (values.convert_to_timestamp, 1582977600000, NOON),
-    ],
+@cases(
+    "convert, value, expected",
+    (values.convert_to_byte, 300, 44),
+    (values.convert_to_short, "70000.9", 4464),
+    (values.convert_to_integer, 2**31, -(2**31)),
+    (values.convert_to_long, 1e300, 2**63 - 1),
+    (values.convert_to_long, float("nan"), 0),
+    (values.convert_to_long, Decimal("-1.9"), -1),
+    (values.convert_to_long, NOON, 1582977600000),
+    (values.convert_to_boolean, "true", True),
+    (values.convert_to_boolean, "0", False),
+    (values.convert_to_boolean, 0.5, False),
+    (values.convert_to_float, 0.1, 0.10000000149011612),
+    (values.convert_to_double, "0.1", 0.1),
+    (values.convert_to_list, "[1,2]", [1, 2]),
+    (values.convert_to_map, '{"a":1}', {"a": 1}),
+    (values.convert_to_date, NOON, date(2020, 2, 29)),
+    (values.convert_to_date, 1, date(1970, 1, 2)),
+    (values.convert_to_time, NOON, time(12)),
+    (values.convert_to_time, "12:00:00.000Z", time(12)),
+    (values.convert_to_timestamp, date(2020, 2, 29), datetime(2020, 2, 29, tzinfo=UTC)),
+    (values.convert_to_timestamp, time(1), datetime(1970, 1, 1, 1, tzinfo=UTC)),
+    (values.convert_to_timestamp, 1582977600000, NOON),
 )
 def test_values_are_converted_as_kafka_does(
     convert: Callable[[Schema | None, object], object], value: object, expected: object
@@ -195,40 +186,34 @@ def test_decimals_come_from_numbers_texts_and_bytes() -> None:
     assert str(values.convert_to_decimal(None, b"\x01\x8f\xc9", 4)) == "10.2345"
 
 
-@pytest.mark.parametrize(
-    ("number", "expected"),
-    [
-        ("1E+999999999", 0),
-        ("-7E+64", 0),
-        ("1E+63", (10**63 + 2**63) % 2**64 - 2**63),
-        ("1E-999999999", 0),
-        ("-0.9", 0),
-        ("12345678901234567890.5", 12345678901234567890 - 2**64),
-    ],
+@cases(
+    "number, expected",
+    ("1E+999999999", 0),
+    ("-7E+64", 0),
+    ("1E+63", (10**63 + 2**63) % 2**64 - 2**63),
+    ("1E-999999999", 0),
+    ("-0.9", 0),
+    ("12345678901234567890.5", 12345678901234567890 - 2**64),
 )
-def test_numbers_of_many_digits_are_narrowed_without_making_them(
-    number: str, expected: int
-) -> None:
+def test_numbers_of_many_digits_are_narrowed_unmade(number: str, expected: int) -> None:
     """As Java's BigDecimal.longValue: an exponent in a record must not keep its task busy."""
     assert values.convert_to_long(None, Decimal(number)) == expected
     assert values.convert_to_long(None, number) == expected
 
 
-@pytest.mark.parametrize(
-    ("convert", "value"),
-    [
-        (values.convert_to_long, "abc"),
-        (values.convert_to_long, True),
-        (values.convert_to_double, [1]),
-        (values.convert_to_list, "abc"),
-        (values.convert_to_list, None),
-        (values.convert_to_map, [1]),
-        (values.convert_to_struct, {"a": 1}),
-        (values.convert_to_date, time(1)),
-        (values.convert_to_date, None),
-        (values.convert_to_time, date(2020, 1, 1)),
-        (lambda schema, value: values.convert_to_decimal(schema, value, 0), float("nan")),
-    ],
+@cases(
+    "convert, value",
+    (values.convert_to_long, "abc"),
+    (values.convert_to_long, True),
+    (values.convert_to_double, [1]),
+    (values.convert_to_list, "abc"),
+    (values.convert_to_list, None),
+    (values.convert_to_map, [1]),
+    (values.convert_to_struct, {"a": 1}),
+    (values.convert_to_date, time(1)),
+    (values.convert_to_date, None),
+    (values.convert_to_time, date(2020, 1, 1)),
+    (lambda schema, value: values.convert_to_decimal(schema, value, 0), float("nan")),
 )
 def test_values_that_cannot_be_converted_are_refused(
     convert: Callable[[Schema | None, object], object], value: object

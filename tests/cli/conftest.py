@@ -1,7 +1,5 @@
 """A command line in a home of its own, against a Connect server in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -76,7 +74,7 @@ def run(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Run:
-    """Run `pyconnect ARGUMENTS` against the server, in an empty directory."""
+    """Run `pyconnect ARGUMENTS` against the server, in an empty directory; it ends with `code`."""
     from pyconnect_cli.app import run as run_command
 
     directory = tmp_path / "work"
@@ -85,12 +83,12 @@ def run(
     # Set by some runners; tables would be cut to it.
     monkeypatch.delenv("COLUMNS", raising=False)
 
-    def invoke(*arguments: str, address: str | None = url) -> Outcome:
+    def invoke(*arguments: str, address: str | None = url, code: int | None = None) -> Outcome:
         variables = dict(environ)
         if address:
             variables["PYCONNECT_URL"] = address
-        code = run_command(list(arguments), variables)
-        printed = capsys.readouterr()
-        return Outcome(int(code), printed.out, printed.err)
+        outcome = Outcome(int(run_command(list(arguments), variables)), *capsys.readouterr())
+        assert code in (None, outcome.code), outcome
+        return outcome
 
     return invoke

@@ -1,7 +1,5 @@
 """Connectors with offsets on the Connect server in memory, for the tests of `pyconnect offsets`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

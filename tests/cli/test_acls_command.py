@@ -1,9 +1,4 @@
-"""`pyconnect acls` without brokers: what configurations alone tell, and what stays unknown.
-
-What needs brokers is in tests/kafka/test_acls.py.
-"""
-
-from __future__ import annotations
+"""`pyconnect acls` without brokers: what configurations alone tell, and what stays unknown."""
 
 import json
 from pathlib import Path
@@ -12,6 +7,7 @@ import pytest
 import yaml
 
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect
 from tests.support.servers.acls import sasl
 
@@ -39,24 +35,16 @@ def worker_file(tmp_path: Path, connect: FakeConnect) -> str:
     return str(file)
 
 
-def test_a_java_workers_configuration_has_to_be_given(run: Run) -> None:
-    """Exit 2, with the options that give it."""
-    outcome = run("acls", "check")
-    assert outcome.code == 2
-    assert "--worker-config" in outcome.err
-
-
-def test_an_incomplete_configuration_names_missing_keys(run: Run) -> None:
-    """Before anything is compared."""
-    outcome = run("acls", "check", "--worker-property", "group.id=g")
-    assert outcome.code == 2
+def test_a_java_workers_configuration_is_needed_whole(run: Run) -> None:
+    """Exit 2, with the options that give it or the missing keys, before a comparison."""
+    assert "--worker-config" in run("acls", "check", code=2).err
+    outcome = run("acls", "check", "--worker-property", "group.id=g", code=2)
     assert "config.storage.topic" in outcome.err
 
 
 def test_without_brokers_nothing_is_decided(run: Run, worker_file: str) -> None:
     """Exit 9, unless the user accepts that; the next phase is looked at by itself."""
-    outcome = run("acls", "check", "--worker-config", worker_file)
-    assert outcome.code == 9
+    outcome = run("acls", "check", "--worker-config", worker_file, code=9)
     assert "not ready for preparing" in outcome.err
     assert run("acls", "check", "--worker-config", worker_file, "--accept-unknown").code == 0
 
@@ -102,23 +90,17 @@ def test_one_connector_can_be_looked_at_alone(run: Run, worker_file: str) -> Non
     assert run(*arguments, "--connector", "nobody").code == 3
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("--phase", "soon"),
-        ("--principal", "writer"),
-        ("--principal", "tool=User:x"),
-        ("--topic", "orders"),
-        ("--worker-property", "group.id"),
-    ],
+@cases(
+    "option, value",
+    ("--phase", "soon"),
+    ("--principal", "writer"),
+    ("--principal", "tool=User:x"),
+    ("--topic", "orders"),
+    ("--worker-property", "group.id"),
 )
-def test_options_that_cannot_be_read_are_exit_2(
-    run: Run, worker_file: str, option: str, value: str
-) -> None:
+def test_bad_options_are_exit_2(run: Run, worker_file: str, option: str, value: str) -> None:
     """Named in the message."""
-    outcome = run("acls", "check", "--worker-config", worker_file, option, value)
-    assert outcome.code == 2
-    assert value in outcome.err
+    assert value in run("acls", "check", "--worker-config", worker_file, option, value, code=2).err
 
 
 def test_principals_can_be_named(run: Run, worker_file: str) -> None:
@@ -145,21 +127,15 @@ def test_a_principal_may_be_the_name_of_a_certificate(run: Run, worker_file: str
 def test_an_error_of_a_later_phase_is_explained(run: Run, worker_file: str) -> None:
     """The meaning of the error does not depend on the present needs."""
     arguments = ("--worker-config", worker_file, "--phase", "disabled")
-    outcome = run("acls", "explain", "Failed to perform zombie fencing", *arguments)
-    assert outcome.code == 0
+    outcome = run("acls", "explain", "Failed to perform zombie fencing", *arguments, code=0)
     assert outcome.out.startswith("X2: admin needs Write")
     assert "for disabled" in outcome.err
 
 
-def test_an_error_is_explained_without_a_cluster(run: Run) -> None:
-    """Its meaning is known even when no worker is."""
-    outcome = run("acls", "explain", "Failed to perform zombie fencing")
-    assert outcome.code == 0
+def test_errors_are_explained_without_a_cluster(run: Run) -> None:
+    """Its meaning depends on no phase; the broker's line tells what is missing, for whom."""
+    outcome = run("acls", "explain", "Failed to perform zombie fencing", code=0)
     assert outcome.out.startswith("X2: admin needs Write")
-
-
-def test_a_refusal_in_the_brokers_log_is_explained_without_a_cluster(run: Run) -> None:
-    """The line itself tells what is missing, and for whom."""
     outcome = run(
         "acls",
         "explain",
@@ -216,9 +192,7 @@ def test_terraform_has_a_block_per_grant(run: Run, worker_file: str) -> None:
     assert all(block.startswith('resource "kafka_acl" ') for block in blocks)
 
 
-def test_a_prefix_that_covers_others_needs_a_yes(
-    run: Run, connect: FakeConnect, worker_file: str
-) -> None:
+def test_a_wide_prefix_needs_a_yes(run: Run, connect: FakeConnect, worker_file: str) -> None:
     """The ids of `orders-eu` start with those of `orders`."""
     config = {**connect.connectors["orders"].config, "name": "orders-eu"}
     connect.connectors["orders-eu"] = type(connect.connectors["orders"])(config=config)
@@ -226,9 +200,7 @@ def test_a_prefix_that_covers_others_needs_a_yes(
         *("acls", "generate", "--worker-config", worker_file, "--phase", "enabled"),
         *("--all", "--prefixed"),
     )
-    outcome = run(*arguments)
-    assert outcome.code == 9
-    assert "g-orders-eu" in outcome.err
+    assert "g-orders-eu" in run(*arguments, code=9).err
     assert "--resource-pattern-type prefixed" in run(*arguments, "--yes").out
 
 

@@ -1,7 +1,5 @@
 """`pyconnect agent` and `tasks kill stacks` against the agent's own REST server."""
 
-from __future__ import annotations
-
 import json
 import re
 import time
@@ -34,13 +32,8 @@ def test_status_shows_each_agent(run: Run, agent: str) -> None:
     """State, leadership, phase, version; json is the worker's own document."""
     lines = run("agent", "status", address=agent).out.splitlines()
     assert lines[0].split()[:5] == ["WORKER", "STATE", "LEADER", "GENERATION", "PHASE"]
-    assert lines[1].split()[:5] == [
-        agent.removeprefix("http://"),
-        "active",
-        "yes",
-        "7",
-        "preparing",
-    ]
+    expected = [agent.removeprefix("http://"), "active", "yes", "7", "preparing"]
+    assert lines[1].split()[:5] == expected
     document = json.loads(run("agent", "status", "-o", "json", address=agent).out)
     assert document[0]["pid"] == 4711
 
@@ -71,8 +64,7 @@ def test_a_java_worker_is_exit_9_with_the_reason(run: Run) -> None:
 
 def test_a_java_worker_among_agents_does_not_hide_them(run: Run, agent: str, url: str) -> None:
     """The agents are listed, the exit code is that of the failure."""
-    outcome = run("agent", "status", "--url", url, "--url", agent)
-    assert outcome.code == 9
+    outcome = run("agent", "status", "--url", url, "--url", agent, code=9)
     assert agent.removeprefix("http://") in outcome.out
     assert f"{url} has no admin interface" in outcome.err
 
@@ -87,15 +79,11 @@ def test_drain_waits_and_is_safe_to_run_twice(run: Run, agent: str, admin: FakeA
     assert admin.drains == [False, True]
 
 
-def test_the_plan_of_a_drain_changes_nothing(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """It names the worker."""
+def test_drains_are_planned_and_confirmed(run: Run, agent: str, admin: FakeAdmin) -> None:
+    """The plan changes nothing and names the worker; without a terminal exit 9."""
     planned = run("agent", "drain", "--dry-run", address=agent)
     assert (planned.code, planned.out) == (0, f"would drain {agent}\n")
     assert admin.drains == []
-
-
-def test_drain_needs_a_confirmation(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """Without a terminal nothing is done, exit 9."""
     assert run("agent", "drain", address=agent).code == 9
     assert admin.drains == []
 
@@ -107,11 +95,9 @@ def test_drain_that_takes_too_long_is_exit_124(run: Run, agent: str, admin: Fake
         admin.state = "draining"
 
     admin.drain = slowly  # type: ignore[method-assign]
-    outcome = run("agent", "drain", "--yes", "--timeout", "3s", address=agent)
-    assert outcome.code == 124
+    outcome = run("agent", "drain", "--yes", "--timeout", "3s", address=agent, code=124)
     assert "is draining, not drained" in outcome.err
-    no_wait = run("agent", "drain", "--yes", "--no-wait", address=agent)
-    assert no_wait.code == 0
+    run("agent", "drain", "--yes", "--no-wait", address=agent, code=0)
 
 
 def test_one_of_several_workers_has_to_be_named(run: Run, agent: str, url: str) -> None:
@@ -133,30 +119,23 @@ def test_kill_and_stacks(run: Run, agent: str, admin: FakeAdmin) -> None:
     assert document == {"task": "c/0", "stacks": "Thread MainThread\n"}
 
 
-def test_a_kill_that_takes_longer_than_the_time_is_exit_124(
-    run: Run, agent: str, admin: FakeAdmin
-) -> None:
+def test_a_kill_that_takes_too_long_is_exit_124(run: Run, agent: str, admin: FakeAdmin) -> None:
     """The task was told; what is left to do is in the hint."""
     admin.looks_until_end = 1_000
     outcome = run("tasks", "kill", "c/0", "--yes", "--timeout", "1s", address=agent)
     assert (outcome.code, "--force" in outcome.err) == (124, True)
 
 
-def test_kill_needs_a_confirmation(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """Exit 9, and the command to run."""
-    outcome = run("tasks", "kill", "c/0", address=agent)
-    assert outcome.code == 9
-    assert "pyconnect tasks kill c/0 --yes" in outcome.err
-    assert admin.kills == []
-
-
-def test_a_plan_to_kill_names_those_that_end_too(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """Those of the same process."""
+def test_kills_are_planned_and_confirmed(run: Run, agent: str, admin: FakeAdmin) -> None:
+    """The plan names all that end, those of the same process too; exit 9 without a yes."""
     kill = ("tasks", "kill", "c/0", "nobody/0", "--dry-run")
     assert "shared" not in run(*kill, address=agent).out
     admin.shares = True
     assert "its process is shared: may also end other/7" in run(*kill, address=agent).out
     assert "also ends other/7" in run(*kill, "--force", address=agent).out
+    outcome = run("tasks", "kill", "c/0", address=agent, code=9)
+    assert "pyconnect tasks kill c/0 --yes" in outcome.err
+    assert admin.kills == []
 
 
 def test_the_owner_of_a_task_is_asked(run: Run, agent: str, admin: FakeAdmin) -> None:

@@ -1,7 +1,5 @@
 """Findings of `pyconnect agent doctor` from the answers of agents."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pyconnect_cli.agents.commands import ExaminedAgent, examine
@@ -27,10 +25,12 @@ def warned(*agents: ExaminedAgent) -> dict[str, str]:
 
 
 def test_a_sound_agent_has_no_warnings() -> None:
-    """Every check is still listed."""
+    """Every check is still listed; a standalone one has no phase."""
     checks = [found.check for found in examine([AGENT])]
     assert checks == ["state", "configuration", "phase", "protocol", "upgrades"]
     assert warned(AGENT) == {}
+    standalone = ExaminedAgent(info=replace(INFO, phase=None), config={})
+    assert [found.check for found in examine([standalone])] == ["state", "configuration", "phase"]
 
 
 def test_doctor_warns_about_every_fault() -> None:
@@ -50,9 +50,3 @@ def test_doctor_warns_about_every_fault() -> None:
     assert found["phase"].startswith("disabled, others are preparing")
     assert found["protocol"].startswith("eager")
     assert "needs agent.allow.phase.change=true" in found["upgrades"]
-
-
-def test_a_standalone_agent_has_no_phase() -> None:
-    """Nor anything that follows from one."""
-    standalone = ExaminedAgent(info=replace(INFO, phase=None), config={})
-    assert [found.check for found in examine([standalone])] == ["state", "configuration", "phase"]

@@ -1,22 +1,16 @@
 """Findings of `pyconnect agent readiness` in a Java cluster."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.agents.readiness import (
-    PROVIDERS,
-    PYTHON_CONNECTORS,
-    PYTHON_PARTS,
-    readiness,
-)
+from pyconnect_cli.agents.readiness import PROVIDERS, PYTHON_CONNECTORS, PYTHON_PARTS, readiness
 from pyconnect_cli.rest.answers import Plugin
 from pyconnect_cli.rest.model import ConnectorInfo
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.plugins.java_jars import SOURCE_CONNECTOR, class_file, make_jar
 
 DEBEZIUM = "io.debezium.connector.postgresql.PostgresConnector"
@@ -50,65 +44,59 @@ def found(
     }
 
 
-def test_a_cluster_of_jars_is_ready() -> None:
+def test_a_cluster_of_jars_and_policies_by_class_is_ready() -> None:
     """Plugins beyond Apache's are named; a connector is run as it is."""
     findings = found(connector("c", connector__class=DEBEZIUM, transforms="u"))
-    assert {name: status for name, (status, _) in findings.items()} == {
-        DEBEZIUM: "ok",
-        FILE: "ok",
-        UNWRAP: "ok",
-        AVRO: "ok",
-        "c": "ok",
-    }
+    expected = {DEBEZIUM: "ok", FILE: "ok", UNWRAP: "ok", AVRO: "ok", "c": "ok"}
+    assert {name: status for name, (status, _) in findings.items()} == expected
     assert "runs in Java" in findings[DEBEZIUM][1]
     assert "runs in Python" in findings[FILE][1]
     assert "with a Java connector it runs in Java" in findings[AVRO][1]
+    key, suffix = "connector.client.config.override.policy", "ConnectorClientConfigOverridePolicy"
+    for policy in ("Principal", f"{POLICIES}.Principal{suffix}"):
+        assert key not in found(worker=WORKER | {key: policy})
 
 
-@pytest.mark.parametrize(
-    ("config", "status", "text"),
-    [
-        ({"connector__class": "com.example.Gone"}, "warning", "has no com.example.Gone"),
-        (
-            {"connector__class": "FileStreamSource", "transforms": "h, u"}
-            | {"transforms.h.type": HOIST, "transforms.u.type": UNWRAP},
-            "warning",
-            "transforms.u.type is io.debezium",
-        ),
-        ({"password": "${vault:secret/x:key}"}, "failed", "com.example.Vault is a Java class"),
-        ({"password": "${file:/x:key}"}, "ok", "as it is"),
-        (
-            {"producer.override.interceptor.classes": "com.example.Audit"},
-            "warning",
-            "producer.override.interceptor.classes has no effect",
-        ),
-        (
-            {"consumer.override.security.protocol": "SASL_SSL"}
-            | {"consumer.override.sasl.mechanism": "NTLM"},
-            "failed",
-            "NTLM",
-        ),
-        (
-            {"producer.override.security.protocol": "SASL_PLAINTEXT"}
-            | {"producer.override.sasl.mechanism": "GSSAPI"},
-            "warning",
-            "built with Kerberos",
-        ),
-        (
-            {"consumer.override.partition.assignment.strategy": "RangeAssignor, com.example.Own"},
-            "warning",
-            "consumer.override.partition.assignment.strategy has no effect",
-        ),
-        (
-            {"consumer.override.partition.assignment.strategy": ASSIGNORS},
-            "ok",
-            "as it is",
-        ),
-    ],
+@cases(
+    "config, status, text",
+    ({"connector__class": "com.example.Gone"}, "warning", "has no com.example.Gone"),
+    (
+        {"connector__class": "FileStreamSource", "transforms": "h, u"}
+        | {"transforms.h.type": HOIST, "transforms.u.type": UNWRAP},
+        "warning",
+        "transforms.u.type is io.debezium",
+    ),
+    ({"password": "${vault:secret/x:key}"}, "failed", "com.example.Vault is a Java class"),
+    ({"password": "${file:/x:key}"}, "ok", "as it is"),
+    (
+        {"producer.override.interceptor.classes": "com.example.Audit"},
+        "warning",
+        "producer.override.interceptor.classes has no effect",
+    ),
+    (
+        {"consumer.override.security.protocol": "SASL_SSL"}
+        | {"consumer.override.sasl.mechanism": "NTLM"},
+        "failed",
+        "NTLM",
+    ),
+    (
+        {"producer.override.security.protocol": "SASL_PLAINTEXT"}
+        | {"producer.override.sasl.mechanism": "GSSAPI"},
+        "warning",
+        "built with Kerberos",
+    ),
+    (
+        {"consumer.override.partition.assignment.strategy": "RangeAssignor, com.example.Own"},
+        "warning",
+        "consumer.override.partition.assignment.strategy has no effect",
+    ),
+    (
+        {"consumer.override.partition.assignment.strategy": ASSIGNORS},
+        "ok",
+        "as it is",
+    ),
 )
-def test_unsupported_parts_of_a_connector_are_named(
-    config: dict[str, str], status: str, text: str
-) -> None:
+def test_unsupported_parts_are_named(config: dict[str, str], status: str, text: str) -> None:
     """Classes, config providers and client settings."""
     worker = WORKER | {
         "config.providers": "file, vault",
@@ -120,38 +108,25 @@ def test_unsupported_parts_of_a_connector_are_named(
     assert text in found(one, worker=worker)["c"][1]
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "status"),
-    [
-        ("rest.extension.classes", "com.example.Auth", "failed"),
-        ("rest.extension.classes", "BasicAuthSecurityRestExtension", "warning"),
-        ("connector.client.config.override.policy", "com.example.Policy", "failed"),
-        ("metric.reporters", "com.example.Reporter", "warning"),
-        ("plugin.path", "", "warning"),
-    ],
+@cases(
+    "key, value, status",
+    ("rest.extension.classes", "com.example.Auth", "failed"),
+    ("rest.extension.classes", "BasicAuthSecurityRestExtension", "warning"),
+    ("connector.client.config.override.policy", "com.example.Policy", "failed"),
+    ("metric.reporters", "com.example.Reporter", "warning"),
+    ("plugin.path", "", "warning"),
 )
 def test_worker_properties_are_examined(key: str, value: str, status: str) -> None:
     """Those that an agent refuses, and those without effect."""
     assert found(worker=WORKER | {key: value})[key][0] == status
 
 
-def test_a_policy_may_be_named_by_its_class() -> None:
-    """As the agent reads it."""
-    key, suffix = "connector.client.config.override.policy", "ConnectorClientConfigOverridePolicy"
-    for policy in ("Principal", f"{POLICIES}.Principal{suffix}"):
-        assert key not in found(worker=WORKER | {key: policy})
-
-
-def test_a_provider_without_class_is_named() -> None:
-    """An agent does not start with it; a Java worker leaves its references as they are."""
+def test_gaps_of_the_workers_file_are_named() -> None:
+    """Providers without class stop an agent; REST does not show config providers."""
     status, detail = found(worker=WORKER | {"config.providers": "vault"})[
         "config.providers.vault.class"
     ]
     assert (status, detail.partition(":")[0]) == ("failed", "missing")
-
-
-def test_without_a_workers_file_the_gap_is_named() -> None:
-    """REST does not show config providers."""
     findings = found(connector("c", connector__class=DEBEZIUM, x="${vault:a}"), worker=None)
     assert findings["properties"][0] == "warning"
     assert "--worker-config" in findings["c"][1]
@@ -174,12 +149,10 @@ def test_the_command_fails_when_something_would_not_run(run: Run, tmp_path: Path
     assert run("agent", "readiness").code == 0
     file = tmp_path / "worker.properties"
     file.write_text("rest.extension.classes=com.example.Auth\nplugin.path=/plugins\n")
-    outcome = run("agent", "readiness", "--worker-config", str(file), "-o", "json")
-    assert outcome.code == 1
+    outcome = run("agent", "readiness", "--worker-config", str(file), "-o", "json", code=1)
     document = json.loads(outcome.out)
-    assert [each["name"] for each in document if each["status"] == "failed"] == [
-        "rest.extension.classes"
-    ]
+    expected = ["rest.extension.classes"]
+    assert [each["name"] for each in document if each["status"] == "failed"] == expected
     assert run("agent", "readiness", "--worker-config", str(tmp_path / "none")).code == 2
 
 
@@ -191,8 +164,7 @@ def test_the_jars_of_this_machine_are_read(run: Run, tmp_path: Path) -> None:
     make_jar(tmp_path / "plugins" / "old" / "old.jar", {"a.Old": old})
     file = tmp_path / "worker.properties"
     file.write_text(f"plugin.path={tmp_path / 'plugins'}\n")
-    outcome = run("agent", "readiness", "--worker-config", str(file), "-o", "json")
-    assert outcome.code == 0
+    outcome = run("agent", "readiness", "--worker-config", str(file), "-o", "json", code=0)
     [location] = [each for each in json.loads(outcome.out) if each["about"] == "location"]
     assert (location["name"], location["status"]) == ("old", "ok")
     assert location["detail"].startswith("Kafka 3.9 to 4.3: ")

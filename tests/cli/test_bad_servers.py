@@ -1,7 +1,5 @@
 """Servers that do not behave: answers that drip, never end, or are built to exhaust the client."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import resource
@@ -15,6 +13,7 @@ import pytest
 
 from pyconnect_cli.errors import ExitCode
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
 Answer = Callable[[socket.socket], None]
@@ -58,11 +57,9 @@ def dripping_head(connection: socket.socket) -> None:
     drip(connection, b"X-More: 1\r\n")
 
 
-@pytest.mark.parametrize("answer", [dripping_body, dripping_head])
-@pytest.mark.parametrize("option", ["--timeout", "--request-timeout"])
-def test_a_limit_of_time_holds_against_a_server_that_drips(
-    run: Run, answer: Answer, option: str
-) -> None:
+@cases("answer", dripping_body, dripping_head)
+@cases("option", "--timeout", "--request-timeout")
+def test_a_limit_holds_against_a_dripping_server(run: Run, answer: Answer, option: str) -> None:
     """The limit is for the whole answer, not for the time between two of its bytes."""
     with server(answer) as address:
         started = time.monotonic()
@@ -101,9 +98,9 @@ def test_a_compressed_answer_is_measured_by_its_content(run: Run) -> None:
     assert "larger than 128 MiB" in ended.err
 
 
-@pytest.mark.parametrize("status", ["200 OK", "500 Server Error"])
-@pytest.mark.parametrize("depth", [250, 900, 100_000])
-@pytest.mark.parametrize("verbose", [(), ("-vv",)])
+@cases("status", "200 OK", "500 Server Error")
+@cases("depth", 250, 900, 100_000)
+@cases("verbose", (), ("-vv",))
 def test_deep_json_is_an_answer_that_cannot_be_read(
     run: Run, status: str, depth: int, verbose: tuple[str, ...]
 ) -> None:
@@ -122,7 +119,7 @@ def test_deep_json_is_an_answer_that_cannot_be_read(
         assert "nested more than 200 deep" in ended.err
 
 
-@pytest.mark.parametrize("depth", [250, 900, 100_000])
+@cases("depth", 250, 900, 100_000)
 def test_deep_json_of_a_user_names_its_file(run: Run, depth: int) -> None:
     """The document is refused before the first request."""
     with open("deep.json", "w", encoding="utf-8") as file:  # noqa: PTH123
@@ -147,12 +144,10 @@ def test_a_wrong_compression_is_a_server_error(run: Run) -> None:
     assert "compressed wrongly" in ended.err
 
 
-@pytest.mark.parametrize(
-    ("fault", "words"),
-    [
-        (MemoryError(), "not enough memory"),
-        (RecursionError("maximum recursion depth exceeded"), "nested too deep"),
-    ],
+@cases(
+    "fault, words",
+    (MemoryError(), "not enough memory"),
+    (RecursionError("maximum recursion depth exceeded"), "nested too deep"),
 )
 def test_exhaustion_is_reported_in_words(
     run: Run, monkeypatch: pytest.MonkeyPatch, fault: Exception, words: str

@@ -1,7 +1,5 @@
 """However a batch ends, every object is reported: done, failed, unknown or not tried."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
@@ -16,6 +14,7 @@ from pyconnect_cli.render.outcomes import BatchRecord, ObjectResult, Outcome, su
 from pyconnect_cli.session import Session
 from tests.cli.conftest import Outcome as Ended
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
@@ -27,8 +26,8 @@ def done(name: str) -> ObjectResult:
     return ObjectResult(name=name, action="paused", outcome=Outcome.DONE)
 
 
-def test_a_record_is_true_at_any_moment() -> None:
-    """Begun is unknown, not begun is not tried, and nothing changes after the report."""
+def test_records_are_true_at_any_moment_and_hundreds_have_time(environ: dict[str, str]) -> None:
+    """Begun is unknown; the default limit grows with the objects, a given one does not."""
     record = BatchRecord("pause", ["a", "b", "c"])
     assert record.begin(0)
     record.end(0, done("a"))
@@ -38,10 +37,6 @@ def test_a_record_is_true_at_any_moment() -> None:
     assert not record.begin(2)
     assert [result.outcome for result in record.results()] == ["done", "unknown", "not-tried"]
     assert summary(record.results()) == "1 of 3 may have taken effect: b; not tried: c"
-
-
-def test_a_batch_of_hundreds_has_time_unless_the_user_limits_it(environ: dict[str, str]) -> None:
-    """The default limit grows with the objects, a given one does not."""
     session = Session(environ)
     session.allow_for(300)
     assert session.budget.remaining_s() > 3000
@@ -79,10 +74,8 @@ def pause_all(run: Run, *options: str) -> Ended:
 
 @pytest.mark.wire
 @pytest.mark.usefixtures("hang")
-@pytest.mark.parametrize("limit", ["--timeout", "--deadline"])
-def test_after_the_limit_nothing_is_started(
-    run: Run, connect: FakeConnect, tmp_path: Path, limit: str
-) -> None:
+@cases("limit", "--timeout", "--deadline")
+def test_nothing_starts_late(run: Run, connect: FakeConnect, tmp_path: Path, limit: str) -> None:
     """Exit 124; JSON, summary and textfile say the same of every object."""
     textfile = tmp_path / "run.prom"
     outcome = pause_all(run, limit, "4s", "-o", "json", "--textfile", str(textfile))
@@ -123,9 +116,7 @@ def test_people_read_the_same(run: Run) -> None:
 
 @pytest.mark.wire
 @pytest.mark.usefixtures("hang")
-def test_a_change_without_an_answer_is_done_when_the_state_shows_it(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_an_unanswered_change_is_done_if_the_state_says(run: Run, connect: FakeConnect) -> None:
     """The worker has paused the connector and only its answer is missing."""
     connect.connectors["b"].enter("PAUSED")
     outcome = pause_all(run, "--request-timeout", "3s")
@@ -145,7 +136,7 @@ def test_one_unanswered_change_does_not_end_the_batch(run: Run, connect: FakeCon
 
 @pytest.mark.wire
 @pytest.mark.usefixtures("hang")
-@pytest.mark.parametrize("form", ["-o json", "--summary-json"])
+@cases("form", "-o json", "--summary-json")
 def test_a_run_that_a_signal_ends_reports_every_object(
     connect: FakeConnect, url: str, environ: dict[str, str], form: str
 ) -> None:

@@ -1,7 +1,5 @@
 """`pyconnect connectors logs` against the agent's own REST server."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 
@@ -9,6 +7,7 @@ import pytest
 
 from pyconnect_agent.core.log_lines import LogLine
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.fake_admin import FakeAdmin
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import rest_config, serving
@@ -67,20 +66,17 @@ def test_lines_of_all_workers_come_in_order_of_time(run: Run, agent: str) -> Non
     assert "    ValueError: \\x1b[2Jx" in outcome.out
 
 
-@pytest.mark.parametrize(
-    ("options", "found"),
-    [
-        (("--task", "0"), ["three"]),
-        (("--level", "warn"), ["three", "five"]),
-        (("--tail", "1"), ["five"]),
-        (("--tail", "0"), []),
-        (("--since", "1m"), []),
-    ],
+@cases(
+    "options, found",
+    (("--task", "0"), ["three"]),
+    (("--level", "warn"), ["three", "five"]),
+    (("--tail", "1"), ["five"]),
+    (("--tail", "0"), []),
+    (("--since", "1m"), []),
 )
 def test_options_select(run: Run, agent: str, options: tuple[str, ...], found: list[str]) -> None:
     """By task, level, number and age."""
-    outcome = run("connectors", "logs", "c", *options, address=agent)
-    assert texts(outcome.out) == found
+    assert texts(run("connectors", "logs", "c", *options, address=agent).out) == found
 
 
 def test_each_line_is_an_object_for_programs(run: Run, agent: str) -> None:
@@ -102,20 +98,11 @@ def test_following_prints_each_line_once(run: Run, agent: str, admin: FakeAdmin)
         return answer
 
     admin.logs = grow  # type: ignore[assignment, method-assign]
-    outcome = run("connectors", "logs", "c", "--follow", "--timeout", "4s", address=agent)
-    assert outcome.code == 0
+    outcome = run("connectors", "logs", "c", "--follow", "--timeout", "4s", address=agent, code=0)
     assert texts(outcome.out) == ["one", "three", "five", "again"]
 
 
-def test_a_java_worker_has_no_logs_to_show(run: Run) -> None:
-    """Exit 9 with the reason."""
-    outcome = run("connectors", "logs", "orders")
-    assert outcome.code == 9
-    assert "it is a Java worker" in outcome.err
-
-
-def test_an_unknown_level_is_refused(run: Run, agent: str) -> None:
-    """Exit 2 with the levels."""
-    outcome = run("connectors", "logs", "c", "--level", "LOUD", address=agent)
-    assert outcome.code == 2
-    assert "WARN" in outcome.err
+def test_logs_need_an_agent_and_a_known_level(run: Run, agent: str) -> None:
+    """Exit 9 with the reason, exit 2 with the levels."""
+    assert "it is a Java worker" in run("connectors", "logs", "orders", code=9).err
+    assert "WARN" in run("connectors", "logs", "c", "--level", "LOUD", address=agent, code=2).err

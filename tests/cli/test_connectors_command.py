@@ -1,7 +1,5 @@
 """`pyconnect connectors` and `tasks`: what they print, change, and exit with."""
 
-from __future__ import annotations
-
 import json
 import threading
 from pathlib import Path
@@ -9,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 pytestmark = pytest.mark.wire
@@ -16,8 +15,7 @@ pytestmark = pytest.mark.wire
 
 def test_list_shows_states_and_tasks(run: Run) -> None:
     """A table with a line per connector, the tasks that run out of all."""
-    outcome = run("connectors", "list")
-    assert outcome.code == 0
+    outcome = run("connectors", "list", code=0)
     lines = outcome.out.splitlines()
     assert lines[0].split() == ["NAME", "TYPE", "STATE", "TASKS", "WORKER", "CLASS"]
     broken = ["broken", "source", "RUNNING", "1/2, 1 FAILED", "worker-1:8083", "FileSink"]
@@ -25,51 +23,38 @@ def test_list_shows_states_and_tasks(run: Run) -> None:
     assert lines[2].split()[:4] == ["orders", "source", "RUNNING", "1/1"]
 
 
-def test_json_is_the_api_shape_with_secrets_masked(run: Run) -> None:
-    """`-o json` after the verb prints info and status; passwords are masked."""
+def test_secrets_are_masked_unless_asked_for(run: Run) -> None:
+    """`-o json` is the API's shape; `get --show-secrets` shows them."""
     outcome = run("connectors", "ls", "-o", "json")
     document = json.loads(outcome.out)
     assert document["orders"]["info"]["config"]["db.password"] == "********"
     assert document["broken"]["status"]["tasks"][1]["state"] == "FAILED"
     assert "hunter2" not in outcome.out
-
-
-def test_secrets_are_shown_only_when_asked_for(run: Run) -> None:
-    """`get` masks, `get --show-secrets` does not."""
     assert "hunter2" not in run("connectors", "get", "orders").out
     assert "hunter2" in run("connectors", "get", "orders", "--show-secrets").out
 
 
 def test_an_unknown_name_is_exit_3_with_the_near_ones(run: Run) -> None:
     """The command changes no connector and names similar ones."""
-    outcome = run("connectors", "pause", "order")
-    assert outcome.code == 3
+    outcome = run("connectors", "pause", "order", code=3)
     assert "connector `order` does not exist" in outcome.err
     assert "did you mean `orders`?" in outcome.err
 
 
-@pytest.mark.parametrize(
-    ("verb", "state"), [("pause", "PAUSED"), ("stop", "STOPPED"), ("resume", "RUNNING")]
-)
-def test_verbs_change_the_state_and_wait_for_it(
-    run: Run, connect: FakeConnect, verb: str, state: str
-) -> None:
+@cases("verb, state", ("pause", "PAUSED"), ("stop", "STOPPED"), ("resume", "RUNNING"))
+def test_verbs_change_the_state(run: Run, connect: FakeConnect, verb: str, state: str) -> None:
     """Each verb asks the worker and `--wait` sees the state come."""
-    outcome = run("connectors", verb, "orders", "--wait", state, "--timeout", "5s")
-    assert outcome.code == 0, outcome.err
+    run("connectors", verb, "orders", "--wait", state, "--timeout", "5s", code=0)
     assert connect.connectors["orders"].state == state
 
 
-@pytest.mark.parametrize(
-    ("verb", "state"), [("pause", "PAUSED"), ("stop", "STOPPED"), ("restart", "RUNNING")]
-)
+@cases("verb, state", ("pause", "PAUSED"), ("stop", "STOPPED"), ("restart", "RUNNING"))
 def test_wait_without_a_state_is_for_the_one_that_the_verb_leads_to(
     run: Run, connect: FakeConnect, verb: str, state: str
 ) -> None:
     """The option may stand before the name; a name is not taken for a state."""
     connect.stale_statuses["orders"] = [FakeConnector(config={}, state="UNASSIGNED")] * 3
-    outcome = run("connectors", verb, "--wait", "orders", "--timeout", "5s")
-    assert outcome.code == 0, outcome.err
+    run("connectors", verb, "--wait", "orders", "--timeout", "5s", code=0)
     assert connect.stale_statuses["orders"] == []
     assert connect.connectors["orders"].state == state
 
@@ -82,9 +67,7 @@ def test_a_deletion_is_waited_for_and_has_no_other_state(run: Run, connect: Fake
     assert connect.requests[-1] == "GET /connectors/orders/status"
 
 
-def test_a_change_of_a_paused_connector_leads_back_to_paused(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_a_changed_paused_connector_stays_paused(run: Run, connect: FakeConnect) -> None:
     """A wait for RUNNING would never end."""
     connect.connectors["orders"].enter("PAUSED")
     outcome = run(
@@ -93,13 +76,11 @@ def test_a_change_of_a_paused_connector_leads_back_to_paused(
     assert outcome.code == 0, outcome.err
 
 
-@pytest.mark.parametrize(
-    ("flags", "query"),
-    [
-        ((), {"includeTasks": ["true"]}),
-        (("--only-failed",), {"includeTasks": ["true"], "onlyFailed": ["true"]}),
-        (("--connector-only",), {}),
-    ],
+@cases(
+    "flags, query",
+    ((), {"includeTasks": ["true"]}),
+    (("--only-failed",), {"includeTasks": ["true"], "onlyFailed": ["true"]}),
+    (("--connector-only",), {}),
 )
 def test_a_restart_includes_the_tasks_without_connector_only(
     run: Run, connect: FakeConnect, flags: tuple[str, ...], query: dict[str, list[str]]
@@ -109,9 +90,7 @@ def test_a_restart_includes_the_tasks_without_connector_only(
     assert connect.queries["POST /connectors/orders/restart"] == query
 
 
-def test_a_dry_run_of_create_asks_the_worker(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_a_dry_run_asks_the_worker(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """A wrong configuration and an existing name are found before they are sent."""
     connect.invalid_keys = ("tasks.max",)
     file = tmp_path / "new.json"
@@ -129,8 +108,7 @@ def test_a_dry_run_of_apply_validates(run: Run, connect: FakeConnect, tmp_path: 
     """The plan is shown, and a configuration that the worker would refuse ends it."""
     connect.invalid_keys = ("tasks.max",)
     (tmp_path / "b.json").write_text('{"name": "b", "connector.class": "N", "tasks.max": "x"}')
-    outcome = run("connectors", "apply", "-f", str(tmp_path), "--dry-run")
-    assert outcome.code == 2
+    outcome = run("connectors", "apply", "-f", str(tmp_path), "--dry-run", code=2)
     assert outcome.out == "+ create b\n"
     assert "b: tasks.max: is bad" in outcome.err
     assert run("connectors", "apply", "-f", str(tmp_path), "--dry-run", "--no-validate").code == 0
@@ -148,61 +126,40 @@ def test_topics_are_listed_and_reset_for_several_connectors(run: Run, connect: F
 
 def test_selection_filters_the_action(run: Run, connect: FakeConnect) -> None:
     """Conditions on config values choose what is paused."""
-    outcome = run("connectors", "pause", "-l", "team=b")
-    assert outcome.code == 0
+    run("connectors", "pause", "-l", "team=b", code=0)
     assert connect.connectors["broken"].state == "PAUSED"
     assert connect.connectors["orders"].state == "RUNNING"
 
 
-def test_an_empty_selection_is_exit_3_unless_allowed(run: Run) -> None:
-    """A selection without a match is an error that cron can switch off."""
+def test_a_selection_that_selects_nothing_is_an_error(run: Run) -> None:
+    """Exit 3 unless allowed, for cron; no selection at all never acts on everything."""
     assert run("connectors", "pause", "-l", "team=z").code == 3
     assert run("connectors", "pause", "-l", "team=z", "--allow-empty").code == 0
+    assert "nothing is selected" in run("connectors", "pause", code=2).err
 
 
-def test_no_selection_at_all_is_a_usage_error(run: Run) -> None:
-    """A verb that acts never acts on everything by accident."""
-    outcome = run("connectors", "pause")
-    assert outcome.code == 2
-    assert "nothing is selected" in outcome.err
-
-
-def test_delete_without_a_terminal_does_nothing_and_prints_the_command(
-    run: Run, connect: FakeConnect
-) -> None:
-    """Exit 9 with the very command to run."""
-    outcome = run("connectors", "delete", "orders")
-    assert outcome.code == 9
+def test_delete_asks_or_deletes(run: Run, connect: FakeConnect) -> None:
+    """Without a terminal exit 9 and the command; with --yes a result line per object."""
+    outcome = run("connectors", "delete", "orders", code=9)
     assert "pyconnect connectors delete orders --yes" in outcome.err
     assert "orders" in connect.connectors
-
-
-def test_delete_with_yes_deletes(run: Run, connect: FakeConnect) -> None:
-    """One result line per object."""
-    outcome = run("connectors", "delete", "orders", "--yes", "--wait", "DELETED")
-    assert outcome.code == 0, outcome.err
+    outcome = run("connectors", "delete", "orders", "--yes", "--wait", "DELETED", code=0)
     assert outcome.out == "orders: deleted\n"
     assert "orders" not in connect.connectors
 
 
-def test_dry_run_changes_nothing_and_can_say_so_by_exit_code(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_a_dry_run_changes_nothing_and_has_an_exit_code(run: Run, connect: FakeConnect) -> None:
     """`--dry-run --exit-code` exits 1 when something would change."""
-    outcome = run("connectors", "stop", "--all", "--dry-run", "--exit-code")
-    assert outcome.code == 1
-    assert outcome.out.splitlines() == [
-        "would stop broken: RUNNING -> STOPPED",
-        "would stop orders: RUNNING -> STOPPED",
-    ]
+    outcome = run("connectors", "stop", "--all", "--dry-run", "--exit-code", code=1)
+    expected = ["would stop broken: RUNNING -> STOPPED", "would stop orders: RUNNING -> STOPPED"]
+    assert outcome.out.splitlines() == expected
     assert connect.connectors["orders"].state == "RUNNING"
 
 
 def test_part_of_a_batch_failing_is_exit_8(run: Run, connect: FakeConnect) -> None:
     """The others are done, and the failed one is named."""
     connect.failures["PUT /connectors/broken/pause"] = [(500, "no luck")]
-    outcome = run("connectors", "pause", "--all")
-    assert outcome.code == 8
+    outcome = run("connectors", "pause", "--all", code=8)
     assert "orders: paused" in outcome.out
     assert "broken" in outcome.err
     assert "no luck" in outcome.err
@@ -211,8 +168,7 @@ def test_part_of_a_batch_failing_is_exit_8(run: Run, connect: FakeConnect) -> No
 def test_max_failures_stops_starting_more(run: Run, connect: FakeConnect) -> None:
     """After the first failure the rest is left alone."""
     connect.failures["PUT /connectors/broken/pause"] = [(500, "no luck")]
-    outcome = run("connectors", "pause", "--all", "--max-failures", "1")
-    assert outcome.code == 8
+    outcome = run("connectors", "pause", "--all", "--max-failures", "1", code=8)
     assert connect.connectors["orders"].state == "RUNNING"
     assert "not tried: orders (--max-failures)" in outcome.err
 
@@ -224,8 +180,7 @@ def test_a_rebalance_is_waited_out(run: Run, connect: FakeConnect) -> None:
         " concurrent config change)"
     )
     connect.failures["POST /connectors/orders/restart"] = [(409, text), (409, text)]
-    outcome = run("connectors", "restart", "orders", "--timeout", "10s")
-    assert outcome.code == 0, outcome.err
+    run("connectors", "restart", "orders", "--timeout", "10s", code=0)
     assert connect.requests.count("POST /connectors/orders/restart") == 3
 
 
@@ -233,14 +188,10 @@ def test_an_existing_name_is_a_conflict_at_once(run: Run, tmp_path: Path) -> Non
     """Exit 6; creating again would never succeed."""
     file = tmp_path / "c.json"
     file.write_text('{"connector.class": "X"}')
-    outcome = run("connectors", "create", "orders", "-f", str(file))
-    assert outcome.code == 6
-    assert "already exists" in outcome.err
+    assert "already exists" in run("connectors", "create", "orders", "-f", str(file), code=6).err
 
 
-def test_create_takes_post_bodies_yaml_and_properties(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_create_takes_several_formats(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """All three forms make connectors, several documents at once."""
     post = tmp_path / "a.json"
     post.write_text('{"name": "a", "config": {"x": 1, "y": true}, "initial_state": "paused"}')
@@ -249,8 +200,7 @@ def test_create_takes_post_bodies_yaml_and_properties(
     properties = tmp_path / "d.properties"
     properties.write_text("name=d\nx: three\n")
     files = ["-f", str(post), "-f", str(yaml), "-f", str(properties)]
-    outcome = run("connectors", "create", *files)
-    assert outcome.code == 0, outcome.err
+    run("connectors", "create", *files, code=0)
     assert connect.connectors["a"].config == {"name": "a", "x": "1", "y": "true"}
     assert connect.connectors["a"].state == "PAUSED"
     assert [connect.connectors[name].config["x"] for name in "bcd"] == ["one", "two", "three"]
@@ -266,8 +216,7 @@ def test_apply_shows_the_plan_and_changes_only_differences(
     (tmp_path / "orders.json").write_text(
         json.dumps({"name": "orders", "config": connect.connectors["orders"].config})
     )
-    outcome = run("connectors", "apply", "-f", str(tmp_path))
-    assert outcome.code == 0, outcome.err
+    outcome = run("connectors", "apply", "-f", str(tmp_path), code=0)
     assert "+ create new" in outcome.err
     assert "  - team=b\n  + team=c" in outcome.err
     assert "unchanged orders" not in outcome.err
@@ -278,15 +227,12 @@ def test_apply_shows_the_plan_and_changes_only_differences(
     assert not any(r.startswith(("PUT /connectors", "POST")) for r in connect.requests[before:])
 
 
-def test_apply_validates_before_it_changes_anything(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_apply_validates_before_changes(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """One wrong file leaves the cluster as it was."""
     connect.invalid_keys = ("tasks.max",)
     (tmp_path / "a.json").write_text('{"name": "a", "connector.class": "N"}')
     (tmp_path / "b.json").write_text('{"name": "b", "connector.class": "N", "tasks.max": "x"}')
-    outcome = run("connectors", "apply", "-f", str(tmp_path))
-    assert outcome.code == 2
+    outcome = run("connectors", "apply", "-f", str(tmp_path), code=2)
     assert "b.json: the worker finds 1 error(s); nothing was changed" in outcome.err
     assert "a" not in connect.connectors
 
@@ -294,33 +240,28 @@ def test_apply_validates_before_it_changes_anything(
 def test_apply_prunes_only_the_selection(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """Connectors outside the selector survive, those inside without a file go."""
     (tmp_path / "new.json").write_text('{"name": "new", "connector.class": "N"}')
-    outcome = run("connectors", "apply", "-f", str(tmp_path), "--prune", "-l", "team=b", "--yes")
-    assert outcome.code == 0, outcome.err
+    run("connectors", "apply", "-f", str(tmp_path), "--prune", "-l", "team=b", "--yes", code=0)
     assert set(connect.connectors) == {"orders", "new"}
 
 
-def test_a_mask_stands_for_the_secret_that_the_connector_holds(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_a_mask_stands_for_a_stored_secret(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """A printed configuration can be changed and applied; the mask itself is never stored."""
     printed = json.loads(run("connectors", "get", "orders", "-o", "json").out)
     (tmp_path / "orders.json").write_text(json.dumps(printed | {"topic": "t"}))
-    outcome = run("connectors", "apply", "-f", str(tmp_path))
-    assert outcome.code == 0, outcome.err
+    outcome = run("connectors", "apply", "-f", str(tmp_path), code=0)
     assert "hunter2" not in outcome.out + outcome.err
     assert connect.connectors["orders"].config["db.password"] == "hunter2"
     assert connect.connectors["orders"].config["topic"] == "t"
 
 
-@pytest.mark.parametrize(("name", "key"), [("orders", "other.password"), ("new", "db.password")])
+@cases("name, key", ("orders", "other.password"), ("new", "db.password"))
 def test_apply_refuses_a_mask_of_no_stored_secret(
     run: Run, connect: FakeConnect, tmp_path: Path, name: str, key: str
 ) -> None:
     """Of a key that the connector lacks, and of a new connector."""
     config = {"connector.class": "org.example.FileSource", key: "********"}
     (tmp_path / "one.json").write_text(json.dumps({"name": name, "config": config}))
-    outcome = run("connectors", "apply", "-f", str(tmp_path))
-    assert outcome.code == 2
+    outcome = run("connectors", "apply", "-f", str(tmp_path), code=2)
     assert f"{key} holds ********, the mask of a secret that the connector" in outcome.err
     assert not any(request.startswith(("PUT", "POST")) for request in connect.requests)
 
@@ -340,18 +281,14 @@ def test_create_refuses_a_masked_secret(run: Run, connect: FakeConnect, tmp_path
     del config["name"]
     file = tmp_path / "copy.json"
     file.write_text(json.dumps(config))
-    outcome = run("connectors", "create", "copy", "-f", str(file))
-    assert outcome.code == 2
-    assert "--show-secrets" in outcome.err
+    assert "--show-secrets" in run("connectors", "create", "copy", "-f", str(file), code=2).err
     assert "copy" not in connect.connectors
 
 
 def test_apply_does_not_ignore_a_selection(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """A selection without --prune means less than every file."""
     (tmp_path / "new.json").write_text('{"name": "new", "connector.class": "N"}')
-    outcome = run("connectors", "apply", "-f", str(tmp_path), "-l", "team=b")
-    assert outcome.code == 2
-    assert "--prune" in outcome.err
+    assert "--prune" in run("connectors", "apply", "-f", str(tmp_path), "-l", "team=b", code=2).err
     assert "new" not in connect.connectors
     assert run("connectors", "create", "-f", str(tmp_path), "--all").code == 2
 
@@ -359,8 +296,7 @@ def test_apply_does_not_ignore_a_selection(run: Run, connect: FakeConnect, tmp_p
 def test_a_name_that_could_not_be_deleted_is_not_created(run: Run, connect: FakeConnect) -> None:
     """Workers take a slash in a body, and since Kafka 4.0 refuse it in a path."""
     connect.failures["GET /connectors/a%2Fb"] = [(400, "Ambiguous URI path separator")]
-    outcome = run("connectors", "create", "a/b", "-s", "connector.class=X")
-    assert outcome.code == 2
+    outcome = run("connectors", "create", "a/b", "-s", "connector.class=X", code=2)
     assert "Ambiguous URI path separator" in outcome.err
     assert "a/b" not in connect.connectors
     assert run("connectors", "create", "a/b", "-s", "connector.class=X").code == 0
@@ -374,13 +310,11 @@ def test_every_entry_of_a_map_is_a_line_of_ndjson(run: Run) -> None:
     assert run("connectors", "describe", "orders", "-o", "name").out == "orders\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.json", '{"name": "a",\r\n"x": "1"}\r\n'),
-        ("a.yaml", "name: a\r\nx: 1\r\n"),
-        ("a.properties", "name=a\r\nx=1\r\n"),
-    ],
+@cases(
+    "name, text",
+    ("a.json", '{"name": "a",\r\n"x": "1"}\r\n'),
+    ("a.yaml", "name: a\r\nx: 1\r\n"),
+    ("a.properties", "name=a\r\nx=1\r\n"),
 )
 def test_files_of_windows_editors_are_read(
     run: Run, connect: FakeConnect, tmp_path: Path, name: str, text: str
@@ -388,18 +322,15 @@ def test_files_of_windows_editors_are_read(
     """They begin with a mark of their encoding, and their lines end with two characters."""
     file = tmp_path / name
     file.write_bytes(b"\xef\xbb\xbf" + text.encode())
-    outcome = run("connectors", "create", "-f", str(file))
-    assert outcome.code == 0, outcome.err
+    run("connectors", "create", "-f", str(file), code=0)
     assert connect.connectors["a"].config == {"name": "a", "x": "1"}
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "reason"),
-    [
-        ("a.json", '{"name": "a", "x": "1", "x": "2"}', "member `x` occurs twice in one object"),
-        ("a.json", "[" * 100_000, "cannot be read"),
-        ("a.yaml", "name: a\nx: 2020-99-99\n", "is not YAML"),
-    ],
+@cases(
+    "name, text, reason",
+    ("a.json", '{"name": "a", "x": "1", "x": "2"}', "member `x` occurs twice in one object"),
+    ("a.json", "[" * 100_000, "cannot be read"),
+    ("a.yaml", "name: a\nx: 2020-99-99\n", "is not YAML"),
     ids=["member twice", "too deep", "no date"],
 )
 def test_files_that_cannot_be_meant_are_refused(
@@ -420,40 +351,30 @@ def test_an_empty_file_is_called_empty(run: Run, tmp_path: Path) -> None:
     assert (outcome.code, outcome.err) == (2, f"error: {tmp_path / 'c.json'}: is empty\n")
 
 
-def test_diff_exits_1_when_something_differs(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_diff_exits_1_at_a_difference(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """And 0 when nothing does; the changed secret is not shown."""
     file = tmp_path / "orders.json"
     config = dict(connect.connectors["orders"].config)
     file.write_text(json.dumps({"name": "orders", **config}))
     assert run("connectors", "diff", "-f", str(file)).code == 0
     file.write_text(json.dumps({"name": "orders", **config, "db.password": "other"}))
-    outcome = run("connectors", "diff", "-f", str(file))
-    assert outcome.code == 1
+    outcome = run("connectors", "diff", "-f", str(file), code=1)
     assert "hunter2" not in outcome.out
     assert "other" not in outcome.out
     assert "(changed)" in outcome.out
 
 
-def test_waiting_for_running_ends_at_a_failed_task(run: Run) -> None:
-    """Exit 1 at once with the reason, not after the timeout."""
-    outcome = run("connectors", "wait", "broken", "--for", "RUNNING", "--timeout", "60s")
-    assert outcome.code == 1
+def test_a_wait_in_vain_ends_with_the_reason(run: Run) -> None:
+    """Exit 1 at a failed task, exit 124 after the time, with where things stand."""
+    outcome = run("connectors", "wait", "broken", "--for", "RUNNING", "--timeout", "60s", code=1)
     assert "disk full" in outcome.err
-
-
-def test_a_wait_in_vain_is_exit_124(run: Run) -> None:
-    """The message tells where things stand."""
-    outcome = run("connectors", "wait", "orders", "--for", "PAUSED", "--timeout", "3s")
-    assert outcome.code == 124
+    outcome = run("connectors", "wait", "orders", "--for", "PAUSED", "--timeout", "3s", code=124)
     assert "orders is RUNNING" in outcome.err
 
 
 def test_patch_sets_and_unsets_keys(run: Run, connect: FakeConnect) -> None:
     """Other keys stay."""
-    outcome = run("connectors", "patch", "orders", "--set", "a=b=c", "--unset", "team")
-    assert outcome.code == 0, outcome.err
+    run("connectors", "patch", "orders", "--set", "a=b=c", "--unset", "team", code=0)
     config = connect.connectors["orders"].config
     assert config["a"] == "b=c"
     assert "team" not in config
@@ -475,23 +396,14 @@ def test_tasks_list_filters_by_the_tasks_own_state(run: Run) -> None:
 
 def test_restarting_failed_tasks_leaves_the_others_alone(run: Run, connect: FakeConnect) -> None:
     """Without names only FAILED tasks of the selection are restarted."""
-    outcome = run("tasks", "restart", "--all")
-    assert outcome.code == 0, outcome.err
-    assert outcome.out == "broken/1: restarted\n"
-    assert [r for r in connect.requests if r.endswith("restart")] == [
-        "POST /connectors/broken/tasks/1/restart"
-    ]
+    assert run("tasks", "restart", "--all", code=0).out == "broken/1: restarted\n"
+    expected = ["POST /connectors/broken/tasks/1/restart"]
+    assert [r for r in connect.requests if r.endswith("restart")] == expected
 
 
-def test_an_unreachable_worker_is_exit_7(run: Run) -> None:
-    """The address and the reason are named."""
-    outcome = run("connectors", "list", address="http://127.0.0.1:9")
-    assert outcome.code == 7
-    assert "127.0.0.1:9" in outcome.err
-
-
-def test_the_next_address_answers_when_the_first_is_down(run: Run, url: str) -> None:
-    """Several addresses are tried in order."""
+def test_an_address_that_does_not_answer_is_named_or_passed_over(run: Run, url: str) -> None:
+    """Exit 7 with address and reason; of several addresses the next is tried."""
+    assert "127.0.0.1:9" in run("connectors", "list", address="http://127.0.0.1:9", code=7).err
     outcome = run("connectors", "list", "-o", "name", address=f"http://127.0.0.1:9,{url}")
     assert outcome.out.split() == ["broken", "orders"]
 
@@ -505,9 +417,8 @@ def test_statuses_become_exit_codes(run: Run, connect: FakeConnect) -> None:
 
 def test_flags_stand_before_and_after_the_noun(run: Run) -> None:
     """Both places mean the same."""
-    assert (
-        run("-o", "name", "connectors", "list").out == run("connectors", "list", "-o", "name").out
-    )
+    expected = run("connectors", "list", "-o", "name").out
+    assert run("-o", "name", "connectors", "list").out == expected
 
 
 def test_watch_prints_an_object_for_each_change(run: Run) -> None:
@@ -553,16 +464,14 @@ def test_a_proposed_command_reaches_the_same_cluster(run: Run, url: str) -> None
     assert hint.format("") in run("connectors", "stop", "xyzzy").err
 
 
-@pytest.mark.parametrize(
+@cases(
     "words",
-    [("offsets", "seek", "orders", "--to-offset", "5"), ("plugins", "test", "X", "--set", "a=b")],
+    ("offsets", "seek", "orders", "--to-offset", "5"),
+    ("plugins", "test", "X", "--set", "a=b"),
 )
-def test_an_unknown_option_is_not_answered_with_another_meaning(
-    run: Run, words: tuple[str, ...]
-) -> None:
+def test_an_unknown_option_gets_no_other_meaning(run: Run, words: tuple[str, ...]) -> None:
     """The help page is named, and no option that only looks alike."""
-    outcome = run(*words)
-    assert outcome.code == 2
+    outcome = run(*words, code=2)
     assert outcome.err.splitlines()[-1] == f"hint: see: pyconnect {words[0]} {words[1]} --help"
 
 

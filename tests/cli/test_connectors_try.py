@@ -1,13 +1,12 @@
 """`pyconnect connectors try`: a connector's records, shown without a worker and without Kafka."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.cases import cases
 from tests.support.plugins.idle_connectors import idle_source
 
 pytestmark = pytest.mark.wire
@@ -111,10 +110,7 @@ def test_a_sinks_records_are_shown_and_not_put(run: Run, tmp_path: Path) -> None
     assert "2 of 3 records fail" in err
     found = json.loads(out)["records"]
     shown = [(step["step"], step["record"]["value"]) for step in found[0]["steps"]]
-    assert shown == [
-        ("converted", '{"id": 1, "card": "4711"}'),
-        ("mask", '{"id": 1, "card": ""}'),
-    ]
+    assert shown == [("converted", '{"id": 1, "card": "4711"}'), ("mask", '{"id": 1, "card": ""}')]
     assert [step["step"] for step in found[1]["steps"]] == ["JsonConverter"]
     # MaskField needs a map: a null value is the transformation's own fault.
     assert [step["step"] for step in found[2]["steps"]] == ["converted", "mask"]
@@ -134,22 +130,16 @@ def test_a_connector_is_started_and_stopped_once(run: Run, tmp_path: Path) -> No
     assert (tmp_path / "journal").read_text().split() == ["start", "configs", "stop"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "options", "text"),
-    [
-        ({"connector.class": "Nope"}, (), "Failed to find any class that implements Connector"),
-        ({"tasks.max": "many"}, (), "tasks.max: Invalid value many"),
-        ({}, ("--records", "records.json"), "a source takes no records"),
-        ({"connector.class": "FileStreamSink", "topics": "t"}, (), "a sink needs records"),
-        ({"transforms": "x", "transforms.x.type": "Nope"}, (), "Nope"),
-    ],
+@cases(
+    "changes, options, text",
+    ({"connector.class": "Nope"}, (), "Failed to find any class that implements Connector"),
+    ({"tasks.max": "many"}, (), "tasks.max: Invalid value many"),
+    ({}, ("--records", "records.json"), "a source takes no records"),
+    ({"connector.class": "FileStreamSink", "topics": "t"}, (), "a sink needs records"),
+    ({"transforms": "x", "transforms.x.type": "Nope"}, (), "Nope"),
 )
 def test_a_wrong_question_is_answered_with_the_reason(
-    run: Run,
-    tmp_path: Path,
-    changes: dict[str, str],
-    options: tuple[str, ...],
-    text: str,
+    run: Run, tmp_path: Path, changes: dict[str, str], options: tuple[str, ...], text: str
 ) -> None:
     """The exit code is 1, and nothing is printed as data."""
     Path("records.json").write_text("[]")

@@ -1,7 +1,5 @@
 """The contract of unattended runs: lock, silence, summary, textfile, deadline."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import threading
@@ -12,6 +10,7 @@ import pytest
 from pyconnect_cli.noun_groups import load_noun
 from pyconnect_cli.parsing.nouns import NOUNS
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect
 
 pytestmark = pytest.mark.wire
@@ -35,9 +34,7 @@ def test_a_second_run_with_the_lock_exits_6_at_once(run: Run, environ: dict[str,
     assert run("connectors", "pause", "orders", "--lock", "nightly").code == 0
 
 
-def test_a_lock_taken_in_a_login_holds_under_cron_too(
-    run: Run, environ: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_lock_of_a_login_holds_in_cron(run: Run, environ: dict[str, str], tmp_path: Path) -> None:
     """A login has XDG_RUNTIME_DIR, cron has not: both look in the same place."""
     directory = Path(environ["XDG_STATE_HOME"]) / "pyconnect"
     directory.mkdir(parents=True)
@@ -49,13 +46,10 @@ def test_a_lock_taken_in_a_login_holds_under_cron_too(
     assert not (tmp_path / "runtime").exists()
 
 
-def test_a_lock_that_another_run_may_not_find_is_none(
-    run: Run, connect: FakeConnect, environ: dict[str, str]
-) -> None:
+def test_others_must_find_a_lock(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
     """Without a home directory it would depend on where the command is started: exit 9."""
     environ["XDG_STATE_HOME"] = "~/state"
-    outcome = run("connectors", "pause", "orders", "--lock", "nightly")
-    assert outcome.code == 9
+    outcome = run("connectors", "pause", "orders", "--lock", "nightly", code=9)
     assert "not an absolute path" in outcome.err
     assert connect.connectors["orders"].state == "RUNNING"
 
@@ -63,8 +57,7 @@ def test_a_lock_that_another_run_may_not_find_is_none(
 def test_the_summary_is_one_line_of_json(run: Run, connect: FakeConnect) -> None:
     """Counts, exit code and each object's result; nothing else on stdout."""
     connect.failures["PUT /connectors/broken/pause"] = [(500, "no luck")]
-    outcome = run("connectors", "pause", "--all", "--summary-json")
-    assert outcome.code == 8
+    outcome = run("connectors", "pause", "--all", "--summary-json", code=8)
     summary = json.loads(outcome.out)
     assert (summary["succeeded"], summary["failed"], summary["exit_code"]) == (1, 1, 8)
     assert {r["name"]: r["ok"] for r in summary["results"]} == {"orders": True, "broken": False}
@@ -83,20 +76,18 @@ def test_the_textfile_is_replaced_whole(run: Run, url: str, tmp_path: Path) -> N
     assert list(textfile.parent.iterdir()) == [textfile]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "labels"),
-    [
-        (
-            ("--failed", "--type", "sink", "-l", "team=b"),
-            'context="CLUSTER",selection="--selector team=b --type sink --failed"',
-        ),
-        (("-e", 'b".*\\w'), 'context="CLUSTER",selection="--regex \'b\\".*\\\\w\'"'),
-        (
-            ("-l", "db.password=hunter2"),
-            'context="CLUSTER",selection="--selector \'db.password=********\'"',
-        ),
-        (("--all", "--context", "prod"), 'context="prod",selection="--all"'),
-    ],
+@cases(
+    "arguments, labels",
+    (
+        ("--failed", "--type", "sink", "-l", "team=b"),
+        'context="CLUSTER",selection="--selector team=b --type sink --failed"',
+    ),
+    (("-e", 'b".*\\w'), 'context="CLUSTER",selection="--regex \'b\\".*\\\\w\'"'),
+    (
+        ("-l", "db.password=hunter2"),
+        'context="CLUSTER",selection="--selector \'db.password=********\'"',
+    ),
+    (("--all", "--context", "prod"), 'context="prod",selection="--all"'),
 )
 def test_metrics_of_two_jobs_with_the_same_verb_differ(
     run: Run, url: str, tmp_path: Path, arguments: tuple[str, ...], labels: str

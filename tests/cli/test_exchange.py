@@ -3,8 +3,6 @@
 Httpx is real, the network is a function.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Callable, Mapping
@@ -31,6 +29,7 @@ from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import Endpoint, Limits, base_url
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.request import REBALANCE_READ
+from tests.support.cases import cases
 
 Handler = Callable[[httpx.Request], httpx.Response]
 REBALANCE = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
@@ -133,8 +132,12 @@ def broken(request: httpx.Request) -> httpx.Response:
     return httpx.Response(201, json={"name": "a", "config": {}, "tasks": [], "type": "source"})
 
 
-def test_a_creation_whose_connection_broke_is_not_sent_twice() -> None:
-    """It may have taken effect; the message says so."""
+def test_a_change_is_sent_once_to_a_worker_that_answers() -> None:
+    """A question comes first; what was sent may have taken effect, and is not sent twice."""
+    network = Network(broken, "http://one:1", "http://two:2")
+    network.client.create_connector("a", {})
+    expected = [("GET", "one"), ("GET", "two"), ("POST", "two")]
+    assert [(request.method, request.url.host) for request in network.sent] == expected
 
     def answer(request: httpx.Request) -> httpx.Response:
         return broken(request) if request.method == "POST" else httpx.Response(200, json={})
@@ -143,17 +146,6 @@ def test_a_creation_whose_connection_broke_is_not_sent_twice() -> None:
     with pytest.raises(UnknownOutcome, match="may have taken effect"):
         network.client.create_connector("a", {})
     assert [request.method for request in network.sent] == ["GET", "POST"]
-
-
-def test_a_change_is_sent_only_to_a_worker_that_answers() -> None:
-    """A worker that hangs is asked a question first: the change never reaches it."""
-    network = Network(broken, "http://one:1", "http://two:2")
-    network.client.create_connector("a", {})
-    assert [(request.method, request.url.host) for request in network.sent] == [
-        ("GET", "one"),
-        ("GET", "two"),
-        ("POST", "two"),
-    ]
 
 
 def test_an_unanswered_idempotent_change_may_have_taken_effect() -> None:
@@ -188,18 +180,14 @@ def test_each_address_has_its_share_of_the_time() -> None:
     assert allowed == [5, 5, 5, 10, 10]
 
 
-def test_nothing_is_sent_once_the_time_is_used_up() -> None:
-    """A request without time to be answered could only take effect unseen."""
+def test_no_request_outlives_the_time() -> None:
+    """A request without time is not sent; to renew the budget moves no deadline of the run."""
     network = Network(lambda _: httpx.Response(200, json=[]), timeout_s=10)
     network.now = 10.0
     with pytest.raises(OutOfTime, match="GET /connectors was not sent") as caught:
         network.client.connector_names()
     assert caught.value.exit_code == ExitCode.TIMED_OUT
     assert network.sent == []
-
-
-def test_a_renewal_does_not_move_the_end_of_the_run() -> None:
-    """A deadline holds however often a person was asked."""
     network = Network(lambda _: httpx.Response(200, json=[]), timeout_s=10)
     network.exchange.budget.end_within(4)
     network.exchange.budget.renew(100)
@@ -212,7 +200,7 @@ def test_an_idempotent_request_whose_connection_broke_goes_to_the_next() -> None
     assert network.client.put_connector_config("a", {})[1] is True
 
 
-@pytest.mark.parametrize("status", [502, 503, 504])
+@cases("status", 502, 503, 504)
 def test_a_gateway_without_a_worker_moves_on(status: int) -> None:
     """A proxy's error page is no answer of a worker while another address is left."""
 
@@ -226,16 +214,12 @@ def test_a_gateway_without_a_worker_moves_on(status: int) -> None:
         Network(answer, "http://one:1").client.connector_names()
 
 
-def test_a_rebalance_is_waited_out_with_growing_pauses() -> None:
-    """409, and the 500 that reads give meanwhile, are tried again until the time is over."""
+def test_a_rebalance_is_waited_out_within_the_time() -> None:
+    """With growing pauses at 409 and the 500 of reads; then exit 6."""
     answers = iter([envelope(409, REBALANCE), envelope(500, REBALANCE_READ)])
     network = Network(lambda _: next(answers, httpx.Response(200, json={})))
     network.client.connector_config("a")
     assert network.pauses == [0.25, 0.5]
-
-
-def test_a_rebalance_without_end_is_a_conflict_within_the_timeout() -> None:
-    """Exit 6, and never a pause beyond the budget of time."""
     network = Network(lambda _: envelope(409, REBALANCE), timeout_s=10)
     with pytest.raises(Conflict, match="worker rebalance"):
         network.client.pause_connector("a")
@@ -260,21 +244,13 @@ def test_an_existing_connector_is_a_conflict_at_once() -> None:
     assert network.pauses == []
 
 
-@pytest.mark.parametrize(
-    ("status", "code"),
-    [
-        (400, ExitCode.USAGE),
-        (401, ExitCode.NOT_AUTHENTICATED),
-        (403, ExitCode.FORBIDDEN),
-        (404, ExitCode.NOT_FOUND),
-        (422, ExitCode.USAGE),
-        (500, ExitCode.SERVER_ERROR),
-        (503, ExitCode.SERVER_ERROR),
-    ],
-)
-def test_each_status_has_its_exit_code_and_keeps_the_workers_words(
-    status: int, code: ExitCode
-) -> None:
+@cases(
+    "status, code",
+    (400, ExitCode.USAGE), (401, ExitCode.NOT_AUTHENTICATED), (403, ExitCode.FORBIDDEN),
+    (404, ExitCode.NOT_FOUND), (422, ExitCode.USAGE), (500, ExitCode.SERVER_ERROR),
+    (503, ExitCode.SERVER_ERROR),
+)  # fmt: skip
+def test_each_status_has_an_exit_code_and_the_workers_words(status: int, code: ExitCode) -> None:
     """The message of Connect's error body is what the user reads."""
     network = Network(lambda _: envelope(status, "the worker's words"))
     with pytest.raises(PyconnectError, match="the worker's words") as caught:
@@ -289,9 +265,7 @@ def test_an_endpoint_an_older_worker_lacks_is_a_precondition() -> None:
         network.client.stop_connector("a")
 
 
-@pytest.mark.parametrize(
-    "answer", [envelope(404, "HTTP 404 Not Found"), httpx.Response(404, html="<h1>nginx</h1>")]
-)
+@cases("answer", envelope(404, "HTTP 404 Not Found"), httpx.Response(404, html="<h1>nginx</h1>"))
 def test_a_wrong_path_of_the_address_is_shown_and_doubted(answer: httpx.Response) -> None:
     """A worker's own 404 for it as well as that of another server."""
     network = Network(lambda _: answer, "http://one:8083/foo/")
@@ -302,19 +276,17 @@ def test_a_wrong_path_of_the_address_is_shown_and_doubted(answer: httpx.Response
     assert "--url http://one:8083" in caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("response", "error", "text"),
-    [
-        (httpx.Response(404, html="<h1>nginx</h1>"), ServerError, "not from Kafka Connect"),
-        (httpx.Response(200, html="<h1>hello</h1>"), ServerError, "not JSON"),
-        (httpx.Response(200, json=["a"]), ServerError, "not a connector of Kafka Connect"),
-        (httpx.Response(200, json={"name": "a"}), ServerError, "`config` is missing"),
-        (
-            httpx.Response(302, headers={"location": "http://login/"}),
-            ServerError,
-            "redirects to http://login/",
-        ),
-    ],
+@cases(
+    "response, error, text",
+    (httpx.Response(404, html="<h1>nginx</h1>"), ServerError, "not from Kafka Connect"),
+    (httpx.Response(200, html="<h1>hello</h1>"), ServerError, "not JSON"),
+    (httpx.Response(200, json=["a"]), ServerError, "not a connector of Kafka Connect"),
+    (httpx.Response(200, json={"name": "a"}), ServerError, "`config` is missing"),
+    (
+        httpx.Response(302, headers={"location": "http://login/"}),
+        ServerError,
+        "redirects to http://login/",
+    ),
 )
 def test_an_answer_from_another_server_is_named_as_the_cause(
     response: httpx.Response, error: type[PyconnectError], text: str
@@ -325,7 +297,7 @@ def test_an_answer_from_another_server_is_named_as_the_cause(
         network.client.connector("a")
 
 
-@pytest.mark.parametrize("name", ["a b", "ü/ö", "50%", "a?b#c", "...", "+", "%2e"])
+@cases("name", "a b", "ü/ö", "50%", "a?b#c", "...", "+", "%2e")
 def test_names_are_encoded_whole(name: str) -> None:
     """The server decodes exactly the name, for all characters."""
     network = Network(lambda _: httpx.Response(202))
@@ -334,7 +306,7 @@ def test_names_are_encoded_whole(name: str) -> None:
     assert [unquote(segment) for segment in segments] == ["", "connectors", name, "pause"]
 
 
-@pytest.mark.parametrize("name", ["", ".", ".."])
+@cases("name", "", ".", "..")
 def test_names_that_lead_elsewhere_are_never_sent(name: str) -> None:
     """`delete ..` must not become a DELETE of another resource."""
     network = Network(lambda _: httpx.Response(204))
@@ -343,7 +315,7 @@ def test_names_that_lead_elsewhere_are_never_sent(name: str) -> None:
     assert network.sent == []
 
 
-@pytest.mark.parametrize("name", [" a", "a ", "a\n"])
+@cases("name", " a", "a ", "a\n")
 def test_a_name_that_a_worker_would_cut_is_refused(name: str) -> None:
     """It creates a connector of another name, and the given one is not there afterwards."""
     network = Network(lambda _: httpx.Response(201))
@@ -387,20 +359,16 @@ def test_requests_of_the_admin_interface_go_to_its_own_address() -> None:
             return envelope(500, "broken")
         return httpx.Response(200, json=[])
 
-    network = Network(
-        answer,
-        "http://rest:SECRET@one:8083",
-        admins={"http://one:8083": "http://admin:SECRET@one:8084/"},
-    )
+    admins = {"http://one:8083": "http://admin:SECRET@one:8084/"}
+    network = Network(answer, "http://rest:SECRET@one:8083", admins=admins)
     network.client.connector_names()
     agent = AgentClient(network.exchange)
     with pytest.raises(ServerError) as caught:
         agent.info()
     assert [request.url.port for request in network.sent] == [8083, 8084]
     given = [httpx.BasicAuth(user, "SECRET") for user in ("rest", "admin")]
-    assert [request.headers["authorization"] for request in network.sent] == [
-        auth._auth_header for auth in given
-    ]
+    expected = [auth._auth_header for auth in given]
+    assert [request.headers["authorization"] for request in network.sent] == expected
     assert "SECRET" not in f"{caught.value}{network.trace}"
     assert "http://one:8084/agent" in network.trace
 
@@ -419,20 +387,18 @@ def test_credentials_of_an_address_go_to_that_address_only() -> None:
     assert "authorization" not in network.sent[1].headers
 
 
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("host:8083", "http://host:8083"),
-        ("https://host/connect/", "https://host/connect"),
-        ("http://[::1]:8083", "http://[::1]:8083"),
-    ],
+@cases(
+    "text, address",
+    ("host:8083", "http://host:8083"),
+    ("https://host/connect/", "https://host/connect"),
+    ("http://[::1]:8083", "http://[::1]:8083"),
 )
 def test_addresses_are_completed(text: str, address: str) -> None:
     """A bare host is http; a path in front of the API is kept."""
     assert base_url(text) == (address, None)
 
 
-@pytest.mark.parametrize("text", ["ftp://host", "http://", "http://host:port", "http://host:99999"])
+@cases("text", "ftp://host", "http://", "http://host:port", "http://host:99999")
 def test_an_invalid_address_is_a_usage_error(text: str) -> None:
     """Exit 2 before anything is sent."""
     with pytest.raises(UsageError, match="not an address"):

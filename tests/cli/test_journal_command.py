@@ -1,7 +1,5 @@
 """`journal list`, `connectors history` and `rollback` on an agent with a fake herder."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +10,7 @@ from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.stores.journal import ChangesFile
 from pyconnect_cli.connectors.history import with_secrets
 from tests.support.agents.rest_client import call_url
+from tests.support.cases import cases
 from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.fakes.fake_admin import FakeAdmin
 from tests.support.fakes.fake_herder import SOURCE_CLASS, FakeHerder
@@ -56,11 +55,8 @@ def test_history_lists_the_changes_of_a_connector(world: World) -> None:
     assert ended.code == 0, ended.err
     rows = [line.split() for line in ended.out.splitlines()]
     assert rows[0] == ["NUMBER", "TIME", "USER", "CHANGE", "STATUS"]
-    assert [(row[0], " ".join(row[4:])) for row in rows[1:]] == [
-        ("0", "created 201"),
-        ("1", "config: topic 200"),
-        ("3", "deleted 204"),
-    ]
+    expected = [("0", "created 201"), ("1", "config: topic 200"), ("3", "deleted 204")]
+    assert [(row[0], " ".join(row[4:])) for row in rows[1:]] == expected
     found = json.loads(world.pyconnect("connectors", "history", "c", "-o", "json").out)
     assert found[1]["after"] == {**CONFIG, "name": "c", "topic": "u", "db.password": "[hidden]"}
     listed = json.loads(world.pyconnect("journal", "list", "-o", "json").out)
@@ -101,14 +97,12 @@ def test_rollback_refuses_a_secret_that_is_gone(world: World) -> None:
     assert world.herder.target_states == {"c": TargetState.STOPPED}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["c"], "no configuration of c to go back to"),
-        (["none"], "no configuration of none to go back to"),
-        (["c", "--to", "7"], "change 7 of c is not in the journal"),
-        (["c", "--to", "1"], "there was no connector c after change 1"),
-    ],
+@cases(
+    "arguments, text",
+    (["c"], "no configuration of c to go back to"),
+    (["none"], "no configuration of none to go back to"),
+    (["c", "--to", "7"], "change 7 of c is not in the journal"),
+    (["c", "--to", "1"], "there was no connector c after change 1"),
 )
 def test_rollback_to_nothing_is_refused(world: World, arguments: list[str], text: str) -> None:
     """Before its creation a connector had no configuration."""

@@ -4,8 +4,6 @@ What they share is in `pyconnect_clients`. The rest are bytes that one writes an
 and settings that the agent gives its clients.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
@@ -39,6 +37,7 @@ from pyconnect_clients.acls.model import Role
 from pyconnect_clients.connect_names import leader_transactional_id
 from pyconnect_clients.secret_keys import is_secret_key
 from tests.support.agents.worker_properties import distributed
+from tests.support.cases import cases
 from tests.support.servers.acls import sasl
 
 NAMES = st.text(min_size=1, max_size=8)
@@ -55,10 +54,8 @@ def test_the_agents_own_key_names_the_leaders_id_for_both() -> None:
 
 
 @pytest.mark.parametrize("protocol", list(ProtocolVersion))
-@pytest.mark.parametrize("own_leader_id", [None, "other"])
-def test_a_members_bytes_are_read_as_they_are_written(
-    protocol: ProtocolVersion, own_leader_id: str | None
-) -> None:
+@cases("own_leader_id", None, "other")
+def test_bytes_of_members_are_read(protocol: ProtocolVersion, own_leader_id: str | None) -> None:
     """Its URL, and the leader's, whatever comes behind them."""
     work = Work.of(["c"], [ConnectorTaskId("c", 0)])
     assignment = Assignment(
@@ -91,16 +88,12 @@ def test_a_members_bytes_are_read_as_they_are_written(
 
 
 @given(connector=NAMES, partition=st.dictionaries(NAMES, NAMES, max_size=2))
-def test_a_key_of_offsets_names_its_connector_to_both(
-    connector: str, partition: dict[str, str]
-) -> None:
+def test_an_offset_key_names_its_connector(connector: str, partition: dict[str, str]) -> None:
     """Orphans are told by the bytes that tasks wrote."""
     assert connector_of(partition_key(connector, partition)) == connector
 
 
-def test_records_of_the_config_topic_are_read_as_they_are_written(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_records_of_the_config_topic_are_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command line reads task count records and target states; a tombstone means STARTED."""
     written = [
         config_records.task_count_record("c", 3),
@@ -116,12 +109,8 @@ def test_records_of_the_config_topic_are_read_as_they_are_written(
     ]
     monkeypatch.setattr(reader, "records", lambda *_: iter(messages))
     assert reader.task_counts({}, "configs") == {"c": 3}
-    assert reader.stored_target_states({}, "configs") == {
-        "paused": "PAUSED",
-        "stopped": "STOPPED",
-        "again": "STARTED",
-        "gone": "STARTED",
-    }
+    expected = {"paused": "PAUSED", "stopped": "STOPPED", "again": "STARTED", "gone": "STARTED"}
+    assert reader.stored_target_states({}, "configs") == expected
 
 
 def test_the_command_line_masks_the_agents_password_keys() -> None:
@@ -137,13 +126,12 @@ def test_the_command_line_masks_the_agents_password_keys() -> None:
     assert {name for name in secrets if not is_secret_key(name)} == CERTIFICATES
 
 
-@pytest.mark.parametrize("role", [Role.PRODUCER, Role.CONSUMER, Role.ADMIN])
+@cases("role", Role.PRODUCER, Role.CONSUMER, Role.ADMIN)
 def test_clients_have_the_principals_of_the_agents_clients(role: Role) -> None:
     """Only admin clients take the worker's credentials; overrides of a connector win."""
     worker = distributed(**{name.replace(".", "_"): text for name, text in SECURED.items()})
     for config in ({}, sasl("own", f"{role.value}.override.")):
         real = acls.client_config(worker, role, config)
         derived = client_config(role, worker.originals, config)
-        assert {key: derived.get(key) for key in SECURITY_KEYS} == {
-            key: real.get(key) for key in SECURITY_KEYS
-        }
+        expected = {key: real.get(key) for key in SECURITY_KEYS}
+        assert {key: derived.get(key) for key in SECURITY_KEYS} == expected

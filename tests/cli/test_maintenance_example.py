@@ -1,7 +1,5 @@
 """The examples for cron: run as cron runs them, without a terminal and with a bare environment."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess
@@ -29,10 +27,7 @@ def nightly(connect: FakeConnect) -> FakeConnect:
 
 
 def run_as_cron(home: Path, url: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run as crond does.
-
-    /bin/sh -c in the home directory, without this process's environment and without stdin.
-    """
+    """Run by /bin/sh -c in the home directory, without environment and stdin, as crond does."""
     environment = {
         "HOME": str(home),
         "LOGNAME": "operator",
@@ -55,9 +50,7 @@ def run_as_cron(home: Path, url: str, **variables: str) -> subprocess.CompletedP
     )
 
 
-def test_the_nightly_script_runs_without_a_terminal(
-    nightly: FakeConnect, url: str, tmp_path: Path
-) -> None:
+def test_the_nightly_run_needs_no_terminal(nightly: FakeConnect, url: str, tmp_path: Path) -> None:
     """Failed tasks run again, offsets are forgotten and backed up, each step left its summary."""
     home = tmp_path / "home"
     metrics = tmp_path / "metrics"
@@ -71,10 +64,8 @@ def test_the_nightly_script_runs_without_a_terminal(
     assert nightly.connectors["orders"].state == "RUNNING"
     assert "FAILED" not in nightly.connectors["broken"].tasks
     assert len(list((home / ".local/state/pyconnect/offsets").glob("*.json"))) == 1
-    assert {file.name for file in metrics.iterdir()} == {
-        "pyconnect_restart_failed.prom",
-        "pyconnect_start_over.prom",
-    }
+    expected = {"pyconnect_restart_failed.prom", "pyconnect_start_over.prom"}
+    assert {file.name for file in metrics.iterdir()} == expected
 
 
 def test_an_unreachable_cluster_is_reported_on_stderr_and_by_the_exit_code(tmp_path: Path) -> None:
@@ -98,8 +89,7 @@ def test_the_crontabs_commands_are_commands(run: Run, connect: FakeConnect) -> N
     commands = [rest for program, *rest in words if program == "/opt/pyconnect/bin/pyconnect"]
     assert len(commands) == 2
     for command in commands:
-        outcome = run(*command, "--jitter", "0s", "--help")
-        assert outcome.code == 0, outcome.err
+        run(*command, "--jitter", "0s", "--help", code=0)
     restart = next(line for line in lines if "restart" in line)
     assert run(*shlex.split(restart)[6:], "--jitter", "0s").code == 0
     assert "FAILED" not in connect.connectors["broken"].tasks

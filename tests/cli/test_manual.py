@@ -1,7 +1,5 @@
 """Manual pages."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,11 +11,14 @@ from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
 from scripts.manual_pages import escaped, main_page, noun_page, pages
 
 
-def test_there_is_a_page_for_each_noun() -> None:
-    """Topics of help are sections of the first page."""
+def test_pages_are_of_nouns_and_hold_no_requests() -> None:
+    """Topics of help are on the first page; a line that begins with a dot would be one."""
     names = [name for name, _ in pages()]
     assert names[0] == "pyconnect.1"
     assert set(names[1:]) == {f"pyconnect-{noun.name}.1" for noun in NOUNS if noun.name != "help"}
+    assert escaped(".failed[].name").startswith("\\&.")
+    assert not escaped("'x'").startswith("'")
+    assert escaped("a\\b--c") == "a\\eb\\-\\-c"
 
 
 def test_options_of_every_verb_are_on_the_first_page_only() -> None:
@@ -33,13 +34,6 @@ def test_options_of_every_verb_are_on_the_first_page_only() -> None:
     assert escaped("--password-file") not in page
     assert escaped("--connector-only") in page
     assert escaped("connectors restart orders --wait") in page
-
-
-def test_no_text_is_taken_for_a_request() -> None:
-    """A line that begins with a dot or an apostrophe would be one."""
-    assert escaped(".failed[].name").startswith("\\&.")
-    assert not escaped("'x'").startswith("'")
-    assert escaped("a\\b--c") == "a\\eb\\-\\-c"
 
 
 @pytest.mark.wire

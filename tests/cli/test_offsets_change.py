@@ -1,7 +1,5 @@
 """`pyconnect offsets reset alter`: the plan, the backup, the change, the read-back."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path
@@ -22,27 +20,22 @@ def test_alter_accepts_the_output_of_get(run: Run, connect: FakeConnect, tmp_pat
     stop(connect)
     file = tmp_path / "offsets.json"
     file.write_text(run("offsets", "get", "orders", "-o", "json").out)
-    outcome = run("offsets", "alter", "orders", "-f", str(file), "--yes")
-    assert outcome.code == 0, outcome.err
+    outcome = run("offsets", "alter", "orders", "-f", str(file), "--yes", code=0)
     assert outcome.out == "orders: unchanged\n"
     assert changes(connect) == []
 
 
 def test_reset_never_stops_a_connector_unasked(run: Run, connect: FakeConnect) -> None:
     """Exit 9 with the command to run; nothing was sent."""
-    outcome = run("offsets", "reset", "orders", "--yes")
-    assert outcome.code == 9
+    outcome = run("offsets", "reset", "orders", "--yes", code=9)
     assert "orders is RUNNING" in outcome.err
     assert "pyconnect offsets reset orders --yes --stop" in outcome.err
     assert changes(connect) == []
 
 
-def test_reset_without_a_terminal_shows_the_plan_and_asks_for_yes(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_reset_without_a_terminal_plans_and_asks_for_yes(run: Run, connect: FakeConnect) -> None:
     """Exit 9; the plan says what becomes of states and partitions."""
-    outcome = run("offsets", "reset", "orders", "--stop", "--resume")
-    assert outcome.code == 9
+    outcome = run("offsets", "reset", "orders", "--stop", "--resume", code=9)
     assert "RUNNING -> STOPPED -> RUNNING" in outcome.err
     assert '{"filename":"a.txt"}  {"position":30} -> forgotten' in outcome.err
     assert "pyconnect offsets reset orders --stop --resume --yes" in outcome.err
@@ -53,8 +46,7 @@ def test_reset_stops_backs_up_forgets_and_resumes(
     run: Run, connect: FakeConnect, stored: FakeConnector, environ: dict[str, str]
 ) -> None:
     """In this order, with an undo command at the end."""
-    outcome = run("offsets", "reset", "orders", "--stop", "--resume", "--wait", "--yes")
-    assert outcome.code == 0, outcome.err
+    outcome = run("offsets", "reset", "orders", "--stop", "--resume", "--wait", "--yes", code=0)
     assert stored.offsets == []
     assert stored.state == "RUNNING"
     assert changes(connect) == [
@@ -98,36 +90,27 @@ def test_a_backup_holds_commits_made_during_the_stop(
 
 def test_reset_of_one_partition_leaves_the_others(run: Run, connect: FakeConnect) -> None:
     """A sink's partition is TOPIC:NUMBER, or JSON."""
-    outcome = run("offsets", "reset", "broken", "--partition", "t:0", "--yes")
-    assert outcome.code == 0, outcome.err
+    run("offsets", "reset", "broken", "--partition", "t:0", "--yes", code=0)
     assert connect.connectors["broken"].offsets == [sink_entry("t", 1, 200)]
 
 
 def test_reset_may_run_twice(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
     """The second run succeeds, and has nothing to back up."""
     for _ in range(2):
-        outcome = run("offsets", "reset", "orders", "--stop", "--yes")
-        assert outcome.code == 0, outcome.err
+        run("offsets", "reset", "orders", "--stop", "--yes", code=0)
     assert len(backups(environ)) == 1
 
 
-def test_reset_of_a_selection_does_the_others_when_one_is_refused(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_reset_goes_on_when_one_of_a_selection_is_refused(run: Run, connect: FakeConnect) -> None:
     """Exit 8; the running one is named and not stopped."""
-    outcome = run("offsets", "reset", "--all", "--yes")
-    assert outcome.code == 8
-    assert "orders is RUNNING" in outcome.err
+    assert "orders is RUNNING" in run("offsets", "reset", "--all", "--yes", code=8).err
     assert connect.connectors["broken"].offsets == []
     assert changes(connect) == ["DELETE /connectors/broken/offsets"]
 
 
-def test_a_dry_run_prints_the_plan_and_changes_nothing(
-    run: Run, connect: FakeConnect, environ: dict[str, str]
-) -> None:
+def test_a_dry_run_only_prints(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
     """`--exit-code` turns a change into exit 1."""
-    outcome = run("offsets", "reset", "orders", "--stop", "--dry-run", "--exit-code")
-    assert outcome.code == 1
+    outcome = run("offsets", "reset", "orders", "--stop", "--dry-run", "--exit-code", code=1)
     assert '{"filename":"b.txt"}  {"position":7} -> forgotten' in outcome.out
     assert changes(connect) == []
     assert backups(environ) == []
@@ -139,8 +122,7 @@ def test_a_dry_run_prints_the_plan_and_changes_nothing(
 def test_a_change_that_is_not_read_back_is_a_server_error(run: Run, connect: FakeConnect) -> None:
     """Exit 10: the worker said yes and answers the old offsets."""
     connect.connectors["broken"].forgets_changes = True
-    outcome = run("offsets", "reset", "broken", "--yes", "--timeout", "4s")
-    assert outcome.code == 10
+    outcome = run("offsets", "reset", "broken", "--yes", "--timeout", "4s", code=10)
     assert "differs from the sent offset" in outcome.err
 
 
@@ -153,8 +135,7 @@ def test_consumers_that_linger_are_waited_out(run: Run, connect: FakeConnect) ->
         " this operation can be safely retried."
     )
     connect.failures["DELETE /connectors/broken/offsets"] = [(500, text), (500, text)]
-    outcome = run("offsets", "reset", "broken", "--yes")
-    assert outcome.code == 0, outcome.err
+    run("offsets", "reset", "broken", "--yes", code=0)
     assert connect.connectors["broken"].offsets == []
 
 
@@ -163,16 +144,13 @@ def test_a_failed_change_leaves_the_connector_stopped_and_says_so(
 ) -> None:
     """--resume is for success only."""
     connect.failures["DELETE /connectors/orders/offsets"] = [(500, "no luck")]
-    outcome = run("offsets", "reset", "orders", "--stop", "--resume", "--yes")
-    assert outcome.code == 10
+    outcome = run("offsets", "reset", "orders", "--stop", "--resume", "--yes", code=10)
     assert "no luck" in outcome.err
     assert "pyconnect connectors resume orders" in outcome.err
     assert stored.state == "STOPPED"
 
 
-def test_a_refused_change_leaves_no_backup(
-    run: Run, connect: FakeConnect, environ: dict[str, str]
-) -> None:
+def test_no_backup_of_a_refusal(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
     """There is nothing to undo then."""
     stop(connect)
     connect.failures["DELETE /connectors/orders/offsets"] = [(400, "not stopped")]
@@ -183,15 +161,13 @@ def test_a_refused_change_leaves_no_backup(
 def test_externally_managed_offsets_are_reported(run: Run, connect: FakeConnect) -> None:
     """A connector without the hook has only its stored offsets changed."""
     connect.connectors["broken"].takes_part = False
-    outcome = run("offsets", "reset", "broken", "--yes")
-    assert outcome.code == 0
+    outcome = run("offsets", "reset", "broken", "--yes", code=0)
     assert "offsets that the connector manages itself are not changed" in outcome.out
 
 
 def test_alter_sets_many_partitions_in_one_request(run: Run, connect: FakeConnect) -> None:
     """Null forgets one."""
-    outcome = run("offsets", "alter", "broken", "--set", "t:0=5", "--set", "t:1=null", "--yes")
-    assert outcome.code == 0, outcome.err
+    run("offsets", "alter", "broken", "--set", "t:0=5", "--set", "t:1=null", "--yes", code=0)
     assert connect.connectors["broken"].offsets == [sink_entry("t", 0, 5)]
     assert changes(connect) == ["PATCH /connectors/broken/offsets"]
 
@@ -201,19 +177,15 @@ def test_a_file_of_a_windows_editor_is_read(run: Run, connect: FakeConnect, tmp_
     body = run("offsets", "get", "broken", "-o", "json").out.replace("200", "201")
     file = tmp_path / "offsets.json"
     file.write_bytes(b"\xef\xbb\xbf" + body.replace("\n", "\r\n").encode())
-    outcome = run("offsets", "alter", "broken", "-f", str(file), "--yes")
-    assert outcome.code == 0, outcome.err
+    run("offsets", "alter", "broken", "-f", str(file), "--yes", code=0)
     assert sink_entry("t", 1, 201) in connect.connectors["broken"].offsets
 
 
-def test_alter_takes_json_on_both_sides(
-    run: Run, connect: FakeConnect, stored: FakeConnector
-) -> None:
+def test_alter_takes_json_twice(run: Run, connect: FakeConnect, stored: FakeConnector) -> None:
     """A source's maps are its own."""
     stop(connect)
     text = '{"filename": "a.txt"} = {"position": 4}'
-    outcome = run("offsets", "alter", "orders", "--set", text, "--yes")
-    assert outcome.code == 0, outcome.err
+    run("offsets", "alter", "orders", "--set", text, "--yes", code=0)
     assert stored.offsets == [entry(B, 7), entry(A, 4)]
 
 
@@ -241,18 +213,13 @@ def test_a_run_of_cron_is_one_line_of_json(run: Run) -> None:
 def test_a_source_starts_over(run: Run, connect: FakeConnect, stored: FakeConnector) -> None:
     """It is all that is known of a source's places; the change is backed up as any other."""
     stop(connect)
-    outcome = run("offsets", "seek", "orders", "--to-start", "--yes")
-    assert outcome.code == 0, outcome.err
+    run("offsets", "seek", "orders", "--to-start", "--yes", code=0)
     assert stored.offsets == []
     assert run("offsets", "undo", "--yes").code == 0
     assert len(stored.offsets) == 2
 
 
-def test_a_sink_is_not_sent_to_its_start_without_naming_the_place(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_a_sinks_reset_names_where_it_begins(run: Run, connect: FakeConnect) -> None:
     """Its start is the earliest record that is kept, which needs the brokers."""
-    outcome = run("offsets", "seek", "broken", "--to-start", "--yes")
-    assert outcome.code == 9
-    assert "--to-earliest" in outcome.err
+    assert "--to-earliest" in run("offsets", "seek", "broken", "--to-start", "--yes", code=9).err
     assert changes(connect) == []

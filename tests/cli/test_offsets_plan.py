@@ -1,7 +1,5 @@
 """Plans of offset changes, without a worker: what is sent, what is refused, what is read back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -31,6 +29,7 @@ from pyconnect_cli.offsets.plan.checks import (
 )
 from pyconnect_cli.parsing.values import parse_json
 from pyconnect_cli.rest.offset_entries import OffsetEntry, by_key, offsets_body, partition_key
+from tests.support.cases import cases
 
 
 def view(positions: Mapping[str, int], state: str = "STOPPED") -> OffsetsView:
@@ -68,9 +67,7 @@ POSITIONS = st.dictionaries(st.sampled_from("abcde"), st.integers(0, 3))
 
 
 @given(now=POSITIONS, before=POSITIONS)
-def test_a_restore_ends_in_exactly_the_snapshot(
-    now: dict[str, int], before: dict[str, int]
-) -> None:
+def test_a_restore_ends_in_the_snapshot(now: dict[str, int], before: dict[str, int]) -> None:
     """Offsets stored meanwhile do not matter, and an empty difference sends no request."""
     plan = plan_restore(view(now), entries(before))
     assert applied(plan) == by_key(entries(before))
@@ -95,15 +92,11 @@ def test_an_undo_names_partitions_with_later_changes(
     assert by_key(plan.left) == by_key(entries(before))
 
 
-def test_an_undo_of_an_older_backup_does_not_know_later_changes() -> None:
-    """That is another answer than nothing."""
+def test_an_undo_knows_changes_that_a_backup_can_show() -> None:
+    """Older backups cannot, which is another answer than none; 5.0 may stand for 5."""
     plan = plan_undo(view({"a": 1}), entries({"a": 2}), None)
     assert plan.since is None
     assert plan.to_json()["since"] is None
-
-
-def test_a_number_in_another_form_is_not_a_later_change() -> None:
-    """A worker may answer 5.0 where 5 was sent."""
     found = OffsetEntry(partition={"filename": "a"}, offset={"position": 5.0})
     now = replace(view({}), offsets=(found,))
     plan = plan_undo(now, entries({"a": 1}), entries({"a": 5}))
@@ -111,9 +104,7 @@ def test_a_number_in_another_form_is_not_a_later_change() -> None:
 
 
 @given(now=POSITIONS, wanted=st.dictionaries(st.sampled_from("abcde"), st.none() | st.integers(0)))
-def test_an_alter_touches_only_the_partitions_it_names(
-    now: dict[str, int], wanted: dict[str, int | None]
-) -> None:
+def test_alter_touches_named_partitions(now: dict[str, int], wanted: dict[str, int | None]) -> None:
     """The others keep their offsets, also when all that is stored is forgotten at once."""
     plan = plan_alter(view(now), entries(wanted), force=True)
     after = {**now, **wanted}
@@ -121,15 +112,11 @@ def test_an_alter_touches_only_the_partitions_it_names(
     assert applied(plan) == by_key(entries(kept))
 
 
-def test_a_plan_goes_through_stopped() -> None:
-    """With --resume on to RUNNING."""
+def test_a_plan_needs_the_stop_for_changes_only() -> None:
+    """It goes through STOPPED and back; equal offsets leave a running connector alone."""
     plan = plan_reset(view({"a": 1}, state="RUNNING"))
     assert plan.states == ("RUNNING", "STOPPED")
     assert replace(plan, resume=True).states == ("RUNNING", "STOPPED", "RUNNING")
-
-
-def test_an_alter_that_changes_nothing_does_not_need_the_stop() -> None:
-    """A running connector whose offsets are as wanted is left alone."""
     running = view({"a": 1}, state="RUNNING")
     assert not plan_alter(running, entries({"a": 1})).needed
 
@@ -159,10 +146,8 @@ def test_a_partition_is_the_same_in_any_order_of_its_members() -> None:
     assert partition_key({"a": 1}) != partition_key({"a": "1"})
 
 
-@pytest.mark.parametrize("after", [{"o": 2}, None])
-def test_a_change_keeps_the_stored_order_of_a_partitions_members(
-    after: dict[str, object] | None,
-) -> None:
+@cases("after", {"o": 2}, None)
+def test_a_change_keeps_the_stored_order_of_members(after: dict[str, object] | None) -> None:
     """A Java worker writes to exactly these bytes, and would make a second partition of others."""
     stored = OffsetEntry(partition={"zone": "z", "place": "p"}, offset={"o": 1})
     wanted = OffsetEntry(partition={"place": "p", "zone": "z"}, offset=after)
@@ -185,34 +170,28 @@ def test_the_body_that_is_sent_is_read_as_the_same_entries(
         assert read_entries(offsets_body(made)["offsets"], "source", "here") == made
 
 
-@pytest.mark.parametrize(
-    "text", ["orders:0", "orders:0=", "orders=5", "{}={}", '{"a":1}', '{"a":1}=[]', "orders:x=5"]
-)
+@cases("text", "orders:0", "orders:0=", "orders=5", "{}={}", '{"a":1}', '{"a":1}=[]', "orders:x=5")
 def test_an_invalid_assignment_is_a_usage_error(text: str) -> None:
     """Of a sink, where the short form is known."""
     with pytest.raises(UsageError):
         parse_assignment(text, "sink")
 
 
-def test_numbers_that_json_lacks_are_refused() -> None:
-    """Python's reader would take them."""
+def test_numbers_that_no_offset_has_are_refused() -> None:
+    """Those that JSON lacks, and thousands of digits, also as text."""
     with pytest.raises(UsageError, match="NaN"):
         parse_json('{"a": NaN}', "here")
     with pytest.raises(UsageError, match="1e999"):
         parse_json('{"a": 1e999}', "here")
+    with pytest.raises(UsageError, match="not a whole number"):
+        parse_assignment("orders:" + "1" * 5_000 + "=5", "sink")
 
 
-@pytest.mark.parametrize("text", ['{"a": ' + "9" * 5_000 + "}", "[" * 200_000])
+@cases("text", '{"a": ' + "9" * 5_000 + "}", "[" * 200_000)
 def test_json_that_python_cannot_hold_is_refused(text: str) -> None:
     """A number of thousands of digits, brackets without end: a usage error, no traceback."""
     with pytest.raises(UsageError, match="here: cannot be read"):
         parse_json(text, "here")
-
-
-def test_a_number_of_thousands_of_digits_is_refused_as_offset() -> None:
-    """Also where it stands as text."""
-    with pytest.raises(UsageError, match="not a whole number"):
-        parse_assignment("orders:" + "1" * 5_000 + "=5", "sink")
 
 
 RANGES = {
@@ -228,16 +207,14 @@ def at(topic: str, partition: int, offset: int) -> OffsetEntry:
     )
 
 
-@pytest.mark.parametrize(
-    ("target", "expected"),
-    [
-        (SeekTarget(to=SeekTo.EARLIEST), [10, 0]),
-        (SeekTarget(to=SeekTo.LATEST), [20, 5]),
-        (SeekTarget(to=SeekTo.SHIFT, number=3), [18]),
-        (SeekTarget(to=SeekTo.SHIFT, number=-100), [10]),
-        (SeekTarget(to=SeekTo.SHIFT, number=100), [20]),
-        (SeekTarget(to=SeekTo.TIME, number=1), [12, 5]),
-    ],
+@cases(
+    "target, expected",
+    (SeekTarget(to=SeekTo.EARLIEST), [10, 0]),
+    (SeekTarget(to=SeekTo.LATEST), [20, 5]),
+    (SeekTarget(to=SeekTo.SHIFT, number=3), [18]),
+    (SeekTarget(to=SeekTo.SHIFT, number=-100), [10]),
+    (SeekTarget(to=SeekTo.SHIFT, number=100), [20]),
+    (SeekTarget(to=SeekTo.TIME, number=1), [12, 5]),
 )
 def test_a_seek_stays_inside_the_topic(target: SeekTarget, expected: list[int]) -> None:
     """A shift moves only what has an offset; a time after the last record is the end."""
@@ -249,10 +226,8 @@ def test_a_seek_stays_inside_the_topic(target: SeekTarget, expected: list[int]) 
 def test_offsets_outside_their_topics_are_reported() -> None:
     """Past the end, before the first record, of no partition; the end itself is inside."""
     wanted = [at("t", 0, 20), at("t", 1, 6), at("u", 0, 0)]
-    assert outside_topics(wanted, RANGES) == [
-        "t:1: 6 is past the end, 5",
-        "Kafka has no partition u:0",
-    ]
+    expected = ["t:1: 6 is past the end, 5", "Kafka has no partition u:0"]
+    assert outside_topics(wanted, RANGES) == expected
     assert outside_topics([at("t", 0, 9)], RANGES) == ["t:0: 9 is before the first record, 10"]
 
 

@@ -1,7 +1,5 @@
 """Requests that `pyconnect offsets` refuses before it sends them, without a change."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -9,6 +7,7 @@ import pytest
 from pyconnect_cli.errors import OutputLost
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import changes, stop, stored
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 pytestmark = pytest.mark.wire
@@ -18,8 +17,7 @@ __all__ = ["stored"]
 
 def test_reset_of_an_unknown_partition_changes_nothing(run: Run, connect: FakeConnect) -> None:
     """Exit 3."""
-    outcome = run("offsets", "reset", "broken", "-p", "t:0", "-p", "t:9", "--yes")
-    assert outcome.code == 3
+    outcome = run("offsets", "reset", "broken", "-p", "t:0", "-p", "t:9", "--yes", code=3)
     assert "no offset of partition t:9" in outcome.err
     assert changes(connect) == []
 
@@ -29,12 +27,10 @@ def test_a_state_directory_that_is_a_file_stops_the_change_before_anything(
 ) -> None:
     """Exit 9; --no-backup goes on without."""
     Path(environ["XDG_STATE_HOME"]).write_text("")
-    outcome = run("offsets", "reset", "orders", "--stop", "--yes")
-    assert outcome.code == 9
+    outcome = run("offsets", "reset", "orders", "--stop", "--yes", code=9)
     assert "a backup cannot be written" in outcome.err
     assert changes(connect) == []
-    outcome = run("offsets", "reset", "orders", "--stop", "--yes", "--no-backup")
-    assert outcome.code == 0, outcome.err
+    outcome = run("offsets", "reset", "orders", "--stop", "--yes", "--no-backup", code=0)
     assert "undo" not in outcome.err
 
 
@@ -43,38 +39,31 @@ def test_a_state_directory_that_is_another_one_elsewhere_stops_the_change(
 ) -> None:
     """As `~` is where neither HOME nor the user is known: the backup would not be found again."""
     environ["XDG_STATE_HOME"] = "~/state"
-    outcome = run("offsets", "reset", "orders", "--stop", "--yes")
-    assert outcome.code == 9
+    outcome = run("offsets", "reset", "orders", "--stop", "--yes", code=9)
     assert "not an absolute path" in outcome.err
     assert "XDG_STATE_HOME" in outcome.err
     assert changes(connect) == []
     assert run("upgrade", "status").code == 9
-    outcome = run("offsets", "reset", "orders", "--stop", "--yes", "--no-backup")
-    assert outcome.code == 0, outcome.err
+    outcome = run("offsets", "reset", "orders", "--stop", "--yes", "--no-backup", code=0)
 
 
 def test_an_older_worker_is_refused_with_the_needed_version(run: Run, connect: FakeConnect) -> None:
     """Exit 9 and the Kafka version that brought the endpoint."""
     connect.failures["GET /connectors/orders/offsets"] = [(404, "HTTP 404 Not Found")]
-    outcome = run("offsets", "get", "orders")
-    assert outcome.code == 9
+    outcome = run("offsets", "get", "orders", code=9)
     assert "3.5 (KIP-875)" in outcome.err
     connect.failures["PATCH /connectors/broken/offsets"] = [(405, "HTTP 405 Method Not Allowed")]
-    outcome = run("offsets", "alter", "broken", "--set", "t:0=1", "--yes")
-    assert outcome.code == 9
+    outcome = run("offsets", "alter", "broken", "--set", "t:0=1", "--yes", code=9)
     assert "3.6 (KIP-875)" in outcome.err
 
 
-def test_alter_of_another_connectors_file_is_refused(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_alter_refuses_anothers_file(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """Exit 2, and the command that imports it."""
     stop(connect)
     file = tmp_path / "exported.json"
     assert run("offsets", "export", "orders", "-f", str(file)).code == 0
     connect.connectors["later"] = FakeConnector(config=dict(connect.connectors["orders"].config))
-    outcome = run("offsets", "alter", "later", "-f", str(file), "--yes", "--stop")
-    assert outcome.code == 2
+    outcome = run("offsets", "alter", "later", "-f", str(file), "--yes", "--stop", code=2)
     assert "contains the offsets of orders, not of later" in outcome.err
     assert changes(connect) == []
 
@@ -110,9 +99,7 @@ def test_offsets_that_a_worker_would_misread_are_refused_before_sending(
     """Exit 2 with the reason; nothing was sent."""
     file = tmp_path / "offsets.json"
     file.write_text(BAD_SINK_BODIES[reason])
-    outcome = run("offsets", "alter", "broken", "-f", str(file), "--yes")
-    assert outcome.code == 2
-    assert reason in outcome.err
+    assert reason in run("offsets", "alter", "broken", "-f", str(file), "--yes", code=2).err
     assert changes(connect) == []
 
 
@@ -134,17 +121,13 @@ def test_offsets_unlike_the_stored_ones_need_force(
     stop(connect)
     file = tmp_path / "offsets.json"
     file.write_text(f'{{"offsets": {BAD_SOURCE_BODIES[reason]}}}')
-    outcome = run("offsets", "alter", "orders", "-f", str(file), "--yes")
-    assert outcome.code == 2
-    assert reason in outcome.err
+    assert reason in run("offsets", "alter", "orders", "-f", str(file), "--yes", code=2).err
     assert changes(connect) == []
     assert run("offsets", "alter", "orders", "-f", str(file), "--yes", "--force").code == 0
     assert changes(connect) == ["PATCH /connectors/orders/offsets"]
 
 
-def test_nested_values_and_keys_that_are_not_text_are_refused(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_unfit_values_are_not_offsets(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """Only primitive values can be stored; keys of YAML may be numbers."""
     stop(connect)
     file = tmp_path / "offsets.yaml"
@@ -153,22 +136,18 @@ def test_nested_values_and_keys_that_are_not_text_are_refused(
         ("offsets: [{partition: {a: [1]}, offset: null}]", "`a` is a list"),
     ):
         file.write_text(text)
-        outcome = run("offsets", "alter", "orders", "-f", str(file), "--yes")
-        assert outcome.code == 2
-        assert reason in outcome.err
+        assert reason in run("offsets", "alter", "orders", "-f", str(file), "--yes", code=2).err
     assert changes(connect) == []
 
 
 REFUSED = "The connector does not support altering of offsets"
 
 
-@pytest.mark.parametrize("before", ["RUNNING", "PAUSED"])
-@pytest.mark.parametrize(
-    ("method", "command"),
-    [
-        ("PATCH", ("alter", "orders", "--set", '{"filename":"a.txt"}={"position":1}', "--stop")),
-        ("DELETE", ("reset", "orders", "--stop", "--resume")),
-    ],
+@cases("before", "RUNNING", "PAUSED")
+@cases(
+    "method, command",
+    ("PATCH", ("alter", "orders", "--set", '{"filename":"a.txt"}={"position":1}', "--stop")),
+    ("DELETE", ("reset", "orders", "--stop", "--resume")),
 )
 def test_a_refused_change_leaves_the_connector_in_its_state(
     run: Run, connect: FakeConnect, before: str, method: str, command: tuple[str, ...]
@@ -176,8 +155,7 @@ def test_a_refused_change_leaves_the_connector_in_its_state(
     """The change was refused, so the stop for the change is taken back."""
     connect.connectors["orders"].enter(before)
     connect.failures[f"{method} /connectors/orders/offsets"] = [(400, REFUSED)]
-    ended = run("offsets", *command, "--yes")
-    assert ended.code == 2
+    ended = run("offsets", *command, "--yes", code=2)
     assert connect.connectors["orders"].state == before
     verb = "resumed" if before == "RUNNING" else "paused"
     assert f"hint: no offset was changed, and orders was {verb} again" in ended.err
@@ -191,31 +169,26 @@ def test_a_backup_that_cannot_be_written_leaves_the_connector_in_its_state(
     def full(*_: object, **__: object) -> None:
         raise OutputLost("backups: cannot be written: No space left on device")
 
-    monkeypatch.setattr("pyconnect_cli.offsets.files.Backups.store", full)
-    ended = run("offsets", "reset", "orders", "--stop", "--yes")
-    assert ended.code == 74
+    monkeypatch.setattr("pyconnect_cli.offsets.backups.Backups.store", full)
+    run("offsets", "reset", "orders", "--stop", "--yes", code=74)
     assert connect.connectors["orders"].state == "RUNNING"
     assert not [r for r in changes(connect) if r.startswith(("PATCH", "DELETE"))]
 
 
-def test_a_change_of_unknown_outcome_leaves_the_connector_stopped(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_an_unknown_outcome_leaves_the_connector_stopped(run: Run, connect: FakeConnect) -> None:
     """A part may be done: the user has to look before the tasks continue."""
     connect.failures["DELETE /connectors/orders/offsets"] = [(500, "broke in the middle")]
-    ended = run("offsets", "reset", "orders", "--stop", "--resume", "--yes")
-    assert ended.code == 10
+    ended = run("offsets", "reset", "orders", "--stop", "--resume", "--yes", code=10)
     assert connect.connectors["orders"].state == "STOPPED"
     assert "was stopped and stays STOPPED" in ended.err
 
 
-@pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
+@cases("dry_run", (), ("--dry-run",))
 def test_a_worker_that_changes_no_offsets_stops_no_connector(
     run: Run, connect: FakeConnect, dry_run: tuple[str, ...]
 ) -> None:
     """Kafka 3.5 stops connectors and lists offsets; it came to change them with 3.6."""
     connect.version = "3.5.2"
-    ended = run("offsets", "reset", "orders", "--stop", "--resume", "--yes", *dry_run)
-    assert ended.code == 9
+    ended = run("offsets", "reset", "orders", "--stop", "--resume", "--yes", *dry_run, code=9)
     assert "runs version 3.5.2" in ended.err
     assert changes(connect) == []

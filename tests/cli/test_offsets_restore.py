@@ -1,7 +1,5 @@
 """`pyconnect offsets undo import copy`, and connectors created with offsets."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path
@@ -12,6 +10,7 @@ import pytest
 from pyconnect_cli.rest.model import ConnectCluster
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import backups, changes, sink_entry, stop, stored
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
@@ -19,9 +18,7 @@ pytestmark = pytest.mark.wire
 __all__ = ["stored"]
 
 
-def test_undo_restores_the_offsets_and_can_be_undone(
-    run: Run, connect: FakeConnect, environ: dict[str, str]
-) -> None:
+def test_undo_can_itself_be_undone(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
     """Without an id it takes the newest change: after an undo, that undo."""
     before = connect.connectors["broken"].offsets
     assert run("offsets", "alter", "broken", "--set", "t:0=5", "--set", "t:1=6", "--yes").code == 0
@@ -34,9 +31,7 @@ def test_undo_restores_the_offsets_and_can_be_undone(
     assert connect.connectors["broken"].offsets == before
 
 
-def test_undo_passes_over_a_change_that_came_to_nothing(
-    run: Run, connect: FakeConnect, environ: dict[str, str]
-) -> None:
+def test_undo_skips_failed_changes(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
     """A connector may refuse offsets with HTTP 500: what was changed before is then the newest."""
     sink = connect.connectors["broken"]
     before = sink.offsets
@@ -44,8 +39,7 @@ def test_undo_passes_over_a_change_that_came_to_nothing(
     connect.failures["PATCH /connectors/broken/offsets"] = [(500, "not these")]
     assert run("offsets", "alter", "broken", "--set", "t:0=6", "--yes").code == 10
     assert [kept["failed"] for kept in _history(run)] == [True, False]
-    outcome = run("offsets", "undo", "--yes")
-    assert outcome.code == 0, outcome.err
+    outcome = run("offsets", "undo", "--yes", code=0)
     assert f"{backups(environ)[1].stem} is skipped: its change failed" in outcome.err
     assert sorted(sink.offsets, key=str) == before
 
@@ -66,7 +60,7 @@ def _history(run: Run) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("partition", [{}, None])
+@cases("partition", {}, None)
 def test_a_source_may_have_one_nameless_partition(
     run: Run,
     connect: FakeConnect,
@@ -81,14 +75,12 @@ def test_a_source_may_have_one_nameless_partition(
     file = tmp_path / "offsets.json"
     file.write_text(run("offsets", "get", "orders", "-o", "json").out)
     assert run("offsets", "reset", "orders", "--yes").code == 0
-    outcome = run("offsets", "undo", "--yes")
-    assert outcome.code == 0, outcome.err
+    run("offsets", "undo", "--yes", code=0)
     assert stored.offsets == before
     assert (
         run("offsets", "reset", "orders", "--partition", json.dumps(partition), "--yes").code == 0
     )
-    outcome = run("offsets", "alter", "orders", "-f", str(file), "--yes")
-    assert outcome.code == 0, outcome.err
+    run("offsets", "alter", "orders", "-f", str(file), "--yes", code=0)
     assert stored.offsets == before
 
 
@@ -101,27 +93,21 @@ def test_undo_forgets_partitions_that_came_later(run: Run, connect: FakeConnect)
     assert connect.connectors["broken"].offsets == before
 
 
-def test_an_undo_without_a_question_does_not_overwrite_later_changes(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_undo_without_a_question_keeps_later_changes(run: Run, connect: FakeConnect) -> None:
     """Somebody may have changed them over REST, or the connector ran; --force goes over that."""
     sink = connect.connectors["broken"]
     assert run("offsets", "alter", "broken", "--set", "t:0=5", "--yes").code == 0
     sink.offsets = [sink_entry("t", 0, 9), sink_entry("t", 1, 200), sink_entry("t", 2, 4)]
     asked = changes(connect)
-    outcome = run("offsets", "undo", "--yes")
-    assert outcome.code == 9
+    outcome = run("offsets", "undo", "--yes", code=9)
     assert "a user has changed 2 partitions: t:0 was left at 5 and is at 9" in outcome.err
     assert "--force" in outcome.err
     assert changes(connect) == asked
-    outcome = run("offsets", "undo", "--yes", "--force")
-    assert outcome.code == 0, outcome.err
+    outcome = run("offsets", "undo", "--yes", "--force", code=0)
     assert sorted(sink.offsets, key=str) == [sink_entry("t", 0, 100), sink_entry("t", 1, 200)]
 
 
-def test_a_partition_with_its_old_offset_has_no_later_change(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_an_old_offset_is_no_later_change(run: Run, connect: FakeConnect) -> None:
     """No offset is lost, whichever change gave the old offset back."""
     sink = connect.connectors["broken"]
     before = list(sink.offsets)
@@ -136,8 +122,7 @@ def test_the_plan_of_an_undo_shows_what_it_overwrites(run: Run, connect: FakeCon
     assert run("offsets", "alter", "broken", "--set", "t:0=5", "--yes").code == 0
     connect.connectors["broken"].offsets = [sink_entry("t", 0, 9), sink_entry("t", 1, 200)]
     for options in (("--dry-run",), ("--dry-run", "--yes")):
-        outcome = run("offsets", "undo", *options)
-        assert outcome.code == 0, outcome.err
+        outcome = run("offsets", "undo", *options, code=0)
         assert "warning: the connector or a user has changed 1 " in outcome.out
         assert "t:0  9 -> 100  (was left at 5)" in outcome.out
     (plan,) = json.loads(run("offsets", "undo", "--dry-run", "-o", "json").out)
@@ -156,8 +141,7 @@ def test_a_backup_of_an_earlier_version_is_undone_as_ever(
     assert document.pop("left") == []
     file.write_text(json.dumps(document))
     connect.connectors["broken"].offsets = [sink_entry("t", 0, 9)]
-    outcome = run("offsets", "undo", "--yes")
-    assert outcome.code == 0, outcome.err
+    outcome = run("offsets", "undo", "--yes", code=0)
     assert "later changes are not known: the backup is not the newest one" in outcome.err
     assert connect.connectors["broken"].offsets == before
 
@@ -174,14 +158,11 @@ def test_missing_and_expired_backups_are_reported(run: Run, connect: FakeConnect
     assert changes(connect) == []
 
 
-def test_undo_on_another_cluster_is_refused(
-    run: Run, connect: FakeConnect, environ: dict[str, str]
-) -> None:
+def test_undo_keeps_to_its_cluster(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
     """The same name may be another connector there."""
     assert run("offsets", "reset", "broken", "--yes").code == 0
     connect.cluster_id = "other"
-    outcome = run("offsets", "undo", backups(environ)[0].stem, "--yes")
-    assert outcome.code == 9
+    outcome = run("offsets", "undo", backups(environ)[0].stem, "--yes", code=9)
     assert "Kafka cluster k" in outcome.err
     assert run("offsets", "undo", "--yes").code == 3
     assert changes(connect) == ["DELETE /connectors/broken/offsets"]
@@ -196,35 +177,28 @@ def test_undo_leaves_the_backups_of_another_connect_cluster_alone(
     document = json.loads(file.read_text())
     assert (document["connect_group"], "worker-1:8083" in document["workers"]) == ("", True)
     file.write_text(json.dumps(document | {"workers": ["elsewhere:8083"]}))
-    outcome = run("offsets", "undo", "--yes")
-    assert outcome.code == 9
+    outcome = run("offsets", "undo", "--yes", code=9)
     assert "was made through other workers (elsewhere:8083)" in outcome.err
     assert changes(connect) == ["DELETE /connectors/broken/offsets"]
     assert run("offsets", "undo", file.stem, "--yes").code == 0
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        (ConnectCluster(group_id="a"), ConnectCluster(group_id="b"), False),
-        (
-            ConnectCluster(group_id="a", workers=frozenset({"w"})),
-            ConnectCluster(group_id="b", workers=frozenset({"w"})),
-            False,
-        ),
-        (ConnectCluster(group_id="a"), ConnectCluster(group_id="a"), True),
-        (
-            ConnectCluster(workers=frozenset({"w", "v"})),
-            ConnectCluster(group_id="b", workers=frozenset({"w"})),
-            True,
-        ),
-        (
-            ConnectCluster(workers=frozenset({"v"})),
-            ConnectCluster(workers=frozenset({"w"})),
-            None,
-        ),
-        (ConnectCluster(), ConnectCluster(group_id="b", workers=frozenset({"w"})), True),
-    ],
+@cases(
+    "one, other, same",
+    (ConnectCluster(group_id="a"), ConnectCluster(group_id="b"), False),
+    (
+        ConnectCluster(group_id="a", workers=frozenset({"w"})),
+        ConnectCluster(group_id="b", workers=frozenset({"w"})),
+        False,
+    ),
+    (ConnectCluster(group_id="a"), ConnectCluster(group_id="a"), True),
+    (
+        ConnectCluster(workers=frozenset({"w", "v"})),
+        ConnectCluster(group_id="b", workers=frozenset({"w"})),
+        True,
+    ),
+    (ConnectCluster(workers=frozenset({"v"})), ConnectCluster(workers=frozenset({"w"})), None),
+    (ConnectCluster(), ConnectCluster(group_id="b", workers=frozenset({"w"})), True),
 )
 def test_connect_clusters_are_distinguished_by_group_else_by_workers(
     one: ConnectCluster, other: ConnectCluster, same: bool | None
@@ -240,22 +214,18 @@ def test_export_and_import_move_offsets(run: Run, connect: FakeConnect, tmp_path
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     before = connect.connectors["broken"].offsets
     assert run("offsets", "reset", "broken", "--yes").code == 0
-    outcome = run("offsets", "import", "broken", "-f", str(file), "--yes")
-    assert outcome.code == 0, outcome.err
+    run("offsets", "import", "broken", "-f", str(file), "--yes", code=0)
     assert connect.connectors["broken"].offsets == before
 
 
-def test_import_into_another_class_needs_force(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_another_class_needs_force(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """So do another connector's name and, of a sink, another Kafka cluster; never another type."""
     file = tmp_path / "offsets.json"
     assert run("offsets", "export", "broken", "-f", str(file)).code == 0
     config = connect.connectors["broken"].config
     connect.connectors["broken"].config = {**config, "connector.class": "org.example.Other"}
     connect.connectors["broken"].offsets = []
-    outcome = run("offsets", "import", "broken", "-f", str(file), "--yes")
-    assert outcome.code == 9
+    outcome = run("offsets", "import", "broken", "-f", str(file), "--yes", code=9)
     assert "org.example.Other" in outcome.err
     connect.connectors["broken"].config = config
     connect.cluster_id = "other"
@@ -271,21 +241,17 @@ def test_copy_gives_the_offsets_of_one_connector_to_another(run: Run, connect: F
     stored = connect.connectors["orders"]
     copied = FakeConnector(config=dict(stored.config), state="STOPPED", tasks=[])
     connect.connectors["orders-2"] = copied
-    outcome = run("offsets", "copy", "orders", "orders-2", "--yes")
-    assert outcome.code == 0, outcome.err
+    run("offsets", "copy", "orders", "orders-2", "--yes", code=0)
     assert copied.offsets == stored.offsets
     assert run("offsets", "copy", "orders", "broken", "--yes").code == 9
 
 
-def test_a_connector_is_created_with_offsets(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_connectors_start_with_offsets(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """STOPPED, then the offsets, then resumed; another class is refused before it is created."""
     file = tmp_path / "offsets.json"
     assert run("offsets", "export", "orders", "-f", str(file)).code == 0
     config = ("--set", "connector.class=org.example.FileSource", "--offsets-from", str(file))
-    outcome = run("connectors", "create", "later", *config, "--wait", "RUNNING")
-    assert outcome.code == 0, outcome.err
+    run("connectors", "create", "later", *config, "--wait", "RUNNING", code=0)
     assert connect.connectors["later"].offsets == connect.connectors["orders"].offsets
     assert changes(connect) == [
         "POST /connectors",
@@ -305,8 +271,7 @@ def test_a_connector_whose_offsets_are_not_taken_stays_stopped(
     assert run("offsets", "export", "orders", "-f", str(file)).code == 0
     connect.failures["PATCH /connectors/later/offsets"] = [(500, "no luck")]
     config = ("--set", "connector.class=org.example.FileSource", "--offsets-from", str(file))
-    outcome = run("connectors", "create", "later", *config)
-    assert outcome.code == 10
+    outcome = run("connectors", "create", "later", *config, code=10)
     assert "pyconnect connectors delete later" in outcome.err
     assert connect.connectors["later"].state == "STOPPED"
 
@@ -352,8 +317,7 @@ def test_undo_takes_no_older_backup_for_the_newest_because_that_is_damaged(
     older, newer = backups(environ)
     newer.write_text("")
     asked = changes(connect)
-    outcome = run("offsets", "undo", "--yes", "--force")
-    assert outcome.code == 9
+    outcome = run("offsets", "undo", "--yes", "--force", code=9)
     assert f"the newest backup, {newer.stem}, cannot be used" in outcome.err
     assert f"pyconnect offsets undo {older.stem}" in outcome.err
     assert changes(connect) == asked

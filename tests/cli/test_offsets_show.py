@@ -1,7 +1,5 @@
 """`pyconnect offsets get diff history seek lag`: what looks, and what needs Kafka."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -11,6 +9,7 @@ from pyconnect_cli.kafka.model import SinkPosition, TopicPartition
 from pyconnect_cli.offsets.change import Lag
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import changes, sink_entry, stored
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 pytestmark = pytest.mark.wire
@@ -18,25 +17,14 @@ pytestmark = pytest.mark.wire
 __all__ = ["stored"]
 
 
-def test_get_shows_partitions_and_offsets(run: Run) -> None:
-    """JSON of a source, topic and number of a sink."""
+def test_get_shows_partitions_and_offsets(run: Run, stored: FakeConnector) -> None:
+    """JSON of a source, topic and number of a sink; as JSON exactly the REST body."""
     lines = run("offsets", "get", "orders").out.splitlines()
     assert lines[1].split() == ['{"filename":"a.txt"}', '{"position":30}']
     assert run("offset", "get", "broken").out.splitlines()[2].split() == ["t:1", "200"]
-
-
-def test_get_as_json_is_exactly_the_rest_body(run: Run, stored: FakeConnector) -> None:
-    """The output has neither more nor fewer members than the body."""
-    assert json.loads(run("offsets", "get", "orders", "-o", "json").out) == {
-        "offsets": stored.offsets
-    }
-
-
-def test_get_of_an_unknown_connector_is_exit_3_with_the_near_names(run: Run) -> None:
-    """As for connectors."""
-    outcome = run("offsets", "get", "order")
-    assert outcome.code == 3
-    assert "did you mean `orders`?" in outcome.err
+    expected = {"offsets": stored.offsets}
+    assert json.loads(run("offsets", "get", "orders", "-o", "json").out) == expected
+    assert "did you mean `orders`?" in run("offsets", "get", "order", code=3).err
 
 
 def test_get_shows_several_connectors(run: Run, stored: FakeConnector) -> None:
@@ -61,8 +49,7 @@ def test_export_writes_a_file_for_each_connector(run: Run, tmp_path: Path) -> No
 def test_an_unwritable_file_has_its_own_exit_code(run: Run, tmp_path: Path) -> None:
     """The command itself was correct."""
     (tmp_path / "file").write_text("")
-    outcome = run("offsets", "export", "orders", "-f", str(tmp_path / "file" / "below"))
-    assert outcome.code == 74
+    outcome = run("offsets", "export", "orders", "-f", str(tmp_path / "file" / "below"), code=74)
     assert "cannot be written" in outcome.err
 
 
@@ -75,74 +62,57 @@ def test_history_lists_the_newest_change_first(run: Run) -> None:
     assert "no backups" in run("offsets", "history", "orders").err
 
 
-def test_diff_is_a_negative_answer_when_something_differs(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_a_difference_is_a_negative_answer(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """Exit 1 and the partitions; exit 0 without a difference."""
     file = tmp_path / "offsets.json"
     assert run("offsets", "export", "broken", "-f", str(file)).code == 0
     assert run("offsets", "diff", "broken", "-f", str(file)).code == 0
     connect.connectors["broken"].offsets = [sink_entry("t", 0, 101), sink_entry("t", 1, 200)]
-    outcome = run("offsets", "diff", "broken", "-f", str(file))
-    assert outcome.code == 1
+    outcome = run("offsets", "diff", "broken", "-f", str(file), code=1)
     assert outcome.out.splitlines()[1].split() == ["t:0", "101", "100"]
 
 
-@pytest.mark.parametrize("verb", [("seek", "broken", "--to-earliest"), ("lag", "broken")])
-def test_verbs_that_need_kafka_say_so(
-    run: Run, connect: FakeConnect, verb: tuple[str, ...]
-) -> None:
+@cases("verb", ("seek", "broken", "--to-earliest"), ("lag", "broken"))
+def test_verbs_say_they_need_kafka(run: Run, connect: FakeConnect, verb: tuple[str, ...]) -> None:
     """Exit 9 and how to give the brokers."""
-    outcome = run("offsets", *verb)
-    assert outcome.code == 9
-    assert "--kafka-bootstrap" in outcome.err
+    assert "--kafka-bootstrap" in run("offsets", *verb, code=9).err
     assert changes(connect) == []
 
 
-def test_a_seek_has_one_target(run: Run) -> None:
-    """None, two, or a time that is none: exit 2."""
+def test_a_seek_has_one_target_on_known_brokers(run: Run, connect: FakeConnect) -> None:
+    """None, two, or a wrong time: exit 2. Silent brokers: exit 7, without a request."""
     for flags in ((), ("--to-earliest", "--to-latest"), ("--to-datetime", "yesterday")):
         assert run("offsets", "seek", "broken", *flags).code == 2
-
-
-def test_brokers_that_do_not_answer_are_exit_7(run: Run, connect: FakeConnect) -> None:
-    """The worker gets no request."""
     where = ("--kafka-bootstrap", "127.0.0.1:1", "--timeout", "1s", "--yes")
     assert run("offsets", "seek", "broken", "--to-latest", *where).code == 7
     assert run("offsets", "alter", "broken", "--set", "t:0=1", *where).code == 7
     assert changes(connect) == []
 
 
-@pytest.mark.parametrize("command", [("get",), ("export", "--dir", "d"), ("get", "-o", "json")])
-@pytest.mark.parametrize("status", [500, 404, 400])
+@cases("command", ("get",), ("export", "--dir", "d"), ("get", "-o", "json"))
+@cases("status", 500, 404, 400)
 def test_one_unreadable_connector_does_not_hide_the_others(
     run: Run, connect: FakeConnect, command: tuple[str, ...], status: int
 ) -> None:
     """It is named, the others are shown or written, and the exit code is 8."""
     connect.failures["GET /connectors/broken/offsets"] = [(status, "topic not readable")]
-    ended = run("offsets", *command, "--all")
-    assert ended.code == 8
+    ended = run("offsets", *command, "--all", code=8)
     assert "error: broken: " in ended.err
     assert "1 of 2 could not be read" in ended.err
     assert "orders" in ended.out or Path("d/orders.json").exists()
     assert "broken" not in ended.out
 
 
-def test_connectors_that_all_fail_alike_keep_their_exit_code(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_connectors_that_fail_alike_keep_the_exit_code(run: Run, connect: FakeConnect) -> None:
     """A worker without the endpoint fails for each of them: exit 9, once."""
     for name in connect.connectors:
         connect.failures[f"GET /connectors/{name}/offsets"] = [(404, "HTTP 404 Not Found")]
-    ended = run("offsets", "get", "--all")
-    assert ended.code == 9
+    ended = run("offsets", "get", "--all", code=9)
     assert ended.err.count("error:") == 1
     assert "1 more failed" in ended.err
 
 
-def test_the_lag_of_the_other_sinks_is_shown(
-    run: Run, connect: FakeConnect, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lags_are_shown(run: Run, connect: FakeConnect, monkeypatch: pytest.MonkeyPatch) -> None:
     """One whose offsets cannot be read is named, exit 8."""
     other = FakeConnector(config={"name": "late"}, type="sink", offsets=[sink_entry("t", 0, 1)])
     connect.connectors["late"] = other
@@ -153,7 +123,6 @@ def test_the_lag_of_the_other_sinks_is_shown(
 
     monkeypatch.setattr("pyconnect_cli.offsets.change.kafka_admin", lambda *_: None)
     monkeypatch.setattr("pyconnect_cli.offsets.change._lags", lags)
-    ended = run("offsets", "lag", "--kafka-bootstrap", "127.0.0.1:1")
-    assert ended.code == 8
+    ended = run("offsets", "lag", "--kafka-bootstrap", "127.0.0.1:1", code=8)
     assert "late" in ended.out
     assert "error: broken: " in ended.err

@@ -1,7 +1,5 @@
 """`offsets get --watch`: a line for each change."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Java workers of earlier versions, with the answers of Kafka Connect 2.8.2, and odd names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from pyconnect_cli.offsets.stored import sink_offsets
 from pyconnect_cli.rest.client import kafka_version
 from pyconnect_cli.session import Session
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 
@@ -40,8 +39,7 @@ def test_tasks_of_a_worker_before_3_0_are_restarted_one_by_one(run: Run, old: Fa
 
 def test_only_failed_restarts_nothing_else_before_3_0(run: Run, old: FakeConnect) -> None:
     """The connector runs: the flag would be ignored, and it would be restarted."""
-    ended = run("connectors", "restart", "--all", "--only-failed")
-    assert ended.code == 0, ended.err
+    ended = run("connectors", "restart", "--all", "--only-failed", code=0)
     assert "broken: restarted (task 1)\n" in ended.out
     assert "orders: restarted (nothing had failed)\n" in ended.out
     assert posts(old) == ["POST /connectors/broken/tasks/1/restart"]
@@ -57,25 +55,26 @@ def test_the_connector_alone_is_restarted_in_any_version(run: Run, old: FakeConn
     assert posts(old) == ["POST /connectors/broken/restart"]
 
 
-@pytest.mark.parametrize(
-    ("text", "version"),
-    [("2.8.2", (2, 8)), ("3.0.0-cp1", (3, 0)), ("4.4", (4, 4)), ("trunk", (10**9, 0))],
+@cases(
+    "text, version",
+    ("2.8.2", (2, 8)),
+    ("3.0.0-cp1", (3, 0)),
+    ("4.4", (4, 4)),
+    ("trunk", (10**9, 0)),
 )
 def test_versions_are_compared_as_numbers(text: str, version: tuple[int, int]) -> None:
     """An unknown text counts as the latest."""
     assert kafka_version(text) == version
 
 
-@pytest.mark.parametrize("name", ["semi;colon", "pct%41"])
-@pytest.mark.parametrize(
+@cases("name", "semi;colon", "pct%41")
+@cases(
     "command",
-    [
-        ("connectors", "delete", "NAME", "--yes"),
-        ("connectors", "restart", "NAME"),
-        ("connectors", "patch", "NAME", "--set", "a=b"),
-        ("tasks", "restart", "NAME/0"),
-        ("offsets", "reset", "NAME", "--yes"),
-    ],
+    ("connectors", "delete", "NAME", "--yes"),
+    ("connectors", "restart", "NAME"),
+    ("connectors", "patch", "NAME", "--set", "a=b"),
+    ("tasks", "restart", "NAME/0"),
+    ("offsets", "reset", "NAME", "--yes"),
 )
 def test_a_java_worker_gets_no_change_that_it_could_forward_to_another_connector(
     run: Run, connect: FakeConnect, name: str, command: tuple[str, ...]
@@ -88,10 +87,8 @@ def test_a_java_worker_gets_no_change_that_it_could_forward_to_another_connector
     assert not [request for request in connect.requests if not request.startswith("GET")]
 
 
-@pytest.mark.parametrize("verb", ["pause", "resume", "stop"])
-def test_a_state_is_written_by_the_worker_that_is_asked(
-    run: Run, connect: FakeConnect, verb: str
-) -> None:
+@cases("verb", "pause", "resume", "stop")
+def test_the_asked_worker_writes_a_state(run: Run, connect: FakeConnect, verb: str) -> None:
     """No name is refused for it."""
     connect.connectors["semi;colon"] = FakeConnector(config={"name": "semi;colon"})
     assert run("connectors", verb, "semi;colon").code == 0
@@ -107,11 +104,8 @@ def test_an_agent_forwards_every_name_as_it_is(
     assert "semi;colon" not in connect.connectors
 
 
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [(".", ExitCode.USAGE), ("..", ExitCode.USAGE), ("a;b", ExitCode.PRECONDITION)],
-)
-@pytest.mark.parametrize("verb", [("create", "--set", "connector.class=C"), ("apply",)])
+@cases("name, code", (".", ExitCode.USAGE), ("..", ExitCode.USAGE), ("a;b", ExitCode.PRECONDITION))
+@cases("verb", ("create", "--set", "connector.class=C"), ("apply",))
 def test_a_name_that_no_path_carries_is_not_created(
     run: Run, connect: FakeConnect, tmp_path: Path, name: str, code: int, verb: tuple[str, ...]
 ) -> None:
@@ -119,8 +113,7 @@ def test_a_name_that_no_path_carries_is_not_created(
     file = tmp_path / "c.json"
     file.write_text(f'{{"name": "{name}", "connector.class": "C"}}')
     given = (name,) if verb[0] == "create" else ("-f", str(file), "--yes")
-    ended = run("connectors", *verb, *given)
-    assert ended.code == code, ended.err
+    run("connectors", *verb, *given, code=code)
     assert name not in connect.connectors
 
 
@@ -132,10 +125,8 @@ def test_a_deletion_is_read_back(run: Run, connect: FakeConnect) -> None:
     assert "orders still exists" in ended.err
 
 
-@pytest.mark.parametrize("verb", [("kill", "--yes"), ("restart",), ("stacks",), ("describe",)])
-def test_a_connectors_name_is_never_read_as_a_task(
-    run: Run, connect: FakeConnect, verb: tuple[str, ...]
-) -> None:
+@cases("verb", ("kill", "--yes"), ("restart",), ("stacks",), ("describe",))
+def test_a_connector_is_no_task(run: Run, connect: FakeConnect, verb: tuple[str, ...]) -> None:
     """`t-1` is task 1 of `t` only if no connector is named so."""
     connect.connectors["t-1"] = FakeConnector(config={"name": "t-1"})
     connect.connectors["t"] = FakeConnector(config={"name": "t"}, tasks=["RUNNING"] * 2)
@@ -147,7 +138,7 @@ def test_a_connectors_name_is_never_read_as_a_task(
     assert run("tasks", "describe", "t/1").code == 0
 
 
-@pytest.mark.parametrize("text", ["t/²", "t/" + "9" * 5000, "t/", "/1", "t"])
+@cases("text", "t/²", "t/" + "9" * 5000, "t/", "/1", "t")
 def test_a_number_of_a_task_has_decimal_digits(run: Run, text: str) -> None:
     """Other digits of Unicode are not numbers here, and a long number is no internal error."""
     ended = run("tasks", "describe", text)
@@ -158,8 +149,7 @@ def test_a_number_of_a_task_has_decimal_digits(run: Run, text: str) -> None:
 def test_a_patch_before_3_8_is_read_merged_and_replaced(run: Run, old: FakeConnect) -> None:
     """GET and PUT of the configuration do the same there."""
     old.failures["PATCH /connectors/orders/config"] = [(405, "HTTP 405 Method Not Allowed")]
-    ended = run("connectors", "patch", "orders", "--set", "a=b", "--unset", "team")
-    assert ended.code == 0, ended.err
+    run("connectors", "patch", "orders", "--set", "a=b", "--unset", "team", code=0)
     config = old.connectors["orders"].config
     assert (config["a"], "team" in config, config["db.password"]) == ("b", False, "hunter2")
 
@@ -171,10 +161,8 @@ def test_a_patch_that_a_later_worker_lacks_is_not_replaced(run: Run, connect: Fa
     assert "PUT /connectors/orders/config" not in connect.requests
 
 
-@pytest.mark.parametrize("status", [400, 500])
-def test_an_initial_state_before_3_7_is_refused_in_words(
-    run: Run, old: FakeConnect, status: int
-) -> None:
+@cases("status", 400, 500)
+def test_an_initial_state_needs_3_7(run: Run, old: FakeConnect, status: int) -> None:
     """Not with the text of the worker's JSON library."""
     text = (
         'Unrecognized field "initial_state" (class org.apache.kafka.connect.runtime.rest.entities'
@@ -218,10 +206,7 @@ def test_a_sinks_offsets_before_3_5_are_those_of_its_group(
     session = Session({**environ, "PYCONNECT_URL": url, "PYCONNECT_KAFKA_BOOTSTRAP": "k:9"})
     view = session.client.connector_views()["broken"]
     assert [entry.to_json() for entry in sink_offsets(session, view)] == [
-        {
-            "partition": {"kafka_topic": "t", "kafka_partition": 0},
-            "offset": {"kafka_offset": 40},
-        }
+        {"partition": {"kafka_topic": "t", "kafka_partition": 0}, "offset": {"kafka_offset": 40}}
     ]
     assert Groups.asked == ["connect-broken"]
     old.connectors["broken"].config["consumer.override.bootstrap.servers"] = "other:9"

@@ -1,13 +1,12 @@
 """`pyconnect plugins check`: the releases of Kafka that jars can run with."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.cases import cases
 from tests.support.plugins.java_jars import SOURCE_CONNECTOR, class_file, make_jar
 
 # `run` of conftest.py: arguments to (exit code, stdout, stderr)
@@ -80,23 +79,18 @@ def test_a_plugin_that_needs_an_older_kafka_than_all_is_named(run: Run, tmp_path
         assert code == 1
         (found,) = json.loads(out)
         assert (found["status"], found["kafka"]) == ("failed", "none")
-        assert found["detail"] == (
-            f"no Kafka from 3.9 to 4.4 has a public {used[0]}, which a.A uses"
-        )
+        expected = f"no Kafka from 3.9 to 4.4 has a public {used[0]}, which a.A uses"
+        assert found["detail"] == expected
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "text"),
-    [
-        (("--kafka", "2.8"), 2, "known are 3.9"),
-        (("--worker", "nowhere.properties"), 2, "cannot be read"),
-        (("nowhere",), 3, "nowhere does not exist"),
-        ((), 3, "no Java plugins to check"),
-    ],
+@cases(
+    "arguments, code, text",
+    (("--kafka", "2.8"), 2, "known are 3.9"),
+    (("--worker", "nowhere.properties"), 2, "cannot be read"),
+    (("nowhere",), 3, "nowhere does not exist"),
+    ((), 3, "no Java plugins to check"),
 )
-def test_what_cannot_be_checked_is_an_error(
-    run: Run, arguments: tuple[str, ...], code: int, text: str
-) -> None:
+def test_unchecked_is_an_error(run: Run, arguments: tuple[str, ...], code: int, text: str) -> None:
     """With the way out."""
     ended = run("plugins", "check", *arguments, address=None)
     assert ended[0] == code

@@ -1,7 +1,5 @@
 """`plugins new`: a project that passes its tests, its lint and the plugin test."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

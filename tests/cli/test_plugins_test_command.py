@@ -1,12 +1,12 @@
 """`pyconnect plugins test`: the self-check's answer as a command's."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.cases import cases
 
 pytestmark = pytest.mark.wire
 
@@ -70,14 +70,12 @@ class Harmful(Transformation):
 """
 
 
-@pytest.mark.parametrize(
-    ("how", "step", "detail"),
-    [
-        ("exit", "sample", "the plugin ended the process with exit code 0"),
-        ("exit at the end", "close", "the plugin ended the process with exit code 7"),
-        ("crash", "sample", "the process was ended by SIGSEGV"),
-        ("loop", "sample", "did not return in time; --for TIME allows more"),
-    ],
+@cases(
+    "how, step, detail",
+    ("exit", "sample", "the plugin ended the process with exit code 0"),
+    ("exit at the end", "close", "the plugin ended the process with exit code 7"),
+    ("crash", "sample", "the process was ended by SIGSEGV"),
+    ("loop", "sample", "did not return in time; --for TIME allows more"),
 )
 def test_the_step_at_which_a_plugin_ends_the_process_or_hangs_is_named(
     run: Run, tmp_path: Path, how: str, step: str, detail: str

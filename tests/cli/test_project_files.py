@@ -1,7 +1,5 @@
 """Only a project file that its user trusts decides on addresses and secrets."""
 
-from __future__ import annotations
-
 import stat
 import subprocess
 import sys
@@ -11,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import NAME_WORDS, Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
@@ -51,8 +50,7 @@ def tab(environ: dict[str, str], tmp_path: Path) -> Callable[..., list[str]]:
 
 
 def make_context(run: Run, url: str, *arguments: str) -> None:
-    made = run("context", "set", "prod", "--url", url, *arguments, "--use", address=None)
-    assert made.code == 0, made.err
+    run("context", "set", "prod", "--url", url, *arguments, "--use", address=None, code=0)
 
 
 def test_a_project_file_cannot_send_the_users_password_to_another_address(
@@ -61,46 +59,37 @@ def test_a_project_file_cannot_send_the_users_password_to_another_address(
     """The address of a project's defaults would come before that of the user's context."""
     make_context(run, url, "--username", "ops", "--password", "hunter2")
     PROJECT.write_text(f'[defaults]\nurls = ["{strange_url}"]\n')
-    outcome = run("connectors", "list", address=None)
-    assert outcome.code == 2
+    outcome = run("connectors", "list", address=None, code=2)
     assert "is not trusted, so it may not set defaults.url" in outcome.err
     assert f"pyconnect config trust {PROJECT.resolve()}" in outcome.err
     assert stranger.authorizations == []
 
 
-@pytest.mark.parametrize(
-    ("table", "named"),
-    [
-        ('[defaults]\nurls = ["http://h:1"]', "defaults.url"),
-        ('[defaults]\nusername = "ops"', "defaults.username"),
-        ('[defaults]\npassword_env = "AWS_SECRET_ACCESS_KEY"', "defaults.password_env"),
-        ('[defaults]\ntoken_file = "~/.ssh/id_rsa"', "defaults.token_file"),
-        ('[defaults]\npassword_command = "touch ran"', "defaults.password_command"),
-        ('[defaults]\nca_file = "ca.pem"', "defaults.ca_file"),
-        ('[defaults]\ncert = "me.pem"', "defaults.cert"),
-        ("[defaults]\ninsecure = true", "defaults.insecure"),
-        ("[defaults]\nyes = true", "defaults.yes"),
-        ('[defaults]\ntimeout = "1s"', "defaults.timeout"),
-        ('[defaults]\nkafka = { bootstrap = "h:1" }', "defaults.kafka_bootstrap"),
-        ('[defaults]\nkafka = { properties = "p" }', "defaults.kafka_properties"),
-        ('[contexts.p]\nurls = ["http://h:1"]', "contexts.p"),
-        ('current = "p"\n[contexts.p]\npassword_command = "touch ran"', "contexts.p"),
-    ],
+@cases(
+    "table, named",
+    ('[defaults]\nurls = ["http://h:1"]', "defaults.url"),
+    ('[defaults]\nusername = "ops"', "defaults.username"),
+    ('[defaults]\npassword_env = "AWS_SECRET_ACCESS_KEY"', "defaults.password_env"),
+    ('[defaults]\ntoken_file = "~/.ssh/id_rsa"', "defaults.token_file"),
+    ('[defaults]\npassword_command = "touch ran"', "defaults.password_command"),
+    ('[defaults]\nca_file = "ca.pem"', "defaults.ca_file"),
+    ('[defaults]\ncert = "me.pem"', "defaults.cert"),
+    ("[defaults]\ninsecure = true", "defaults.insecure"),
+    ("[defaults]\nyes = true", "defaults.yes"),
+    ('[defaults]\ntimeout = "1s"', "defaults.timeout"),
+    ('[defaults]\nkafka = { bootstrap = "h:1" }', "defaults.kafka_bootstrap"),
+    ('[defaults]\nkafka = { properties = "p" }', "defaults.kafka_properties"),
+    ('[contexts.p]\nurls = ["http://h:1"]', "contexts.p"),
+    ('current = "p"\n[contexts.p]\npassword_command = "touch ran"', "contexts.p"),
 )
 def test_an_untrusted_file_may_not_decide(run: Run, table: str, named: str) -> None:
-    """A key that does not concern presentation is refused by name, also where an option gives the
-    address.
-    """
+    """Other keys than those of presentation are refused by name, also beside an option."""
     PROJECT.write_text(table + "\n")
-    outcome = run("connectors", "list")
-    assert outcome.code == 2
-    assert f"may not set {named}" in outcome.err
+    assert f"may not set {named}" in run("connectors", "list", code=2).err
     assert not Path("ran").exists()
 
 
-def test_an_untrusted_file_may_choose_a_context_and_how_results_are_printed(
-    run: Run, url: str
-) -> None:
+def test_an_untrusted_file_may_choose_a_context_and_a_format(run: Run, url: str) -> None:
     """The context is the user's own."""
     run("context", "set", "prod", "--url", url, address=None)
     PROJECT.write_text('current = "prod"\n[defaults]\noutput = "name"\nno_headers = true\n')
@@ -108,14 +97,11 @@ def test_an_untrusted_file_may_choose_a_context_and_how_results_are_printed(
     assert (outcome.code, outcome.out.split()) == (0, ["broken", "orders"])
 
 
-def test_a_trusted_file_decides_until_it_changes(
-    run: Run, url: str, environ: dict[str, str]
-) -> None:
+def test_a_trusted_file_may_not_change(run: Run, url: str, environ: dict[str, str]) -> None:
     """The record is private; a changed file is refused again, and so is one whose trust ended."""
     PROJECT.write_text(f'current = "p"\n[contexts.p]\nurls = ["{url}"]\npassword_env = "NAMED"\n')
     environ["NAMED"] = "s3cret"
-    trusted = run("config", "trust", address=None)
-    assert trusted.code == 0, trusted.err
+    trusted = run("config", "trust", address=None, code=0)
     assert f"contexts.p.url = {url}" in trusted.err
     assert "contexts.p.password_env = NAMED" in trusted.err
     (record,) = (Path(environ["XDG_STATE_HOME"]) / "pyconnect" / "trusted").iterdir()
@@ -123,9 +109,7 @@ def test_a_trusted_file_decides_until_it_changes(
     assert run("connectors", "list", address=None).code == 0
 
     PROJECT.write_text(PROJECT.read_text().replace("NAMED", "OTHER"))
-    changed = run("connectors", "list", address=None)
-    assert changed.code == 2
-    assert "has changed since it was trusted" in changed.err
+    assert "has changed since it was trusted" in run("connectors", "list", address=None, code=2).err
 
     assert run("config", "trust", str(PROJECT.resolve().parent), address=None).code == 0
     environ["OTHER"] = "s3cret"
@@ -149,41 +133,30 @@ def test_trusting_shows_no_secret_and_no_control_sequence(run: Run) -> None:
     """The shown text comes from a file that the user has not trusted yet."""
     PROJECT.write_text('[contexts.p]\nurls = ["http://u:hunter2@h:1"]\npassword = "s3cret"\n')
     PROJECT.chmod(0o600)
-    outcome = run("config", "trust", address=None)
-    assert outcome.code == 0, outcome.err
+    outcome = run("config", "trust", address=None, code=0)
     assert "contexts.p.password = (a value)" in outcome.err
     assert "hunter2" not in outcome.err
     assert "s3cret" not in outcome.err
     PROJECT.write_text('[contexts."\\u001b[2J"]\nurls = ["http://h:1"]\n')
-    refused = run("config", "trust", address=None)
-    assert refused.code == 2
+    refused = run("config", "trust", address=None, code=2)
     assert "\x1b" not in refused.err
     PROJECT.write_text('current = "\\u001b[2J"\n')
-    refused = run("connectors", "list", address=None)
-    assert refused.code == 2
+    refused = run("connectors", "list", address=None, code=2)
     assert "\x1b" not in refused.err
 
 
-def test_only_project_files_are_trusted(run: Run) -> None:
-    """Trust in another file would have no effect; exit 2. One that does not exist: exit 3."""
+def test_only_project_files_need_trust(run: Run, url: str) -> None:
+    """Exit 2 for another file, 3 for none; a file of --config is the user's choice."""
     Path("other.toml").write_text("[defaults]\n")
     assert run("config", "trust", "other.toml", address=None).code == 2
     assert run("config", "trust", address=None).code == 3
-
-
-def test_a_file_that_was_named_is_the_users_own(run: Run, url: str) -> None:
-    """`--config ./pyconnect.toml` is the user's choice of a file."""
     PROJECT.write_text(f'current = "p"\n[contexts.p]\nurls = ["{url}"]\n')
     arguments = ("connectors", "list", "--config", str(PROJECT))
     assert run(*arguments, address=None).code == 0
 
 
 def test_the_tab_key_asks_no_address_of_an_untrusted_file(
-    run: Run,
-    tab: Callable[..., list[str]],
-    url: str,
-    strange_url: str,
-    stranger: FakeConnect,
+    run: Run, tab: Callable[..., list[str]], url: str, strange_url: str, stranger: FakeConnect
 ) -> None:
     """The same rule as a command's; the names of the file's contexts are not offered either."""
     make_context(run, url)
@@ -193,7 +166,7 @@ def test_the_tab_key_asks_no_address_of_an_untrusted_file(
     assert stranger.requests == []
 
 
-@pytest.mark.parametrize("option", ["--password-command", "--token-command"])
+@cases("option", "--password-command", "--token-command")
 def test_the_tab_key_runs_no_command_for_a_secret(
     run: Run, tab: Callable[..., list[str]], connect: FakeConnect, url: str, option: str
 ) -> None:
@@ -204,7 +177,7 @@ def test_the_tab_key_runs_no_command_for_a_secret(
     assert not Path("ran").exists()
 
 
-@pytest.mark.parametrize("option", ["--password", "--token"])
+@cases("option", "--password", "--token")
 def test_the_tab_key_offers_what_the_last_command_saw(
     run: Run, tab: Callable[..., list[str]], connect: FakeConnect, url: str, option: str
 ) -> None:

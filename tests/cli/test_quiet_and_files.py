@@ -1,7 +1,5 @@
 """`-q`, exported directories, stored options, and views that name the same thing alike."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -12,18 +10,17 @@ from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.answers import Plugin
 from pyconnect_cli.rest.model import ConnectorInfo
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect
 
 
-@pytest.mark.parametrize(
+@cases(
     "command",
-    [
-        ("health",),
-        ("connectors", "validate", "orders"),
-        ("connectors", "export", "--show-secrets", "--dir", "d"),
-        ("offsets", "export", "orders", "-f", "o.json"),
-        ("context", "set", "c", "--url", "http://one:8083"),
-    ],
+    ("health",),
+    ("connectors", "validate", "orders"),
+    ("connectors", "export", "--show-secrets", "--dir", "d"),
+    ("offsets", "export", "orders", "-f", "o.json"),
+    ("context", "set", "c", "--url", "http://one:8083"),
 )
 def test_quiet_commands_print_nothing_on_success(run: Run, command: tuple[str, ...]) -> None:
     """A cron job sends mail for every line."""
@@ -34,8 +31,7 @@ def test_quiet_commands_print_nothing_on_success(run: Run, command: tuple[str, .
 def test_a_quiet_check_prints_what_it_found_wrong(run: Run, connect: FakeConnect) -> None:
     """The exit code alone would not say which worker."""
     connect.failures["GET /health"] = [(500, "no")]
-    ended = run("health", "-q")
-    assert ended.code == 1
+    ended = run("health", "-q", code=1)
     assert "unhealthy" in ended.out
     connect.invalid_keys = ("team",)
     ended = run("connectors", "validate", "orders", "-q")
@@ -59,11 +55,9 @@ def test_an_export_prunes_files_of_deleted_connectors(run: Run, connect: FakeCon
     Path("d/note.json").write_text('{"name": "other", "config": {}}')
     Path("d/broken text.json").write_text("{")
     del connect.connectors["orders"]
-    kept = run(*export)
-    assert "files of connectors that do not exist: d/orders.json;" in kept.err
+    assert "files of connectors that do not exist: d/orders.json;" in run(*export).err
     assert Path("d/orders.json").exists()
-    pruned = run(*export, "--prune")
-    assert "removed d/orders.json" in pruned.err
+    assert "removed d/orders.json" in run(*export, "--prune").err
     names = sorted(path.name for path in Path("d").iterdir())
     assert names == ["broken text.json", "broken.json", "note.json", "own.json"]
     assert run("connectors", "export", "--prune").code == 2
@@ -77,9 +71,7 @@ def test_a_selected_export_prunes_no_connector_that_exists(run: Run) -> None:
     assert sorted(path.name for path in Path("d").iterdir()) == ["broken.json", "orders.json"]
 
 
-def test_an_agent_shows_its_own_version_in_every_view(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agent_always_shows_its_version(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """`agent status` shows that one; Kafka's version stays in the documents."""
     monkeypatch.setattr(
         "pyconnect_cli.rest.model.WorkerInfo.agent_version", property(lambda _: "0.9.7")
@@ -104,8 +96,5 @@ def test_readiness_does_not_call_an_agents_own_classes_java() -> None:
 
 def test_one_is_singular() -> None:
     """`1 partitions` is no number of partitions."""
-    assert (counted(1, "partition"), counted(0, "partition"), counted(2, "worker")) == (
-        "1 partition",
-        "0 partitions",
-        "2 workers",
-    )
+    expected = ("1 partition", "0 partitions", "2 workers")
+    assert (counted(1, "partition"), counted(0, "partition"), counted(2, "worker")) == expected

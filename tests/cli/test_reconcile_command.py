@@ -1,7 +1,5 @@
 """`pyconnect reconcile` up to the point where Spark begins: specs, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.data_sides import FileSide
 from pyconnect_reconcile.spec import Registry, TopicSide, read_spec
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 KAFKA = ("--kafka-bootstrap", "b:9092", "--print-spec", "-o", "json")
@@ -27,35 +26,31 @@ def test_a_source_is_resolved_with_its_committed_offset(run: Run, connect: FakeC
     connect.connectors["lines"] = FakeConnector(
         config={
             "name": "lines", "connector.class": SOURCE, "file": "/data/in.txt", "topic": "lines",
-            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter"
         },
         offsets=[{"partition": {"filename": "/data/in.txt"}, "offset": {"position": 1234}}],
     )  # fmt: skip
-    outcome = run("reconcile", "source-topic", "lines", *KAFKA)
-    assert outcome.code == 0, outcome.err
+    outcome = run("reconcile", "source-topic", "lines", *KAFKA, code=0)
     spec = read_spec(json.loads(outcome.out))
     assert spec.left == FileSide(paths=("/data/in.txt",), format="text", limit_bytes=1234)
     assert isinstance(spec.right, TopicSide)
     assert spec.right.value == "connect-json"
 
 
-def test_a_sink_is_resolved_with_its_group_s_offsets_and_dead_letters(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_a_sink_is_resolved_with_offsets_and_dead_letters(run: Run, connect: FakeConnect) -> None:
     """Committed offsets bound the topic; dead letters count as arrived."""
     connect.connectors["out"] = FakeConnector(
         type="sink",
         config={
             "name": "out", "connector.class": SINK, "file": "/data/out.txt", "topics": "a, b",
             "value.converter": "org.apache.kafka.connect.storage.StringConverter",
-            "errors.deadletterqueue.topic.name": "dead",
+            "errors.deadletterqueue.topic.name": "dead"
         },
         offsets=[
             {"partition": {"kafka_topic": "a", "kafka_partition": 0}, "offset": {"kafka_offset": 7}}
         ],
     )  # fmt: skip
-    outcome = run("reconcile", "topic-sink", "out", *KAFKA)
-    assert outcome.code == 0, outcome.err
+    outcome = run("reconcile", "topic-sink", "out", *KAFKA, code=0)
     spec = read_spec(json.loads(outcome.out))
     assert spec.left == TopicSide(topics=("a", "b"))
     assert spec.arrived == TopicSide(topics=("dead",), connector="out")
@@ -63,9 +58,7 @@ def test_a_sink_is_resolved_with_its_group_s_offsets_and_dead_letters(
     assert spec.until == {"a": {0: 7}, "b": {}}
 
 
-def test_an_avro_sink_is_resolved_with_its_registry(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_an_avro_sink_has_its_registry(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """The converter tells format and address; access to the registry is a file that one names."""
     connect.connectors["out"] = FakeConnector(
         type="sink",
@@ -73,13 +66,12 @@ def test_an_avro_sink_is_resolved_with_its_registry(
             "name": "out", "connector.class": "com.example.Sink", "topics": "a",
             "value.converter": "io.confluent.connect.avro.AvroConverter",
             "value.converter.schema.registry.url": "http://registry:8081",
-            "value.converter.basic.auth.user.info": "me:hunter2",
+            "value.converter.basic.auth.user.info": "me:hunter2"
         },
         offsets=[],
     )  # fmt: skip
     files = ("--files", "/data/out.parquet", "--registry-properties", str(tmp_path / "r"))
-    outcome = run("reconcile", "topic-sink", "out", *files, *KAFKA)
-    assert outcome.code == 0, outcome.err
+    outcome = run("reconcile", "topic-sink", "out", *files, *KAFKA, code=0)
     document = json.loads(outcome.out)
     spec = read_spec(document)
     assert spec.left == TopicSide(topics=("a",), value="avro")
@@ -93,18 +85,14 @@ def test_an_avro_sink_is_resolved_with_its_registry(
     assert not uses_avro(document)
 
 
-@pytest.mark.parametrize(
+@cases(
     "document",
-    [
-        {"right": {"value": "avro"}},
-        {"sequence": "avro:id"},
-        {"key": "avro:id"},
-        {"tiers": [{"side": {"value": "bytes"}, "event_time": "avro:at"}]},
-    ],
+    {"right": {"value": "avro"}},
+    {"sequence": "avro:id"},
+    {"key": "avro:id"},
+    {"tiers": [{"side": {"value": "bytes"}, "event_time": "avro:at"}]},
 )
-def test_spark_gets_the_means_to_read_avro_where_a_spec_asks_for_it(
-    document: dict[str, object],
-) -> None:
+def test_spark_can_read_avro_where_a_spec_asks_for_it(document: dict[str, object]) -> None:
     """Other runs do without the jar."""
     assert uses_avro(document)
     assert not uses_avro({"sequence": "json:avro", "left": {"value": "json"}})
@@ -113,15 +101,11 @@ def test_spark_gets_the_means_to_read_avro_where_a_spec_asks_for_it(
 def test_internal_topics_are_named_for_offsets(run: Run) -> None:
     """Connectors come over REST, names of topics from flags."""
     flags = ("--config-topic", "configs", "--status-topic", "statuses")
-    outcome = run("reconcile", "offsets", *flags, *KAFKA)
-    assert outcome.code == 0, outcome.err
+    outcome = run("reconcile", "offsets", *flags, *KAFKA, code=0)
     offsets = read_spec(json.loads(outcome.out)).offsets
     assert offsets is not None
-    assert (offsets.worker, offsets.config, offsets.status) == (
-        "connect-offsets",
-        "configs",
-        "statuses",
-    )
+    expected = ("connect-offsets", "configs", "statuses")
+    assert (offsets.worker, offsets.config, offsets.status) == expected
 
 
 def test_the_order_of_keys_is_looked_at_when_asked(run: Run) -> None:
@@ -131,20 +115,14 @@ def test_the_order_of_keys_is_looked_at_when_asked(run: Run) -> None:
         assert read_spec(json.loads(outcome.out)).ordered is ordered
 
 
-def test_a_source_without_a_committed_offset_cannot_be_compared(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_a_source_without_an_offset_is_not_compared(run: Run, connect: FakeConnect) -> None:
     """Everything would look like lag."""
     config: dict[str, str | None] = {"connector.class": SOURCE, "file": "/f", "topic": "t"}
     connect.connectors["new"] = FakeConnector(config={"name": "new", **config})
-    outcome = run("reconcile", "source-topic", "new", *KAFKA)
-    assert outcome.code == 11
-    assert "no offset of /f yet" in outcome.err
+    assert "no offset of /f yet" in run("reconcile", "source-topic", "new", *KAFKA, code=11).err
 
 
-def test_flags_win_over_a_spec_file_and_that_over_what_is_resolved(
-    run: Run, tmp_path: Path
-) -> None:
+def test_flags_win_over_a_spec_and_that_over_the_resolved(run: Run, tmp_path: Path) -> None:
     """Members of the file replace members, flags replace both."""
     file = tmp_path / "spec.yaml"
     file.write_text("topics: [other]\nfindings: 5\nidentity: key\nspark: {conf: {a: 1, b: 2}}\n")
@@ -163,27 +141,24 @@ def test_credentials_are_named_not_copied(run: Run, tmp_path: Path) -> None:
     """The spec holds the path of the client properties, never what is in them."""
     properties = tmp_path / "client.properties"
     properties.write_text('sasl.jaas.config=x password="hunter2";\n')
-    outcome = run("reconcile", "ranges", "t", "--kafka-properties", str(properties), *KAFKA)
-    assert outcome.code == 0, outcome.err
+    outcome = run("reconcile", "ranges", "t", "--kafka-properties", str(properties), *KAFKA, code=0)
     assert json.loads(outcome.out)["clusters"]["main"]["properties"] == str(properties)
     assert "hunter2" not in outcome.out + outcome.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (("duplicates",), 2, "name a topic"),
-        (("duplicates", "t", "--connector", "c"), 2, "not both"),
-        (("duplicates", "--connector", "nobody"), 3, "nobody"),
-        (("sequence", "t"), 2, "the place of the sequence number is not given"),
-        (("source-topic",), 2, "there is nothing to compare"),
-        (("topic-sink", "orders"), 2, "orders is a source, not a sink"),
-        (("duplicates", "t", "--findings", "0"), 2, "not a number of findings"),
-        (("duplicates", "t", "--since", "soon"), 2, "`soon` is not a time"),
-        (("duplicates", "t", "--conf", "x"), 2, "not KEY=VALUE"),
-        (("duplicates", "t", "--spec", "/nowhere"), 2, "cannot be read"),
-        (("completeness", "--tier", "x"), 2, "is not NAME=topic:TOPIC"),
-    ],
+@cases(
+    "arguments, code, message",
+    (("duplicates",), 2, "name a topic"),
+    (("duplicates", "t", "--connector", "c"), 2, "not both"),
+    (("duplicates", "--connector", "nobody"), 3, "nobody"),
+    (("sequence", "t"), 2, "the place of the sequence number is not given"),
+    (("source-topic",), 2, "there is nothing to compare"),
+    (("topic-sink", "orders"), 2, "orders is a source, not a sink"),
+    (("duplicates", "t", "--findings", "0"), 2, "not a number of findings"),
+    (("duplicates", "t", "--since", "soon"), 2, "`soon` is not a time"),
+    (("duplicates", "t", "--conf", "x"), 2, "not KEY=VALUE"),
+    (("duplicates", "t", "--spec", "/nowhere"), 2, "cannot be read"),
+    (("completeness", "--tier", "x"), 2, "is not NAME=topic:TOPIC"),
 )
 def test_impossible_audits_are_refused(
     run: Run, arguments: tuple[str, ...], code: int, message: str
@@ -194,18 +169,11 @@ def test_impossible_audits_are_refused(
     assert "Traceback" not in outcome.err
 
 
-def test_without_brokers_it_says_how_to_name_them(run: Run) -> None:
-    """Exit 9: a precondition."""
-    outcome = run("reconcile", "duplicates", "t")
-    assert outcome.code == 9
-    assert "--kafka-bootstrap" in outcome.err
-
-
-def test_without_spark_it_says_how_to_install_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit 9 with the command, before anything is started."""
+def test_what_an_audit_lacks_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers and Spark: exit 9 with the option or the command, before a start."""
+    assert "--kafka-bootstrap" in run("reconcile", "duplicates", "t", code=9).err
     monkeypatch.setattr(spark_jars, "find_spec", lambda name: None)
-    outcome = run("reconcile", "duplicates", "t", "--kafka-bootstrap", "b:9092")
-    assert outcome.code == 9
+    outcome = run("reconcile", "duplicates", "t", "--kafka-bootstrap", "b:9092", code=9)
     assert install_command("reconcile") in outcome.err
 
 
@@ -231,9 +199,7 @@ def test_an_audit_that_ends_in_an_error_has_failed_in_the_summary(
     assert result["error"] == "the Spark process ended"
 
 
-def test_two_runs_do_not_continue_the_same_report(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_runs_do_not_share_a_report(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one ends at once; runs of other targets go on."""
     command = ("reconcile", "duplicates", "--since-last", "--kafka-bootstrap", "127.0.0.1:1")
     codes = []
@@ -254,37 +220,33 @@ def test_two_runs_do_not_continue_the_same_report(
 
 def two_sinks(connect: FakeConnect) -> None:
     for name in ("one", "two"):
-        connect.connectors[name] = FakeConnector(
-            type="sink",
-            config={"name": name, "connector.class": SINK, "file": f"/{name}", "topics": "t"},
-        )
+        config = {"name": name, "connector.class": SINK, "file": f"/{name}", "topics": "t"}
+        connect.connectors[name] = FakeConnector(type="sink", config=config)
 
 
 def test_several_connectors_have_a_spec_each(run: Run, connect: FakeConnect) -> None:
     """A connector that is named twice is compared once."""
     two_sinks(connect)
-    outcome = run("reconcile", "topic-sink", "one", "two", "one", *KAFKA)
-    assert outcome.code == 0, outcome.err
+    outcome = run("reconcile", "topic-sink", "one", "two", "one", *KAFKA, code=0)
     specs = [read_spec(document) for document in json.loads(outcome.out)]
-    assert [(spec.target, spec.right) for spec in specs] == [
-        (name, FileSide(paths=(f"/{name}",), format="text")) for name in ("one", "two")
-    ]
+    expected = [(name, FileSide(paths=(f"/{name}",), format="text")) for name in ("one", "two")]
+    assert [(spec.target, spec.right) for spec in specs] == expected
 
 
-@pytest.mark.parametrize("option", ["--topic", "--files", "--table", "--spec", "--ranges"])
-def test_options_of_one_comparison_are_refused_for_several(
-    run: Run, connect: FakeConnect, option: str
-) -> None:
+@cases("option", "--topic", "--files", "--table", "--spec", "--ranges")
+def test_options_of_one_fail_for_several(run: Run, connect: FakeConnect, option: str) -> None:
     """It would not be known which connector they are about."""
     two_sinks(connect)
-    outcome = run("reconcile", "topic-sink", "one", "two", option, "x", *KAFKA)
-    assert outcome.code == 2
+    outcome = run("reconcile", "topic-sink", "one", "two", option, "x", *KAFKA, code=2)
     assert f"{option} applies to a single connector" in outcome.err
 
 
-@pytest.mark.parametrize(
-    ("verdicts", "code"),
-    [(("agree", "agree"), 0), ((None, "differ"), 1), (("agree", None), 11), (("unknown", ""), 11)],
+@cases(
+    "verdicts, code",
+    (("agree", "agree"), 0),
+    ((None, "differ"), 1),
+    (("agree", None), 11),
+    (("unknown", ""), 11),
 )
 def test_several_audits_run_in_one_process_with_a_report_each(
     run: Run,

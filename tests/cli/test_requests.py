@@ -1,7 +1,5 @@
 """The number of requests of each verb: a verb that names connectors asks for these only."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +11,7 @@ from pyconnect_cli.noun_groups import load_noun
 from pyconnect_cli.parsing.nouns import NOUNS
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import stop, stored
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 __all__ = ["stored"]
@@ -108,19 +107,14 @@ def many_connectors(connect: FakeConnect, stored: FakeConnector) -> None:
     """A cluster with a stopped source, which has offsets, among others."""
     stop(connect)
     for name in ("other-orders", *(f"further-{number}" for number in range(20))):
-        connect.connectors[name] = FakeConnector(
-            config={"name": name, "connector.class": "org.example.FileSource"},
-            state="STOPPED",
-            tasks=[],
-        )
+        config = {"name": name, "connector.class": "org.example.FileSource"}
+        connect.connectors[name] = FakeConnector(config=config, state="STOPPED", tasks=[])
     connect.connectors["broken"].tasks = ["FAILED"]
 
 
 @pytest.mark.wire
 @pytest.mark.parametrize("verb", NAMING)
-def test_a_verb_that_names_connectors_asks_for_these_only(
-    run: Run, connect: FakeConnect, url: str, verb: str
-) -> None:
+def test_verbs_ask_for_the_named(run: Run, connect: FakeConnect, url: str, verb: str) -> None:
     """At most 7 requests for each connector, none of which lists the cluster."""
     assert run("offsets", "export", "orders", "-f", "saved.json").code == 0
     config = {"connector.class": "org.example.FileSource", "tasks.max": "2"}
@@ -136,9 +130,7 @@ def test_a_verb_that_names_connectors_asks_for_these_only(
 
 
 @pytest.mark.wire
-def test_a_name_that_no_path_can_carry_is_looked_up_in_the_list(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_a_name_unfit_for_paths_is_looked_up(run: Run, connect: FakeConnect) -> None:
     """Workers since Kafka 4.0 refuse an encoded slash; such a connector can still be shown."""
     connect.connectors["a/b"] = FakeConnector(config={"name": "a/b"})
     for verb in ("connectors list", "tasks list"):
@@ -168,15 +160,12 @@ def _paths(command: Any, path: str) -> Iterator[str]:
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize("new", [0, 1, 11])
-def test_a_list_has_connectors_without_a_status_too(
-    run: Run, connect: FakeConnect, new: int
-) -> None:
+@cases("new", 0, 1, 11)
+def test_connectors_without_a_status_count(run: Run, connect: FakeConnect, new: int) -> None:
     """Workers leave them out when the status is asked for; two requests unless there are some."""
     for number in range(new):
         connect.connectors[f"new-{number}"] = FakeConnector(config={"topic": "t"}, state="")
-    listed = run("connectors", "list", "-o", "name")
-    assert listed.out.split() == sorted(connect.connectors)
+    assert run("connectors", "list", "-o", "name").out.split() == sorted(connect.connectors)
     state = run("connectors", "list", "--jq", ".orders.status.connector.state").out
     assert state == f"{connect.connectors['orders'].state}\n"
     if not new:

@@ -1,7 +1,5 @@
 """TLS and credentials on the wire, and secrets that must not be printed."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -17,6 +15,7 @@ import trustme
 
 from pyconnect_cli.rest.masking import MASK
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
@@ -51,28 +50,23 @@ def mutual_url(authority: trustme.CA, connect: FakeConnect) -> Iterator[str]:
         yield url
 
 
-def test_an_unknown_certificate_is_refused_with_what_to_do(run: Run, secure_url: str) -> None:
-    """Exit 7, and the option that mends it is named."""
-    outcome = run("connectors", "list", address=secure_url)
-    assert outcome.code == 7
+def test_certificates_are_checked(run: Run, secure_url: str) -> None:
+    """Exit 7 names the option that mends it; a missing CA file is exit 2; --insecure takes any."""
+    outcome = run("connectors", "list", address=secure_url, code=7)
     assert "certificate is not trusted" in outcome.err
     assert "--ca-file" in outcome.err
+    outcome = run("connectors", "list", "--ca-file", "/nowhere.pem", address=secure_url, code=2)
+    assert "/nowhere.pem" in outcome.err
+    assert run("connectors", "list", "--insecure", address=secure_url).code == 0
 
 
-def test_a_certificate_of_the_given_authority_is_accepted(
-    run: Run, secure_url: str, tmp_path: Path
-) -> None:
+def test_the_given_authority_is_accepted(run: Run, secure_url: str, tmp_path: Path) -> None:
     """By flag, after the verb."""
     outcome = run(
         "connectors", "list", "-o", "name", "--ca-file", str(tmp_path / "ca.pem"),
         address=secure_url,
     )  # fmt: skip
     assert outcome.out.split() == ["broken", "orders"], outcome.err
-
-
-def test_insecure_accepts_any_certificate(run: Run, secure_url: str) -> None:
-    """For trials."""
-    assert run("connectors", "list", "--insecure", address=secure_url).code == 0
 
 
 def test_a_client_certificate_is_presented(
@@ -89,14 +83,7 @@ def test_a_client_certificate_is_presented(
     assert with_ours.code == 0, with_ours.err
 
 
-def test_a_missing_ca_file_is_a_usage_error(run: Run, secure_url: str) -> None:
-    """Exit 2 with the path, not a failed connection."""
-    outcome = run("connectors", "list", "--ca-file", "/nowhere.pem", address=secure_url)
-    assert outcome.code == 2
-    assert "/nowhere.pem" in outcome.err
-
-
-@pytest.mark.parametrize("source", ["file", "command", "variable", "context"])
+@cases("source", "file", "command", "variable", "context")
 def test_passwords_are_fetched_from_where_they_are(
     run: Run, connect: FakeConnect, url: str, tmp_path: Path, environ: dict[str, str], source: str
 ) -> None:
@@ -124,31 +111,28 @@ def test_passwords_are_fetched_from_where_they_are(
     assert "s3cret" not in outcome.err
 
 
-def test_wrong_credentials_are_exit_4(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """And the password is not repeated."""
+def test_credentials_are_sent_and_not_repeated(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """Wrong ones are exit 4; a token wins over a context's password."""
     connect.authorization = OPS
     secret = tmp_path / "secret"
     secret.write_text("wr0ng\n")
     outcome = run("connectors", "list", "--username", "ops", "--password-file", str(secret), "-v")
     assert outcome.code == 4
     assert "wr0ng" not in outcome.err
+    connect.authorization = "Bearer t0ken"
+    token = tmp_path / "token"
+    token.write_text("t0ken\n")
+    assert run("connectors", "list", "--token-file", str(token)).code == 0
 
 
 def test_a_password_on_the_command_line_is_warned_of(run: Run, connect: FakeConnect) -> None:
     """It works, and the safer options are named."""
     connect.authorization = OPS
-    outcome = run("connectors", "list", "--username", "ops", "--password", "s3cret")
-    assert outcome.code == 0
+    outcome = run("connectors", "list", "--username", "ops", "--password", "s3cret", code=0)
     assert "--password-file" in outcome.err
     assert "s3cret" not in outcome.err
-
-
-def test_a_token_is_sent_as_bearer(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """And wins over a context's password, because it was given later."""
-    connect.authorization = "Bearer t0ken"
-    token = tmp_path / "token"
-    token.write_text("t0ken\n")
-    assert run("connectors", "list", "--token-file", str(token)).code == 0
 
 
 def test_a_failing_password_command_is_reported_without_its_output(run: Run) -> None:
@@ -162,7 +146,7 @@ def test_a_failing_password_command_is_reported_without_its_output(run: Run) -> 
     assert "\ns3cret" not in outcome.err
 
 
-@pytest.mark.parametrize("verb", ["connectors list --timeout 1s", "fleet --within 500ms"])
+@cases("verb", "connectors list --timeout 1s", "fleet --within 500ms")
 def test_a_command_for_a_secret_that_hangs_ends_with_its_children(
     environ: dict[str, str], tmp_path: Path, verb: str
 ) -> None:
@@ -197,8 +181,7 @@ def test_validation_results_are_masked(run: Run, connect: FakeConnect, tmp_path:
     connect.invalid_keys = ("db.password",)
     file = tmp_path / "c.json"
     file.write_text('{"name": "c", "connector.class": "X", "db.password": "s3cret"}')
-    outcome = run("connectors", "validate", "-f", str(file), "-o", "json")
-    assert outcome.code == 1
+    outcome = run("connectors", "validate", "-f", str(file), "-o", "json", code=1)
     assert json.loads(outcome.out)["configs"][0]["value"]["name"] == "db.password"
     assert "s3cret" not in outcome.out
 
@@ -218,8 +201,7 @@ def test_the_edited_file_is_private(
 def test_no_hint_shows_a_secret_of_the_command_that_was_typed(run: Run, url: str) -> None:
     """The command that goes ahead, and the one that undoes an offset's change, mask addresses."""
     address = url.replace("://", "://ops:hunter2@")
-    asked = run("connectors", "delete", "orders", "--url", address, address=None)
-    assert asked.code == 9
+    asked = run("connectors", "delete", "orders", "--url", address, address=None, code=9)
     assert f"--url '{address.replace('hunter2', MASK)}' --yes" in asked.err
     assert "hunter2" not in asked.err
     checked = run("doctor", "--url", address.removeprefix("http://"), address=None)
@@ -233,8 +215,7 @@ def test_exported_secrets_are_readable_by_their_owner_only(run: Run, tmp_path: P
     file = directory / "orders.json"
     file.write_text("old")
     file.chmod(0o644)
-    exported = run("connectors", "export", "--all", "--show-secrets", "--dir", str(directory))
-    assert exported.code == 0, exported.err
+    run("connectors", "export", "--all", "--show-secrets", "--dir", str(directory), code=0)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()}
     assert modes == {"orders.json": 0o600, "broken.json": 0o600}
     assert json.loads(file.read_text())["config"]["db.password"] == "hunter2"
@@ -250,9 +231,7 @@ def test_masked_exports_have_the_permissions_of_any_new_file(run: Run, tmp_path:
     assert stat.S_IMODE((tmp_path / "out" / "orders.json").stat().st_mode) == 0o644
 
 
-def test_two_connectors_are_never_exported_into_one_file(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_exported_files_never_coincide(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """Names with `/`, `_` and `%` have files of their own; one shared file is an error."""
     names = ["a/b", "a_b", "a%2Fb"]
     connect.connectors = {name: FakeConnector(config={"name": name}) for name in names}
@@ -265,8 +244,7 @@ def test_two_connectors_are_never_exported_into_one_file(
     connect.connectors = {name: FakeConnector(config={"name": name}) for name in ("low", "LOW")}
     (directory / "LOW.json").symlink_to("low.json")
     (directory / "low.json").write_text("")
-    refused = run("connectors", "export", "--all", "--dir", str(directory))
-    assert refused.code == 2
+    refused = run("connectors", "export", "--all", "--dir", str(directory), code=2)
     assert "would be overwritten" in refused.err
     kept = json.loads((directory / "low.json").read_text())["name"]
     assert f"holds `{kept}`" in refused.err

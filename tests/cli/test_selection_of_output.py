@@ -1,13 +1,12 @@
 """`--jq` and `--color`: what is printed of a result, and how."""
 
-from __future__ import annotations
-
 import json
 import sys
 
 import pytest
 
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 
 pytestmark = pytest.mark.wire
 
@@ -20,61 +19,49 @@ def test_jq_selects_from_the_document(run: Run) -> None:
     assert states.out == '[{"state":"RUNNING"}]\n'
 
 
-@pytest.mark.parametrize("noun", ["connectors", "loggers", "tasks", "plugins"])
+@cases("noun", "connectors", "loggers", "tasks", "plugins")
 def test_jq_finds_names_in_every_list(run: Run, noun: str) -> None:
     """Also in lists that are objects by name in JSON."""
-    names = run(noun, "list", "--jq", ".[].name")
-    assert names.code == 0
+    names = run(noun, "list", "--jq", ".[].name", code=0)
     assert names.out.split()
     assert "null" not in names.out
 
 
-def test_jq_sees_no_secret(run: Run) -> None:
-    """It works on what is printed without it."""
-    outcome = run("connectors", "get", "orders", "--jq", '."db.password"')
-    assert outcome.out == "********\n"
-
-
-def test_a_wrong_program_is_exit_2_before_any_request(run: Run) -> None:
-    """One that fails on the document is exit 2 as well."""
-    outcome = run("connectors", "list", "--jq", ".[")
-    assert outcome.code == 2
-    assert "--jq: " in outcome.err
-    outcome = run("connectors", "list", "--jq", ".orders + 1")
-    assert outcome.code == 2
-    assert "cannot be added" in outcome.err
-
-
-def test_jq_and_another_format_exclude_each_other(run: Run, environ: dict[str, str]) -> None:
-    """A format of the environment gives way."""
+def test_jq_is_without_secrets_other_formats_and_requests(
+    run: Run, environ: dict[str, str]
+) -> None:
+    """It works on what is printed; a format of the environment gives way."""
+    assert run("connectors", "get", "orders", "--jq", '."db.password"').out == "********\n"
     assert run("connectors", "list", "--jq", ".", "-o", "yaml").code == 2
     environ["PYCONNECT_OUTPUT"] = "table"
     assert json.loads(run("connectors", "list", "--jq", ".").out).keys() == {"broken", "orders"}
 
 
-def test_without_the_library_the_error_names_the_extra(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_program_is_exit_2_before_any_request(run: Run) -> None:
+    """One that fails on the document is exit 2 as well."""
+    outcome = run("connectors", "list", "--jq", ".[", code=2)
+    assert "--jq: " in outcome.err
+    outcome = run("connectors", "list", "--jq", ".orders + 1", code=2)
+    assert "cannot be added" in outcome.err
+
+
+def test_without_jq_the_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 9."""
     monkeypatch.setitem(sys.modules, "jq", None)
-    outcome = run("connectors", "list", "--jq", ".")
-    assert outcome.code == 9
-    assert "install the extra [jq]: " in outcome.err
+    assert "install the extra [jq]: " in run("connectors", "list", "--jq", ".", code=9).err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "variables", "coloured"),
-    [
-        ((), {}, False),
-        (("--color", "always"), {}, True),
-        (("--color", "always"), {"NO_COLOR": "1"}, True),
-        (("--color", "never"), {"FORCE_COLOR": "1"}, False),
-        (("--color", "auto"), {"FORCE_COLOR": "1"}, True),
-        (("--color", "always", "--no-color"), {}, False),
-        ((), {"PYCONNECT_COLOR": "always"}, True),
-        (("--no-color",), {"PYCONNECT_COLOR": "always"}, False),
-        (("--color", "always"), {"PYCONNECT_NO_COLOR": "1"}, True),
-    ],
+@cases(
+    "arguments, variables, coloured",
+    ((), {}, False),
+    (("--color", "always"), {}, True),
+    (("--color", "always"), {"NO_COLOR": "1"}, True),
+    (("--color", "never"), {"FORCE_COLOR": "1"}, False),
+    (("--color", "auto"), {"FORCE_COLOR": "1"}, True),
+    (("--color", "always", "--no-color"), {}, False),
+    ((), {"PYCONNECT_COLOR": "always"}, True),
+    (("--no-color",), {"PYCONNECT_COLOR": "always"}, False),
+    (("--color", "always"), {"PYCONNECT_NO_COLOR": "1"}, True),
 )
 def test_colours(
     run: Run,
@@ -85,14 +72,11 @@ def test_colours(
 ) -> None:
     """The command line comes before variables; in a pipe there are none by themselves."""
     environ |= variables
-    outcome = run("connectors", "list", *arguments)
-    assert outcome.code == 0, outcome.err
-    assert ("\x1b[" in outcome.out) is coloured
+    assert ("\x1b[" in run("connectors", "list", *arguments, code=0).out) is coloured
 
 
 def test_a_colour_setting_is_one_of_three(run: Run, environ: dict[str, str]) -> None:
     """Exit 2 names the origin."""
     environ["PYCONNECT_COLOR"] = "sometimes"
-    outcome = run("connectors", "list")
-    assert outcome.code == 2
+    outcome = run("connectors", "list", code=2)
     assert "color `sometimes` (environment) is not one of auto, always, never" in outcome.err

@@ -1,7 +1,5 @@
 """The view of a shell: start-up time, help texts, completion files."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pty
@@ -29,6 +27,7 @@ from pyconnect_cli.parsing.help_page import EXAMPLES, first_screen
 from pyconnect_cli.parsing.near_names import near_verbs
 from pyconnect_cli.parsing.nouns import NOUNS, meant_line
 from tests.cli.conftest import NAME_WORDS, Run
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fakes.connect_server import FakeConnect
 
@@ -55,16 +54,12 @@ def every_command() -> Iterator[tuple[str, Any]]:
         yield from below(noun.name, load_noun(noun))
 
 
-def test_every_verb_has_a_help_line() -> None:
-    """Every verb and every option is explained."""
+def test_every_verb_and_argument_is_explained() -> None:
+    """No option and no word of a usage line is left to be guessed."""
     for path, command in every_command():
         assert command.help, path
         for option in command.params:
             assert option.param_type_name != "option" or option.help, f"{path} {option.opts}"
-
-
-def test_every_argument_is_explained() -> None:
-    """No word of a usage line is left to be guessed."""
     for noun in NOUNS:
         command = load_noun(noun)
         for verb in getattr(command, "commands", {}).values():
@@ -74,7 +69,7 @@ def test_every_argument_is_explained() -> None:
 
 
 def test_every_example_is_a_command_line_that_exists() -> None:
-    """Examples in help texts use verbs and options that exist."""
+    """Its verbs and options exist, and so does the help page that shows it."""
     for path, examples in EXAMPLES.items():
         for example in examples:
             line = TypedWords()
@@ -83,33 +78,21 @@ def test_every_example_is_a_command_line_that_exists() -> None:
                     assert line.option(word.partition("=")[0]), f"{example}: {word}"
                 line.read(word)
             assert line.path.split()[0] == path.split()[0], example
-
-
-def test_every_example_is_of_a_verb_that_exists() -> None:
-    """The help page that shows an example exists."""
     assert set(EXAMPLES) <= {path for path, _ in every_command()}
 
 
-def test_the_list_of_verbs_cuts_no_sentence_off(run: Run) -> None:
-    """A noun's help tells what each verb does, whole."""
+def test_help_is_whole(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sentences, options and paths are in one piece; braces would be a choice."""
     text = " ".join(run("connectors", "--help").out.split())
     assert "`create -f` and `apply -f` accept its -o json" in text
     assert "..." not in text
     assert text.startswith("Usage: pyconnect connectors [OPTIONS] VERB [ARGUMENTS]…")
-
-
-def test_options_and_paths_in_help_are_whole(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They move to the next line in one piece."""
-    monkeypatch.setenv("COLUMNS", "80")
-    assert "--kafka-bootstrap" in run("offsets", "lag", "--help").out
-    assert "~/.local/share/bash-completion/completions/" in run("completion", "--help").out
-
-
-def test_the_usage_shows_required_arguments_without_braces(run: Run) -> None:
-    """Braces would be a choice."""
     assert "abort [OPTIONS] TOPIC PARTITION PRODUCER-ID" in run(
         "transactions", "abort", "--help"
     ).out.replace("\n", " ")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "--kafka-bootstrap" in run("offsets", "lag", "--help").out
+    assert "~/.local/share/bash-completion/completions/" in run("completion", "--help").out
 
 
 def test_every_topic_is_named_by_the_help() -> None:
@@ -144,30 +127,28 @@ def test_the_first_screen_fits_a_small_terminal() -> None:
     assert {noun.name for noun in NOUNS} <= set(re.findall("[a-z]+", "\n".join(lines)))
 
 
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("get connectors", "connectors list"),
-        ("get connectors -o json", "connectors list -o json"),
-        ("get connector/orders", "connectors get orders"),
-        ("get orders", "connectors get orders"),
-        ("describe connector orders", "connectors describe orders"),
-        ("describe task orders/0", "tasks describe orders/0"),
-        ("restart connector/orders", "connectors restart orders"),
-        ("get orders/0", "tasks describe orders/0"),
-        ("restart orders/0", "tasks restart orders/0"),
-        ("restart task orders 0", "tasks restart orders/0"),
-        ("apply orders.yaml --dry-run", "connectors apply -f orders.yaml --dry-run"),
-        ("logs orders", "connectors logs orders"),
-        ("rm orders", "connectors delete orders"),
-        ("ls", "connectors list"),
-        ("ls plugins", "plugins list"),
-        ("get offsets orders", "offsets get orders"),
-        ("seek orders", "offsets seek orders"),
-        ("set x", None),
-        ("stacks plugins", None),
-        ("orders get", None),
-    ],
+@cases(
+    "typed, meant",
+    ("get connectors", "connectors list"),
+    ("get connectors -o json", "connectors list -o json"),
+    ("get connector/orders", "connectors get orders"),
+    ("get orders", "connectors get orders"),
+    ("describe connector orders", "connectors describe orders"),
+    ("describe task orders/0", "tasks describe orders/0"),
+    ("restart connector/orders", "connectors restart orders"),
+    ("get orders/0", "tasks describe orders/0"),
+    ("restart orders/0", "tasks restart orders/0"),
+    ("restart task orders 0", "tasks restart orders/0"),
+    ("apply orders.yaml --dry-run", "connectors apply -f orders.yaml --dry-run"),
+    ("logs orders", "connectors logs orders"),
+    ("rm orders", "connectors delete orders"),
+    ("ls", "connectors list"),
+    ("ls plugins", "plugins list"),
+    ("get offsets orders", "offsets get orders"),
+    ("seek orders", "offsets seek orders"),
+    ("set x", None),
+    ("stacks plugins", None),
+    ("orders get", None),
 )
 def test_a_line_with_the_verb_first_has_a_meaning(typed: str, meant: str | None) -> None:
     """The words of other tools; a verb of several nouns without its noun has none."""
@@ -181,12 +162,9 @@ def test_a_reading_verb_before_its_noun_is_understood(run: Run) -> None:
     assert run("describe", "connector", "orders") == run("connectors", "describe", "orders")
 
 
-def test_a_changing_verb_before_its_noun_is_answered_with_the_line(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_a_verb_before_its_noun_is_answered(run: Run, connect: FakeConnect) -> None:
     """Nothing is sent."""
-    ended = run("rm", "connector/orders")
-    assert ended.code == 2
+    ended = run("rm", "connector/orders", code=2)
     assert ended.err == (
         "error: `pyconnect rm connector/orders` is not a command: the noun comes first\n"
         "hint: write: pyconnect connectors delete orders\n"
@@ -194,7 +172,7 @@ def test_a_changing_verb_before_its_noun_is_answered_with_the_line(
     assert not connect.requests
 
 
-@pytest.mark.parametrize("word", ["restrt", "set", "resum", "undo"])
+@cases("word", "restrt", "set", "resum", "undo")
 def test_a_wrong_verb_never_proposes_a_noun(run: Run, word: str) -> None:
     """`restart` is near `status`, and means something else."""
     assert "did you mean" not in run(word).err
@@ -240,10 +218,7 @@ print(int(code), [name for name in sys.modules if name.partition(".")[0] == "ric
     assert done.stdout == "7 []\n", done.stderr
 
 
-@pytest.mark.parametrize(
-    ("shell", "file"),
-    [("bash", "pyconnect.bash"), ("zsh", "_pyconnect"), ("fish", "pyconnect.fish")],
-)
+@cases("shell, file", ("bash", "pyconnect.bash"), ("zsh", "_pyconnect"), ("fish", "pyconnect.fish"))
 def test_the_command_prints_the_script_of_completions(shell: str, file: str) -> None:
     """The folder completions/ and the installed package have the same text."""
     assert (ROOT / "completions" / file).read_text("utf-8") == completion_script(shell)
@@ -254,23 +229,21 @@ def complete_words(*words: str) -> list[str]:
     return [offer.word for offer in offers(words) if offer.word.startswith(words[-1])]
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["conn"], ["connectors"]),
-        (["connectors", "re"], ["resume", "restart"]),
-        (["connector", "re"], ["resume", "restart"]),
-        (["--url", "http://x", "connectors", "pau"], ["pause"]),
-        (["connectors", "list", "--output=js"], ["--output=json"]),
-        (["connectors", "stop", "--wait", "ST"], ["STOPPED"]),
-        (["connectors", "list", "--no-co"], ["--no-color"]),
-        (["connectors", "list", "--config", ""], [":files"]),
-        (["connectors", "nosuch", "--wai"], []),
-        (["offsets", "orphans", "pu"], ["purge"]),
-        (["sandbox", "up", "--po"], ["--port"]),
-        (["help", "ex"], ["exit-codes"]),
-        (["health", ""], []),
-    ],
+@cases(
+    "words, expected",
+    (["conn"], ["connectors"]),
+    (["connectors", "re"], ["resume", "restart"]),
+    (["connector", "re"], ["resume", "restart"]),
+    (["--url", "http://x", "connectors", "pau"], ["pause"]),
+    (["connectors", "list", "--output=js"], ["--output=json"]),
+    (["connectors", "stop", "--wait", "ST"], ["STOPPED"]),
+    (["connectors", "list", "--no-co"], ["--no-color"]),
+    (["connectors", "list", "--config", ""], [":files"]),
+    (["connectors", "nosuch", "--wai"], []),
+    (["offsets", "orphans", "pu"], ["purge"]),
+    (["sandbox", "up", "--po"], ["--port"]),
+    (["help", "ex"], ["exit-codes"]),
+    (["health", ""], []),
 )
 def test_the_offers_are_words_options_and_values(words: list[str], expected: list[str]) -> None:
     """Without a cluster: nouns, verbs, options and their values."""
@@ -278,9 +251,7 @@ def test_the_offers_are_words_options_and_values(words: list[str], expected: lis
 
 
 def complete(line: str, *, names: Sequence[str] = ()) -> list[str]:
-    """Return the completions that bash offers at the end of `line`; the names of connectors are
-    `names`.
-    """
+    """Return the completions of bash at the end of `line`, with `names` of connectors."""
     script = f"""
 source {ROOT / "completions" / "pyconnect.bash"}
 pyconnect() {{
@@ -301,43 +272,32 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("pyconnect conn", {"connectors"}),
-        ("pyconnect connectors re", {"resume", "restart"}),
-        ("pyconnect connector re", {"resume", "restart"}),
-        ("pyconnect --url http://x connectors pau", {"pause"}),
-        ("pyconnect --url http://x:1 connectors pau", {"pause"}),
-        ("pyconnect connectors list --output=js", {"json"}),
-        ("pyconnect connectors list -o ", {"table", "wide", "json", "yaml", "ndjson", "name"}),
-        ("pyconnect connectors stop --wait ST", {"STOPPED"}),
-        ("pyconnect help ex", {"exit-codes"}),
-        ("pyconnect connectors pause or", {"orders"}),
-    ],
+@cases(
+    "line, expected",
+    ("pyconnect conn", {"connectors"}),
+    ("pyconnect connectors re", {"resume", "restart"}),
+    ("pyconnect connector re", {"resume", "restart"}),
+    ("pyconnect --url http://x connectors pau", {"pause"}),
+    ("pyconnect --url http://x:1 connectors pau", {"pause"}),
+    ("pyconnect connectors list --output=js", {"json"}),
+    ("pyconnect connectors list -o ", {"table", "wide", "json", "yaml", "ndjson", "name"}),
+    ("pyconnect connectors stop --wait ST", {"STOPPED"}),
+    ("pyconnect help ex", {"exit-codes"}),
+    ("pyconnect connectors pause or", {"orders"}),
 )
 def test_bash_completes(line: str, expected: set[str]) -> None:
     """Nouns, verbs, values of options and names from the cluster."""
     assert set(complete(line, names=["orders", "billing"])) == expected
 
 
-@pytest.mark.parametrize(
-    ("noun", "verb", "kind"),
-    [
-        ("tasks", "kill", "tasks"),
-        ("tasks", "stacks", "tasks"),
-        ("tasks", "restart", "tasks"),
-        ("tasks", "list", "connectors"),
-        ("connectors", "pause", "connectors"),
-        ("offsets", "copy", "connectors"),
-        ("offsets", "undo", ""),
-        ("context", "use", "contexts"),
-        ("context", "import", ""),
-        ("loggers", "set", "loggers"),
-        ("plugins", "describe", "plugins"),
-        ("reconcile", "source-topic", "connectors"),
-    ],
-)
+@cases(
+    "noun, verb, kind",
+    ("tasks", "kill", "tasks"), ("tasks", "stacks", "tasks"), ("tasks", "restart", "tasks"),
+    ("tasks", "list", "connectors"), ("connectors", "pause", "connectors"),
+    ("offsets", "copy", "connectors"), ("offsets", "undo", ""), ("context", "use", "contexts"),
+    ("context", "import", ""), ("loggers", "set", "loggers"), ("plugins", "describe", "plugins"),
+    ("reconcile", "source-topic", "connectors"),
+)  # fmt: skip
 def test_completion_offers_names_of_the_arguments_kind(noun: str, verb: str, kind: str) -> None:
     """`tasks kill` takes a task; the name of a connector would be refused."""
     line = TypedWords()
@@ -410,15 +370,13 @@ class TypedShell:
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("pyconnect conn", ["connectors"]),
-        ("pyconnect --url http://h:1 connectors pau", ["pause"]),
-        ("pyconnect connectors list --output js", ["json"]),
-        ("pyconnect connectors list --output=js", ["--output=json"]),
-        ("pyconnect connectors stop --wai", ["--wait"]),
-    ],
+@cases(
+    "line, expected",
+    ("pyconnect conn", ["connectors"]),
+    ("pyconnect --url http://h:1 connectors pau", ["pause"]),
+    ("pyconnect connectors list --output js", ["json"]),
+    ("pyconnect connectors list --output=js", ["--output=json"]),
+    ("pyconnect connectors stop --wai", ["--wait"]),
 )
 def test_fish_completes(line: str, expected: list[str]) -> None:
     """Fish itself is asked what it would offer."""
@@ -431,15 +389,13 @@ complete -C {shlex.quote(line)}"""
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize(
-    ("keys", "expected"),
-    [
-        ("pyconnect --url http://h:1 connectors pau\t", "connectors pause "),
-        ("pyconnect connectors stop --wait ST\t", "--wait STOPPED "),
-        ("pyconnect connectors pause two\t", "pause two\\ words"),
-        ("pyconnect acls check --connector two\t", "--connector two\\ words"),
-        ("pyconnect help ex\t", "help exit-codes "),
-    ],
+@cases(
+    "keys, expected",
+    ("pyconnect --url http://h:1 connectors pau\t", "connectors pause "),
+    ("pyconnect connectors stop --wait ST\t", "--wait STOPPED "),
+    ("pyconnect connectors pause two\t", "pause two\\ words"),
+    ("pyconnect acls check --connector two\t", "--connector two\\ words"),
+    ("pyconnect help ex\t", "help exit-codes "),
 )
 def test_a_real_zsh_completes_at_the_tab_key(tmp_path: Path, keys: str, expected: str) -> None:
     """Verbs, values, names and topics, typed into an interactive zsh."""
@@ -458,7 +414,7 @@ def test_a_real_zsh_completes_at_the_tab_key(tmp_path: Path, keys: str, expected
         shell.close()
 
 
-@pytest.mark.parametrize(("shell", "file"), [("zsh", "_pyconnect"), ("fish", "pyconnect.fish")])
+@cases("shell, file", ("zsh", "_pyconnect"), ("fish", "pyconnect.fish"))
 def test_the_other_shells_accept_their_file(shell: str, file: str) -> None:
     """An installed shell parses its file; the text is compared everywhere."""
     path = ROOT / "completions" / file
@@ -468,9 +424,7 @@ def test_the_other_shells_accept_their_file(shell: str, file: str) -> None:
 
 
 @pytest.mark.wire
-def test_dynamic_names_come_from_the_cluster_and_never_fail(
-    url: str, environ: dict[str, str]
-) -> None:
+def test_names_of_the_cluster_are_offered(url: str, environ: dict[str, str]) -> None:
     """Names of a living cluster; nothing and exit 0 for a dead one."""
 
     def names(address: str) -> list[str]:
@@ -516,9 +470,7 @@ def ask(environ: dict[str, str], tmp_path: Path) -> Callable[..., list[str]]:
 
 
 @pytest.mark.wire
-def test_a_second_tab_costs_no_request(
-    ask: Callable[..., list[str]], url: str, connect: FakeConnect
-) -> None:
+def test_a_tab_is_cached(ask: Callable[..., list[str]], url: str, connect: FakeConnect) -> None:
     """Names are kept for a while; another kind is requested again."""
     eventually(lambda: ask("connectors", "--url", url) == ["broken", "orders"], 120)
     connect.requests.clear()
@@ -531,9 +483,7 @@ def test_a_second_tab_costs_no_request(
 
 
 @pytest.mark.wire
-def test_contexts_are_offered_while_one_is_typed(
-    ask: Callable[..., list[str]], environ: dict[str, str]
-) -> None:
+def test_contexts_are_offered(ask: Callable[..., list[str]], environ: dict[str, str]) -> None:
     """Shells pass on what stands behind --context, the beginning of a name included."""
     file = Path(environ["XDG_CONFIG_HOME"]) / "pyconnect" / "config.toml"
     file.parent.mkdir(parents=True)
@@ -554,25 +504,23 @@ def test_older_names_are_better_than_none(
         assert ask("loggers", "--url", url) == []
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        ("log orders", "connectors logs"),
-        ("conn ls", "connectors"),
-        ("start orders", "connectors resume"),
-        ("connectors start orders", "connectors resume"),
-        ("config use-context prod", "context use"),
-        ("connectors offset orders", "offsets get NAME"),
-        ("connectors help", "connectors --help"),
-        ("help connectors", "connectors --help"),
-        ("dlq ls orders", "connectors dlq"),
-        ("sandbox start", "sandbox up"),
-        ("restart task orders 0", "tasks restart orders/0"),
-        ("apply orders.json", "connectors apply -f orders.json"),
-        ("connectors validate orders.json", "-f orders.json"),
-        ("status orders", "connectors describe NAME"),
-        ("reset orders", "`reset` is a verb of offsets and topics: the noun comes first"),
-    ],
+@cases(
+    "words, line",
+    ("log orders", "connectors logs"),
+    ("conn ls", "connectors"),
+    ("start orders", "connectors resume"),
+    ("connectors start orders", "connectors resume"),
+    ("config use-context prod", "context use"),
+    ("connectors offset orders", "offsets get NAME"),
+    ("connectors help", "connectors --help"),
+    ("help connectors", "connectors --help"),
+    ("dlq ls orders", "connectors dlq"),
+    ("sandbox start", "sandbox up"),
+    ("restart task orders 0", "tasks restart orders/0"),
+    ("apply orders.json", "connectors apply -f orders.json"),
+    ("connectors validate orders.json", "-f orders.json"),
+    ("status orders", "connectors describe NAME"),
+    ("reset orders", "`reset` is a verb of offsets and topics: the noun comes first"),
 )
 def test_words_of_other_tools_are_answered_with_the_line(run: Run, words: str, line: str) -> None:
     """kubectl's, kcctl's, Confluent's, and their order."""
@@ -581,7 +529,7 @@ def test_words_of_other_tools_are_answered_with_the_line(run: Run, words: str, l
     assert f"{line}\n" in f"{hint.rstrip('`?')}\n"
 
 
-@pytest.mark.parametrize("word", ["api-resources", "patch", "scale"])
+@cases("word", "api-resources", "patch", "scale")
 def test_a_remotely_similar_noun_is_not_proposed(run: Run, word: str) -> None:
     """`api-resources` is no `restore`."""
     assert "did you mean" not in run(word).err
@@ -590,8 +538,7 @@ def test_a_remotely_similar_noun_is_not_proposed(run: Run, word: str) -> None:
 @pytest.mark.wire
 def test_a_misspelt_option_is_answered_with_the_near_one(run: Run) -> None:
     """As verbs and names are."""
-    outcome = run("connectors", "list", "--otput", "json")
-    assert outcome.code == 2
+    outcome = run("connectors", "list", "--otput", "json", code=2)
     assert outcome.err.splitlines() == [
         "error: no such option: --otput",
         "hint: did you mean `--output`? see: pyconnect connectors list --help",
@@ -601,16 +548,14 @@ def test_a_misspelt_option_is_answered_with_the_near_one(run: Run) -> None:
 @pytest.mark.wire
 def test_a_file_without_its_option_is_answered_with_it(run: Run) -> None:
     """As kubectl's users may expect arguments."""
-    outcome = run("connectors", "apply", "orders.json")
-    assert outcome.code == 2
+    outcome = run("connectors", "apply", "orders.json", code=2)
     assert "hint: a file follows -f: pyconnect connectors apply -f FILE" in outcome.err
 
 
 @pytest.mark.wire
 def test_a_misspelt_verb_is_answered_with_the_near_one(run: Run) -> None:
     """Exit 2 and a suggestion."""
-    outcome = run("connectors", "pasue", "x")
-    assert outcome.code == 2
+    outcome = run("connectors", "pasue", "x", code=2)
     assert "did you mean `pyconnect connectors pause`" in outcome.err
 
 
@@ -618,9 +563,8 @@ def test_a_misspelt_verb_is_answered_with_the_near_one(run: Run) -> None:
 def test_a_word_for_reading_is_answered_with_verbs_that_read(run: Run) -> None:
     """`connectors status` resembles `restart`; a proposal must not lead to a change."""
     hint = run("connectors", "status", "orders").err.splitlines()[1]
-    assert (
-        hint == "hint: did you mean `pyconnect connectors get` or `pyconnect connectors describe`?"
-    )
+    expected = "hint: did you mean `pyconnect connectors get` or `pyconnect connectors describe`?"
+    assert hint == expected
 
 
 def mistyped(word: str) -> set[str]:
@@ -633,8 +577,8 @@ def mistyped(word: str) -> set[str]:
     return edits - {word, ""}
 
 
-def test_a_mistyped_reading_verb_never_proposes_a_changing_one() -> None:
-    """One wrong key in any reading verb of any noun."""
+def test_mistyped_verbs_are_proposed_within_their_kind() -> None:
+    """A reading verb never becomes a changing one; an exchange of neighbours is found."""
     for path, command in every_command():
         verbs = getattr(command, "commands", {})
         changing = [name for name, verb in verbs.items() if getattr(verb, "changes", False)]
@@ -643,10 +587,6 @@ def test_a_mistyped_reading_verb_never_proposes_a_changing_one() -> None:
             for word in mistyped(verb) - set(verbs):
                 proposed = near_verbs(word, reading, changing)
                 assert not set(proposed) & set(changing), f"{path} {word}: {proposed}"
-
-
-def test_a_mistyped_changing_verb_is_proposed() -> None:
-    """One exchange of neighbours, as of every verb."""
     for path, command in every_command():
         verbs = getattr(command, "commands", {})
         changing = [name for name, verb in verbs.items() if getattr(verb, "changes", False)]

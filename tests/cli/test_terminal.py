@@ -1,7 +1,5 @@
 """The command as a process: signals, pipes, a terminal to ask on, faults."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -19,6 +17,7 @@ from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.session import Session
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import sink_entry
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fakes.connect_server import FakeConnect
 
@@ -56,20 +55,12 @@ main(["connectors", "list"])
 """
 
 
-@pytest.mark.parametrize(
+@cases(
     "module",
-    [
-        "pyconnect_cli.app",
-        "typer",
-        "pyconnect_cli.settings.resolved",
-        "pyconnect_cli.connectors.show",
-        "pyconnect_cli.rest.exchange",
-        "httpx",
-    ],
-)
-def test_ctrl_c_during_an_import_shows_no_traceback(
-    module: str, url: str, environ: dict[str, str]
-) -> None:
+    "pyconnect_cli.app", "typer", "pyconnect_cli.settings.resolved",
+    "pyconnect_cli.connectors.show", "pyconnect_cli.rest.exchange", "httpx",
+)  # fmt: skip
+def test_ctrl_c_shows_no_traceback(module: str, url: str, environ: dict[str, str]) -> None:
     """Exit 130 and one line, from the first import on."""
     ended = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_AT, module],
@@ -82,7 +73,7 @@ def test_ctrl_c_during_an_import_shows_no_traceback(
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "error: interrupted\n")
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+@cases("signal_number", signal.SIGTERM, signal.SIGINT)
 def test_a_level_set_for_a_while_is_set_back_when_the_command_is_ended(
     start: Start, connect: FakeConnect, signal_number: signal.Signals
 ) -> None:
@@ -96,7 +87,7 @@ def test_a_level_set_for_a_while_is_set_back_when_the_command_is_ended(
     assert b"Traceback" not in err
 
 
-@pytest.mark.parametrize("scope", ["worker", "cluster"])
+@cases("scope", "worker", "cluster")
 def test_the_levels_of_children_are_set_back_and_a_logger_may_have_none(
     run: Run, connect: FakeConnect, scope: str
 ) -> None:
@@ -121,15 +112,12 @@ def test_a_level_that_cannot_be_set_back_is_named(run: Run, connect: FakeConnect
     """Exit 8; the other levels are set back all the same."""
     connect.loggers |= {"x": "ERROR", "x.a": "OFF"}
     connect.failures["PUT /admin/loggers/x.a"] = [(400, "no luck")]
-    outcome = run("loggers", "set", "x", "DEBUG", "--for", "10ms")
-    assert outcome.code == 8
+    outcome = run("loggers", "set", "x", "DEBUG", "--for", "10ms", code=8)
     assert "not set back: x.a to OFF" in outcome.err
     assert connect.loggers["x"] == "ERROR"
 
 
-def test_a_level_is_set_back_on_the_worker_on_which_it_was_set(
-    run: Run, connect: FakeConnect, url: str
-) -> None:
+def test_a_level_is_set_back_where_it_was_set(run: Run, connect: FakeConnect, url: str) -> None:
     """The first address that answers; a dead one before it does not matter."""
     outcome = run(
         *("loggers", "set", "root", "DEBUG", "--for", "10ms"),
@@ -142,8 +130,7 @@ def test_a_level_is_set_back_on_the_worker_on_which_it_was_set(
 
 def test_setting_a_level_back_has_its_own_time(run: Run, connect: FakeConnect) -> None:
     """`--for` may be longer than `--timeout`, which counts requests and not the planned wait."""
-    outcome = run("loggers", "set", "root", "DEBUG", "--for", "4500ms", "--timeout", "4s")
-    assert outcome.code == 0, outcome.err
+    run("loggers", "set", "root", "DEBUG", "--for", "4500ms", "--timeout", "4s", code=0)
     assert connect.loggers["root"] == "INFO"
 
 
@@ -157,10 +144,8 @@ def test_a_reader_that_leaves_causes_no_error(start: Start) -> None:
     assert (process.returncode, err) == (0, b"")
 
 
-@pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_a_change_does_not_depend_on_a_reader_of_its_output(
-    start: Start, connect: FakeConnect, stream: str
-) -> None:
+@cases("stream", "stdout", "stderr")
+def test_a_change_needs_no_reader(start: Start, connect: FakeConnect, stream: str) -> None:
     """`pyconnect … | head -1`, and `2>&1`: every connector is paused all the same."""
     read, write = os.pipe()
     os.close(read)
@@ -172,9 +157,7 @@ def test_a_change_does_not_depend_on_a_reader_of_its_output(
     assert {c.state for c in connect.connectors.values()} == {"PAUSED"}
 
 
-def test_a_full_disk_is_reported_and_does_not_stop_a_batch(
-    start: Start, connect: FakeConnect
-) -> None:
+def test_a_full_disk_does_not_stop_a_batch(start: Start, connect: FakeConnect) -> None:
     """The printed text is lost, and the requested change is done."""
     with Path("/dev/full").open("wb") as full:
         process = start("connectors", "pause", "--all", stdout=full)
@@ -185,9 +168,7 @@ def test_a_full_disk_is_reported_and_does_not_stop_a_batch(
     assert {c.state for c in connect.connectors.values()} == {"PAUSED"}
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["help", "cron"], ["connectors", "pause", "--help"]]
-)
+@cases("arguments", ["--help"], ["help", "cron"], ["connectors", "pause", "--help"])
 def test_an_unwritable_help_text_shows_no_traceback(start: Start, arguments: list[str]) -> None:
     """A full disk has an exit code of its own."""
     with Path("/dev/full").open("wb") as full:
@@ -198,9 +179,7 @@ def test_an_unwritable_help_text_shows_no_traceback(start: Start, arguments: lis
     assert b"Traceback" not in err
 
 
-def test_a_process_without_streams_works(
-    url: str, environ: dict[str, str], connect: FakeConnect
-) -> None:
+def test_no_streams_are_needed(url: str, environ: dict[str, str], connect: FakeConnect) -> None:
     """Some schedulers start commands with their streams closed."""
     done = subprocess.run(
         [
@@ -215,9 +194,7 @@ def test_a_process_without_streams_works(
     assert connect.connectors["orders"].state == "PAUSED"
 
 
-def test_stdin_is_read_as_utf_8_in_any_locale(
-    start: Start, connect: FakeConnect, environ: dict[str, str]
-) -> None:
+def test_stdin_is_always_utf_8(start: Start, connect: FakeConnect, environ: dict[str, str]) -> None:
     """As files are; what is not is named, and nothing is created."""
     environ |= {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     config = '{"connector.class": "X", "file": "/tmp/päß"}'
@@ -240,9 +217,7 @@ def test_an_argument_that_is_not_text_is_a_usage_error(start: Start, connect: Fa
     assert "a" not in connect.connectors
 
 
-def test_commands_run_in_a_removed_directory(
-    url: str, environ: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_directory_may_be_gone(url: str, environ: dict[str, str], tmp_path: Path) -> None:
     """A project's file would be there, and nothing else is."""
     gone = tmp_path / "gone"
     gone.mkdir()
@@ -266,7 +241,7 @@ def test_any_encoding_can_show_the_help(start: Start, environ: dict[str, str]) -
     assert (b"NOUN VERB" in out, err) == (True, b"")
 
 
-@pytest.mark.parametrize(("answer", "code", "left"), [("y", 0, False), ("n", 9, True)])
+@cases("answer, code, left", ("y", 0, False), ("n", 9, True))
 def test_a_destructive_verb_asks_on_a_terminal(
     start: Start, connect: FakeConnect, answer: str, code: int, left: bool
 ) -> None:
@@ -284,9 +259,7 @@ def test_a_destructive_verb_asks_on_a_terminal(
     assert ("orders" in connect.connectors) is left
 
 
-def test_a_confirmed_undo_may_overwrite_later_changes(
-    run: Run, start: Start, connect: FakeConnect
-) -> None:
+def test_a_confirmed_undo_overwrites(run: Run, start: Start, connect: FakeConnect) -> None:
     """The plan has told of them by then."""
     broken = connect.connectors["broken"]
     broken.type, broken.state, broken.tasks = "sink", "STOPPED", []
@@ -325,17 +298,14 @@ def shown_until(terminal: int, text: str) -> str:
     return shown
 
 
-def test_an_internal_error_is_reported_without_a_traceback(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_internal_error_has_no_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 10 and a line; --debug shows where."""
 
     def fail(_: ConnectClient, *_names: object) -> None:
         raise RuntimeError("boom")
 
     monkeypatch.setattr(ConnectClient, "connector_views", fail)
-    outcome = run("connectors", "list")
-    assert outcome.code == 10
+    outcome = run("connectors", "list", code=10)
     assert "RuntimeError: boom" in outcome.err
     assert "Traceback" not in outcome.err
     assert "Traceback" in run("connectors", "list", "--debug").err
@@ -351,14 +321,11 @@ def test_the_deadline_ends_a_request_that_hangs(run: Run, connect: FakeConnect) 
     assert outcome.code == 124, outcome.err
 
 
-def test_an_edit_that_is_refused_is_not_lost(
-    run: Run, connect: FakeConnect, environ: dict[str, str]
-) -> None:
+def test_a_refused_edit_is_kept(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
     """The text that was written is kept, and told where."""
     environ["EDITOR"] = "sed -i s/hunter2/other/"
     connect.failures["PUT /connectors/orders/config"] = [(400, "tasks.max is bad")]
-    outcome = run("connectors", "edit", "orders")
-    assert outcome.code == 2
+    outcome = run("connectors", "edit", "orders", code=2)
     assert "tasks.max is bad" in outcome.err
     (line,) = (line for line in outcome.err.splitlines() if "is kept in" in line)
     kept = Path(line.rsplit(" ", 1)[-1])
@@ -386,9 +353,7 @@ def test_the_editor_opens_again_after_a_text_that_is_not_valid(
     connect.invalid_keys = ("bad",)
     monkeypatch.setattr(Session, "interactive", True)
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\ny\n"))
-    ended = run("connectors", "edit", "orders")
-    assert ended.code == 0, ended.err
-    assert ended.err.count("open the editor again?") == 2
+    assert run("connectors", "edit", "orders", code=0).err.count("open the editor again?") == 2
     assert connect.connectors["orders"].config["good"] == "1"
     assert connect.connectors["orders"].config["db.password"] == "hunter2"
 
@@ -401,15 +366,12 @@ def test_an_editor_that_cannot_be_run_leaves_nothing_behind(
     directory.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(directory))
     environ["EDITOR"] = "/nonexistent/editor"
-    outcome = run("connectors", "edit", "orders")
-    assert outcome.code == 2
+    outcome = run("connectors", "edit", "orders", code=2)
     assert "cannot be run: No such file or directory" in outcome.err
     assert list(directory.iterdir()) == []
 
 
-def test_an_interrupted_batch_lists_objects_that_were_not_tried(
-    start: Start, connect: FakeConnect
-) -> None:
+def test_an_interrupted_batch_lists_the_untried(start: Start, connect: FakeConnect) -> None:
     """The change under way ends and is reported too."""
     connect.slow["PUT /connectors/broken/pause"] = threading.Event()
     process = start("connectors", "pause", "broken", "orders")
@@ -423,29 +385,20 @@ def test_an_interrupted_batch_lists_objects_that_were_not_tried(
     assert connect.connectors["orders"].state == "RUNNING"
 
 
-def test_control_characters_are_escaped_in_descriptions(run: Run, connect: FakeConnect) -> None:
-    """Traces and configurations come from elsewhere."""
+def test_descriptions_are_printable_without_topics(run: Run, connect: FakeConnect) -> None:
+    """Control characters are escaped; 403 of the topics hides nothing else."""
     connect.connectors["broken"].trace = "Error: \x1b[2J\x9b1A gone"
     connect.connectors["broken"].config["note"] = "\x1b]0;title\x07"
-    outcome = run("connectors", "describe", "broken")
-    assert outcome.code == 0
+    outcome = run("connectors", "describe", "broken", code=0)
     assert "\\x1b[2J" in outcome.out
     assert not {"\x1b", "\x07", "\x9b"} & set(outcome.out)
-
-
-def test_describing_works_where_topics_are_not_tracked(run: Run, connect: FakeConnect) -> None:
-    """403 of the topics is no reason to show nothing."""
     connect.failures["GET /connectors/orders/topics"] = [(403, "Topic tracking is disabled.")]
-    outcome = run("connectors", "describe", "orders")
-    assert outcome.code == 0, outcome.err
-    assert "orders" in outcome.out
+    assert "orders" in run("connectors", "describe", "orders", code=0).out
 
 
 def test_an_unknown_connector_of_a_task_is_answered_with_the_near_one(run: Run) -> None:
     """Exit 3 before anything is restarted."""
-    outcome = run("tasks", "restart", "ordres/0")
-    assert outcome.code == 3
-    assert "did you mean `orders`?" in outcome.err
+    assert "did you mean `orders`?" in run("tasks", "restart", "ordres/0", code=3).err
 
 
 def test_a_difference_is_data(run: Run, tmp_path: Path) -> None:

@@ -1,11 +1,8 @@
 """The owner of a transactional id, and the transactions that no client will end."""
 
-from __future__ import annotations
-
-import pytest
-
 from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
 from pyconnect_cli.transactions.plan import LEADER, Owner, hanging, owner_of
+from tests.support.cases import cases
 
 AT = TopicPartition("t", 0)
 NOW_MS = 1_000_000
@@ -35,19 +32,17 @@ def producer(idle_ms: int = 900_000, producer_id: int = 7) -> OpenProducer:
     )
 
 
-@pytest.mark.parametrize(
-    ("transactional_id", "owner"),
-    [
-        ("connect-cluster-g", Owner(LEADER)),
-        ("g-c-0", Owner("c", 0)),
-        ("g-c-12", Owner("c", 12)),
-        ("g-c", Owner("c")),
-        ("g-c-x-1", Owner("c-x", 1)),
-        ("g-c-x", Owner("c-x")),
-        ("g-d-0", None),
-        ("g-c-0x", None),
-        ("other", None),
-    ],
+@cases(
+    "transactional_id, owner",
+    ("connect-cluster-g", Owner(LEADER)),
+    ("g-c-0", Owner("c", 0)),
+    ("g-c-12", Owner("c", 12)),
+    ("g-c", Owner("c")),
+    ("g-c-x-1", Owner("c-x", 1)),
+    ("g-c-x", Owner("c-x")),
+    ("g-d-0", None),
+    ("g-c-0x", None),
+    ("other", None),
 )
 def test_ids_lead_to_their_owners(transactional_id: str, owner: Owner | None) -> None:
     """By group and name; the longest name that fits is meant."""
@@ -68,15 +63,13 @@ def test_a_transaction_is_overdue_when_its_coordinator_should_have_aborted_it() 
     assert not transaction(started_ms=NOW_MS - 75_000, state="CompleteAbort").overdue(NOW_MS)
 
 
-@pytest.mark.parametrize(
-    ("known", "idle_ms", "hangs"),
-    [
-        ([], 900_000, True),
-        ([], 10_000, False),
-        ([transaction()], 900_000, False),
-        ([transaction(partitions=())], 900_000, True),
-        ([transaction(producer_id=8)], 900_000, True),
-    ],
+@cases(
+    "known, idle_ms, hangs",
+    ([], 900_000, True),
+    ([], 10_000, False),
+    ([transaction()], 900_000, False),
+    ([transaction(partitions=())], 900_000, True),
+    ([transaction(producer_id=8)], 900_000, True),
 )
 def test_a_transaction_hangs_when_no_coordinator_will_write_its_marker(
     known: list[Transaction], idle_ms: int, hangs: bool

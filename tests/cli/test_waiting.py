@@ -1,7 +1,5 @@
 """Waiting: when a state counts as reached, and statuses that lag behind a change."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from pyconnect_cli.rest.client import FEW
 from pyconnect_cli.rest.exchange import DeadAddresses
 from pyconnect_cli.rest.model import ConnectorStatus, InstanceState, TaskState
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, frozen
 
 
@@ -48,21 +47,19 @@ def status(state: str, *tasks: str) -> ConnectorStatus:
     )
 
 
-@pytest.mark.parametrize(
-    ("found", "state", "reached"),
-    [
-        (status("RUNNING", "RUNNING", "RUNNING"), "RUNNING", True),
-        (status("RUNNING", "RUNNING", "UNASSIGNED"), "RUNNING", False),
-        (status("RUNNING"), "RUNNING", True),
-        (status("PAUSED"), "PAUSED", True),
-        (status("PAUSED", "RUNNING"), "PAUSED", False),
-        (status("STOPPED", "RUNNING"), "STOPPED", False),
-        (status("STOPPED"), "STOPPED", True),
-        (status("RUNNING", "FAILED"), "FAILED", True),
-        (status("RUNNING"), "DELETED", False),
-        (None, "DELETED", True),
-        (None, "RUNNING", False),
-    ],
+@cases(
+    "found, state, reached",
+    (status("RUNNING", "RUNNING", "RUNNING"), "RUNNING", True),
+    (status("RUNNING", "RUNNING", "UNASSIGNED"), "RUNNING", False),
+    (status("RUNNING"), "RUNNING", True),
+    (status("PAUSED"), "PAUSED", True),
+    (status("PAUSED", "RUNNING"), "PAUSED", False),
+    (status("STOPPED", "RUNNING"), "STOPPED", False),
+    (status("STOPPED"), "STOPPED", True),
+    (status("RUNNING", "FAILED"), "FAILED", True),
+    (status("RUNNING"), "DELETED", False),
+    (None, "DELETED", True),
+    (None, "RUNNING", False),
 )
 def test_a_state_is_reached_by_the_connector_and_all_its_tasks(
     found: ConnectorStatus | None, state: str, reached: bool
@@ -72,9 +69,7 @@ def test_a_state_is_reached_by_the_connector_and_all_its_tasks(
 
 
 @pytest.mark.wire
-def test_a_failure_from_before_a_restart_does_not_end_the_wait(
-    run: Run, connect: FakeConnect, clock: Clock
-) -> None:
+def test_an_old_failure_does_not_end_the_wait(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """The status still shows the old failure for a moment; then the restart shows."""
     old = FakeConnector(config={}, tasks=["RUNNING", "FAILED"], trace="old")
     # One for the selection, two for looks within the time that statuses may lag.
@@ -87,28 +82,22 @@ def test_a_failure_from_before_a_restart_does_not_end_the_wait(
 
 
 @pytest.mark.wire
-def test_a_failure_that_stays_ends_the_wait_with_its_reason(
-    run: Run, connect: FakeConnect, clock: Clock
-) -> None:
+def test_a_failure_ends_the_wait_and_is_told(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """Exit 1 once statuses had their time, not after the whole timeout."""
     failed = FakeConnector(config={}, tasks=["FAILED"], trace="java.io.IOException: disk full")
     connect.stale_statuses["orders"] = [failed] * 50
-    outcome = run("connectors", "resume", "orders", "--wait", "RUNNING", "--timeout", "60s")
-    assert outcome.code == 1
+    outcome = run("connectors", "resume", "orders", "--wait", "RUNNING", "--timeout", "60s", code=1)
     assert "disk full" in outcome.err
     assert _wait.SETTLE_S <= clock.now_s < 2 * _wait.SETTLE_S
 
 
 @pytest.mark.wire
-def test_a_restart_is_not_over_before_it_began(
-    run: Run, connect: FakeConnect, clock: Clock
-) -> None:
+def test_a_restart_is_not_over_at_once(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """RUNNING from before the restart does not count: the state has to hold for a while."""
     before = FakeConnector(config={})
     during = FakeConnector(config={}, state="RESTARTING", tasks=["RESTARTING"])
     connect.stale_statuses["orders"] = [before, before, during, during]
-    outcome = run("connectors", "restart", "orders", "--wait", "RUNNING", "--timeout", "60s")
-    assert outcome.code == 0, outcome.err
+    run("connectors", "restart", "orders", "--wait", "RUNNING", "--timeout", "60s", code=0)
     assert connect.stale_statuses["orders"] == []
 
 
@@ -123,40 +112,31 @@ def test_a_connector_that_begins_paused_has_no_tasks(run: Run) -> None:
 
 
 @pytest.mark.wire
-def test_running_without_tasks_counts_once_it_has_lasted(
-    run: Run, connect: FakeConnect, clock: Clock
-) -> None:
+def test_running_without_tasks_must_last(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """A connector is RUNNING before it has said how many tasks it wants."""
     connect.connectors["orders"].tasks = []
-    outcome = run("connectors", "wait", "orders", "--timeout", "60s")
-    assert outcome.code == 0, outcome.err
+    run("connectors", "wait", "orders", "--timeout", "60s", code=0)
     assert _wait.NO_TASKS_S <= clock.now_s < 2 * _wait.NO_TASKS_S
 
 
 @pytest.mark.wire
-def test_a_stable_state_has_lasted_without_a_break(
-    run: Run, connect: FakeConnect, clock: Clock
-) -> None:
+def test_a_stable_state_has_no_break(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """A connector that leaves the state for a moment starts its time again."""
     running = FakeConnector(config={})
     away = FakeConnector(config={}, state="RESTARTING", tasks=["RESTARTING"])
     # One for the selection; then the break comes before ten seconds have passed.
     connect.stale_statuses["orders"] = [running] * 9 + [away]
-    outcome = run("connectors", "wait", "orders", "--stable", "10s", "--timeout", "60s")
-    assert outcome.code == 0, outcome.err
+    run("connectors", "wait", "orders", "--stable", "10s", "--timeout", "60s", code=0)
     assert connect.stale_statuses["orders"] == []
     assert clock.now_s > 12
 
 
 @pytest.mark.wire
-def test_a_failure_ends_the_wait_for_a_stable_state(
-    run: Run, connect: FakeConnect, clock: Clock
-) -> None:
+def test_a_failure_ends_a_stable_state(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """Exit 1: a connector that fails after it was RUNNING is not stable."""
     connect.stale_statuses["orders"] = [FakeConnector(config={})] * 5
     connect.connectors["orders"].tasks = ["FAILED"]
-    outcome = run("connectors", "wait", "orders", "--stable", "10s", "--timeout", "60s")
-    assert outcome.code == 1
+    outcome = run("connectors", "wait", "orders", "--stable", "10s", "--timeout", "60s", code=1)
     assert "orders is RUNNING with tasks 0:FAILED" in outcome.err
 
 
@@ -171,15 +151,12 @@ def test_many_connectors_are_waited_for_with_one_request(run: Run, connect: Fake
     """`expand=status` returns the states of all; a few connectors are asked for one by one."""
     names = [f"c{number}" for number in range(FEW + 1)]
     connect.connectors |= {name: FakeConnector(config={"name": name}) for name in names}
-    outcome = run("connectors", "wait", *names)
-    assert outcome.code == 0, outcome.err
+    run("connectors", "wait", *names, code=0)
     assert not [request for request in connect.requests if request.endswith("/status")]
 
 
 @pytest.mark.wire
-def test_a_wait_for_an_answer_that_does_not_come_is_exit_124(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_a_wait_for_a_missing_answer_is_exit_124(run: Run, connect: FakeConnect) -> None:
     """The time of a wait is over, wherever the command is at that moment."""
     connect.slow["GET /connectors/orders/status"] = threading.Event()
     outcome = run("connectors", "resume", "-e", "orders", "--wait", "RUNNING", "--timeout", "3s")
@@ -189,9 +166,7 @@ def test_a_wait_for_an_answer_that_does_not_come_is_exit_124(
 
 
 @pytest.mark.wire
-def test_a_late_answer_is_announced_with_worker_and_request(
-    run: Run, connect: FakeConnect, url: str
-) -> None:
+def test_a_late_answer_is_announced(run: Run, connect: FakeConnect, url: str) -> None:
     """Once, on standard error, after a second."""
     late = connect.slow["GET /connectors/orders"] = threading.Event()
     timer = threading.Timer(4, late.set)
@@ -207,8 +182,7 @@ def test_an_address_without_an_answer_is_tried_last_for_a_minute(run: Run, url: 
     """The first run says that it goes on to the next address; the second run does not wait."""
     with frozen() as dead:
         both = ("connectors", "get", "orders", "--url", dead, "--url", url)
-        first = run(*both, "--request-timeout", "3s")
-        assert first.code == 0
+        first = run(*both, "--request-timeout", "3s", code=0)
         assert first.err.splitlines() == [
             f"waiting for {dead}: GET /connectors/orders",
             f"{dead}: no answer within 3s (--request-timeout); trying {url}",
@@ -226,23 +200,17 @@ def test_an_address_that_answers_again_is_forgotten_as_dead(run: Run, url: str) 
     assert url not in dead
 
 
-def test_a_wait_names_the_state_that_it_waits_for(
-    run: Run, connect: FakeConnect, clock: Clock
-) -> None:
+def test_a_wait_names_its_state(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """One line after a second, without a terminal."""
     paused = FakeConnector(config={}, state="PAUSED", tasks=["RUNNING"])
     connect.stale_statuses["orders"] = [paused] * 8
     ended = run("connectors", "wait", "orders")
     assert clock.now_s > 2
-    assert ended.err.splitlines() == [
-        "waiting for RUNNING: orders is PAUSED with tasks 0:RUNNING",
-        "orders: RUNNING",
-    ]
+    expected = ["waiting for RUNNING: orders is PAUSED with tasks 0:RUNNING", "orders: RUNNING"]
+    assert ended.err.splitlines() == expected
 
 
-def test_long_validations_are_counted_on_terminals(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_terminals_count_validations(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each file is a request to a worker that may take long."""
     shown: list[tuple[int, int]] = []
     monkeypatch.setattr(validation, "NOTICED_S", 0)

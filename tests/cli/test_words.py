@@ -1,7 +1,5 @@
 """Texts that named the wrong thing: each says what is wrong, in the words of this program."""
 
-from __future__ import annotations
-
 import io
 import sys
 from pathlib import Path
@@ -19,21 +17,20 @@ from pyconnect_cli.session import Session
 from pyconnect_connectors.sql.database import open_engine
 from pyconnect_connectors.sql.settings import Connection
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (
-            "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate (_ssl.c:1006)",  # noqa: E501
-            "certificate verify failed: self-signed certificate",
-        ),
-        (
-            "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: Hostname mismatch, certificate is not valid for 'x: y'. (_ssl.c:1006)",  # noqa: E501
-            "certificate verify failed: Hostname mismatch, certificate is not valid for 'x: y'.",
-        ),
-    ],
+@cases(
+    "text, reason",
+    (
+        "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate (_ssl.c:1006)",  # noqa: E501
+        "certificate verify failed: self-signed certificate",
+    ),
+    (
+        "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: Hostname mismatch, certificate is not valid for 'x: y'. (_ssl.c:1006)",  # noqa: E501
+        "certificate verify failed: Hostname mismatch, certificate is not valid for 'x: y'.",
+    ),
 )
 def test_the_reason_of_tls_is_whole(text: str, reason: str) -> None:
     """Without half a bracket, and without a line of Python's own source."""
@@ -51,7 +48,7 @@ def test_refused_credentials_are_not_asked_for_again(run: Run, connect: FakeConn
     assert run("connectors", "list", "--token", "t").code == 4
 
 
-@pytest.mark.parametrize("url", ["sqlite://user:secret@/data/a.db", "sqlite://host/a.db"])
+@cases("url", "sqlite://user:secret@/data/a.db", "sqlite://host/a.db")
 def test_a_sqlite_url_with_a_password_is_called_so(url: str) -> None:
     """It is a known database, and the password is not repeated."""
     settings = Connection(
@@ -71,19 +68,16 @@ def test_an_answer_that_is_neither_yes_nor_no_is_asked_for_again(
     """In the form of every other error."""
     monkeypatch.setattr(Session, "interactive", True)
     monkeypatch.setattr(sys, "stdin", io.StringIO("perhaps\ny\n"))
-    ended = run("connectors", "delete", "orders")
-    assert ended.code == 0, ended.err
+    ended = run("connectors", "delete", "orders", code=0)
     assert "error: answer y or n" in ended.err
     assert "Error:" not in ended.out + ended.err
     assert "orders" not in connect.connectors
 
 
-@pytest.mark.parametrize(
-    ("source", "error", "place"),
-    [
-        ("class Broken(\n", "SyntaxError", "broken.py"),
-        ("import nothing_of_this_name\n", "ModuleNotFoundError", "nothing_of_this_name"),
-    ],
+@cases(
+    "source, error, place",
+    ("class Broken(\n", "SyntaxError", "broken.py"),
+    ("import nothing_of_this_name\n", "ModuleNotFoundError", "nothing_of_this_name"),
 )
 def test_a_plugin_that_cannot_be_imported_shows_its_own_error_alone(
     run: Run, tmp_path: Path, source: str, error: str, place: str
@@ -93,8 +87,7 @@ def test_a_plugin_that_cannot_be_imported_shows_its_own_error_alone(
     directory.mkdir(parents=True)
     (directory / "broken.py").write_text(source)
     path = ("--plugin-path", str(directory.parent))
-    ended = run("plugins", "test", "Broken", *path, address=None)
-    assert ended.code == 1
+    ended = run("plugins", "test", "Broken", *path, address=None, code=1)
     assert error in ended.err
     assert place in ended.err
     for ours in ("install the extra", "self_check.py", "loading.py", "scan.py", "catalog.py"):
@@ -116,6 +109,4 @@ def test_an_error_inside_a_plugin_names_the_authors_line(run: Run, tmp_path: Pat
         "        return record\n"
     )
     path = ("--plugin-path", str(directory.parent))
-    ended = run("plugins", "test", "Late", *path, address=None)
-    assert ended.code == 1
-    assert "(late.py:4)" in ended.err
+    assert "(late.py:4)" in run("plugins", "test", "Late", *path, address=None, code=1).err

@@ -1,7 +1,5 @@
 """The reading of workers' messages."""
 
-from __future__ import annotations
-
 from pyconnect_cli.rest.request import page_title, told
 
 PLUGINS = (
@@ -44,13 +42,9 @@ def test_errors_of_a_configuration_are_kept_without_the_path_of_the_endpoint() -
     assert answer.hint == "list the configuration keys: pyconnect plugins describe CLASS"
 
 
-def test_any_other_message_stays_as_it_is() -> None:
-    """An unknown message is not interpreted."""
+def test_only_known_messages_are_read() -> None:
+    """Jetty's page has its title as the reason, without the number."""
     assert told("Connector x already exists") == ("Connector x already exists", None)
-
-
-def test_the_reason_of_an_html_page_is_its_title() -> None:
-    """Jetty's, without the number, which is the status."""
     page = "<html><head><title>Error 400 Ambiguous URI path separator</title></head></html>"
     assert page_title(page) == "Ambiguous URI path separator"
     assert page_title("plain text") is None

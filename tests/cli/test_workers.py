@@ -1,7 +1,5 @@
 """Several workers: which a cluster has, and one of them that accepts and never answers."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator
@@ -19,16 +17,10 @@ def asked(run: Run) -> list[str]:
     return [worker["url"] for worker in json.loads(outcome.out)]
 
 
-def test_a_worker_is_one_by_any_name_of_its_host(run: Run, connect: FakeConnect, url: str) -> None:
-    """Statuses say `localhost` where --url says `127.0.0.1`."""
+def test_a_worker_is_known_by_host_and_port(run: Run, connect: FakeConnect, url: str) -> None:
+    """By any name of its host; another port is asked too, and said to be unreachable."""
     connect.worker_id = url.removeprefix("http://").replace("127.0.0.1", "localhost")
     assert asked(run) == [url]
-
-
-def test_another_port_of_the_same_host_is_another_worker(
-    run: Run, connect: FakeConnect, url: str
-) -> None:
-    """It is asked too, and told to be unreachable."""
     connect.worker_id = "localhost:9"
     assert asked(run) == [url, "http://localhost:9"]
 

@@ -1,7 +1,5 @@
 """The advised command adds an extra to this installation, however it was made."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess
@@ -12,33 +10,29 @@ import pytest
 
 from pyconnect_clients import installation
 from pyconnect_clients.installation import install_command, requirement
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("direct_url", "expected"),
-    [
-        (None, "'WHEEL_OR_CHECKOUT[avro]'"),
-        (
-            {"url": "file:///src/pyconnect", "dir_info": {"editable": True}},
-            "-e '/src/pyconnect[avro]'",
-        ),
-        ({"url": "file:///src/my%20copy", "dir_info": {}}, "'/src/my copy[avro]'"),
-        (
-            {"url": "file:///dist/pyconnect_worker-1-py3-none-any.whl", "archive_info": {}},
-            "'/dist/pyconnect_worker-1-py3-none-any.whl[avro]'",
-        ),
-        (
-            {
-                "url": "https://example.test/pyconnect.git",
-                "vcs_info": {"vcs": "git", "commit_id": "abc", "requested_revision": "main"},
-            },
-            "'pyconnect-worker[avro] @ git+https://example.test/pyconnect.git@abc'",
-        ),
-        (
-            {"url": "https://example.test/p.whl", "archive_info": {}},
-            "'pyconnect-worker[avro] @ https://example.test/p.whl'",
-        ),
-    ],
+@cases(
+    "direct_url, expected",
+    (None, "'WHEEL_OR_CHECKOUT[avro]'"),
+    ({"url": "file:///src/pyconnect", "dir_info": {"editable": True}}, "-e '/src/pyconnect[avro]'"),
+    ({"url": "file:///src/my%20copy", "dir_info": {}}, "'/src/my copy[avro]'"),
+    (
+        {"url": "file:///dist/pyconnect_worker-1-py3-none-any.whl", "archive_info": {}},
+        "'/dist/pyconnect_worker-1-py3-none-any.whl[avro]'",
+    ),
+    (
+        {
+            "url": "https://example.test/pyconnect.git",
+            "vcs_info": {"vcs": "git", "commit_id": "abc", "requested_revision": "main"},
+        },
+        "'pyconnect-worker[avro] @ git+https://example.test/pyconnect.git@abc'",
+    ),
+    (
+        {"url": "https://example.test/p.whl", "archive_info": {}},
+        "'pyconnect-worker[avro] @ https://example.test/p.whl'",
+    ),
     ids=["unknown", "editable", "directory", "wheel", "repository", "address"],
 )
 def test_the_requirement_repeats_where_this_installation_came_from(
@@ -59,17 +53,13 @@ def test_the_command_of_this_installation_is_understood_by_its_installer(tmp_pat
     assert "pyconnect-worker" in done.stdout
 
 
-def test_an_environment_that_is_not_first_on_the_path_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_environments_off_the_path_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """`pip` alone would install into another environment."""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert install_command("avro").startswith(f"{sys.executable} -m pip install ")
 
 
-def test_a_source_tree_without_metadata_still_has_a_command(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_tree_without_metadata_has_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """The directory of the tree is installed; its name is on no index."""
     monkeypatch.setattr(installation, "DISTRIBUTION", "no-such-distribution")
     root = Path(__file__).parents[2]

@@ -1,42 +1,35 @@
 """Login entries as JAAS files write them."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.jaas import parse_jaas
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("options", "password"),
-    [
-        ('username="u" password="a\\\\b\\"c"', 'a\\b"c'),
-        ("password='it is \"mine\"' username='u'", 'it is "mine"'),
-        ("username=u password=p", "p"),
-        ('username="u"\n  password="b c;"', "b c;"),
-        ('username="u" password=""', ""),
-    ],
+@cases(
+    "options, password",
+    ('username="u" password="a\\\\b\\"c"', 'a\\b"c'),
+    ("password='it is \"mine\"' username='u'", 'it is "mine"'),
+    ("username=u password=p", "p"),
+    ('username="u"\n  password="b c;"', "b c;"),
+    ('username="u" password=""', ""),
 )
 def test_options_are_unquoted_as_java_does(options: str, password: str) -> None:
     """A backslash takes the next character as it is, in either kind of quotes."""
     entry = parse_jaas(f"org.apache.PlainLoginModule required {options};")
-    assert (entry.simple_name, entry.options) == (
-        "PlainLoginModule",
-        {"username": "u", "password": password},
-    )
+    expected = ("PlainLoginModule", {"username": "u", "password": password})
+    assert (entry.simple_name, entry.options) == expected
     assert "password" not in repr(entry)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        ";",
-        "SECRET required",
-        "Module SECRET a=b;",
-        "Module required SECRET=;",
-        'M required a="SECRET;',
-    ],
+    ";",
+    "SECRET required",
+    "Module SECRET a=b;",
+    "Module required SECRET=;",
+    'M required a="SECRET;',
 )
 def test_broken_entries_are_refused_without_showing_them(text: str) -> None:
     """The text says what is wrong, not what was written."""

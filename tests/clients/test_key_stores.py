@@ -1,17 +1,17 @@
 """Trust and key stores of every kind, as Java's keytool and OpenSSL write them."""
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509 import load_pem_x509_certificates
+from pyconnect_clients.tls import client_context
 
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.key_stores import client_context, with_pem, with_stores_read
+from pyconnect_clients.key_stores import with_pem, with_stores_read
 from pyconnect_clients.security import PemCertificates, PemIdentity, Tls, parse_security
+from tests.support.cases import cases
 from tests.support.servers.tls_clusters import STORE_PASSWORD, Stores, keytool
 
 pytestmark = pytest.mark.wire
@@ -51,14 +51,16 @@ def test_trust_stores_become_certificates(stores: Stores, form: str) -> None:
     assert load_pem_x509_certificates(found.text.encode()) == given
 
 
-def test_a_jks_trust_store_needs_no_password(stores: Stores) -> None:
-    """As in Java: only whether it is whole is not looked at then."""
+def test_stores_are_read_for_tls_only_and_without_password(stores: Stores) -> None:
+    """As in Java: whether a JKS store is whole is not looked at then."""
     found = with_pem(tls(trusting(stores.trust_store("JKS")))).trust
     assert isinstance(found, PemCertificates)
+    security = parse_security({"ssl.truststore.location": "/nowhere"})
+    assert with_stores_read(security) == security
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("type_", [None, *FORMS])
+@cases("type_", None, *FORMS)
 def test_key_stores_become_key_and_chain(stores: Stores, form: str, type_: str | None) -> None:
     """Content tells which of the two they are, whatever is said of them, as in Java."""
     given = {} if type_ is None else {"type": type_}
@@ -79,9 +81,7 @@ def test_the_owner_of_a_key_is_trusted_in_a_trust_store(stores: Stores) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_one_store_may_hold_a_key_and_trusted_certificates(
-    stores: Stores, tmp_path: Path, form: str
-) -> None:
+def test_a_store_may_hold_key_and_trust(stores: Stores, tmp_path: Path, form: str) -> None:
     """The other authority is trusted and is no part of the chain, which is not trusted as such."""
     other = Stores(tmp_path / "other")
     both = other.key_store(form)
@@ -148,9 +148,7 @@ def test_a_wrong_password_is_said(stores: Stores, form: str) -> None:
         assert "hunter2" not in str(refused.value)
 
 
-def test_files_that_are_not_stores_are_refused_with_the_reason(
-    stores: Stores, tmp_path: Path
-) -> None:
+def test_files_that_are_not_stores_are_refused(stores: Stores, tmp_path: Path) -> None:
     """Not there, cut short, of another kind, empty of what is looked for."""
     whole = stores.trust_store("JKS").read_bytes()
     cases = {
@@ -171,12 +169,6 @@ def test_files_that_are_not_stores_are_refused_with_the_reason(
         with_pem(tls(known(stores.key_store("JKS"))))
 
 
-def test_without_tls_no_store_is_read() -> None:
-    """They may not even be there."""
-    security = parse_security({"ssl.truststore.location": "/nowhere"})
-    assert with_stores_read(security) == security
-
-
 def handshake(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> dict[str, object]:
     """Let two contexts meet in memory; returns the certificate that the client has shown."""
     pipes = [ssl.MemoryBIO() for _ in range(2)]
@@ -195,7 +187,7 @@ def handshake(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> dict
     return dict(sides[1].getpeercert() or {})
 
 
-@pytest.mark.parametrize("form", ["pem", "text", *FORMS])
+@cases("form", "pem", "text", *FORMS)
 def test_contexts_convince_a_server_with_stores_of_every_kind(stores: Stores, form: str) -> None:
     """A server that asks for a certificate gets it, and its own is checked."""
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

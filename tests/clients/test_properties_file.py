@@ -1,13 +1,12 @@
 """Files of client properties, and what they refer to."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.properties_file import read_client_properties, with_references
+from tests.support.cases import cases
 
 PACKAGE = "org.apache.kafka.common.config.provider"
 PROVIDERS = {
@@ -29,12 +28,10 @@ def secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "secrets"
 
 
-@pytest.mark.parametrize(
-    "reference", ["${file:%s/all.properties:key}", "${dir:%s:key}", "${env:PYCONNECT_TEST_SECRET}"]
+@cases(
+    "reference", "${file:%s/all.properties:key}", "${dir:%s:key}", "${env:PYCONNECT_TEST_SECRET}"
 )
-def test_references_are_looked_up_where_kafkas_providers_look(
-    secrets: Path, tmp_path: Path, reference: str
-) -> None:
+def test_references_are_read_as_kafka_does(secrets: Path, tmp_path: Path, reference: str) -> None:
     """Anywhere in a value; the file itself names the providers, as for Java's clients."""
     text = reference.replace("%s", str(secrets))
     lines = {**PROVIDERS, KEY: f"<{text}>", "other": text}
@@ -46,39 +43,39 @@ def test_references_are_looked_up_where_kafkas_providers_look(
     assert read["other"] == text
 
 
-def test_without_providers_nothing_is_a_reference() -> None:
-    """Java takes it for the password itself."""
+def test_files_and_providers_are_named_or_absent(tmp_path: Path) -> None:
+    """A missing file has the system's reason; without providers nothing is a reference."""
     properties = {KEY: "${file:/nowhere:key}"}
     assert with_references(properties) == properties
     other = {**PROVIDERS, KEY: "${vault:/nowhere:key}"}
     assert with_references(other) == other
+    with pytest.raises(ClientPropertyError, match="none: cannot be read: No such file"):
+        read_client_properties(str(tmp_path / "none"))
 
 
-@pytest.mark.parametrize(
-    ("change", "reference", "text"),
-    [
-        ({}, "${file:/nowhere:key}", "/nowhere"),
-        ({}, "${file:%s/all.properties:no}", "no is not"),
-        ({}, "${dir:%s:no}", "no is not"),
-        ({}, "${env:PYCONNECT_TEST_NOTHING}", "NOTHING is not"),
-        ({"config.providers.file.class": "com.Vault"}, "${file:%s/all.properties:key}", "Vault"),
-        ({"config.providers.file.class": ""}, "${file:%s/all.properties:key}", "nothing"),
-        (
-            {"config.providers.dir.param.allowed.paths": "/proc"},
-            "${dir:%s:key}",
-            "is not allowed; add it to config.providers.dir.param.allowed.paths",
-        ),
-        (
-            {"config.providers.file.param.allowed.paths": "/proc"},
-            "${file:%s/all.properties:key}",
-            "is not allowed; add it to config.providers.file.param.allowed.paths",
-        ),
-        (
-            {"config.providers.env.param.allowlist.pattern": "OTHER_.*"},
-            "${env:PYCONNECT_TEST_SECRET}",
-            "SECRET is not",
-        ),
-    ],
+@cases(
+    "change, reference, text",
+    ({}, "${file:/nowhere:key}", "/nowhere"),
+    ({}, "${file:%s/all.properties:no}", "no is not"),
+    ({}, "${dir:%s:no}", "no is not"),
+    ({}, "${env:PYCONNECT_TEST_NOTHING}", "NOTHING is not"),
+    ({"config.providers.file.class": "com.Vault"}, "${file:%s/all.properties:key}", "Vault"),
+    ({"config.providers.file.class": ""}, "${file:%s/all.properties:key}", "nothing"),
+    (
+        {"config.providers.dir.param.allowed.paths": "/proc"},
+        "${dir:%s:key}",
+        "is not allowed; add it to config.providers.dir.param.allowed.paths",
+    ),
+    (
+        {"config.providers.file.param.allowed.paths": "/proc"},
+        "${file:%s/all.properties:key}",
+        "is not allowed; add it to config.providers.file.param.allowed.paths",
+    ),
+    (
+        {"config.providers.env.param.allowlist.pattern": "OTHER_.*"},
+        "${env:PYCONNECT_TEST_SECRET}",
+        "SECRET is not",
+    ),
 )
 def test_a_reference_to_nothing_is_refused(
     secrets: Path, change: dict[str, str], reference: str, text: str
@@ -88,9 +85,3 @@ def test_a_reference_to_nothing_is_refused(
     with pytest.raises(ClientPropertyError, match=text) as refused:
         with_references(properties)
     assert "hunter2" not in str(refused.value)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """With the system's reason."""
-    with pytest.raises(ClientPropertyError, match="none: cannot be read: No such file"):
-        read_client_properties(str(tmp_path / "none"))

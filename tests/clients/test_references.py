@@ -1,27 +1,22 @@
 """References to config providers in values."""
 
-from __future__ import annotations
-
-import pytest
-
 from pyconnect_clients.references import (
     Variable,
     find_references,
     find_variables,
     replace_variables,
 )
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("text", "variables"),
-    [
-        ("${file:/p:k}", [Variable("file", "/p", "k")]),
-        ("${env:K}", [Variable("env", "", "K")]),
-        ("${file:/p:k:with:colons}", [Variable("file", "/p", "k:with:colons")]),
-        ("a${env:A}b${env:B}", [Variable("env", "", "A"), Variable("env", "", "B")]),
-        ("${nothing}", []),
-        ("$ {env:A}", []),
-    ],
+@cases(
+    "text, variables",
+    ("${file:/p:k}", [Variable("file", "/p", "k")]),
+    ("${env:K}", [Variable("env", "", "K")]),
+    ("${file:/p:k:with:colons}", [Variable("file", "/p", "k:with:colons")]),
+    ("a${env:A}b${env:B}", [Variable("env", "", "A"), Variable("env", "", "B")]),
+    ("${nothing}", []),
+    ("$ {env:A}", []),
 )
 def test_references_are_split_at_the_first_two_colons(text: str, variables: list[Variable]) -> None:
     """The key may hold colons, the path may not."""

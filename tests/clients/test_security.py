@@ -1,7 +1,5 @@
 """Meaning of security properties, and refusals."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_clients.errors import ClientPropertyError
@@ -18,6 +16,7 @@ from pyconnect_clients.security import (
     parse_security,
     refuse_other_names,
 )
+from tests.support.cases import cases
 
 PLAIN = 'org.apache.PlainLoginModule required username="me" password="pa ss";'
 SECRETS = ("pa ss", "SECRET")
@@ -29,13 +28,9 @@ def tls(properties: dict[str, str]) -> Tls:
     return found
 
 
-def test_without_properties_connections_are_plain() -> None:
-    """As Java's default is."""
+def test_unused_settings_are_not_read() -> None:
+    """Java's default is plain; broken logins and stores matter to those who use them."""
     assert parse_security({}) == Security(protocol=Protocol.PLAINTEXT, tls=None, sasl=None)
-
-
-def test_settings_that_the_protocol_does_not_use_are_not_read() -> None:
-    """A broken login entry matters only to those who log in, a store to those with TLS."""
     broken = {"sasl.jaas.config": "broken", "ssl.keystore.key": "alone", "sasl.mechanism": "X"}
     assert parse_security(broken).sasl is None
     with pytest.raises(ClientPropertyError, match=r"sasl\.jaas\.config"):
@@ -61,29 +56,22 @@ def test_values_are_trimmed_and_names_of_protocols_have_no_case() -> None:
     assert security.sasl.username == "me"
 
 
-@pytest.mark.parametrize(
-    ("properties", "trust"),
-    [
-        ({"ssl.truststore.location": "/ca.pem"}, PemFile(location="/ca.pem")),
-        ({"ssl.truststore.location": "/CA.CRT"}, PemFile(location="/CA.CRT")),
-        (
-            {"ssl.truststore.location": "/ca", "ssl.truststore.type": "pem"},
-            PemFile(location="/ca"),
-        ),
-        ({"ssl.truststore.certificates": "-----BEGIN"}, PemCertificates(text="-----BEGIN")),
-        (
-            {"ssl.truststore.location": "/t.jks", "ssl.truststore.password": "p"},
-            StoreFile(store="ssl.truststore", location="/t.jks", type=None, password="p"),
-        ),
-        (
-            {"ssl.truststore.location": "/t", "ssl.truststore.type": "PKCS12"},
-            StoreFile(store="ssl.truststore", location="/t", type="PKCS12", password=None),
-        ),
-    ],
+@cases(
+    "properties, trust",
+    ({"ssl.truststore.location": "/ca.pem"}, PemFile(location="/ca.pem")),
+    ({"ssl.truststore.location": "/CA.CRT"}, PemFile(location="/CA.CRT")),
+    ({"ssl.truststore.location": "/ca", "ssl.truststore.type": "pem"}, PemFile(location="/ca")),
+    ({"ssl.truststore.certificates": "-----BEGIN"}, PemCertificates(text="-----BEGIN")),
+    (
+        {"ssl.truststore.location": "/t.jks", "ssl.truststore.password": "p"},
+        StoreFile(store="ssl.truststore", location="/t.jks", type=None, password="p"),
+    ),
+    (
+        {"ssl.truststore.location": "/t", "ssl.truststore.type": "PKCS12"},
+        StoreFile(store="ssl.truststore", location="/t", type="PKCS12", password=None),
+    ),
 )
-def test_trusted_certificates_come_from_text_pem_file_or_store(
-    properties: dict[str, str], trust: object
-) -> None:
+def test_trust_comes_from_text_file_or_store(properties: dict[str, str], trust: object) -> None:
     """Names and types tell PEM; what else a file is tells its content."""
     assert tls(properties).trust == trust
 
@@ -95,17 +83,19 @@ def test_an_identity_is_both_key_and_chain() -> None:
     found = tls({"ssl.keystore.location": "/k.pem", "ssl.key.password": "SECRET"})
     assert (found.identity, found.key_password) == (PemFile(location="/k.pem"), "SECRET")
     store = {"ssl.keystore.location": "/k.p12", "ssl.keystore.password": "SECRET"}
-    assert tls(store).identity == StoreFile(
-        store="ssl.keystore", location="/k.p12", type=None, password="SECRET"
-    )
+    expected = StoreFile(store="ssl.keystore", location="/k.p12", type=None, password="SECRET")
+    assert tls(store).identity == expected
     assert "SECRET" not in repr(tls({**store, "ssl.key.password": "SECRET"}))
 
 
-def test_an_empty_algorithm_accepts_any_host_name() -> None:
-    """It is the one property whose emptiness means something."""
+def test_empty_and_ineffective_properties_have_meanings() -> None:
+    """An empty algorithm takes any host name; Java's algorithms and timeouts are named."""
     algorithm = "ssl.endpoint.identification.algorithm"
     assert [tls(given).checks_host_name for given in ({}, {algorithm: "HTTPS"})] == [True, True]
     assert not tls({algorithm: " "}).checks_host_name
+    given = {"ssl.protocol": "TLSv1.3", "sasl.login.class": "x", "client.id": "c"}
+    expected = ("ssl.protocol", "sasl.login.class")
+    assert parse_security({**given, "ssl.truststore.type": "JKS"}).without_effect == expected
 
 
 LOGINS = [
@@ -121,9 +111,7 @@ LOGINS = [
 
 
 @pytest.mark.parametrize(("properties", "login"), LOGINS)
-def test_logins_are_read_from_properties_and_jaas_entries(
-    properties: dict[str, str], login: object
-) -> None:
+def test_logins_are_of_properties_and_jaas(properties: dict[str, str], login: object) -> None:
     """Of each mechanism; without a name it is GSSAPI, and secrets are not shown."""
     security = parse_security({"security.protocol": "SASL_PLAINTEXT", **properties})
     assert security.sasl is not None
@@ -168,16 +156,7 @@ def test_unusable_settings_are_refused_with_their_key(
     assert "SECRET" not in str(refused.value)
 
 
-def test_properties_of_security_without_effect_are_named() -> None:
-    """Java's algorithms and timeouts; other properties are none of security's."""
-    given = {"ssl.protocol": "TLSv1.3", "sasl.login.class": "x", "client.id": "c"}
-    assert parse_security({**given, "ssl.truststore.type": "JKS"}).without_effect == (
-        "ssl.protocol",
-        "sasl.login.class",
-    )
-
-
-@pytest.mark.parametrize("name", ["sasl.username", "ssl.ca.location", "sasl.mechanisms"])
+@cases("name", "sasl.username", "ssl.ca.location", "sasl.mechanisms")
 def test_names_of_librdkafka_are_refused_with_javas(name: str) -> None:
     """Java's clients would ignore them, and so would our own in other places."""
     with pytest.raises(ClientPropertyError, match=f"{name}: this is librdkafka's name"):

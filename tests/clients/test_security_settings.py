@@ -1,11 +1,8 @@
 """Security in the words of both client libraries."""
 
-from __future__ import annotations
-
-import pytest
-
 from pyconnect_clients.security import parse_security
 from pyconnect_clients.security_settings import kafka_python_arguments, librdkafka_settings
+from tests.support.cases import cases
 
 PLAIN = 'org.apache.PlainLoginModule required username="a" password="b c;\\"";'
 
@@ -24,33 +21,31 @@ def test_plain_connections_need_the_protocol_only() -> None:
     assert settings(given) == {"security.protocol": "plaintext"}
 
 
-@pytest.mark.parametrize(
-    ("java", "librdkafka"),
-    [
-        (
-            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": PLAIN},
-            {"sasl.mechanism": "PLAIN", "sasl.username": "a", "sasl.password": 'b c;"'},
-        ),
-        (
-            {
-                "sasl.mechanism": "SCRAM-SHA-512",
-                "sasl.jaas.config": "o.ScramLoginModule required username=u password='p w';",
-            },
-            {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "u", "sasl.password": "p w"},
-        ),
-        (
-            {
-                "sasl.kerberos.service.name": "kafka",
-                "sasl.jaas.config": 'k.M required keyTab="/k" principal="p@R";',
-            },
-            {
-                "sasl.mechanism": "GSSAPI",
-                "sasl.kerberos.service.name": "kafka",
-                "sasl.kerberos.keytab": "/k",
-                "sasl.kerberos.principal": "p@R",
-            },
-        ),
-    ],
+@cases(
+    "java, librdkafka",
+    (
+        {"sasl.mechanism": "PLAIN", "sasl.jaas.config": PLAIN},
+        {"sasl.mechanism": "PLAIN", "sasl.username": "a", "sasl.password": 'b c;"'},
+    ),
+    (
+        {
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.jaas.config": "o.ScramLoginModule required username=u password='p w';",
+        },
+        {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "u", "sasl.password": "p w"},
+    ),
+    (
+        {
+            "sasl.kerberos.service.name": "kafka",
+            "sasl.jaas.config": 'k.M required keyTab="/k" principal="p@R";',
+        },
+        {
+            "sasl.mechanism": "GSSAPI",
+            "sasl.kerberos.service.name": "kafka",
+            "sasl.kerberos.keytab": "/k",
+            "sasl.kerberos.principal": "p@R",
+        },
+    ),
 )
 def test_logins_are_translated(java: dict[str, str], librdkafka: dict[str, str]) -> None:
     """Of every mechanism that Kafka has."""
@@ -72,35 +67,27 @@ def test_a_login_by_token_stays_in_javas_words() -> None:
 HTTPS = {"ssl.endpoint.identification.algorithm": "https"}
 
 
-@pytest.mark.parametrize(
-    ("java", "librdkafka"),
-    [
-        ({"ssl.truststore.location": "/ca.pem"}, {**HTTPS, "ssl.ca.location": "/ca.pem"}),
-        ({"ssl.truststore.certificates": "-----BEGIN"}, {**HTTPS, "ssl.ca.pem": "-----BEGIN"}),
-        (
-            {
-                "ssl.keystore.key": "K",
-                "ssl.keystore.certificate.chain": "C",
-                "ssl.key.password": "p",
-            },
-            {**HTTPS, "ssl.key.pem": "K", "ssl.certificate.pem": "C", "ssl.key.password": "p"},
-        ),
-        (
-            {"ssl.keystore.location": "/k.pem"},
-            {**HTTPS, "ssl.certificate.location": "/k.pem", "ssl.key.location": "/k.pem"},
-        ),
-        (
-            {"ssl.endpoint.identification.algorithm": ""},
-            {"ssl.endpoint.identification.algorithm": "none"},
-        ),
-    ],
+@cases(
+    "java, librdkafka",
+    ({"ssl.truststore.location": "/ca.pem"}, {**HTTPS, "ssl.ca.location": "/ca.pem"}),
+    ({"ssl.truststore.certificates": "-----BEGIN"}, {**HTTPS, "ssl.ca.pem": "-----BEGIN"}),
+    (
+        {"ssl.keystore.key": "K", "ssl.keystore.certificate.chain": "C", "ssl.key.password": "p"},
+        {**HTTPS, "ssl.key.pem": "K", "ssl.certificate.pem": "C", "ssl.key.password": "p"},
+    ),
+    (
+        {"ssl.keystore.location": "/k.pem"},
+        {**HTTPS, "ssl.certificate.location": "/k.pem", "ssl.key.location": "/k.pem"},
+    ),
+    (
+        {"ssl.endpoint.identification.algorithm": ""},
+        {"ssl.endpoint.identification.algorithm": "none"},
+    ),
 )
 def test_tls_is_translated(java: dict[str, str], librdkafka: dict[str, str]) -> None:
     """PEM, as files or texts."""
-    assert settings({**java, "security.protocol": "SSL"}) == {
-        "security.protocol": "ssl",
-        **librdkafka,
-    }
+    expected = {"security.protocol": "ssl", **librdkafka}
+    assert settings({**java, "security.protocol": "SSL"}) == expected
 
 
 def test_stores_keep_javas_names_until_they_are_read() -> None:
@@ -112,11 +99,8 @@ def test_stores_keep_javas_names_until_they_are_read() -> None:
         "ssl.keystore.password": "s",
         "ssl.key.password": "k",
     }
-    assert settings({**stores, "security.protocol": "SSL"}) == {
-        "security.protocol": "ssl",
-        **HTTPS,
-        **stores,
-    }
+    expected = {"security.protocol": "ssl", **HTTPS, **stores}
+    assert settings({**stores, "security.protocol": "SSL"}) == expected
 
 
 def test_a_login_by_password_becomes_arguments() -> None:

@@ -1,7 +1,5 @@
 """The source of tokens in Java's properties."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest
@@ -16,6 +14,7 @@ from pyconnect_clients.token_login import (
     TokenLogin,
     UnsecuredTokens,
 )
+from tests.support.cases import cases
 
 ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 CREDENTIALS = "sasl.oauthbearer.client.credentials.client"
@@ -30,21 +29,16 @@ def login(properties: Mapping[str, str], mechanism: str = "OAUTHBEARER") -> Toke
     return sasl.login
 
 
-def test_credentials_come_from_either_place() -> None:
-    """From the properties of newer versions before the login entry of older ones."""
+def test_credentials_and_extensions_are_of_properties_or_the_login_entry() -> None:
+    """Newer versions' properties come first; `ssl.` properties are about brokers."""
     java = {ENDPOINT: "https://idp/token", "sasl.jaas.config": f"{JAAS};"}
     expected = EndpointTokens(
         url="https://idp/token", client_id="i", client_secret="SECRET", scope="r"
     )
     assert login(java).tokens == expected
     newer = {f"{CREDENTIALS}.id": "n", f"{CREDENTIALS}.secret": "m", "sasl.oauthbearer.scope": "t"}
-    assert login({**java, **newer}).tokens == EndpointTokens(
-        url="https://idp/token", client_id="n", client_secret="m", scope="t"
-    )
-
-
-def test_extensions_and_trust_are_options_of_the_login_entry() -> None:
-    """As Kafka takes them: `ssl.` properties of the client are about brokers."""
+    wanted = EndpointTokens(url="https://idp/token", client_id="n", client_secret="m", scope="t")
+    assert login({**java, **newer}).tokens == wanted
     found = login(
         {
             ENDPOINT: "https://idp/token",
@@ -91,7 +85,7 @@ def test_tokens_of_files_and_of_the_client_itself() -> None:
     )
 
 
-@pytest.mark.parametrize("mechanism", ["AWS_MSK_IAM", "OAUTHBEARER"])
+@cases("mechanism", "AWS_MSK_IAM", "OAUTHBEARER")
 def test_the_configuration_of_aws_becomes_a_signer(mechanism: str) -> None:
     """The region is part of the brokers' names."""
     found = login(

@@ -13,7 +13,6 @@ from pyconnect_agent.children import jobs
 from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled, connector
-from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world
 
@@ -85,7 +84,6 @@ def kept(world: ChildrenWorld) -> tuple[int, ...]:
     )
 
 
-@asynchronous
 async def test_a_process_is_used_again_for_its_location(plugins: tuple[PluginDesc, ...]) -> None:
     """A plugin never sees the config of an earlier validation; options of its own are not kept."""
     async with children_world(plugins=plugins) as world:
@@ -103,7 +101,6 @@ async def test_a_process_is_used_again_for_its_location(plugins: tuple[PluginDes
         await eventually_async(lambda: kept(world) == ())
 
 
-@asynchronous
 async def test_few_processes_wait_and_not_for_long(
     plugins: tuple[PluginDesc, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,6 @@ from confluent_kafka.admin import AdminClient
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.agents.file_stream import FileStreams, lines_of
-from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import children_world
 from tests.support.servers.kafka import SharedBroker
@@ -21,7 +20,6 @@ from tests.support.servers.topics import create_topics, produce
 pytestmark = pytest.mark.kafka
 
 
-@asynchronous
 async def test_a_killed_sink_resumes_at_its_committed_offset(
     streams: FileStreams, tmp_path: Path
 ) -> None:
@@ -41,7 +39,6 @@ async def test_a_killed_sink_resumes_at_its_committed_offset(
         await eventually_async(lambda: streams.committed() == 3)
 
 
-@asynchronous
 async def test_a_paused_sink_delivers_nothing_until_it_is_resumed(
     streams: FileStreams, tmp_path: Path
 ) -> None:
@@ -61,7 +58,6 @@ async def test_a_paused_sink_delivers_nothing_until_it_is_resumed(
         await eventually_async(lambda: sink_file.read_text() == "one\ntwo\n")
 
 
-@asynchronous
 async def test_two_tasks_of_a_sink_share_the_partitions(
     kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
@@ -97,7 +93,6 @@ def members(streams: FileStreams) -> int:
     return sum(1 for member in described.members if member.assignment.topic_partitions)
 
 
-@asynchronous
 async def test_a_pattern_must_match_the_whole_topic_name(
     streams: FileStreams, tmp_path: Path
 ) -> None:
@@ -116,7 +111,6 @@ async def test_a_pattern_must_match_the_whole_topic_name(
         await eventually_async(lambda: w.listener.topics == [(sink, streams.topic)])
 
 
-@asynchronous
 async def test_undecodable_records_fail_a_sink_or_are_skipped(
     streams: FileStreams, tmp_path: Path
 ) -> None:
@@ -140,7 +134,6 @@ async def test_undecodable_records_fail_a_sink_or_are_skipped(
         assert sink_file.read_text().splitlines()[-2:] == ["good", "better"]
 
 
-@asynchronous
 async def test_an_unwritable_file_fails_the_sink(streams: FileStreams, tmp_path: Path) -> None:
     """The text names the file."""
     async with children_world(streams.properties()) as w:
@@ -151,7 +144,6 @@ async def test_an_unwritable_file_fails_the_sink(streams: FileStreams, tmp_path:
         assert "for FileStreamSinkTask" in trace
 
 
-@asynchronous
 async def test_a_sink_can_begin_at_the_age_of_records(
     streams: FileStreams, tmp_path: Path, kafka_broker: SharedBroker
 ) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from pyconnect_agent.core.ids import State, TargetState
 from tests.support.agents.file_stream import LINES, FileStreams, source_is_done, write_lines
-from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import children_world
 from tests.support.plugins.stamped_source import STAMPED_SOURCE, TIMESTAMP_MS
@@ -21,7 +20,6 @@ from tests.support.servers.otlp_collector import otlp_collector
 pytestmark = pytest.mark.kafka
 
 
-@asynchronous
 async def test_a_file_goes_through_kafka_byte_by_byte(streams: FileStreams, tmp_path: Path) -> None:
     """Source and sink run, offsets are committed, topics are tracked, and both end in order.
 
@@ -58,7 +56,6 @@ async def run_both(
         assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]
 
 
-@asynchronous
 async def test_timestamp_and_headers_of_a_record_reach_the_topic(streams: FileStreams) -> None:
     """The broker stores the timestamp and the headers of the record."""
     config = {
@@ -77,7 +74,6 @@ async def test_timestamp_and_headers_of_a_record_reach_the_topic(streams: FileSt
         assert w.listener.task_states(task) == [State.RUNNING]
 
 
-@asynchronous
 async def test_a_killed_source_resumes_at_the_committed_offset(
     streams: FileStreams, tmp_path: Path
 ) -> None:
@@ -98,7 +94,6 @@ async def test_a_killed_source_resumes_at_the_committed_offset(
     assert b"\n".join(streams.values()) + b"\n" == source_file.read_bytes()
 
 
-@asynchronous
 async def test_a_source_killed_in_the_middle_loses_nothing(
     streams: FileStreams, tmp_path: Path
 ) -> None:
@@ -120,7 +115,6 @@ async def test_a_source_killed_in_the_middle_loses_nothing(
     assert set(streams.values()) == set(source_file.read_bytes().splitlines())
 
 
-@asynchronous
 async def test_a_stopped_source_has_committed_its_sent_records(
     streams: FileStreams, tmp_path: Path
 ) -> None:
@@ -137,7 +131,6 @@ async def test_a_stopped_source_has_committed_its_sent_records(
         await source_is_done(w, streams, source_file)
 
 
-@asynchronous
 async def test_an_oversized_record_fails_the_task_by_name_and_size(
     streams: FileStreams, tmp_path: Path
 ) -> None:
@@ -154,7 +147,6 @@ async def test_an_oversized_record_fails_the_task_by_name_and_size(
         assert w.store.entries == {streams.offset_key(source_file): b'{"position":6}'}
 
 
-@asynchronous
 async def test_an_oversized_record_is_skipped_when_errors_are_tolerated(
     streams: FileStreams, tmp_path: Path
 ) -> None:

@@ -11,7 +11,6 @@ from confluent_kafka import Message
 
 from pyconnect_agent.core.ids import State
 from tests.support.audits.sinks import REPORTING_SINK
-from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import children_world
 from tests.support.servers.kafka import SharedBroker
@@ -77,7 +76,6 @@ def headers_of(letter: Any) -> dict[str, str | None]:
     }
 
 
-@asynchronous
 async def test_poison_records_go_to_the_queue_in_order_with_their_context(
     kafka: Kafka, tmp_path: Path
 ) -> None:
@@ -125,7 +123,6 @@ async def test_poison_records_go_to_the_queue_in_order_with_their_context(
     assert [headers_of(letter)["offset"] for letter in letters] == ["1", "2", "4"]
 
 
-@asynchronous
 async def test_a_failed_transformation_sends_the_record_as_it_was_consumed(
     kafka: Kafka, tmp_path: Path
 ) -> None:
@@ -152,7 +149,6 @@ async def test_a_failed_transformation_sends_the_record_as_it_was_consumed(
     assert letter.headers() is None
 
 
-@asynchronous
 async def test_a_failure_that_is_not_tolerated_is_in_the_queue_before_the_task_fails(
     kafka: Kafka, tmp_path: Path
 ) -> None:
@@ -171,7 +167,6 @@ async def test_a_failure_that_is_not_tolerated_is_in_the_queue_before_the_task_f
     assert kafka.committed() < 2
 
 
-@asynchronous
 async def test_a_queue_that_cannot_be_created_fails_the_task(kafka: Kafka, tmp_path: Path) -> None:
     """Three replicas are the default, more than this cluster has brokers."""
     config = {
@@ -188,7 +183,6 @@ async def test_a_queue_that_cannot_be_created_fails_the_task(kafka: Kafka, tmp_p
         assert "eplication" in trace.partition("Caused by: ")[2]
 
 
-@asynchronous
 async def test_a_queue_that_exists_is_used_as_it_is(kafka: Kafka, tmp_path: Path) -> None:
     """Then the replication factor is of no interest."""
     create_topics(kafka.bootstrap_servers, [kafka.queue])
@@ -206,7 +200,6 @@ async def test_a_queue_that_exists_is_used_as_it_is(kafka: Kafka, tmp_path: Path
 
 
 @pytest.mark.parametrize("how", ["", "wait"])
-@asynchronous
 async def test_a_reported_record_is_durable_before_its_offset_is_committed(
     kafka: Kafka, tmp_path: Path, how: str
 ) -> None:
@@ -237,7 +230,6 @@ async def test_a_reported_record_is_durable_before_its_offset_is_committed(
     )
 
 
-@asynchronous
 async def test_a_record_of_the_tasks_own_making_is_serialized(kafka: Kafka, tmp_path: Path) -> None:
     """With the converters of the task."""
     kafka.produce(b"errant")
@@ -254,7 +246,6 @@ async def test_a_record_of_the_tasks_own_making_is_serialized(kafka: Kafka, tmp_
 
 
 @pytest.mark.parametrize("how", ["", "hide"])
-@asynchronous
 async def test_a_report_fails_the_task_when_errors_are_not_tolerated(
     kafka: Kafka, tmp_path: Path, how: str
 ) -> None:

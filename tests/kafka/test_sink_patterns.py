@@ -10,7 +10,6 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from pyconnect_agent.core.ids import State
-from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import children_world
 from tests.support.servers.kafka import SharedBroker
@@ -69,7 +68,6 @@ def lines_of(path: Path) -> list[str]:
     return sorted(path.read_text().splitlines()) if path.exists() else []
 
 
-@asynchronous
 async def test_a_pattern_has_javas_meaning(
     topics: Topics, unique_name: Callable[[str], str], tmp_path: Path
 ) -> None:
@@ -88,7 +86,6 @@ async def test_a_pattern_has_javas_meaning(
     assert lines_of(file) == ["-a1", "-b2"]
 
 
-@asynchronous
 async def test_topics_that_come_and_go_are_followed(
     topics: Topics, unique_name: Callable[[str], str], tmp_path: Path
 ) -> None:
@@ -112,7 +109,6 @@ async def test_topics_that_come_and_go_are_followed(
         assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]
 
 
-@asynchronous
 async def test_a_topic_of_a_list_may_be_deleted_and_come_back(
     topics: Topics, unique_name: Callable[[str], str], tmp_path: Path
 ) -> None:

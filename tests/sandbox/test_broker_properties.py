@@ -1,7 +1,5 @@
 """The broker's properties follow from what was asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -33,25 +31,17 @@ def properties_of(
     )
 
 
-def test_all_listeners_are_on_the_loopback_address_only() -> None:
-    """No other host of the network reaches a sandbox."""
+def test_listeners_are_on_the_loopback_address_only() -> None:
+    """No other host reaches a sandbox; the controller is not advertised."""
     listeners = properties_of(sasl_port=9094)["listeners"].split(",")
     assert len(listeners) == 3
     assert all("://127.0.0.1:" in listener for listener in listeners)
-
-
-def test_the_controller_is_not_advertised() -> None:
-    """Clients are told of PLAINTEXT and SASL only."""
     assert "CONTROLLER" not in properties_of(sasl_port=9094)["advertised.listeners"]
 
 
-def test_without_acls_there_is_no_authorizer() -> None:
-    """A plain sandbox allows everything."""
+def test_an_authorizer_needs_acls_and_has_super_users() -> None:
+    """Plaintext clients and named principals administer it; a plain sandbox has none."""
     assert "authorizer.class.name" not in properties_of()
-
-
-def test_with_acls_plaintext_clients_are_super_users() -> None:
-    """Users of the PLAINTEXT listener, and named principals, administer the cluster."""
     security = BrokerSecurity(acl=True, super_users=("User:root",))
     assert properties_of(security=security)["super.users"] == "User:ANONYMOUS;User:root"
 
@@ -74,17 +64,11 @@ def test_a_cluster_id_is_never_taken_for_an_option() -> None:
     assert all(len(cluster_id) == 22 and not cluster_id.startswith("-") for cluster_id in ids)
 
 
-def test_given_properties_win() -> None:
-    """A property of the caller overrides the sandbox's choice, for the internal topics too."""
+def test_given_properties_and_passwords_are_kept() -> None:
+    """They override the sandbox's, for internal topics too; quotes stay part of a password."""
     properties = properties_of(overrides={"offsets.topic.num.partitions": "7"})
-    assert {topic.name: topic.partitions for topic in internal_topics(properties)} == {
-        "__consumer_offsets": 7,
-        "__transaction_state": 5,
-    }
-
-
-def test_a_password_is_quoted_in_the_login_configuration() -> None:
-    """Quotes and backslashes of a password stay part of it."""
+    expected = {"__consumer_offsets": 7, "__transaction_state": 5}
+    assert {topic.name: topic.partitions for topic in internal_topics(properties)} == expected
     jaas = sasl_properties({"alice": 'a"b\\c'})["listener.name.sasl.plain.sasl.jaas.config"]
     assert jaas.endswith('required user_alice="a\\"b\\\\c";')
 

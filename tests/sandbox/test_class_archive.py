@@ -1,7 +1,5 @@
 """Archives of loaded classes fit what wrote them, and are never half ones."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -27,9 +25,7 @@ def server_directory(tmp_path: Path) -> Path:
     return directory
 
 
-def test_another_java_other_jars_or_other_options_have_another_archive(
-    java: Path, tmp_path: Path
-) -> None:
+def test_other_java_jars_and_options_have_another_archive(java: Path, tmp_path: Path) -> None:
     """The name changes with all that an archive depends on, and with nothing else."""
     libs, other_libs = tmp_path / "libs", tmp_path / "other"
     libs.mkdir()
@@ -43,9 +39,7 @@ def test_another_java_other_jars_or_other_options_have_another_archive(
     assert name != archive_name(java, libs, "kafka.Kafka", ("-a",))
 
 
-def test_an_archive_is_written_again_when_java_has_a_new_archive_of_its_own(
-    java: Path, tmp_path: Path
-) -> None:
+def test_an_archive_is_written_again_for_a_new_one_of_java(java: Path, tmp_path: Path) -> None:
     """Java checks the checksum of its own archive and ignores those that extend an older one."""
     name = archive_name(java, tmp_path, "kafka.Kafka", ())
     os.utime(java.parents[1] / "lib" / "server" / "classes.jsa", ns=(1, 1))
@@ -64,9 +58,7 @@ def test_the_first_run_writes_and_the_next_one_uses(server_directory: Path, tmp_
     assert [path.name for path in root.iterdir()] == ["Kafka-1.jsa"]
 
 
-def test_a_half_written_archive_of_a_killed_jvm_is_not_kept(
-    server_directory: Path, tmp_path: Path
-) -> None:
+def test_half_an_archive_of_a_killed_jvm_is_lost(server_directory: Path, tmp_path: Path) -> None:
     """A leftover in the server's directory is gone before the server starts again."""
     root = tmp_path / "archives"
     (server_directory / "Kafka-1.jsa").write_bytes(b"half")

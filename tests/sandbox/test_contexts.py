@@ -1,12 +1,9 @@
 """Contexts of sandboxes: their names, and the hint when a sandbox does not run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
-import pytest
-
 from pyconnect_sandbox.state import SandboxDirectory, SandboxState, context_name, start_hint
+from tests.support.cases import cases
 
 
 def record(name: str, ports: dict[str, int], root: Path) -> None:
@@ -25,13 +22,11 @@ def record(name: str, ports: dict[str, int], root: Path) -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("sandbox", "ports", "command"),
-    [
-        ("default", {"plaintext": 1, "agent": 2}, "up --agent --use"),
-        ("default", {"plaintext": 1, "java-worker": 2}, "up --java-worker --use"),
-        ("trial", {"plaintext": 1, "agent": 2}, "up --name trial --agent --use"),
-    ],
+@cases(
+    "sandbox, ports, command",
+    ("default", {"plaintext": 1, "agent": 2}, "up --agent --use"),
+    ("default", {"plaintext": 1, "java-worker": 2}, "up --java-worker --use"),
+    ("trial", {"plaintext": 1, "agent": 2}, "up --name trial --agent --use"),
 )
 def test_the_hint_starts_the_sandbox_of_the_context(
     tmp_path: Path, sandbox: str, ports: dict[str, int], command: str
@@ -48,7 +43,7 @@ def test_a_removed_sandbox_can_be_started_again(tmp_path: Path) -> None:
     assert hint == "start the sandbox: pyconnect sandbox up --agent --use"
 
 
-@pytest.mark.parametrize("context", ["prod", "sandboxes", "sandbox-", "sandbox-of-others"])
+@cases("context", "prod", "sandboxes", "sandbox-", "sandbox-of-others")
 def test_a_context_of_another_kind_has_no_hint(tmp_path: Path, context: str) -> None:
     """Only a recorded sandbox counts beside the default one."""
     assert start_hint(context, tmp_path) is None

@@ -1,7 +1,5 @@
 """The program that formats a broker's directory: it runs once, and within the time of the start."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

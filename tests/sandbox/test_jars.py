@@ -1,7 +1,5 @@
 """The source of Kafka's jars; they are fetched whole and once."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys
@@ -27,6 +25,7 @@ from pyconnect_sandbox.jars import (
 from pyconnect_sandbox.ports import free_port
 from pyconnect_sandbox.progress import silent
 from tests.sandbox.test_java import java_saying
+from tests.support.cases import cases
 from tests.support.commands.progress import RecordedProgress
 from tests.support.eventually import eventually
 
@@ -74,7 +73,7 @@ def test_a_filled_cache_is_complete_and_is_not_filled_again(cache: JarCache) -> 
     assert {name: jar["sha256"] for name, jar in manifest["jars"].items()} == CHECKSUMS
 
 
-@pytest.mark.parametrize("damage", ["remove", "truncate"])
+@cases("damage", "remove", "truncate")
 def test_a_damaged_cache_is_resolved_again(cache: JarCache, damage: str) -> None:
     """A jar that is gone or shorter than recorded makes the cache incomplete."""
     cache.fill(resolve, silent)
@@ -85,26 +84,22 @@ def test_a_damaged_cache_is_resolved_again(cache: JarCache, damage: str) -> None
     assert jar.read_bytes() == CONTENTS["one-1.jar"]
 
 
-def test_a_cache_of_an_older_list_is_filled_again(cache: JarCache, tmp_path: Path) -> None:
-    """A later release pins another version of one jar."""
+def test_caches_of_older_lists_or_altered_jars_are_found(cache: JarCache, tmp_path: Path) -> None:
+    """A release may pin another version; checksums tell wrong bytes of the right size."""
     older = JarCache("1.0", {"one-1.jar": CHECKSUMS["one-1.jar"]}, tmp_path / "cache")
     older.fill(lambda _, libs: keep_one(libs), silent)
     assert older.is_complete()
     assert not cache.is_complete()
     cache.fill(resolve, silent)
     assert {jar.name for jar in cache.libs.iterdir()} == set(CONTENTS)
-
-
-def keep_one(libs: Path) -> None:
-    (libs / "one-1.jar").write_bytes(CONTENTS["one-1.jar"])
-
-
-def test_altered_contents_are_found_when_asked_for(cache: JarCache) -> None:
-    """The recorded checksums tell a jar whose size is right and whose bytes are not."""
     cache.fill(resolve, silent)
     (cache.libs / "one-1.jar").write_bytes(b"FIRST")
     assert cache.is_complete()
     assert not cache.is_complete(check_contents=True)
+
+
+def keep_one(libs: Path) -> None:
+    (libs / "one-1.jar").write_bytes(CONTENTS["one-1.jar"])
 
 
 def test_a_missing_jar_leaves_the_cache_empty(cache: JarCache) -> None:
@@ -132,9 +127,7 @@ def test_a_jar_with_another_checksum_is_refused(cache: JarCache) -> None:
 
 
 def test_processes_that_need_the_jars_together_resolve_once(cache: JarCache) -> None:
-    """A process that comes while another one resolves reports that, waits, and takes the fetched
-    jars.
-    """
+    """A process that comes later reports that another resolves, waits, and takes the jars."""
     resolving, may_finish = threading.Event(), threading.Event()
     progress = RecordedProgress()
 
@@ -169,9 +162,7 @@ def test_the_known_checksums_cover_the_sandboxs_jars(version: str) -> None:
     assert all(path.count("/") >= 3 for path in known_paths(version))
 
 
-def test_a_kafka_directory_wins_over_kafka_home_and_the_cache(
-    cache: JarCache, tmp_path: Path
-) -> None:
+def test_a_directory_wins_over_kafka_home_and_cache(cache: JarCache, tmp_path: Path) -> None:
     """--kafka-dir is taken before --kafka, that before KAFKA_HOME, and that before the default."""
     cache.fill(resolve, silent)
     asked, home = unpacked_kafka(tmp_path / "asked"), unpacked_kafka(tmp_path / "home")
@@ -226,7 +217,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
         thread.join(60)
 
 
-@pytest.mark.parametrize("slash", ["", "/"])
+@cases("slash", "", "/")
 def test_a_repository_that_is_named_is_asked_for_the_known_jars_only(
     cache: JarCache,
     tmp_path: Path,

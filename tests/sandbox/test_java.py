@@ -1,7 +1,5 @@
 """Which Java is taken, and what is said when there is none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -9,6 +7,7 @@ import pytest
 from pyconnect_clients.installation import version_in
 from pyconnect_sandbox.errors import JavaUnavailable
 from pyconnect_sandbox.java import find_java, install_hint, platform_family
+from tests.support.cases import cases
 
 pytestmark = pytest.mark.wire
 
@@ -22,35 +21,31 @@ def java_saying(directory: Path, version_line: str, exit_code: int = 0) -> Path:
     return executable
 
 
-@pytest.mark.parametrize(
-    ("text", "version"),
-    [
-        ('openjdk version "17.0.15" 2025-04-15', 17),
-        ('java version "1.8.0_402"', 8),
-        ('openjdk version "21" 2023-09-19', 21),
-        ('openjdk version "25-ea" 2025-09-16', 25),
-        ('Picked up JAVA_TOOL_OPTIONS: -Xmx1g\nopenjdk version "17.0.1"', 17),
-        ("The operation couldn't be completed. Unable to locate a Java Runtime.", None),
-    ],
+@cases(
+    "text, version",
+    ('openjdk version "17.0.15" 2025-04-15', 17),
+    ('java version "1.8.0_402"', 8),
+    ('openjdk version "21" 2023-09-19', 21),
+    ('openjdk version "25-ea" 2025-09-16', 25),
+    ('Picked up JAVA_TOOL_OPTIONS: -Xmx1g\nopenjdk version "17.0.1"', 17),
+    ("The operation couldn't be completed. Unable to locate a Java Runtime.", None),
 )
 def test_the_feature_version_is_read_from_both_schemes(text: str, version: int | None) -> None:
     """1.8 is 8, 17.0.15 is 17, and text without a version has none."""
     assert version_in(text) == version
 
 
-@pytest.mark.parametrize(
-    ("system", "os_release", "family"),
-    [
-        ("Linux", {"ID": "ubuntu", "ID_LIKE": "debian"}, "debian"),
-        ("Linux", {"ID": "linuxmint", "ID_LIKE": "ubuntu debian"}, "debian"),
-        ("Linux", {"ID": "rocky", "ID_LIKE": "rhel centos fedora"}, "rhel"),
-        ("Linux", {"ID": "fedora"}, "fedora"),
-        ("Linux", {"ID": "alpine"}, "alpine"),
-        ("Linux", {"ID": "opensuse-leap", "ID_LIKE": "suse opensuse"}, "suse"),
-        ("Linux", {"ID": "nixos"}, None),
-        ("Darwin", {}, "macos"),
-        ("Windows", {}, "windows"),
-    ],
+@cases(
+    "system, os_release, family",
+    ("Linux", {"ID": "ubuntu", "ID_LIKE": "debian"}, "debian"),
+    ("Linux", {"ID": "linuxmint", "ID_LIKE": "ubuntu debian"}, "debian"),
+    ("Linux", {"ID": "rocky", "ID_LIKE": "rhel centos fedora"}, "rhel"),
+    ("Linux", {"ID": "fedora"}, "fedora"),
+    ("Linux", {"ID": "alpine"}, "alpine"),
+    ("Linux", {"ID": "opensuse-leap", "ID_LIKE": "suse opensuse"}, "suse"),
+    ("Linux", {"ID": "nixos"}, None),
+    ("Darwin", {}, "macos"),
+    ("Windows", {}, "windows"),
 )
 def test_the_install_command_fits_the_platform(
     system: str, os_release: dict[str, str], family: str | None
@@ -59,16 +54,14 @@ def test_the_install_command_fits_the_platform(
     assert platform_family(system, os_release) == family
 
 
-@pytest.mark.parametrize(
-    ("family", "command"),
-    [
-        ("debian", "apt-get install openjdk-17-jre-headless"),
-        ("fedora", "dnf install java-21-openjdk-headless"),
-        ("rhel", "dnf install java-17-openjdk-headless"),
-        ("alpine", "apk add openjdk17-jre-headless"),
-        ("macos", "brew install openjdk@17"),
-        ("windows", "WSL"),
-    ],
+@cases(
+    "family, command",
+    ("debian", "apt-get install openjdk-17-jre-headless"),
+    ("fedora", "dnf install java-21-openjdk-headless"),
+    ("rhel", "dnf install java-17-openjdk-headless"),
+    ("alpine", "apk add openjdk17-jre-headless"),
+    ("macos", "brew install openjdk@17"),
+    ("windows", "WSL"),
 )
 def test_the_hint_is_a_command_to_run(family: str, command: str) -> None:
     """Each known platform has its own command."""
@@ -80,16 +73,12 @@ def test_an_unknown_platform_is_shown_every_way() -> None:
     assert all(name in install_hint(None) for name in ("debian", "alpine", "macos"))
 
 
-def test_no_java_at_all_is_a_missing_precondition_with_a_hint(tmp_path: Path) -> None:
-    """Without JAVA_HOME and without java on the path the error says what to install."""
+def test_no_java_and_an_old_one_are_named_with_a_hint(tmp_path: Path) -> None:
+    """What to install, or which Java was found and its version."""
     with pytest.raises(JavaUnavailable, match="No Java found: Kafka needs Java 17") as error:
         find_java({"PATH": str(tmp_path)})
     assert error.value.exit_code == 9
     assert error.value.hint
-
-
-def test_a_java_that_is_too_old_is_named(tmp_path: Path) -> None:
-    """The error says which Java was found and which version it is."""
     executable = java_saying(tmp_path, 'openjdk version "11.0.2"')
     with pytest.raises(JavaUnavailable, match=f"{executable} is Java 11"):
         find_java({"JAVA_HOME": str(tmp_path), "PATH": ""})

@@ -1,7 +1,5 @@
 """The end of a log, and what is added to it, line by line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,12 +28,15 @@ def append(path: Path, text: str) -> object:
 
 
 def test_the_last_lines_are_printed_and_the_place_is_returned(tmp_path: Path) -> None:
-    """As many of the last lines as asked for, and where they end."""
+    """As many as asked for; an absent log has none."""
     log = tmp_path / "log"
     log.write_text("one\ntwo\nthree\n")
     lines: list[str] = []
     assert print_end(log, 2, lines.append) == log.stat().st_size
     assert lines == ["two", "three"]
+    lines = []
+    assert print_end(tmp_path / "none", 10, lines.append) == 0
+    assert lines == []
 
 
 def test_a_line_that_is_being_written_is_left_to_follow(tmp_path: Path) -> None:
@@ -46,13 +47,6 @@ def test_a_line_that_is_being_written_is_left_to_follow(tmp_path: Path) -> None:
     position = print_end(log, 10, lines.append)
     assert lines == ["one"]
     assert list(follow(log, Rounds(append(log, "o\n")), position)) == ["two"]
-
-
-def test_an_absent_log_has_no_lines(tmp_path: Path) -> None:
-    """A server that has not logged yet prints nothing."""
-    lines: list[str] = []
-    assert print_end(tmp_path / "none", 10, lines.append) == 0
-    assert lines == []
 
 
 def test_following_goes_on_in_the_file_that_replaces_a_rolled_one(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Servers leave no process behind, whatever becomes of them or of who started them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -102,9 +100,7 @@ def test_a_killed_server_is_gone_with_its_children_and_starts_again(tmp_path: Pa
         assert server.identity != identity
 
 
-def test_a_child_that_outlived_its_server_is_ended_before_the_next_start(
-    tmp_path: Path,
-) -> None:
+def test_a_child_that_outlived_its_server_is_ended_before_the_next_start(tmp_path: Path) -> None:
     """The processes that a crashed server left in its group end before the next server starts."""
     server = ScriptServer(
         tmp_path,
@@ -146,9 +142,7 @@ def test_a_server_that_never_answers_is_stopped(tmp_path: Path) -> None:
     assert is_gone(identity)
 
 
-def test_an_interrupted_start_leaves_no_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while a server starts ends that server."""
     server = ScriptServer(tmp_path, "import time; time.sleep(600)")
     seen: list[ProcessIdentity] = []
@@ -264,9 +258,7 @@ def test_a_zombie_does_not_count_as_running() -> None:
         assert is_gone(identity)
 
 
-def test_both_sources_of_process_facts_agree(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_sources_of_facts_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """/proc and ps give the same facts about a running group."""
     with ScriptServer(tmp_path, HTTP_SERVER) as server:
         members = processes.group_members(server.identity)

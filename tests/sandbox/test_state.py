@@ -1,7 +1,5 @@
 """The stored state of a sandbox is read back as it was written, or refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -9,6 +7,7 @@ import pytest
 
 from pyconnect_sandbox.errors import InvalidSandboxRequest, SandboxError
 from pyconnect_sandbox.state import SandboxDirectory, SandboxState, ServerRecord, sandbox_names
+from tests.support.cases import cases
 
 STATE = SandboxState(
     name="mine",
@@ -40,21 +39,17 @@ def test_a_state_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert sandbox_names(tmp_path) == ("mine",)
 
 
-def test_a_recorded_process_that_is_gone_does_not_run() -> None:
-    """A record alone proves nothing."""
+def test_states_are_not_guessed(tmp_path: Path) -> None:
+    """A record proves no process; another version's file is refused."""
     assert STATE.server("broker") is not None
     assert STATE.running("broker") is None
-
-
-def test_a_state_of_another_format_is_refused(tmp_path: Path) -> None:
-    """A file that a different version wrote is not guessed at."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "state.json").write_text(json.dumps({"version": 99}))
     with pytest.raises(SandboxError, match="format 99, not 1"):
         SandboxDirectory("mine", tmp_path).load()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1}'])
+@cases("text", "", "{", "[]", '{"version": 1}')
 def test_a_damaged_state_is_named(tmp_path: Path, text: str) -> None:
     """The error says which file is damaged."""
     (tmp_path / "mine").mkdir()
@@ -63,7 +58,7 @@ def test_a_damaged_state_is_named(tmp_path: Path, text: str) -> None:
         SandboxDirectory("mine", tmp_path).load()
 
 
-@pytest.mark.parametrize("name", ["", "..", "a/b", "../up", ".hidden", "x" * 65])
+@cases("name", "", "..", "a/b", "../up", ".hidden", "x" * 65)
 def test_a_name_that_is_not_a_plain_file_name_is_refused(tmp_path: Path, name: str) -> None:
     """No name leads out of the directory of sandboxes."""
     with pytest.raises(InvalidSandboxRequest, match="is not a valid name of a sandbox"):

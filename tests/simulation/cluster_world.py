@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pyconnect_agent.core.errors import (
-    ForwardableError,
-)
+from pyconnect_agent.core.errors import ForwardableError
 from pyconnect_agent.core.group_protocol import ProtocolVersion, Work
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder.requests import Request

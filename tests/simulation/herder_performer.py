@@ -1,7 +1,5 @@
 """The result of each effect of a herder in its surroundings, and the rules that hold then."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pyconnect_agent.core.herder import effects as do

@@ -3,8 +3,6 @@ way. The log is the real reducer over real records, so the herder sees what a co
 show it. No event happens by itself: see `herder_world`.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -4,12 +4,12 @@ Nothing happens by itself: a test picks what comes next. Every effect is checked
 that is where the herder's rules are held (`herder_performer`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.decide import decide
+from pyconnect_agent.core.herder.effects import Reply
+from pyconnect_agent.core.herder.requests import Request
 from pyconnect_agent.core.herder.requests.operations import RequestExpiry
 from pyconnect_agent.core.herder.state import Life
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
@@ -35,6 +35,10 @@ class World(Performer):
         assert repr(again[1]) == repr(emitted), "decisions are not pure"
         for effect in emitted:
             self._perform(effect)
+
+    def deliver_all(self) -> None:
+        while self.inbox:
+            self.deliver()
 
     def answerable(self) -> list[Answer]:
         """Effects that may end now: the oldest of each queue."""
@@ -84,6 +88,12 @@ class World(Performer):
             if not self.step():
                 return
         raise AssertionError(f"never at rest: {self.state.phase}, {len(self.answers)} answers due")
+
+    def settled(self, request: Request) -> Reply:
+        """Ask, let everything go well, and return the answer."""
+        number = self.ask(request)
+        self.settle()
+        return self.replies[number]
 
     def step(self) -> bool:
         """Let one thing go well; False at rest."""

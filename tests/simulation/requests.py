@@ -1,7 +1,5 @@
 """Requests that hypothesis may send to a worker."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from pyconnect_agent.core.herder import requests as ask

@@ -1,7 +1,5 @@
 """Automatic restarts in a cluster at `enabled`: once, by the owner, and no other worker writes."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -82,9 +80,7 @@ def test_a_restart_that_falls_due_in_a_rebalance_waits_for_it() -> None:
         max_size=40,
     )
 )
-def test_failures_crashes_and_rebalances_in_any_order_end_with_each_task_once(
-    events: list[tuple[str, int]],
-) -> None:
+def test_failures_and_rebalances_end_with_each_task_once(events: list[tuple[str, int]]) -> None:
     """The rules of the cluster hold at each step; in the end every task runs and writes alone."""
     cluster = settled()
     for kind, number in events:

@@ -1,7 +1,5 @@
 """The duties of a cluster with a worker that comes, goes, returns or falls behind."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 
@@ -19,6 +17,7 @@ from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from tests.simulation.cluster_worker import Worker
 from tests.simulation.cluster_world import MAX_DELAY_MS, Cluster, settled_cluster, work_of
 from tests.simulation.herder_world import TASKS
+from tests.support.cases import cases
 
 pytestmark = pytest.mark.simulation
 
@@ -245,10 +244,8 @@ def test_a_worker_that_cannot_read_the_config_topic_leaves_the_group_for_a_while
     assert slow.state.snapshot.connectors() == ("c000", "c001", "c002")
 
 
-@pytest.mark.parametrize("meanwhile", ["nothing", "coordinator lost"])
-def test_an_assignment_that_cannot_be_decoded_is_followed_by_joins_at_intervals(
-    meanwhile: str,
-) -> None:
+@cases("meanwhile", "nothing", "coordinator lost")
+def test_an_undecodable_assignment_is_followed_by_joins_at_intervals(meanwhile: str) -> None:
     """A leader that leaves a worker out does so at each join: the group must not be kept busy."""
     cluster = settled_cluster(2, connectors(2, 2))
     worker, joins_ms = cluster.follower(), list[int]()

@@ -1,7 +1,5 @@
 """The duties of a cluster at `enabled` with tasks whose worker it has lost (KIP-618)."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.herder import requests as ask
@@ -10,6 +8,7 @@ from pyconnect_agent.core.ids import TargetState
 from tests.simulation.cluster_worker import Worker
 from tests.simulation.cluster_world import Cluster
 from tests.simulation.herder_world import TASKS
+from tests.support.cases import cases
 
 pytestmark = pytest.mark.simulation
 
@@ -41,11 +40,9 @@ def writers(cluster: Cluster) -> list[tuple[str, int]]:
     return [(found.worker.name, found.task_id.task) for found in cluster.producers.writers("c")]
 
 
-@pytest.mark.parametrize("leads", [True, False])
-@pytest.mark.parametrize(("before", "after"), [(3, 1), (2, 4), (1, 1), (1, 2)])
-def test_no_task_of_an_older_set_can_write_once_a_newer_one_begins(
-    leads: bool, before: int, after: int
-) -> None:
+@cases("leads", True, False)
+@cases("before, after", (3, 1), (2, 4), (1, 1), (1, 2))
+def test_no_task_of_an_older_set_can_write_any_more(leads: bool, before: int, after: int) -> None:
     """This holds for each lost worker and for all sizes of either set."""
     cluster = settled(2, before)
     assert len(writers(cluster)) == before
@@ -83,11 +80,9 @@ def test_a_task_that_initialises_after_a_newer_set_began_writes_nothing() -> Non
     assert len(writers(cluster)) <= 2
 
 
-@pytest.mark.parametrize("written", [False, True])
-@pytest.mark.parametrize(
-    "step", [Step.READING_CONFIG, Step.FENCING, Step.READING_AGAIN, Step.WRITING]
-)
-@pytest.mark.parametrize(("before", "after"), [(3, 5), (5, 2), (1, 3)])
+@cases("written", False, True)
+@cases("step", Step.READING_CONFIG, Step.FENCING, Step.READING_AGAIN, Step.WRITING)
+@cases("before, after", (3, 5), (5, 2), (1, 3))
 def test_a_leader_that_dies_in_a_round_leaves_the_rest_to_the_next(
     before: int, after: int, step: Step, written: bool
 ) -> None:
@@ -119,7 +114,7 @@ def rounds(leader: Worker) -> set[Step]:
     return {found.step for found in operations if isinstance(found.request, ask.FenceZombies)}
 
 
-@pytest.mark.parametrize("step", [Step.FENCING, Step.READING_AGAIN, Step.WRITING])
+@cases("step", Step.FENCING, Step.READING_AGAIN, Step.WRITING)
 def test_a_stop_during_a_round_leaves_nothing_that_can_write(step: Step) -> None:
     """The next round counts none; resumed, all tasks run and are counted."""
     cluster = settled(3, 3)

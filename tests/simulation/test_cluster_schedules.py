@@ -6,18 +6,10 @@ requests, crashes, returns, sessions that end while the worker lives, lost coord
 assignments that cannot be decoded, requests to anybody.
 """
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pyconnect_agent.core.group_protocol import ProtocolVersion
 from pyconnect_agent.core.herder import requests as ask
@@ -25,13 +17,7 @@ from pyconnect_agent.core.herder.events import RejoinNeeded
 from tests.simulation.cluster_worker import Worker
 from tests.simulation.cluster_world import Cluster
 from tests.simulation.herder_world import TASKS
-from tests.simulation.requests import (
-    CONFIGS,
-    CONNECTOR_NAMES,
-    CONNECTORS,
-    TIMEOUTS_MS,
-    requests,
-)
+from tests.simulation.requests import CONFIGS, CONNECTOR_NAMES, CONNECTORS, TIMEOUTS_MS, requests
 from tests.support.seeds import LONG
 
 pytestmark = [pytest.mark.simulation, pytest.mark.long, pytest.mark.timeout(3_600)]

@@ -1,7 +1,5 @@
 """A worker that is drained and taken back at any moment, under schedules that hypothesis picks."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis.stateful import invariant, precondition, rule
 

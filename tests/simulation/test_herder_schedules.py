@@ -1,7 +1,5 @@
 """One herder under schedules that hypothesis picks: delays, failures, crashes, any request."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A cluster whose members would lead under different transactional ids."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.errors import ServiceUnavailableError
@@ -11,6 +9,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from tests.simulation.cluster_worker import APACHES_LEADER_ID, Worker
 from tests.simulation.cluster_world import ClientRequest, Cluster, settled_cluster
 from tests.simulation.herder_world import TASKS
+from tests.support.cases import cases
 
 pytestmark = pytest.mark.simulation
 
@@ -111,12 +110,10 @@ def test_a_group_that_agrees_on_an_own_id_writes() -> None:
     cluster.check_rest()
 
 
-@pytest.mark.parametrize(
+@cases(
     "change",
-    [
-        ask.PatchConnectorConfig(connector="c", patch={TASKS: "2"}),
-        ask.PutConnectorConfig(connector="c", config={TASKS: "2"}),
-    ],
+    ask.PatchConnectorConfig(connector="c", patch={TASKS: "2"}),
+    ask.PutConnectorConfig(connector="c", config={TASKS: "2"}),
 )
 def test_a_change_that_has_begun_is_not_written_into_a_dispute(change: ask.Request) -> None:
     """A config is being validated when the other member comes: it is refused, not written."""

@@ -1,7 +1,5 @@
 """Tests that are coroutines."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable
@@ -12,23 +10,16 @@ LIMIT_S = 240.0
 
 
 def on_event_loop(
-    limit_s: float,
-) -> Callable[[Callable[Arguments, Awaitable[None]]], Callable[Arguments, None]]:
+    test: Callable[Arguments, Awaitable[None]], limit_s: float = LIMIT_S
+) -> Callable[Arguments, None]:
     """Run a test on an event loop of its own; TimeoutError after `limit_s` seconds."""
 
-    def decorated(test: Callable[Arguments, Awaitable[None]]) -> Callable[Arguments, None]:
-        @functools.wraps(test)
-        def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
-            async def limited() -> None:
-                async with asyncio.timeout(limit_s):
-                    await test(*args, **kwargs)
+    async def limited(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        async with asyncio.timeout(limit_s):
+            await test(*args, **kwargs)
 
-            asyncio.run(limited())
+    @functools.wraps(test)
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        asyncio.run(limited(*args, **kwargs))
 
-        return run
-
-    return decorated
-
-
-asynchronous = on_event_loop(LIMIT_S)
-"""Runs a test on an event loop of its own, for at most LIMIT_S seconds."""
+    return run

@@ -1,7 +1,5 @@
 """Wait for a condition with a deadline, instead of sleeping."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable

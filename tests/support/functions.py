@@ -1,7 +1,5 @@
 """Chains of transformations that are functions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeAlias
 

@@ -1,7 +1,5 @@
 """Names that no other test uses: tests share one broker."""
 
-from __future__ import annotations
-
 import uuid
 
 

@@ -1,7 +1,5 @@
 """Seeds of what tests pick at random."""
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ the task's process once it runs, and `expired` with the task's states when its l
 SIGTERM ends it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

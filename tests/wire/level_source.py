@@ -1,7 +1,5 @@
 """A source that writes to `file` which level the logger `tests.levels` has in its process."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path

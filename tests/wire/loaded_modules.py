@@ -1,7 +1,5 @@
 """A host for child processes that tells which modules are loaded."""
 
-from __future__ import annotations
-
 import json
 import socket
 import sys

@@ -3,8 +3,6 @@
 `run` is the worker's own host of child processes, with a pipe of such a number.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import socket

@@ -1,7 +1,5 @@
 """An operator's view of real child processes, and actions on them."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
@@ -14,7 +12,7 @@ from pyconnect_agent.children.ports import ChildDetails
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.restart_policy import NoRestart
-from tests.support.event_loop import asynchronous
+from tests.support.cases import cases
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world
 from tests.support.plugins.bad_plugins import bad_source
@@ -31,7 +29,6 @@ async def running(world: ChildrenWorld, **settings: str) -> ConnectorTaskId:
     return task_id
 
 
-@asynchronous
 async def test_every_child_is_described() -> None:
     """Connector and task with pid, state, memory; the task with its last poll."""
     async with children_world() as w:
@@ -55,22 +52,16 @@ async def test_every_child_is_described() -> None:
         assert task.responsive
 
 
-@asynchronous
 async def test_a_connector_without_a_process_is_described_too() -> None:
     """A stopped connector has a state and neither pid nor memory."""
     async with children_world() as w:
         w.start_connector(bad_source(), TargetState.STOPPED)
         (connector,) = await w.children.child_details()
-        assert (connector.state, connector.pid, connector.rss_bytes) == (
-            State.STOPPED,
-            None,
-            None,
-        )
+        assert (connector.state, connector.pid, connector.rss_bytes) == (State.STOPPED, None, None)
 
 
-@asynchronous
-async def test_a_frozen_child_is_described_as_not_responsive() -> None:
-    """The facts that the worker process knows by itself are shown within a second."""
+async def test_frozen_children_show_no_stacks_and_do_not_respond() -> None:
+    """Facts that the worker process knows come within a second; the error has the pid."""
     async with children_world() as w:
         task_id = await running(w)
         os.kill(w.pid(task_id), signal.SIGSTOP)
@@ -78,9 +69,13 @@ async def test_a_frozen_child_is_described_as_not_responsive() -> None:
         assert not task.responsive
         assert task.pid == w.pid(task_id)
         assert task.last_activity_ms is None
+    async with children_world() as w:
+        task_id = await running(w)
+        os.kill(w.pid(task_id), signal.SIGSTOP)
+        with pytest.raises(AgentError, match=f"pid {w.pid(task_id)}"):
+            await w.children.task_stacks(task_id)
 
 
-@asynchronous
 async def test_stacks_show_where_python_code_hangs() -> None:
     """Thread names, functions and source lines."""
     async with children_world() as w:
@@ -95,7 +90,6 @@ async def test_stacks_show_where_python_code_hangs() -> None:
         await eventually_async(hangs)
 
 
-@asynchronous
 async def test_stacks_show_the_thread_that_holds_the_interpreter() -> None:
     """A plugin that lets no other thread run is seen all the same."""
     async with children_world() as w:
@@ -114,19 +108,8 @@ async def test_stacks_show_the_thread_that_holds_the_interpreter() -> None:
         assert again.count("in misbehave") == text.count("in misbehave")
 
 
-@asynchronous
-async def test_a_frozen_child_shows_no_stacks() -> None:
-    """The error names the process, and nothing waits for ever."""
-    async with children_world() as w:
-        task_id = await running(w)
-        os.kill(w.pid(task_id), signal.SIGSTOP)
-        with pytest.raises(AgentError, match=f"pid {w.pid(task_id)}"):
-            await w.children.task_stacks(task_id)
-
-
-@pytest.mark.parametrize("force", [False, True])
-@pytest.mark.parametrize("poll", ["", "hang", "hold-the-interpreter"])
-@asynchronous
+@cases("force", False, True)
+@cases("poll", "", "hang", "hold-the-interpreter")
 async def test_a_killed_task_is_failed_with_the_reason(poll: str, *, force: bool) -> None:
     """Whether it would have stopped in order or not; it can be started again."""
     async with children_world(graceful_ms=300) as w:
@@ -143,19 +126,13 @@ async def test_a_killed_task_is_failed_with_the_reason(poll: str, *, force: bool
         await w.task_is(task_id, State.RUNNING)
 
 
-@asynchronous
-async def test_a_frozen_task_can_be_killed() -> None:
-    """SIGKILL needs no cooperation."""
+async def test_frozen_tasks_can_be_killed_and_a_stop_waits() -> None:
+    """SIGKILL needs no cooperation; the task is FAILED by then, and nothing comes after."""
     async with children_world(graceful_ms=100) as w:
         task_id = await running(w)
         os.kill(w.pid(task_id), signal.SIGSTOP)
         w.children.kill_task(task_id, force=False, reason=REASON)
         await w.task_is(task_id, State.FAILED)
-
-
-@asynchronous
-async def test_a_stop_during_a_kill_waits_for_its_end() -> None:
-    """The task is FAILED by then, and nothing comes after."""
     async with children_world(graceful_ms=300) as w:
         task_id = await running(w, poll="hang")
         w.children.kill_task(task_id, force=False, reason=REASON)
@@ -163,7 +140,6 @@ async def test_a_stop_during_a_kill_waits_for_its_end() -> None:
         assert w.listener.task_states(task_id) == [State.RUNNING, State.FAILED]
 
 
-@asynchronous
 async def test_a_stop_without_a_lease_brings_no_last_commit() -> None:
     """Somebody else may run the task by then: it ends as if it had not been asked."""
     async with children_world(lease_ms=LEASE_MS) as w:

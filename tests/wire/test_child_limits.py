@@ -1,7 +1,5 @@
 """Limits of real task processes."""
 
-from __future__ import annotations
-
 import os
 import signal
 
@@ -9,7 +7,6 @@ import pytest
 
 from pyconnect_agent.children.launch import DEFAULT_PRELOAD, Launcher
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import children_world
 from tests.support.plugins.bad_plugins import bad_source
@@ -17,7 +14,6 @@ from tests.support.plugins.bad_plugins import bad_source
 pytestmark = pytest.mark.wire
 
 
-@asynchronous
 async def test_a_task_over_its_memory_is_ended_and_nothing_else_is() -> None:
     """FAILED with what it used; a restart may help. Its neighbour and its connector go on."""
     async with children_world() as w:
@@ -36,7 +32,6 @@ async def test_a_task_over_its_memory_is_ended_and_nothing_else_is() -> None:
         assert w.children.tasks.running() == {task_id}
 
 
-@asynchronous
 async def test_use_and_limits_are_described() -> None:
     """Also of a task that has none: an operator sets limits by what he sees."""
     async with children_world() as w:
@@ -52,7 +47,6 @@ async def test_use_and_limits_are_described() -> None:
         await eventually_async(known)
 
 
-@asynchronous
 async def test_a_worker_without_processes_says_so_and_recovers() -> None:
     """Connector and task are FAILED with the limits to look at; nothing is tried in a loop."""
     launcher = Launcher(preload=(*DEFAULT_PRELOAD, "tests.support.commands.few_processes"))

@@ -1,7 +1,5 @@
 """The logs of real child processes, as an operator asks for them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +8,7 @@ import pytest
 from pyconnect_agent.children.logs import LogSettings
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.core.log_lines import LogQuestion
-from tests.support.event_loop import asynchronous
+from tests.support.cases import cases
 from tests.support.fakes.children_world import ChildrenWorld, children_world
 from tests.support.plugins.bad_plugins import bad_source
 
@@ -26,7 +24,6 @@ def lines(world: ChildrenWorld, **question: Any) -> list[dict[str, Any]]:
     return [line for line in found if "kafka" not in line["logger"]]
 
 
-@asynchronous
 async def test_the_lines_before_a_crash_are_there_after_it_and_after_the_restart() -> None:
     """The log of the process, its death, and its last words; then the lines of its successor."""
     async with children_world() as w:
@@ -48,8 +45,7 @@ async def test_the_lines_before_a_crash_are_there_after_it_and_after_the_restart
         assert numbers == sorted(numbers)
 
 
-@pytest.mark.parametrize("plain", [False, True])
-@asynchronous
+@cases("plain", False, True)
 async def test_secrets_do_not_reach_the_logs(tmp_path: Path, *, plain: bool) -> None:
     """Neither what a provider supplied nor a password that a config has in plain text."""
     (tmp_path / "secrets").write_text(f"p={SECRET}\n")
@@ -69,7 +65,6 @@ async def test_secrets_do_not_reach_the_logs(tmp_path: Path, *, plain: bool) -> 
     assert SECRET not in file
 
 
-@asynchronous
 async def test_a_file_of_each_connector_is_rotated(tmp_path: Path) -> None:
     """No more files than are allowed, and the newest lines are in the first."""
     logs = LogSettings(directory=tmp_path, file_bytes=1, files=2)
@@ -83,7 +78,6 @@ async def test_a_file_of_each_connector_is_rotated(tmp_path: Path) -> None:
     assert "task-0" in (tmp_path / "c.log").read_text() + (tmp_path / "c.log.1").read_text()
 
 
-@asynchronous
 async def test_a_directory_that_cannot_be_written_costs_only_its_files(tmp_path: Path) -> None:
     """The task runs, and its lines are kept in memory."""
     (tmp_path / "file").write_text("")

@@ -1,7 +1,5 @@
 """The worker process's end of a pipe, the other end being in the test's hands."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import AsyncIterator
@@ -11,7 +9,6 @@ import pytest
 
 from pyconnect_agent.channel import FRAME_HEADER, MAX_FRAME_BYTES
 from pyconnect_agent.children.child import READ_BYTES, ChildPipe
-from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 
 pytestmark = pytest.mark.wire
@@ -46,9 +43,8 @@ def framed(body: bytes) -> bytes:
     return FRAME_HEADER.pack(len(body)) + body
 
 
-@asynchronous
-async def test_reports_from_before_the_end_are_read_after_a_failed_write() -> None:
-    """And after as many as are tried."""
+async def test_the_rest_is_read_after_any_end() -> None:
+    """A reset, a failed write: frames of before are taken, as many as are tried."""
     async with both_ends() as ends:
         ends.theirs.sendall(framed(b"one") + framed(b"two"))
         ends.theirs.close()
@@ -57,11 +53,6 @@ async def test_reports_from_before_the_end_are_read_after_a_failed_write() -> No
         assert ends.pipe.unsent_bytes == 0
         await ends.pipe.ended
         assert ends.frames == [b"one", b"two"]
-
-
-@asynchronous
-async def test_an_end_that_left_something_unread_is_an_end_like_any_other() -> None:
-    """The system calls it a reset connection, and only after everything was read."""
     async with both_ends() as ends:
         ends.pipe.write(b"never read")
         ends.theirs.sendall(framed(b"one"))
@@ -70,7 +61,6 @@ async def test_an_end_that_left_something_unread_is_an_end_like_any_other() -> N
         assert ends.frames == [b"one"]
 
 
-@asynchronous
 async def test_frames_are_whole_however_they_come() -> None:
     """In pieces, several at once, larger than one reading, empty."""
     async with both_ends() as ends:
@@ -83,7 +73,6 @@ async def test_frames_are_whole_however_they_come() -> None:
         await ends.frames_are(b"slow", b"", large, b"end")
 
 
-@asynchronous
 async def test_unread_data_waits_in_order() -> None:
     """No call blocks meanwhile, and the amount of waiting data is known."""
     async with both_ends() as ends:
@@ -100,7 +89,6 @@ async def test_unread_data_waits_in_order() -> None:
         assert ends.theirs.recv(1) == b"!"
 
 
-@asynchronous
 async def test_waiting_data_is_dropped_when_the_other_side_has_gone() -> None:
     """The data has no reader any more."""
     async with both_ends() as ends:
@@ -110,7 +98,6 @@ async def test_waiting_data_is_dropped_when_the_other_side_has_gone() -> None:
         await eventually_async(lambda: ends.pipe.unsent_bytes == 0)
 
 
-@asynchronous
 async def test_the_rest_is_read_at_once_although_the_pipe_is_held_open() -> None:
     """A process that is gone may have had a child."""
     async with both_ends() as ends:
@@ -120,7 +107,6 @@ async def test_the_rest_is_read_at_once_although_the_pipe_is_held_open() -> None
         assert not ends.pipe.ended.done()
 
 
-@asynchronous
 async def test_a_taker_can_end_the_reading() -> None:
     """Frames that have come already are not taken either."""
     ours, theirs = socket.socketpair()
@@ -146,7 +132,6 @@ def _receive(connection: socket.socket, size: int) -> bytes:
     return bytes(received)
 
 
-@asynchronous
 async def test_a_frame_that_is_too_large_is_not_received() -> None:
     """Its size is known before its first byte; frames before it are taken."""
     async with both_ends() as ends:

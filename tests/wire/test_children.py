@@ -1,7 +1,5 @@
 """Real child processes, without Kafka and without real plugins."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
@@ -17,14 +15,12 @@ from pyconnect_agent.children.launch import Launched, Launcher
 from pyconnect_agent.children.ports import ChildSettings
 from pyconnect_agent.core.errors import (
     AgentError,
-    BadRequestError,
     InternalError,
-    RequestTimedOutError,
     RetriableKafkaError,
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.agents.launchers import scripted_launcher
-from tests.support.event_loop import asynchronous
+from tests.support.cases import cases
 from tests.support.eventually import eventually, eventually_async
 from tests.support.fakes.children import MemoryOffsetStore, RecordingListener
 
@@ -92,10 +88,7 @@ class World:
 
 @asynccontextmanager
 async def world(
-    *,
-    graceful_ms: int = 5_000,
-    lease_ms: int | None = None,
-    launcher: Launcher | None = None,
+    *, graceful_ms: int = 5_000, lease_ms: int | None = None, launcher: Launcher | None = None
 ) -> AsyncIterator[World]:
     made = World(graceful_ms=graceful_ms, lease_ms=lease_ms, launcher=launcher)
     await made.children.start()
@@ -113,7 +106,6 @@ def gone(pid: int) -> bool:
     return False
 
 
-@asynchronous
 async def test_a_task_runs_and_stops_in_order() -> None:
     """RUNNING, then UNASSIGNED, and no process is left."""
     async with world() as w:
@@ -128,16 +120,6 @@ async def test_a_task_runs_and_stops_in_order() -> None:
         assert gone(pid)
 
 
-@asynchronous
-async def test_a_target_state_reaches_the_task() -> None:
-    """A pause after the start is passed on."""
-    async with world() as w:
-        w.start_task(T0)
-        w.children.tasks.set_target_state(T0, TargetState.PAUSED)
-        await w.task_is(T0, State.RUNNING, State.PAUSED)
-
-
-@asynchronous
 async def test_a_task_that_exits_by_itself_is_failed_with_its_exit_code() -> None:
     """The trace says how the process ended; a neighbour runs on."""
     async with world() as w:
@@ -150,7 +132,6 @@ async def test_a_task_that_exits_by_itself_is_failed_with_its_exit_code() -> Non
         assert w.listener.task_states(T1) == [State.RUNNING]
 
 
-@asynchronous
 async def test_a_task_killed_from_outside_is_failed_with_the_signal() -> None:
     """kill -9 shows as such, and the task can be started again."""
     async with world() as w:
@@ -163,7 +144,6 @@ async def test_a_task_killed_from_outside_is_failed_with_the_signal() -> None:
         await w.task_is(T0, State.RUNNING, State.FAILED, State.RUNNING)
 
 
-@asynchronous
 async def test_a_hanging_task_is_killed_after_the_graceful_time_and_reports_nothing_more() -> None:
     """Neither a stop message nor SIGTERM moves it; SIGKILL does."""
     # Long enough for the other one to stop in order, however busy the machine is.
@@ -179,7 +159,6 @@ async def test_a_hanging_task_is_killed_after_the_graceful_time_and_reports_noth
         assert w.listener.task_states(T1) == [State.RUNNING, State.UNASSIGNED]
 
 
-@asynchronous
 async def test_a_cancelled_task_never_reports_again() -> None:
     """Messages that it sends after its end do not reach the listener."""
     async with world(graceful_ms=50) as w:
@@ -189,17 +168,6 @@ async def test_a_cancelled_task_never_reports_again() -> None:
         assert w.listener.task_states(T0) == [State.RUNNING]
 
 
-@asynchronous
-async def test_a_task_that_is_stopped_before_its_process_started_ends() -> None:
-    """A stop may overtake the start."""
-    async with world() as w:
-        w.start_task(T0)
-        await w.children.tasks.stop([T0])
-        assert w.children.tasks.running() == frozenset()
-        assert w.listener.task_states(T0)[-1] is State.UNASSIGNED
-
-
-@asynchronous
 async def test_a_task_whose_process_cannot_be_started_is_failed() -> None:
     """Also when it is the fork server that dies: then there is no error of the system's."""
     async with world(launcher=DyingLauncher()) as w:
@@ -207,27 +175,25 @@ async def test_a_task_whose_process_cannot_be_started_is_failed() -> None:
         await w.task_is(T0, State.FAILED)
 
 
-@asynchronous
-async def test_a_task_is_not_started_twice() -> None:
-    """The second start is an error, and the first goes on."""
+async def test_starts_and_stops_may_overtake_each_other() -> None:
+    """A second start is an error, and the first goes on; a stop may come before its process."""
     async with world() as w:
         w.start_task(T0)
         with pytest.raises(AgentError, match="Task already exists in this worker: c-0"):
             w.start_task(T0)
         await w.task_is(T0, State.RUNNING)
+    async with world() as w:
+        w.start_task(T0)
+        await w.children.tasks.stop([T0])
+        assert w.children.tasks.running() == frozenset()
+        assert w.listener.task_states(T0)[-1] is State.UNASSIGNED
 
 
-@pytest.mark.parametrize(
-    ("act", "reason"),
-    [
-        ("garbage", "The message has version 63, expected 02"),
-        (
-            "no-message",
-            "StateReported is not valid: Expected `str | null`, got `int` - at `$.version`",
-        ),
-    ],
+@cases(
+    "act, reason",
+    ("garbage", "The message has version 63, expected 02"),
+    ("no-message", "StateReported is not valid: Expected `str | null`, got `int` - at `$.version`"),
 )
-@asynchronous
 async def test_a_child_that_sends_an_unreadable_message_is_killed(act: str, reason: str) -> None:
     """It fails alone, as after any other death, and its trace says what was wrong."""
     async with world() as w:
@@ -238,7 +204,6 @@ async def test_a_child_that_sends_an_unreadable_message_is_killed(act: str, reas
         )
 
 
-@asynchronous
 async def test_a_message_that_the_worker_cannot_handle_fails_the_task_with_that_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -256,18 +221,13 @@ async def test_a_message_that_the_worker_cannot_handle_fails_the_task_with_that_
         assert trace.endswith("LookupError: no such index")
 
 
-@pytest.mark.parametrize(
-    ("act", "how", "reason"),
-    [
-        ("raise", "exited with code 1", "LookupError: nothing reports this"),
-        ("crash", "was killed by signal 11 (SIGSEGV)", "Fatal Python error: Segmentation fault"),
-        ("exit-3", "exited with code 3", "Plugin code may have called os._exit"),
-    ],
+@cases(
+    "act, how, reason",
+    ("raise", "exited with code 1", "LookupError: nothing reports this"),
+    ("crash", "was killed by signal 11 (SIGSEGV)", "Fatal Python error: Segmentation fault"),
+    ("exit-3", "exited with code 3", "Plugin code may have called os._exit"),
 )
-@asynchronous
-async def test_a_task_that_dies_unreported_is_failed_with_its_last_words(
-    act: str, how: str, reason: str
-) -> None:
+async def test_a_task_that_dies_has_its_last_words(act: str, how: str, reason: str) -> None:
     """An exception, a crash of native code, an exit without a word."""
     async with world() as w:
         w.start_task(T0, act)
@@ -278,14 +238,11 @@ async def test_a_task_that_dies_unreported_is_failed_with_its_last_words(
         assert (f"in _{act}" in trace) is (act != "exit-3")
 
 
-@pytest.mark.parametrize(
-    ("launcher", "how"),
-    [
-        (Launcher(host="tests.support.no_such_host:run", preload=()), "exited with code 1"),
-        (Launcher(preload=("tests.support.no_such_host",)), "could not be started"),
-    ],
+@cases(
+    "launcher, how",
+    (Launcher(host="tests.support.no_such_host:run", preload=()), "exited with code 1"),
+    (Launcher(preload=("tests.support.no_such_host",)), "could not be started"),
 )
-@asynchronous
 async def test_a_part_that_cannot_be_imported_is_named(
     launcher: Launcher, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -307,9 +264,8 @@ async def test_a_part_that_cannot_be_imported_is_named(
         launcher.close()
 
 
-@asynchronous
-async def test_offsets_go_through_the_supervisor() -> None:
-    """A child's writes and reads reach the store and their answers the child."""
+async def test_stores_answer_through_the_supervisor() -> None:
+    """Writes, reads and errors reach the child, and whether to try again."""
     async with world() as w:
         w.store.entries[b"gone"] = b"old"
         w.start_task(T0, "offsets")
@@ -318,11 +274,6 @@ async def test_offsets_go_through_the_supervisor() -> None:
         trace = w.listener.task_trace(T0)
         assert "OffsetsWritten(request_id=1)" in trace
         assert "OffsetsRead(request_id=2, entries={b'k': b'v'})" in trace
-
-
-@asynchronous
-async def test_a_failing_store_is_an_answer_too() -> None:
-    """The child learns the error and whether to try again."""
     async with world() as w:
         w.store.failure = RetriableKafkaError("broker is away")
         w.start_task(T0, "offsets")
@@ -332,7 +283,6 @@ async def test_a_failing_store_is_an_answer_too() -> None:
         assert "retriable=True" in trace
 
 
-@asynchronous
 async def test_used_topics_are_reported() -> None:
     """The listener hears of the task and the topic."""
     async with world() as w:
@@ -341,7 +291,6 @@ async def test_used_topics_are_reported() -> None:
         assert w.listener.topics == [(T0, "t1")]
 
 
-@asynchronous
 async def test_a_connector_generates_task_configs() -> None:
     """An answer comes back, and a refusal is an error with its text."""
     async with world() as w:
@@ -354,7 +303,6 @@ async def test_a_connector_generates_task_configs() -> None:
             await w.children.connectors.generate_task_configs("c", {"refuse": "1"}, None)
 
 
-@asynchronous
 async def test_a_connector_that_dies_is_failed_and_its_open_request_too() -> None:
     """No request waits for an answer from a dead process."""
     async with world() as w:
@@ -369,7 +317,6 @@ async def test_a_connector_that_dies_is_failed_and_its_open_request_too() -> Non
         assert w.children.connectors.running() == frozenset()
 
 
-@asynchronous
 async def test_a_stopped_connector_gets_no_process_until_it_is_resumed() -> None:
     """STOPPED is reported without a child; a resume starts one."""
     async with world() as w:
@@ -383,7 +330,6 @@ async def test_a_stopped_connector_gets_no_process_until_it_is_resumed() -> None
         assert w.listener.connector_states("c")[-1] is State.UNASSIGNED
 
 
-@asynchronous
 async def test_stopping_in_a_hurry_kills_at_once() -> None:
     """No graceful time is given, and nothing is left."""
     async with world(graceful_ms=600_000) as w:
@@ -394,19 +340,6 @@ async def test_stopping_in_a_hurry_kills_at_once() -> None:
         assert gone(pid)
 
 
-@asynchronous
-async def test_validation_answers_refuses_and_times_out() -> None:
-    """Each end of the short-lived process has its own error."""
-    async with world() as w:
-        with pytest.raises(BadRequestError, match="no such class"):
-            await w.children.jobs.validate({"act": "refuse"}, 60_000)
-        with pytest.raises(RequestTimedOutError, match="did not answer within 200 ms"):
-            await w.children.jobs.validate({"act": "silent"}, 200)
-        with pytest.raises(InternalError, match="exited with code 3"):
-            await w.children.jobs.validate({"act": "exit-now"}, 60_000)
-
-
-@asynchronous
 async def test_the_last_report_arrives_although_a_later_message_could_not_be_sent() -> None:
     """A lease may be renewed when its task has ended and the worker has not read of that yet."""
     async with world() as w:
@@ -421,15 +354,7 @@ async def test_the_last_report_arrives_although_a_later_message_could_not_be_sen
         assert w.listener.task_trace(T0) == "last words"
 
 
-@asynchronous
-async def test_a_plugin_is_described_by_a_child() -> None:
-    """The keys come back as they are."""
-    async with world() as w:
-        assert await w.children.jobs.plugin_config("P", None) == ({"name": "P"},)
-
-
-@pytest.mark.parametrize("hurry", [True, False])
-@asynchronous
+@cases("hurry", True, False)
 async def test_an_offset_store_that_does_not_answer_holds_up_no_stop(hurry: bool) -> None:
     """The child that asked is gone: nothing waits for the answer."""
     asked, answer = threading.Event(), threading.Event()

@@ -1,13 +1,10 @@
 """Values of config providers that expire (`config.action.reload`), in real children."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
 from pyconnect_agent.core.ids import State
-from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world
 from tests.support.servers.expiring import EXPIRING_PROVIDER
@@ -41,7 +38,6 @@ async def restarted(w: ChildrenWorld, config: dict[str, str]) -> bool:
     return generated.values_changed
 
 
-@asynchronous
 async def test_a_restart_is_asked_for_once_values_expire(tmp_path: Path) -> None:
     """Unless the connector's config says that it does not want one."""
     secret = tmp_path / "secret"
@@ -57,7 +53,6 @@ async def test_a_restart_is_asked_for_once_values_expire(tmp_path: Path) -> None
         assert set(w.listener.expired) == {"c"}
 
 
-@asynchronous
 async def test_only_other_values_are_reported_as_changed(tmp_path: Path) -> None:
     """So that tasks restart for a new secret, and go on while it stays the same."""
     secret = tmp_path / "secret"

@@ -1,7 +1,5 @@
 """Connectors that raise, hang or exit, in the worker's own child processes; no Kafka."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,18 +8,15 @@ import pytest
 
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from tests.support.event_loop import asynchronous
+from tests.support.cases import cases
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import children_world
-from tests.support.plugins.bad_plugins import BAD_SINK, NumberedSource, bad_source
+from tests.support.plugins.bad_plugins import NumberedSource, bad_source
 
 pytestmark = pytest.mark.wire
 
 T0 = ConnectorTaskId("c", 0)
-FILE_PROVIDER = {
-    "config.providers": "file",
-    "config.providers.file.class": "FileConfigProvider",
-}
+FILE_PROVIDER = {"config.providers": "file", "config.providers.file.class": "FileConfigProvider"}
 
 
 @pytest.fixture
@@ -32,7 +27,6 @@ def password(tmp_path: Path) -> str:
     return f"${{file:{secrets}:password}}"
 
 
-@asynchronous
 async def test_a_connector_that_raises_in_start_is_failed_with_its_causes() -> None:
     """The trace begins with the error and goes on with what caused it."""
     async with children_world() as w:
@@ -44,11 +38,11 @@ async def test_a_connector_that_raises_in_start_is_failed_with_its_causes() -> N
         assert w.listener.connectors["c"][-1].version == "0.9"
 
 
-@pytest.mark.parametrize(
-    ("how", "text"),
-    [("exit", "connector process exited with code 7"), ("abort", "killed by signal 6 (SIGABRT)")],
+@cases(
+    "how, text",
+    ("exit", "connector process exited with code 7"),
+    ("abort", "killed by signal 6 (SIGABRT)"),
 )
-@asynchronous
 async def test_a_connector_that_ends_its_process_is_failed(how: str, text: str) -> None:
     """os._exit and a crash in native code read alike."""
     async with children_world() as w:
@@ -57,7 +51,6 @@ async def test_a_connector_that_ends_its_process_is_failed(how: str, text: str) 
         assert text in w.listener.connector_trace("c")
 
 
-@asynchronous
 async def test_task_configs_of_any_text_and_mapping_are_taken() -> None:
     """Enums and subclasses become plain texts before they leave the plugin's process."""
     async with children_world() as w:
@@ -69,18 +62,13 @@ async def test_task_configs_of_any_text_and_mapping_are_taken() -> None:
         assert {type(text) for text in (*config, config["fast"])} == {str}
 
 
-@pytest.mark.parametrize(
-    ("odd", "text"),
-    [
-        ("number", r"BadSource.task_configs()[0]: the value of 'port' is of type int"),
-        ("key", r"BadSource.task_configs()[0]: the key 1 is of type int"),
-        ("none", r"BadSource.task_configs() returned NoneType, expected a list of mappings"),
-    ],
+@cases(
+    "odd, text",
+    ("number", r"BadSource.task_configs()[0]: the value of 'port' is of type int"),
+    ("key", r"BadSource.task_configs()[0]: the key 1 is of type int"),
+    ("none", r"BadSource.task_configs() returned NoneType, expected a list of mappings"),
 )
-@asynchronous
-async def test_task_configs_of_other_types_are_refused_and_the_connector_runs_on(
-    odd: str, text: str
-) -> None:
+async def test_task_configs_of_other_types_are_refused(odd: str, text: str) -> None:
     """The process is not killed for them, and can be asked again."""
     async with children_world() as w:
         w.start_connector(bad_source(odd=odd))
@@ -91,7 +79,6 @@ async def test_task_configs_of_other_types_are_refused_and_the_connector_runs_on
         assert w.listener.connector_states("c") == [State.RUNNING]
 
 
-@asynchronous
 async def test_a_connector_whose_version_is_not_a_text_is_failed_with_that_reason() -> None:
     """The process is not killed for it."""
     async with children_world() as w:
@@ -104,7 +91,6 @@ async def test_a_connector_whose_version_is_not_a_text_is_failed_with_that_reaso
         assert "version() of the connector is of type tuple, expected str" in trace
 
 
-@asynchronous
 async def test_a_death_in_stop_is_an_end_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """The connector was to end; the log says that it did not end in order."""
     async with children_world() as w:
@@ -117,7 +103,6 @@ async def test_a_death_in_stop_is_an_end_and_is_logged(caplog: pytest.LogCapture
     assert "in misbehave" in how
 
 
-@asynchronous
 async def test_sys_exit_in_a_connector_is_a_failure_like_any_other() -> None:
     """The process stays, so the connector can still be stopped in order."""
     async with children_world() as w:
@@ -128,10 +113,7 @@ async def test_sys_exit_in_a_connector_is_a_failure_like_any_other() -> None:
         assert w.listener.connector_states("c") == [State.FAILED, State.UNASSIGNED]
 
 
-@asynchronous
-async def test_a_connector_that_hangs_in_start_is_killed_when_it_is_stopped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_connector_that_hangs_in_start_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It reports nothing but UNASSIGNED, which the worker process says for it."""
     monkeypatch.setattr("pyconnect_agent.children.connectors.CONNECTOR_GRACEFUL_MS", 300)
 
@@ -142,7 +124,6 @@ async def test_a_connector_that_hangs_in_start_is_killed_when_it_is_stopped(
         assert w.children.connectors.running() == frozenset()
 
 
-@asynchronous
 async def test_a_connector_pauses_resumes_and_stops() -> None:
     """Each target state is reached on one instance, whose process stays."""
     async with children_world() as w:
@@ -153,15 +134,10 @@ async def test_a_connector_pauses_resumes_and_stops() -> None:
         w.children.connectors.set_target_state("c", TargetState.STOPPED)
         await w.connector_is("c", State.STOPPED)
         await w.children.connectors.stop(["c"])
-        assert w.listener.connector_states("c") == [
-            State.PAUSED,
-            State.RUNNING,
-            State.STOPPED,
-            State.UNASSIGNED,
-        ]
+        expected = [State.PAUSED, State.RUNNING, State.STOPPED, State.UNASSIGNED]
+        assert w.listener.connector_states("c") == expected
 
 
-@asynchronous
 async def test_a_connector_that_was_stopped_gives_its_process_back() -> None:
     """A stopped connector costs no process; resuming it starts another instance."""
     async with children_world() as w:
@@ -187,7 +163,6 @@ async def test_a_connector_that_was_stopped_gives_its_process_back() -> None:
         await w.connector_is("c", State.RUNNING)
 
 
-@asynchronous
 async def test_a_connector_that_fails_to_stop_is_failed_by_a_pause_and_stopped_by_a_stop() -> None:
     """Kafka's difference between the two."""
     for target_state, state in (
@@ -201,7 +176,6 @@ async def test_a_connector_that_fails_to_stop_is_failed_by_a_pause_and_stopped_b
             await w.connector_is("c", state)
 
 
-@asynchronous
 async def test_a_connector_can_fail_itself_and_ask_for_new_tasks() -> None:
     """Both calls of its context reach the listener."""
     async with children_world() as w:
@@ -211,7 +185,6 @@ async def test_a_connector_can_fail_itself_and_ask_for_new_tasks() -> None:
         assert w.listener.reconfigurations == ["c"]
 
 
-@asynchronous
 async def test_task_configs_are_completed_and_keep_references(password: str) -> None:
     """`task.class` is added; a resolved secret never leaves the child."""
     async with children_world(FILE_PROVIDER) as w:
@@ -231,7 +204,6 @@ async def test_task_configs_are_completed_and_keep_references(password: str) -> 
         assert again.connector_config_changed is False
 
 
-@asynchronous
 async def test_a_secret_does_not_appear_in_a_trace(password: str) -> None:
     """The reference stands where the value was quoted."""
     async with children_world(FILE_PROVIDER) as w:
@@ -242,7 +214,6 @@ async def test_a_secret_does_not_appear_in_a_trace(password: str) -> None:
         assert "${file:" in trace
 
 
-@asynchronous
 async def test_too_many_tasks_fail_the_connector_unless_allowed() -> None:
     """`tasks.max.enforce=false` makes it a warning."""
     async with children_world() as w:
@@ -259,41 +230,15 @@ async def test_too_many_tasks_fail_the_connector_unless_allowed() -> None:
         assert len((await w.generate(config)).configs) == 3
 
 
-@asynchronous
-async def test_an_unknown_connector_class_fails_with_connects_text() -> None:
-    """The trace lists what there is."""
-    async with children_world() as w:
-        w.start_connector({"name": "c", "connector.class": "NoSuchThing"})
-        await w.connector_is("c", State.FAILED)
-        trace = w.listener.connector_trace("c")
-        assert "Failed to find any class that implements Connector" in trace
-        assert "NoSuchThing" in trace
-
-
-@asynchronous
-async def test_a_sink_needs_topics() -> None:
-    """The connector fails with Connect's text."""
-    async with children_world() as w:
-        w.start_connector({"name": "c", "connector.class": BAD_SINK})
-        await w.connector_is("c", State.FAILED)
-        trace = w.listener.connector_trace("c")
-        assert "Must configure one of topics or topics.regex" in trace
-
-
-@pytest.mark.parametrize(
-    ("class_name", "text"),
-    [
-        ("pyconnect_api.Struct", "Failed to find any class that implements Connector"),
-        ("JsonConverter", "Failed to find any class that implements Connector"),
-        ("tests.support.no_such.Source", "Failed to find any class that implements Connector"),
-        ("tests.support.plugins.bad_plugins.UnconstructibleSource", "OSError: no licence"),
-        ("tests.support.plugins.bad_plugins.BadSourceTask", "any class that implements Connector"),
-    ],
+@cases(
+    "class_name, text",
+    ("pyconnect_api.Struct", "Failed to find any class that implements Connector"),
+    ("JsonConverter", "Failed to find any class that implements Connector"),
+    ("tests.support.no_such.Source", "Failed to find any class that implements Connector"),
+    ("tests.support.plugins.bad_plugins.UnconstructibleSource", "OSError: no licence"),
+    ("tests.support.plugins.bad_plugins.BadSourceTask", "any class that implements Connector"),
 )
-@asynchronous
-async def test_a_class_that_is_not_a_connector_is_named_in_the_trace(
-    class_name: str, text: str
-) -> None:
+async def test_a_class_of_another_kind_is_in_the_trace(class_name: str, text: str) -> None:
     """Of the connector, and of a task of its that is started all the same."""
     async with children_world() as w:
         config = bad_source(connector_class=class_name)

@@ -1,7 +1,5 @@
 """Log lines of a client whose broker is away; the port has no listener and no mock."""
 
-from __future__ import annotations
-
 import logging
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """Starting processes through a fork server, and what becomes known of their ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import select
@@ -27,6 +25,7 @@ from tests.support.agents.launchers import (
     launch,
     shared_launcher,
 )
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.wire
@@ -52,16 +51,12 @@ def test_a_running_process_has_no_exit_code(launcher: Launcher) -> None:
     assert exit_code(launched) == 70
 
 
-def test_an_exit_code_is_that_of_its_process(launcher: Launcher) -> None:
-    """Of several that run at once."""
+def test_exit_codes_are_of_their_processes(launcher: Launcher) -> None:
+    """Of several at once; one that ended gets no signal: its pid may be another's."""
     first, second = launch(launcher, "exit-now"), launch(launcher, "hang")
     second.signal(Signals.SIGKILL)
     assert exit_code(second) == -Signals.SIGKILL
     assert exit_code(first) == 3
-
-
-def test_a_process_that_has_ended_gets_no_signal(launcher: Launcher) -> None:
-    """Its pid may be another's by then."""
     launched = launch(launcher, "exit-now")
     assert has_ended(launched)
     launched.signal(Signals.SIGKILL)
@@ -126,20 +121,18 @@ def test_last_words_keep_beginning_and_end(launcher: Launcher) -> None:
     assert len(words.encode()) <= LAST_WORDS_BYTES
 
 
-@pytest.mark.parametrize(
-    ("frame", "reason"),
-    [
-        (b"\x00\x00\x00\x02\x63\x00", "ChannelError: The message has version 63"),
-        (encode(Stop()), "ChannelError: Stop is not a job"),
-        (
-            encode(ValidateConfigJob(worker=WORKER, config={"port": 1})),  # type: ignore[dict-item]
-            "ChannelError: ValidateConfigJob is not valid: Expected `str | null`, got `int`",
-        ),
-        (
-            encode(ValidateConfigJob(worker=replace(WORKER, log_format="xml"), config={})),
-            "ValueError: 'xml' is not a valid LogFormat",
-        ),
-    ],
+@cases(
+    "frame, reason",
+    (b"\x00\x00\x00\x02\x63\x00", "ChannelError: The message has version 63"),
+    (encode(Stop()), "ChannelError: Stop is not a job"),
+    (
+        encode(ValidateConfigJob(worker=WORKER, config={"port": 1})),  # type: ignore[dict-item]
+        "ChannelError: ValidateConfigJob is not valid: Expected `str | null`, got `int`",
+    ),
+    (
+        encode(ValidateConfigJob(worker=replace(WORKER, log_format="xml"), config={})),
+        "ValueError: 'xml' is not a valid LogFormat",
+    ),
 )
 def test_a_child_that_fails_before_its_job_says_why(frame: bytes, reason: str) -> None:
     """The real host, which has neither a mask nor a log by then."""
@@ -149,16 +142,12 @@ def test_a_child_that_fails_before_its_job_says_why(frame: bytes, reason: str) -
     assert reason in launched.last_words
 
 
-def test_a_child_without_a_job_ends_as_an_orphan() -> None:
-    """The worker process has gone, so the child has no supervisor."""
+def test_orphans_end_and_children_read_no_input(launcher: Launcher) -> None:
+    """The worker process has gone; the terminal's input is not for children."""
     launched = shared_launcher().launch()
     launched.connection.shutdown(socket.SHUT_WR)
     assert exit_code(launched) == 70
     assert launched.last_words == ""
-
-
-def test_children_find_nothing_to_read_at_standard_input(launcher: Launcher) -> None:
-    """Input of the terminal is not for the children, and several would share it."""
     launched = launch(launcher, "run")
     assert launched.connection.recv(1)
     assert str(Path(f"/proc/{launched.pid}/fd/0").readlink()) == os.devnull

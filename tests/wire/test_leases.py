@@ -1,7 +1,5 @@
 """Leases of child processes: renewed, withheld, and with a side frozen."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -16,8 +14,8 @@ import psutil
 import pytest
 
 from pyconnect_agent.core.ids import State, TargetState
+from tests.support.cases import cases
 from tests.support.commands.processes import python_environment
-from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually
 from tests.support.fakes.children_world import children_world
 from tests.support.plugins.bad_plugins import bad_source
@@ -101,10 +99,8 @@ def test_a_frozen_child_goes_on_where_it_was(supervised: Supervised) -> None:
     assert supervised.child_lives()
 
 
-@pytest.mark.parametrize("first", ["supervisor", "child"])
-def test_a_child_frozen_with_its_worker_process_ends_in_any_order_of_waking(
-    supervised: Supervised, first: str
-) -> None:
+@cases("first", "supervisor", "child")
+def test_a_child_frozen_with_its_worker_ends_awake(supervised: Supervised, first: str) -> None:
     """A lease issued after the last one had run out does not count."""
     supervised.freeze(supervisor=True, child=True)
     supervised.signal(signal.SIGCONT, **{first: True})
@@ -120,7 +116,6 @@ def test_a_child_frozen_with_its_worker_process_ends_in_any_order_of_waking(
     assert not supervised.child_lives()
 
 
-@asynchronous
 async def test_a_child_without_a_lease_ends_itself() -> None:
     """A worker process that hangs loses its children after the lease; one that dies, at once."""
     async with children_world(lease_ms=LEASE_MS) as w:
@@ -134,7 +129,6 @@ async def test_a_child_without_a_lease_ends_itself() -> None:
         assert w.listener.expired_leases == 2
 
 
-@asynchronous
 async def test_a_worker_without_its_membership_renews_no_lease() -> None:
     """Others may have been given its work: the children end within their term."""
     async with children_world(lease_ms=LEASE_MS) as w:
@@ -148,7 +142,6 @@ async def test_a_worker_without_its_membership_renews_no_lease() -> None:
         assert w.listener.expired_leases == 2
 
 
-@asynchronous
 async def test_a_lease_ends_one_term_after_the_membership_was_last_confirmed() -> None:
     """Not one term after the last renewal, which came later."""
     async with children_world(lease_ms=LEASE_MS) as w:
@@ -165,7 +158,6 @@ async def test_a_lease_ends_one_term_after_the_membership_was_last_confirmed() -
         assert w.listener.expired_leases == 2
 
 
-@asynchronous
 async def test_renewed_leases_keep_a_child_alive() -> None:
     """Several terms pass, and the task still answers."""
     async with children_world(lease_ms=LEASE_MS) as w:

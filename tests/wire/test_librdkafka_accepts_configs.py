@@ -1,7 +1,5 @@
 """librdkafka accepts what is translated for it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest
@@ -27,6 +25,7 @@ from pyconnect_agent.core.clients.librdkafka import translate
 from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind
 from pyconnect_clients.connections import with_token_callback
 from tests.support.agents.worker_properties import distributed
+from tests.support.cases import cases
 
 pytestmark = pytest.mark.wire
 
@@ -45,20 +44,18 @@ def construct(kind: ClientKind, properties: Mapping[str, str]) -> None:
         client.close()
 
 
-@pytest.mark.parametrize(
+@cases(
     "config",
-    [
-        *(internal_producer(WORKER, topic) for topic in InternalTopic),
-        *(internal_consumer(WORKER, topic) for topic in InternalTopic),
-        leader_producer(WORKER),
-        shared_admin(WORKER),
-        connector_producer(WORKER, {}, "id"),
-        exactly_once_producer(WORKER, {}, "id", "jb-c-0"),
-        sink_consumer(WORKER, "c", {}, "id"),
-        source_offsets_consumer(WORKER, "c", {}, "id"),
-        connector_admin(WORKER, {}, "id"),
-        fencing_producer(WORKER, {}, "id", "jb-c-0"),
-    ],
+    *(internal_producer(WORKER, topic) for topic in InternalTopic),
+    *(internal_consumer(WORKER, topic) for topic in InternalTopic),
+    leader_producer(WORKER),
+    shared_admin(WORKER),
+    connector_producer(WORKER, {}, "id"),
+    exactly_once_producer(WORKER, {}, "id", "jb-c-0"),
+    sink_consumer(WORKER, "c", {}, "id"),
+    source_offsets_consumer(WORKER, "c", {}, "id"),
+    connector_admin(WORKER, {}, "id"),
+    fencing_producer(WORKER, {}, "id", "jb-c-0"),
     ids=lambda config: f"{config.kind.name}-{config.java_config['client.id']}",
 )
 def test_every_client_of_the_worker_can_be_made(config: ClientConfig) -> None:
@@ -80,29 +77,27 @@ def test_javas_defaults_written_out_are_accepted(kind: ClientKind) -> None:
     construct(kind, built.properties)
 
 
-@pytest.mark.parametrize("size", ["100", "1000", "52428800", "500000000"])
+@cases("size", "100", "1000", "52428800", "500000000")
 def test_any_size_of_fetch_is_accepted(size: str) -> None:
     """librdkafka wants several sizes in proportion; the translation sees to it."""
     java = {"group.id": "g", "fetch.max.bytes": size, "request.timeout.ms": "100"}
     construct(ClientKind.CONSUMER, translate(java, ClientKind.CONSUMER).properties)
 
 
-@pytest.mark.parametrize(
+@cases(
     "login",
-    [
-        {
-            "sasl.mechanism": "PLAIN",
-            "sasl.jaas.config": 'a.PlainLoginModule required username="u" password="p";',
-        },
-        {
-            "sasl.mechanism": "SCRAM-SHA-256",
-            "sasl.jaas.config": 'a.ScramLoginModule required username="u" password="p";',
-        },
-        {
-            "sasl.mechanism": "OAUTHBEARER",
-            "sasl.jaas.config": 'a.Module required unsecuredLoginStringClaim_sub="u";',
-        },
-    ],
+    {
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": 'a.PlainLoginModule required username="u" password="p";',
+    },
+    {
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.jaas.config": 'a.ScramLoginModule required username="u" password="p";',
+    },
+    {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": 'a.Module required unsecuredLoginStringClaim_sub="u";',
+    },
     ids=lambda login: login["sasl.mechanism"],
 )
 def test_logins_are_accepted(login: dict[str, str]) -> None:

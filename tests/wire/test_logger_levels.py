@@ -1,12 +1,9 @@
 """Levels of loggers that are set while children run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
-from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import children_world
 from tests.wire.level_source import LEVEL_SOURCE, LOGGER
@@ -16,7 +13,6 @@ pytestmark = pytest.mark.wire
 WAIT_S = 30
 
 
-@asynchronous
 async def test_levels_reach_children_that_run_and_those_that_come(tmp_path: Path) -> None:
     """In the order in which they were set, as at the worker."""
     first, second = tmp_path / "first", tmp_path / "second"

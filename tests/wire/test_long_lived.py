@@ -1,11 +1,10 @@
 """The end of a process whose thread has died."""
 
-from __future__ import annotations
-
 import os
 
 import pytest
 
+from tests.support.cases import cases
 from tests.support.commands.processes import run_python
 
 pytestmark = pytest.mark.wire
@@ -28,7 +27,7 @@ threading.Event().wait()
 """
 
 
-@pytest.mark.parametrize("last_words", ["pass", "raise OSError", "threading.Event().wait()"])
+@cases("last_words", "pass", "raise OSError", "threading.Event().wait()")
 def test_a_process_whose_thread_has_died_ends(last_words: str) -> None:
     """With exit code 1, its last words and the trace, however the last words end."""
     done = run_python(["-c", PROGRAM.format(last_words=last_words)], os.environ)

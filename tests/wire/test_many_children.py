@@ -1,7 +1,5 @@
 """A worker with more children than select() has descriptors for."""
 
-from __future__ import annotations
-
 import os
 import resource
 
@@ -11,7 +9,6 @@ from pyconnect_agent.children.launch import DESCRIPTORS_WANTED, Launcher
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.agents.launchers import SCRIPTED_HOST, exit_code, launch, shared_launcher
 from tests.support.commands.processes import run_python
-from tests.support.event_loop import asynchronous, on_event_loop
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world
 from tests.support.plugins.bad_plugins import bad_source
@@ -24,7 +21,6 @@ LEASE_MS = 60_000
 CHILDREN = 1_200 if LONG else 24
 
 
-@asynchronous
 async def test_a_child_whose_pipe_select_refuses_obeys() -> None:
     """It hears of its target state and of its stop, and keeps its lease."""
     async with children_world(lease_ms=LEASE_MS, launcher=shared_launcher(HOST)) as w:
@@ -68,12 +64,8 @@ def test_a_worker_allows_itself_descriptors_for_its_children() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(1_800)
-@on_event_loop(limit_s=1_800)
 async def test_all_children_of_a_worker_keep_their_leases_and_obey() -> None:
-    """The processes of paused tasks do nothing else.
-
-    With `scripts/test --long` there are more of them than select() has numbers for.
-    """
+    """Processes of paused tasks, with --long more of them than select() has numbers for."""
     async with children_world(graceful_ms=600_000, lease_ms=LEASE_MS) as w:
         task_ids = [ConnectorTaskId("c", number) for number in range(CHILDREN)]
         config = bad_source()

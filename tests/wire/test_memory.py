@@ -1,7 +1,5 @@
 """Memory that the C library keeps, and gives back when it is told to."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Changes of offsets in real child processes, with connectors of any answer; no Kafka."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -18,7 +16,7 @@ from pyconnect_agent.core.errors import (
     NotFoundError,
     RequestError,
 )
-from tests.support.event_loop import asynchronous
+from tests.support.cases import cases
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world
 from tests.support.plugins.offset_hooks import HOOK_SINK, HOOK_SOURCE
@@ -62,12 +60,9 @@ async def refusal(world: ChildrenWorld, settings: Mapping[str, str], **more: Any
     return refused.value
 
 
-@pytest.mark.parametrize("hook", ["true", "false", "none"])
-@asynchronous
+@cases("hook", "true", "false", "none")
 async def test_accepted_offsets_are_written_after_confirmation(hook: str, tmp_path: Path) -> None:
-    """The answer does not matter; no offset is written before it, and partitions that are not named
-    stay.
-    """
+    """None before it, whatever the answer; partitions that are not named stay."""
     told = tmp_path / "told"
 
     async with stored_world() as world:
@@ -79,7 +74,6 @@ async def test_accepted_offsets_are_written_after_confirmation(hook: str, tmp_pa
     assert json.loads(told.read_text()) == [list(pair) for pair in ASKED]
 
 
-@asynchronous
 async def test_a_reset_names_every_known_partition_to_the_connector(tmp_path: Path) -> None:
     """Repeated it is harmless: the connector is asked about none then."""
     told = tmp_path / "told"
@@ -94,34 +88,31 @@ async def test_a_reset_names_every_known_partition_to_the_connector(tmp_path: Pa
     assert second == []
 
 
-@pytest.mark.parametrize(
-    ("hook", "error", "text"),
-    [
+@cases(
+    "hook, error, text",
+    (
+        "unsupported",
+        InternalError,
         (
-            "unsupported",
-            InternalError,
-            (
-                "Failed to modify offsets for connector c because it doesn't support external"
-                " modification of offsets"
-            ),
+            "Failed to modify offsets for connector c because it doesn't support external"
+            " modification of offsets"
         ),
-        ("refuse", InternalError, "The connector refuses"),
-        ("absent", NotFoundError, "The external system has no such place"),
-        ("break", InternalError, "Failed to modify offsets for source connector c"),
-        ("exit", InternalError, "Failed to modify offsets for source connector c"),
+    ),
+    ("refuse", InternalError, "The connector refuses"),
+    ("absent", NotFoundError, "The external system has no such place"),
+    ("break", InternalError, "Failed to modify offsets for source connector c"),
+    ("exit", InternalError, "Failed to modify offsets for source connector c"),
+    (
+        "die",
+        InternalError,
         (
-            "die",
-            InternalError,
-            (
-                "Failed to modify offsets for source connector c. The offset change process exited"
-                " with code 3. It left no traceback. Plugin code may have called os._exit, or a"
-                " native library exit."
-            ),
+            "Failed to modify offsets for source connector c. The offset change process exited"
+            " with code 3. It left no traceback. Plugin code may have called os._exit, or a"
+            " native library exit."
         ),
-    ],
+    ),
 )
-@pytest.mark.parametrize("offsets", [ASKED, None], ids=["alter", "reset"])
-@asynchronous
+@cases("offsets", ASKED, None, ids=["alter", "reset"])
 async def test_a_refusal_of_the_connector_changes_nothing(
     hook: str, error: type[RequestError], text: str, offsets: Any
 ) -> None:
@@ -132,10 +123,7 @@ async def test_a_refusal_of_the_connector_changes_nothing(
         assert world.store.entries == STORED
 
 
-@pytest.mark.parametrize(
-    ("connector_class", "kind"), [(HOOK_SOURCE, "source"), (HOOK_SINK, "sink")]
-)
-@asynchronous
+@cases("connector_class, kind", (HOOK_SOURCE, "source"), (HOOK_SINK, "sink"))
 async def test_a_connector_that_hangs_is_given_up(connector_class: str, kind: str) -> None:
     """Its process is killed, and the answer says where it hung."""
     partition = {"number": "a", "kafka_topic": "t", "kafka_partition": 0}
@@ -144,13 +132,11 @@ async def test_a_connector_that_hangs_is_given_up(connector_class: str, kind: st
 
     async with stored_world() as world:
         refused = await refusal(world, settings, offsets=offsets, timeout_ms=10_000)
-        assert str(refused) == (
-            f"Timed out while calling the 'alterOffsets' method for {kind} connector c"
-        )
+        expected = f"Timed out while calling the 'alterOffsets' method for {kind} connector c"
+        assert str(refused) == expected
         assert world.store.entries == STORED
 
 
-@asynchronous
 async def test_an_abandoned_change_is_never_written() -> None:
     """A confirmation that comes all the same is refused."""
     async with stored_world() as world:
@@ -161,7 +147,6 @@ async def test_an_abandoned_change_is_never_written() -> None:
         assert world.store.entries == STORED
 
 
-@asynchronous
 async def test_a_second_change_ends_the_first() -> None:
     """The offsets prepared for the first change are never written."""
     async with stored_world() as world:
@@ -174,7 +159,6 @@ async def test_a_second_change_ends_the_first() -> None:
         assert world.store.entries == {**STORED, KEY_B: b'{"last":9}'}
 
 
-@asynchronous
 async def test_a_failing_store_is_reported_with_kafka_connects_text() -> None:
     """Before the connector is asked, and when it is written."""
     text = "Failed to modify offsets for source connector c"
@@ -190,7 +174,6 @@ async def test_a_failing_store_is_reported_with_kafka_connects_text() -> None:
         assert world.store.entries == STORED
 
 
-@asynchronous
 async def test_writes_that_are_lost_are_noticed() -> None:
     """The stored offsets are read back and compared with the request."""
     async with stored_world() as world:
@@ -200,7 +183,6 @@ async def test_writes_that_are_lost_are_noticed() -> None:
             await world.children.offset_changes.commit("c")
 
 
-@asynchronous
 async def test_a_sinks_offsets_are_checked_before_the_connector_is_asked(tmp_path: Path) -> None:
     """400, whatever the connector would say."""
     settings = config("refuse", HOOK_SINK, topics="t", told=str(tmp_path / "told"))
@@ -211,16 +193,13 @@ async def test_a_sinks_offsets_are_checked_before_the_connector_is_asked(tmp_pat
         assert not (tmp_path / "told").exists()
 
 
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        (
-            {"security.protocol": "SSL", "ssl.keystore.location": "/no/store.p12"},
-            "ssl.keystore.location: /no/store.p12",
-        ),
-    ],
+@cases(
+    "settings, named",
+    (
+        {"security.protocol": "SSL", "ssl.keystore.location": "/no/store.p12"},
+        "ssl.keystore.location: /no/store.p12",
+    ),
 )
-@asynchronous
 async def test_a_setting_that_keeps_single_offsets_from_being_deleted_is_named(
     settings: Mapping[str, str], named: str, tmp_path: Path
 ) -> None:
@@ -240,16 +219,12 @@ async def test_a_setting_that_keeps_single_offsets_from_being_deleted_is_named(
         assert not told.exists()
 
 
-@asynchronous
-async def test_nested_values_are_refused_before_the_connector_is_asked(
-    tmp_path: Path,
-) -> None:
+async def test_nested_values_are_refused_before_the_connector_is_asked(tmp_path: Path) -> None:
     """Connect's text names the field."""
     settings = config(told=str(tmp_path / "told"))
 
     async with stored_world() as world:
         refused = await refusal(world, settings, offsets=(({"a": [1]}, {"last": 1}),))
-        assert str(refused) == (
-            "Offsets may only contain primitive types as values, but field a contains ARRAY"
-        )
+        expected = "Offsets may only contain primitive types as values, but field a contains ARRAY"
+        assert str(refused) == expected
         assert not (tmp_path / "told").exists()

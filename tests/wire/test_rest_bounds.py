@@ -1,7 +1,5 @@
 """Bounds on the memory and the time that a client can take from the REST server."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import resource
@@ -19,6 +17,7 @@ from pyconnect_agent.core.herder.requests import GetConnectorInfo
 from pyconnect_agent.rest.exchange import BodyMemory
 from pyconnect_agent.rest.server import MAX_HEAD_BYTES, HttpConnection, RestServer
 from tests.support.agents.rest_client import Answer, acall_app, call_app, call_url
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import application, rest_config, serving
@@ -89,9 +88,12 @@ def test_a_head_of_usual_size_is_taken(worker_url: str) -> None:
     assert status_of(exchange(worker_url, head(fields=fields))) == 200
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [b"zz\r\n{}\r\n0\r\n\r\n", b"2\r\n{}xx0\r\n\r\n", b"-2\r\n{}\r\n", b"2;" + b"a" * 20_000],
+    b"zz\r\n{}\r\n0\r\n\r\n",
+    b"2\r\n{}xx0\r\n\r\n",
+    b"-2\r\n{}\r\n",
+    b"2;" + b"a" * 20_000,
     ids=["size", "end", "sign", "extension"],
 )
 def test_chunks_that_are_none_end_the_connection(body: bytes, worker_url: str) -> None:
@@ -111,14 +113,15 @@ def test_bytes_after_a_body_are_the_next_request(worker_url: str) -> None:
     assert [part[:3] for part in answer.split(b"HTTP/1.1 ")[1:]] == [b"500", b"400"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "begin",
-    [b"", b"GET / HT", b"GET / HTTP/1.1\r\nX: ", head() + b"GET / HTTP/1.1\r\nX: "],
+    b"",
+    b"GET / HT",
+    b"GET / HTTP/1.1\r\nX: ",
+    head() + b"GET / HTTP/1.1\r\nX: ",
     ids=["nothing", "half a line", "half a head", "half a second head"],
 )
-def test_a_head_has_its_time_however_often_a_byte_comes(
-    begin: bytes, impatient: RestServer
-) -> None:
+def test_a_head_has_its_time_whatever_comes(begin: bytes, impatient: RestServer) -> None:
     """A client that sends slowly does not keep its connection."""
     with _connected(impatient) as connection:
         connection.sendall(begin)
@@ -133,9 +136,7 @@ def test_an_answered_request_may_not_be_sent_on_for_ever(impatient: RestServer) 
         _drip_until_closed(connection)
 
 
-def test_a_request_that_is_worked_on_has_more_time_than_its_head(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_request_has_more_time_than_its_head(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when the client has sent the begin of its next one already."""
     monkeypatch.setattr(HttpConnection, "head_timeout_s", 0.1)
     gave_up: list[int] = []
@@ -159,8 +160,8 @@ def test_a_connection_that_is_used_stays(impatient: RestServer) -> None:
             eventually(lambda: b"}" in connection.recv(65_536), TIMEOUT_S)
 
 
-@pytest.mark.parametrize("length", [{"Content-Length": "11"}, {}], ids=["told", "untold"])
-@pytest.mark.parametrize("limit", ["max_config_bytes", "max_body_bytes"])
+@cases("length", {"Content-Length": "11"}, {}, ids=["told", "untold"])
+@cases("limit", "max_config_bytes", "max_body_bytes")
 def test_a_body_that_is_too_large_is_refused(limit: str, length: dict[str, str]) -> None:
     """Before it is read when its length is told, at the limit otherwise."""
     method, path = (

@@ -1,7 +1,5 @@
 """Two workers over real sockets: one asks the other."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socketserver
@@ -22,6 +20,7 @@ from pyconnect_agent.rest.errors import RelayedError
 from pyconnect_agent.rest.forwarding import WorkerClient, WorkerResponse
 from pyconnect_agent.rest.tls import client_context
 from tests.support.agents.rest_client import Answer, call_url
+from tests.support.cases import cases
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import rest_config, serving
 
@@ -134,20 +133,18 @@ def test_an_unreachable_leader_is_an_io_error() -> None:
     assert str(answer.message).startswith("IO Error trying to forward REST request: ")
 
 
-@pytest.mark.parametrize(
-    ("response", "message"),
-    [
-        (b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", "Unexpected status"),
-        (b"HTTP/1.1 500 E\r\nContent-Length: 2\r\n\r\n{}", "IO Error trying to forward"),
-        (b"HTTP/1.1 400 E\r\nContent-Length: 6\r\n\r\n<html>", "IO Error trying to forward"),
-        (b"HTTP/1.1 200 O\r\nContent-Length: 1\r\n\r\n{", "IO Error trying to forward"),
-        (
-            b"HTTP/1.1 401 U\r\nContent-Length: 32\r\n\r\nUser cannot access the resource.",
-            "does not admit its user .401.",
-        ),
-        (b"nonsense\r\n\r\n", "IO Error trying to forward"),
-        (b"", "IO Error trying to forward"),
-    ],
+@cases(
+    "response, message",
+    (b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", "Unexpected status"),
+    (b"HTTP/1.1 500 E\r\nContent-Length: 2\r\n\r\n{}", "IO Error trying to forward"),
+    (b"HTTP/1.1 400 E\r\nContent-Length: 6\r\n\r\n<html>", "IO Error trying to forward"),
+    (b"HTTP/1.1 200 O\r\nContent-Length: 1\r\n\r\n{", "IO Error trying to forward"),
+    (
+        b"HTTP/1.1 401 U\r\nContent-Length: 32\r\n\r\nUser cannot access the resource.",
+        "does not admit its user .401.",
+    ),
+    (b"nonsense\r\n\r\n", "IO Error trying to forward"),
+    (b"", "IO Error trying to forward"),
 )
 def test_answers_that_are_none_are_errors(response: bytes, message: str) -> None:
     """Redirects, pages and noise are not mistaken for a worker's answer."""
@@ -164,7 +161,7 @@ def test_answers_that_are_none_are_errors(response: bytes, message: str) -> None
         asyncio.run(send(url))
 
 
-@pytest.mark.parametrize("permanent", [True, False])
+@cases("permanent", True, False)
 def test_a_permanent_error_is_relayed_as_permanent(permanent: bool) -> None:
     """The mark survives a hop over a follower."""
     leader_herder = FakeHerder()

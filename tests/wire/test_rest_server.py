@@ -1,7 +1,5 @@
 """The REST server over real sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
@@ -27,6 +25,7 @@ from pyconnect_agent.rest.forwarding import Forwarder, WorkerClient
 from pyconnect_agent.rest.server import RestServer
 from pyconnect_api.errors import ConfigException
 from tests.support.agents.rest_client import Answer, call_url
+from tests.support.cases import cases
 from tests.support.eventually import eventually_async
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import rest_config, serving
@@ -45,9 +44,7 @@ def worker_url() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_answers_over_a_socket_are_those_of_apaches_worker(
-    scenario: Scenario, worker_url: str
-) -> None:
+def test_answers_over_a_socket_are_those_of_apache(scenario: Scenario, worker_url: str) -> None:
     """The HTTP server does not change the answer."""
     answer = call_url(worker_url, scenario.method, scenario.target, scenario.body, scenario.headers)
     assert scenario.differences(answer) == []
@@ -231,7 +228,7 @@ def test_a_port_that_was_taken_after_all_is_a_start_error_that_names_the_listene
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("netloc", ["127.0.0.1:99999", "127.0.0.1:-1", f"{'a' * 64}.b:0", "a..b:0"])
+@cases("netloc", "127.0.0.1:99999", "127.0.0.1:-1", f"{'a' * 64}.b:0", "a..b:0")
 def test_an_address_that_cannot_be_is_a_start_error_that_names_the_listener(netloc: str) -> None:
     """Ports out of range and host names with labels that are too long or empty."""
     server = RestServer(rest_config(listeners=f"http://{netloc}"))
@@ -263,7 +260,7 @@ def test_an_advertised_protocol_without_listener_is_refused() -> None:
         server.bind()
 
 
-@pytest.mark.parametrize("admin_listeners", ["", "http://127.0.0.1:0"])
+@cases("admin_listeners", "", "http://127.0.0.1:0")
 def test_admin_listeners_take_the_loggers_away_from_the_main_ones(admin_listeners: str) -> None:
     """With `admin.listeners` set, the loggers are served there or nowhere, and nothing else is."""
     config = rest_config(
@@ -291,10 +288,8 @@ def test_root_answers_while_the_herder_is_not_ready() -> None:
     herder.held = {Probe}
     with serving(rest_config(), herder) as server:
         assert call_url(server.advertised_url, "GET", "/").status == 200
-        assert call_url(server.advertised_url, "GET", "/health").json() == {
-            "status": "starting",
-            "message": "Worker is still starting up.",
-        }
+        expected = {"status": "starting", "message": "Worker is still starting up."}
+        assert call_url(server.advertised_url, "GET", "/health").json() == expected
 
 
 def test_stop_lets_a_request_end_within_its_time() -> None:

@@ -1,7 +1,5 @@
 """TLS of the REST server's listeners."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -15,6 +13,7 @@ from pyconnect_agent.core.errors import NoAnswerError, WorkerConfigError
 from pyconnect_agent.rest.server import RestServer
 from pyconnect_agent.rest.tls import client_context, server_context
 from tests.support.agents.rest_client import call_url
+from tests.support.cases import cases
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import rest_config, serving
 from tests.support.servers.tls_clusters import STORE_PASSWORD, Stores, trusting_pem
@@ -41,15 +40,11 @@ def _tls_properties(authority: trustme.CA, directory: Path, prefix: str) -> dict
     }
 
 
-@pytest.mark.parametrize("prefix", ["", "listeners.https."])
-def test_an_https_listener_serves_with_its_certificate(
-    prefix: str, authority: trustme.CA, tmp_path: Path
-) -> None:
+@cases("prefix", "", "listeners.https.")
+def test_https_has_its_certificate(prefix: str, authority: trustme.CA, tmp_path: Path) -> None:
     """TLS settings come with or without the listeners' prefix."""
-    config = rest_config(
-        listeners="http://127.0.0.1:0,https://127.0.0.1:0",
-        **_tls_properties(authority, tmp_path, prefix),
-    )
+    listeners = "http://127.0.0.1:0,https://127.0.0.1:0"
+    config = rest_config(listeners=listeners, **_tls_properties(authority, tmp_path, prefix))
     context = ssl.create_default_context()
     authority.configure_trust(context)
     with serving(config, FakeHerder()) as server:
@@ -181,19 +176,14 @@ def test_keys_may_be_given_as_text(authority: trustme.CA) -> None:
     assert client_context(settings).check_hostname is False
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({}, "An https listener needs a certificate"),
-        (
-            {"ssl.keystore.location": "/absent.pem"},
-            "ssl.keystore.location: /absent.pem cannot be used",
-        ),
-        (
-            {"ssl.keystore.key": "k", "ssl.keystore.certificate.chain": "c"},
-            r"TLS of the REST server: ssl\.keystore\.\*",
-        ),
-    ],
+@cases(
+    "settings, message",
+    ({}, "An https listener needs a certificate"),
+    ({"ssl.keystore.location": "/absent.pem"}, "ssl.keystore.location: /absent.pem cannot be used"),
+    (
+        {"ssl.keystore.key": "k", "ssl.keystore.certificate.chain": "c"},
+        r"TLS of the REST server: ssl\.keystore\.\*",
+    ),
 )
 def test_wrong_tls_settings_are_reported(settings: dict[str, object], message: str) -> None:
     """A TLS mistake is found at start, with the key to look at."""
@@ -208,7 +198,7 @@ def test_tls_mistakes_are_found_before_anything_is_served() -> None:
         server.bind()
 
 
-@pytest.mark.parametrize("form", ["JKS", "PKCS12"])
+@cases("form", "JKS", "PKCS12")
 def test_stores_of_a_java_worker_serve_as_they_are(tmp_path: Path, form: str) -> None:
     """A Java worker's file needs no other files here; JKS is what it has unless it says so."""
     stores = Stores(tmp_path / "stores")

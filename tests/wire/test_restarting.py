@@ -1,7 +1,5 @@
 """A worker's restart, with real processes."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path
@@ -12,6 +10,7 @@ from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.process.restarting import Restart, restart_of
 from pyconnect_agent.worker.lifecycle import RUN_AGAIN
+from tests.support.cases import cases
 from tests.support.commands.processes import run_python
 
 pytestmark = pytest.mark.wire
@@ -58,7 +57,7 @@ def test_a_worker_runs_again_in_the_same_process(script: Path) -> None:
     assert len(set(lives)) == 1
 
 
-@pytest.mark.parametrize("code", [0, 1, 2])
+@cases("code", 0, 1, 2)
 def test_a_worker_that_ends_otherwise_stays_ended(script: Path, code: int) -> None:
     """A stop and a failure are for a service manager to answer."""
     ended, lives, _ = lives_of(script, str(code), "0")

@@ -1,14 +1,11 @@
 """Values of config providers stay out of refusals and traces."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from tests.support.event_loop import asynchronous
 from tests.support.fakes.children_world import children_world
 from tests.support.plugins.bad_plugins import BAD_SOURCE
 
@@ -28,7 +25,6 @@ def reference(tmp_path: Path) -> str:
     return f"${{file:{secrets}:password}}"
 
 
-@asynchronous
 async def test_a_refused_configuration_does_not_reveal_a_secret(reference: str) -> None:
     """Also where validation itself gives up."""
     async with children_world(PROVIDERS) as w:
@@ -39,7 +35,6 @@ async def test_a_refused_configuration_does_not_reveal_a_secret(reference: str) 
         assert f"Invalid value {reference} for" in raised.value.message
 
 
-@asynchronous
 async def test_a_failing_task_does_not_reveal_a_part_of_its_setting(reference: str) -> None:
     """A plugin quotes what it cut out of a longer value."""
     config = {**SOURCE, "login": f"alice:{reference}", "task.start": "quote"}

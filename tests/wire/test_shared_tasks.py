@@ -1,7 +1,5 @@
 """Tasks that share a process, each in a thread; no Kafka."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -14,7 +12,7 @@ from pyconnect_agent.core.config.agent_keys import OF_CONNECTOR, OF_LOCATION, Ag
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.log_lines import LogQuestion
 from pyconnect_agent.core.restart_policy import RestartMode, RestartPolicy
-from tests.support.event_loop import asynchronous
+from tests.support.cases import cases
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world
 from tests.support.plugins.bad_plugins import bad_source
@@ -51,7 +49,6 @@ def gone(pid: int) -> bool:
         return True
 
 
-@asynchronous
 async def test_tasks_share_a_process_that_ends_after_the_last_of_them() -> None:
     """One that stops, and one that fails, leave the others alone; the next one joins them."""
     async with sharing() as w:
@@ -73,7 +70,6 @@ async def test_tasks_share_a_process_that_ends_after_the_last_of_them() -> None:
         assert w.pid(FIRST) != pid
 
 
-@asynchronous
 async def test_each_connector_has_a_process_for_its_tasks() -> None:
     """With `connector`; with limits each task has one, and says that they do not go together."""
     other = ConnectorTaskId("d", 0)
@@ -87,7 +83,6 @@ async def test_each_connector_has_a_process_for_its_tasks() -> None:
         )
 
 
-@asynchronous
 async def test_a_task_that_hangs_ends_the_others_with_it() -> None:
     """Python cannot end a thread either. They are FAILED and say which task it was."""
     async with sharing(graceful_ms=300) as w:
@@ -106,11 +101,7 @@ async def test_a_task_that_hangs_ends_the_others_with_it() -> None:
         assert w.pid(FIRST) != pid
 
 
-@pytest.mark.parametrize(
-    ("poll", "text"),
-    [("exit", "exited with code 7"), ("abort", "was killed by signal 6 (SIGABRT)")],
-)
-@asynchronous
+@cases("poll, text", ("exit", "exited with code 7"), ("abort", "was killed by signal 6 (SIGABRT)"))
 async def test_the_end_of_the_process_is_the_end_of_all(poll: str, text: str) -> None:
     """Each says how it ended."""
     async with sharing() as w:
@@ -121,7 +112,6 @@ async def test_the_end_of_the_process_is_the_end_of_all(poll: str, text: str) ->
             assert f"task process {text} (task {task})" in w.listener.task_trace(task)
 
 
-@asynchronous
 async def test_a_killed_process_fails_its_tasks_and_a_killed_task_its_process() -> None:
     """By the system or a user; and by `tasks kill`, which keeps its own reason."""
     async with sharing() as w:
@@ -139,7 +129,6 @@ async def test_a_killed_process_fails_its_tasks_and_a_killed_task_its_process() 
         assert "was ended with task c-0" in w.listener.task_trace(SECOND)
 
 
-@asynchronous
 async def test_each_line_is_in_the_log_of_its_task() -> None:
     """That of a thread that the plugin started too."""
     async with sharing() as w:

@@ -1,7 +1,5 @@
 """Connectors without work, whose processes end until the next call; no Kafka."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,7 +9,6 @@ from pyconnect_agent.core.config.agent_keys import AgentKeys
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.tasks.connector.host import QUIET_S
-from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world
 from tests.support.plugins.idle_connectors import idle_source
@@ -51,7 +48,6 @@ async def run(world: ChildrenWorld, *configs: dict[str, str]) -> None:
         await world.generate(config)
 
 
-@asynchronous
 async def test_an_idle_connector_sleeps_until_its_next_call(tmp_path: Path) -> None:
     """Each start has one stop before the next start, and the state stays RUNNING."""
     config = idle_source("c", tmp_path)
@@ -68,7 +64,6 @@ async def test_an_idle_connector_sleeps_until_its_next_call(tmp_path: Path) -> N
         assert calls(config) == ["start", "configs", "stop"] * 2
 
 
-@asynchronous
 async def test_a_sleeping_connector_is_paused_resumed_and_stopped(tmp_path: Path) -> None:
     """Pause and stop need no process; each resume is a start."""
     config = idle_source("c", tmp_path)
@@ -90,13 +85,11 @@ async def test_a_sleeping_connector_is_paused_resumed_and_stopped(tmp_path: Path
         assert await asleep(w) == set()
         w.children.connectors.set_target_state("c", TargetState.STARTED)
         await w.connector_is("c", RUNNING)
-        assert w.listener.connector_states("c") == [
-            RUNNING, PAUSED, RUNNING, PAUSED, STOPPED, RUNNING,
-        ]  # fmt: skip
+        expected = [RUNNING, PAUSED, RUNNING, PAUSED, STOPPED, RUNNING]
+        assert w.listener.connector_states("c") == expected
         assert calls(config) == ["start", "configs", "stop", "start", "stop", "start"]
 
 
-@asynchronous
 async def test_a_connector_with_work_or_without_leave_keeps_its_process(tmp_path: Path) -> None:
     """Threads, processes, values that expire, no task configs yet, the setting."""
     awake = (
@@ -120,7 +113,6 @@ async def test_a_connector_with_work_or_without_leave_keeps_its_process(tmp_path
         assert "stop" not in [call for config in awake for call in calls(config)]
 
 
-@asynchronous
 async def test_a_connector_that_does_not_wake_up_is_failed(tmp_path: Path) -> None:
     """The request fails, and the trace has the reason."""
     config = idle_source("c", tmp_path, refuse=str(tmp_path / "refuse"), stop="raise")

@@ -1,7 +1,5 @@
 """Tasks that raise, hang or exit, in the worker's own child processes; no Kafka."""
 
-from __future__ import annotations
-
 import os
 import signal
 
@@ -11,7 +9,7 @@ import pytest
 from pyconnect_agent.channel import SetLoggerLevel
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.tasks.trace import TRACE_CHARACTERS
-from tests.support.event_loop import asynchronous
+from tests.support.cases import cases
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import children_world
 from tests.support.plugins.bad_plugins import bad_source
@@ -21,7 +19,6 @@ pytestmark = pytest.mark.wire
 T0 = ConnectorTaskId("c", 0)
 
 
-@asynchronous
 async def test_tasks_of_a_set_that_is_too_large_do_not_start() -> None:
     """It was made before the limit was lowered; what is allowed starts all the same."""
     async with children_world() as w:
@@ -38,29 +35,26 @@ async def test_tasks_of_a_set_that_is_too_large_do_not_start() -> None:
         assert text in (failed.trace or "")
 
 
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"task_start": "raise"}, "ValueError: no good"),
-        ({"poll": "connect-exception"}, "Caused by: OSError: disk on fire"),
-        ({"poll": "sys-exit"}, "SystemExit: 9"),
-        ({"poll": "exit"}, "task process exited with code 7"),
-        ({"poll": "abort"}, "task process was killed by signal 6 (SIGABRT)"),
-        ({"key_converter": "NoSuchConverter"}, "Class NoSuchConverter could not be found"),
-        ({"key_converter": "FileStreamSource"}, "Class FileStreamSource could not be found"),
-        (
-            {"value_converter": "pyconnect_api.Struct"},
-            "Class pyconnect_api.Struct does not implement the Converter interface",
-        ),
-        ({"transforms": "t"}, 'Missing required configuration "transforms.t.type"'),
-        (
-            {"transforms": "t", "transforms_t_type": "DropHeaders"},
-            'Missing required configuration "headers"',
-        ),
-        ({"producer_override_linger_ms": "soon"}, "linger.ms: Not a number of type LONG"),
-    ],
+@cases(
+    "settings, text",
+    ({"task_start": "raise"}, "ValueError: no good"),
+    ({"poll": "connect-exception"}, "Caused by: OSError: disk on fire"),
+    ({"poll": "sys-exit"}, "SystemExit: 9"),
+    ({"poll": "exit"}, "task process exited with code 7"),
+    ({"poll": "abort"}, "task process was killed by signal 6 (SIGABRT)"),
+    ({"key_converter": "NoSuchConverter"}, "Class NoSuchConverter could not be found"),
+    ({"key_converter": "FileStreamSource"}, "Class FileStreamSource could not be found"),
+    (
+        {"value_converter": "pyconnect_api.Struct"},
+        "Class pyconnect_api.Struct does not implement the Converter interface",
+    ),
+    ({"transforms": "t"}, 'Missing required configuration "transforms.t.type"'),
+    (
+        {"transforms": "t", "transforms_t_type": "DropHeaders"},
+        'Missing required configuration "headers"',
+    ),
+    ({"producer_override_linger_ms": "soon"}, "linger.ms: Not a number of type LONG"),
 )
-@asynchronous
 async def test_a_task_that_fails_says_why(settings: dict[str, str], text: str) -> None:
     """The status has a trace for each way of failing."""
     async with children_world() as w:
@@ -69,7 +63,6 @@ async def test_a_task_that_fails_says_why(settings: dict[str, str], text: str) -
         assert text in w.listener.task_trace(task_id)
 
 
-@asynchronous
 async def test_a_long_trace_is_shortened_to_what_a_status_can_hold() -> None:
     """Else no worker could write the status, and the task would stay RUNNING there."""
     async with children_world() as w:
@@ -81,8 +74,7 @@ async def test_a_long_trace_is_shortened_to_what_a_status_can_hold() -> None:
         assert "\n[...]\n" in trace
 
 
-@pytest.mark.parametrize("policy", ["None", "Principal", "Allowlist"])
-@asynchronous
+@cases("policy", "None", "Principal", "Allowlist")
 async def test_a_task_does_not_start_with_overrides_that_the_worker_denies(policy: str) -> None:
     """Although its config was stored: the policy may have become stricter since."""
     properties = {"connector.client.config.override.policy": policy}
@@ -93,14 +85,11 @@ async def test_a_task_does_not_start_with_overrides_that_the_worker_denies(polic
         assert text in w.listener.task_trace(task_id)
 
 
-@pytest.mark.parametrize(
-    ("class_name", "text"),
-    [
-        ("ConnectorForTaskSource", "ConnectorForTaskSource.task_class() returned <class"),
-        ("AbstractTaskSource", "Could not construct tests.support.plugins.bad_plugins.Abstract"),
-    ],
+@cases(
+    "class_name, text",
+    ("ConnectorForTaskSource", "ConnectorForTaskSource.task_class() returned <class"),
+    ("AbstractTaskSource", "Could not construct tests.support.plugins.bad_plugins.Abstract"),
 )
-@asynchronous
 async def test_a_class_that_is_not_a_task_is_named_in_its_trace(class_name: str, text: str) -> None:
     """With the connector that named it."""
     async with children_world() as w:
@@ -110,7 +99,6 @@ async def test_a_class_that_is_not_a_task_is_named_in_its_trace(class_name: str,
         assert text in w.listener.task_trace(T0)
 
 
-@asynchronous
 async def test_a_task_has_the_class_that_its_started_connector_named() -> None:
     """Another instance, which is not started, would not know it."""
     async with children_world() as w:
@@ -119,7 +107,6 @@ async def test_a_task_has_the_class_that_its_started_connector_named() -> None:
         await w.task_is(task_id, State.RUNNING)
 
 
-@asynchronous
 async def test_a_paused_task_is_not_started_until_it_is_resumed() -> None:
     """A failing start shows only then."""
     async with children_world() as w:
@@ -129,7 +116,6 @@ async def test_a_paused_task_is_not_started_until_it_is_resumed() -> None:
         await w.task_is(task_id, State.FAILED)
 
 
-@asynchronous
 async def test_a_paused_task_can_be_stopped() -> None:
     """It ends without ever having been started."""
     async with children_world() as w:
@@ -139,7 +125,6 @@ async def test_a_paused_task_can_be_stopped() -> None:
         assert w.listener.task_states(task_id) == [State.PAUSED, State.UNASSIGNED]
 
 
-@asynchronous
 async def test_a_running_task_pauses_and_resumes() -> None:
     """RUNNING, PAUSED, RUNNING."""
     async with children_world() as w:
@@ -151,7 +136,6 @@ async def test_a_running_task_pauses_and_resumes() -> None:
         await w.task_is(task_id, State.RUNNING)
 
 
-@asynchronous
 async def test_a_failure_while_stopping_ends_unassigned() -> None:
     """A task that is being stopped does not fail."""
     async with children_world() as w:
@@ -161,7 +145,6 @@ async def test_a_failure_while_stopping_ends_unassigned() -> None:
         assert w.listener.task_states(task_id) == [State.RUNNING, State.UNASSIGNED]
 
 
-@asynchronous
 async def test_a_hanging_poll_is_killed_and_says_nothing_more() -> None:
     """The graceful time is for all tasks together."""
     async with children_world(graceful_ms=200) as w:
@@ -178,7 +161,6 @@ async def test_a_hanging_poll_is_killed_and_says_nothing_more() -> None:
         assert w.children.tasks.running() == frozenset()
 
 
-@asynchronous
 async def test_sigterm_alone_does_not_end_a_task() -> None:
     """Service managers send it to every process; the worker process stops its children itself."""
     async with children_world() as w:
@@ -189,7 +171,6 @@ async def test_sigterm_alone_does_not_end_a_task() -> None:
         await w.task_is(task_id, State.PAUSED)
 
 
-@asynchronous
 async def test_a_task_whose_control_thread_has_died_fails_with_the_reason() -> None:
     """A later stop would not reach the task, so its process ends."""
     async with children_world() as w:
@@ -203,7 +184,6 @@ async def test_a_task_whose_control_thread_has_died_fails_with_the_reason() -> N
         assert task_id not in w.children.tasks.running()
 
 
-@asynchronous
 async def test_a_connector_whose_control_thread_has_died_fails_with_the_reason() -> None:
     """As a task does; the reason outlives the process."""
     async with children_world() as w:
@@ -216,7 +196,6 @@ async def test_a_connector_whose_control_thread_has_died_fails_with_the_reason()
         assert "KeyError: 'no level'" in w.listener.connector_trace("c")
 
 
-@asynchronous
 async def test_a_task_that_is_killed_while_the_fork_server_is_stopped_becomes_failed() -> None:
     """The worker sees that the process is gone without a report of its end."""
     async with children_world() as w:

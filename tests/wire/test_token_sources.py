@@ -1,7 +1,5 @@
 """Tokens of a real authorization server, and of those that do not behave."""
 
-from __future__ import annotations
-
 import base64
 import gc
 import json
@@ -23,6 +21,7 @@ from pyconnect_clients.security import Security, parse_security
 from pyconnect_clients.security_settings import librdkafka_settings
 from pyconnect_clients.token_fetch import Fetch, Token, TokenError
 from pyconnect_clients.token_login import Lifetime, RefreshSettings
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.servers.authorization_server import (
     CLIENT,
@@ -87,9 +86,7 @@ def test_clients_with_the_same_login_share_one_token(server: AuthorizationServer
     assert server.given() == given + 1
 
 
-def test_a_refusal_names_server_and_status(
-    server: AuthorizationServer, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_refusals_say_status(server: AuthorizationServer, caplog: pytest.LogCaptureFixture) -> None:
     """At once, and neither the error nor the log quotes the secret."""
     with pytest.raises(ClientPropertyError) as refused:
         provided(security(server.endpoint, "WRONG-secret"))
@@ -137,10 +134,8 @@ def answering(*pieces: bytes, pause_s: float = 0.0, closes: bool = False) -> Ite
         thread.join()
 
 
-@pytest.mark.parametrize("pieces", [(), (b"HTTP/1.1 200 OK\r\n", *[b"X: y\r\n"] * 20)])
-def test_a_server_that_is_slow_is_given_up(
-    pieces: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@cases("pieces", (), (b"HTTP/1.1 200 OK\r\n", *[b"X: y\r\n"] * 20))
+def test_slow_ones_are_given_up(pieces: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether it is silent or sends a line from time to time."""
     monkeypatch.setattr(connections, "FIRST_TOKEN_S", 1.0)
     limits = {"sasl.login.read.timeout.ms": "300"}
@@ -202,7 +197,7 @@ def test_a_held_token_is_returned_at_once_while_a_fetch_hangs() -> None:
         released.set()
 
 
-@pytest.mark.parametrize("error", [SystemExit(1), RuntimeError("SECRET"), TokenError("late")])
+@cases("error", SystemExit(1), RuntimeError("SECRET"), TokenError("late"))
 def test_no_failure_ends_the_thread(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
     """A fetch that raises anything is repeated; what is unexpected may quote what was sent."""
     failures = [error, error]
@@ -273,14 +268,12 @@ class FakeSigner:
     generate_auth_token_from_role_arn = generate_auth_token
 
 
-@pytest.mark.parametrize(
-    ("options", "asked", "without_credentials"),
-    [
-        ("", (), "no credentials of AWS could be used (AttributeError); set AWS_ACCESS_KEY_ID"),
-        ('awsProfileName="p"', ("p",), "the credentials of profile p could not be used"),
-        ('awsRoleArn="arn:r"', ("arn:r",), "the role arn:r could not be assumed"),
-        ('awsRoleArn="r" awsRoleSessionName="s"', ("r", "s"), "check awsRoleArn in sasl.jaas"),
-    ],
+@cases(
+    "options, asked, without_credentials",
+    ("", (), "no credentials of AWS could be used (AttributeError); set AWS_ACCESS_KEY_ID"),
+    ('awsProfileName="p"', ("p",), "the credentials of profile p could not be used"),
+    ('awsRoleArn="arn:r"', ("arn:r",), "the role arn:r could not be assumed"),
+    ('awsRoleArn="r" awsRoleSessionName="s"', ("r", "s"), "check awsRoleArn in sasl.jaas"),
 )
 def test_the_signer_of_aws_is_asked_as_the_options_say(
     options: str, asked: tuple[str, ...], without_credentials: str, monkeypatch: pytest.MonkeyPatch

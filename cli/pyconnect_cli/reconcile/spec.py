@@ -1,4 +1,4 @@
-"""The spec of a job, made from options, contexts and files."""
+"""The options that every job takes, and the spec that is made of them, contexts and files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,97 @@ from urllib.parse import quote
 
 from pyconnect_cli.directories import state_directory
 from pyconnect_cli.errors import PreconditionFailed, UsageError
-from pyconnect_cli.parsing.values import parse_moment
-from pyconnect_cli.reconcile.audited import Document
+from pyconnect_cli.parsing.durations import parse_moment
+from pyconnect_cli.parsing.options import CRON_OPTIONS, OptionGroups, OptionSpec
+from pyconnect_cli.reconcile.connectors import Document
 from pyconnect_cli.session import Session
+from pyconnect_cli.verbs import CronVerb
+
+REPORT_OPTIONS = (
+    OptionSpec(("--report",), "directory of the report; it must be new or empty", "DIR"),
+    OptionSpec(("--spec",), "spec file whose members replace the resolved ones", "FILE"),
+    OptionSpec(("--ranges",), "report.json whose offset ranges are read again", "FILE"),
+    OptionSpec(("--since",), "start time of the records (ISO 8601, or an age such as 2h)", "TIME"),
+    OptionSpec(("--since-last",), "only records after the last report with it that agreed"),
+    OptionSpec(("--stable-only",), "check of only the offsets that no open transaction holds back"),
+    OptionSpec(
+        ("--findings",), "maximum number of stored findings of each kind (default 1000)", "N"
+    ),
+    OptionSpec(("--hide-keys",), "hashes instead of the records' keys in the report"),
+    OptionSpec(("--fail-unparsable",), "values that do not parse count as differences"),
+    OptionSpec(("--print-spec",), "print the resolved spec without a run"),
+)
+REGISTRY_OPTIONS = (
+    OptionSpec(("--registry",), "URL of the schema registry", "URL"),
+    OptionSpec(
+        ("--registry-properties",),
+        "properties file of the access to the schema registry, with the keys of converters",
+        "FILE",
+    ),
+)
+SPARK_OPTIONS = (
+    OptionSpec(("--master",), "master of Spark (default local[*])", "URL"),
+    OptionSpec(("--remote",), "address of a Spark Connect server: sc://HOST:PORT", "URL"),
+    OptionSpec(("--conf",), "setting of Spark", "KEY=VALUE", repeatable=True),
+    OptionSpec(("--packages",), "Maven coordinates of packages for Spark", "LIST", repeatable=True),
+    OptionSpec(("--jars",), "jar files for Spark", "LIST", repeatable=True),
+    OptionSpec(("--properties-file",), "properties file with settings of Spark", "FILE"),
+)
+
+
+class ReconcileVerb(CronVerb):
+    """A job: options of Spark, of the report and for cron."""
+
+    shared_specs: OptionGroups = (
+        ("Report", REPORT_OPTIONS),
+        ("Schema registry", REGISTRY_OPTIONS),
+        ("Spark", SPARK_OPTIONS),
+        ("Cron", CRON_OPTIONS),
+    )
+
+
+ROW_OPTIONS = (
+    OptionSpec(
+        ("--value",),
+        "format of the topic's values: bytes, text, json, connect-json, avro or json-schema",
+        "FORM",
+    ),
+    OptionSpec(("--column",), "field to compare (default: all)", "NAME:TYPE", repeatable=True),
+    OptionSpec(("--upsert",), "comparison of only the last version of each key"),
+    OptionSpec(
+        ("--allow-duplicates",),
+        "repeated rows do not count as differences (at-least-once delivery)",
+    ),
+)
+DATA_OPTIONS = (
+    OptionSpec(
+        ("--topic",), "topic to compare instead of the connector's", "TOPIC", repeatable=True
+    ),
+    OptionSpec(("--files",), "file, directory or pattern to compare", "PATH", repeatable=True),
+    OptionSpec(
+        ("--format",), "format of the files: text, json, csv, parquet, avro or orc", "FORMAT"
+    ),
+    OptionSpec(("--table",), "database table to compare; needs --jdbc-url", "TABLE"),
+    OptionSpec(("--jdbc-url",), "JDBC URL of the table's database", "URL"),
+    OptionSpec(
+        ("--jdbc-properties",),
+        "properties file with user, password and driver of the database",
+        "FILE",
+    ),
+)
+
+
+class CompareVerb(ReconcileVerb):
+    """A job that compares rows."""
+
+    shared_specs = (("Rows", ROW_OPTIONS), *ReconcileVerb.shared_specs)
+
+
+class DataVerb(CompareVerb):
+    """A job that compares a topic with files or a table."""
+
+    shared_specs = (("Data", DATA_OPTIONS), *CompareVerb.shared_specs)
+
 
 MAIN = "main"
 
@@ -32,11 +120,25 @@ def complete(session: Session, job: str, target: str, resolved: Document) -> Doc
         document["since_last"] = True
         document["earlier"] = [str(path) for path in earlier_reports(session, job, target)]
     if findings := given.get("findings"):
-        document["findings"] = _number(str(findings))
+        if not re.fullmatch("0*[1-9][0-9]{0,8}", str(findings)):
+            raise UsageError(f"--findings: `{findings}` is not a number of findings")
+        document["findings"] = int(str(findings))
     for name in ("hide_keys", "fail_unparsable", "stable_only"):
         if given.get(name):
             document[name] = True
-    if registries := _registries(document.get("registries"), given):
+    # Options are about the registry of the main cluster.
+    before = document.get("registries")
+    registries: Document = dict(before) if isinstance(before, dict) else {}
+    main = registries.get(MAIN)
+    told: Document = dict(main) if isinstance(main, dict) else {}
+    if url := given.get("registry"):
+        told["url"] = str(url)
+    if properties := given.get("registry_properties"):
+        # The spec names the file, as it names Kafka's properties.
+        told["properties"] = str(Path(str(properties)).expanduser().absolute())
+    if told:
+        registries[MAIN] = told
+    if registries:
         document["registries"] = registries
     clusters = document.setdefault("clusters", {})
     assert isinstance(clusters, dict)
@@ -124,19 +226,6 @@ def _spec_file(path: Path, job: str) -> Document:
     return {str(key): value for key, value in document.items()}
 
 
-def _registries(before: object, given: Mapping[str, object]) -> Document:
-    """Return the schema registries by cluster; options are about the main one."""
-    registries: Document = dict(before) if isinstance(before, dict) else {}
-    main = registries.get(MAIN)
-    told: Document = dict(main) if isinstance(main, dict) else {}
-    if url := given.get("registry"):
-        told["url"] = str(url)
-    if properties := given.get("registry_properties"):
-        # The spec names the file, as it names Kafka's properties.
-        told["properties"] = str(Path(str(properties)).expanduser().absolute())
-    return registries | ({MAIN: told} if told else {})
-
-
 def _spark(before: object, given: Mapping[str, object]) -> Document:
     spark: Document = dict(before) if isinstance(before, dict) else {}
     for name in ("master", "remote", "properties_file"):
@@ -159,9 +248,3 @@ def _spark(before: object, given: Mapping[str, object]) -> Document:
 
 def _list(value: object) -> tuple[object, ...]:
     return value if isinstance(value, tuple) else ()
-
-
-def _number(text: str) -> int:
-    if not re.fullmatch("0*[1-9][0-9]{0,8}", text):
-        raise UsageError(f"--findings: `{text}` is not a number of findings")
-    return int(text)

@@ -1,7 +1,5 @@
 """Settings of every plugin that ships with the agent."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.config.plugin_source import class_resolver
@@ -12,21 +10,8 @@ from pyconnect_api import ConfigDef
 PLUGINS = CatalogPluginSource(installed_catalog())
 NAMES = sorted({plugin.class_name for plugin in PLUGINS.catalog.listed(connectors_only=False)})
 STRANGE = (
-    None,
-    "",
-    " ",
-    ",",
-    "a,,b",
-    "a:b:c",
-    "-1",
-    "1e3",
-    "null",
-    "\ud800",
-    "\x00",
-    "(",
-    "$1",
-    "`a",
-)
+    None, "", " ", ",", "a,,b", "a:b:c", "-1", "1e3", "null", "\ud800", "\x00", "(", "$1", "`a",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,7 +1,5 @@
 """A process with one below it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 The files are plain ones: what the kernel does with them is not tested here.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from pyconnect_agent.children import limits
 from pyconnect_agent.children.limits import TaskCgroups
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.task_limits import TaskLimits
+from tests.support.cases import cases
 
 TASK = ConnectorTaskId("a/b", 0)
 LIMITS = TaskLimits(memory_bytes=1_000, cpu_percent=150)
@@ -51,11 +50,7 @@ def test_a_task_gets_a_cgroup_with_its_limits(tmp_path: Path, base: Path, own: P
     assert (base / "worker" / "cgroup.procs").read_text() == "11"
     assert (base / "cgroup.subtree_control").read_text() == "+cpu +memory"
     written = {file.name: file.read_text() for file in (base / PLACE).iterdir()}
-    assert written == {
-        "memory.max": "1000",
-        "cpu.max": "150000 100000",
-        "cgroup.procs": str(PID),
-    }
+    assert written == {"memory.max": "1000", "cpu.max": "150000 100000", "cgroup.procs": str(PID)}
     (base / PLACE / "cgroup.procs").write_text("")
     assert cgroups.hold(TASK, PID, LIMITS)
     assert (base / PLACE / "cgroup.procs").read_text() == ""
@@ -76,9 +71,7 @@ def test_a_cgroup_gets_the_processes_below_a_task_too(
     assert (base / PLACE / "memory.oom.group").read_text() == "1"
 
 
-def test_the_trace_says_that_the_kernel_ended_the_task(
-    tmp_path: Path, base: Path, own: Path
-) -> None:
+def test_the_trace_says_that_the_kernel_ended_it(tmp_path: Path, base: Path, own: Path) -> None:
     """With the most memory it used; any other end says nothing."""
     cgroups = TaskCgroups.detect(tmp_path, own)
     assert cgroups is not None
@@ -93,7 +86,7 @@ def test_the_trace_says_that_the_kernel_ended_the_task(
     assert cgroups.release(TASK) is None
 
 
-@pytest.mark.parametrize("missing", ["mark", "controllers", "version 2"])
+@cases("missing", "mark", "controllers", "version 2")
 def test_a_host_that_delegates_nothing_is_left_alone(
     tmp_path: Path, base: Path, own: Path, missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,9 +102,7 @@ def test_a_host_that_delegates_nothing_is_left_alone(
     assert TaskCgroups.detect(tmp_path, own) is None
 
 
-def test_a_cgroup_that_refuses_leaves_the_task_to_the_watch(
-    tmp_path: Path, base: Path, own: Path
-) -> None:
+def test_a_refusing_cgroup_leaves_it_to_the_watch(tmp_path: Path, base: Path, own: Path) -> None:
     """Once and for all for the worker's own, for each task otherwise."""
     (base / PLACE).write_text("no directory")
     cgroups = TaskCgroups.detect(tmp_path, own)

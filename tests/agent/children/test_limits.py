@@ -1,17 +1,14 @@
 """Which tasks the watch ends."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, field
 from typing import Any, cast
-
-import pytest
 
 from pyconnect_agent.children.limits import TaskCgroups, TaskLimitWatch
 from pyconnect_agent.children.tasks import TaskChild, TaskChildren
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.task_limits import CPU_WINDOW_MS, TaskLimits, Use
+from tests.support.cases import cases
 
 TASK = ConnectorTaskId("c", 0)
 
@@ -49,9 +46,7 @@ class Kernel:
 def ended(
     limits: TaskLimits, *, kernel: Kernel | None = None, pid: int | None = -1, **state: Any
 ) -> list[str]:
-    """Return the ends that one look decides for a task that is this process, busy for a whole
-    window.
-    """
+    """Return the ends that one look decides for a task: this process, busy for a whole window."""
     process = Process() if pid == -1 else Process(pid)
     task = TaskChild(cast("Any", process), since_ms=0, limits=limits, **state)
     task.use.add(Use(at_ms=-2 * CPU_WINDOW_MS, resident_bytes=1, cpu_ms=-(10**12)))
@@ -65,7 +60,7 @@ def ended(
     return found
 
 
-@pytest.mark.parametrize("kernel", [None, Kernel(holds=False), Kernel(holds=True)])
+@cases("kernel", None, Kernel(holds=False), Kernel(holds=True))
 def test_memory_is_looked_at_in_any_case(kernel: Kernel | None) -> None:
     """The cgroup does not count memory that a process had before it came into the cgroup."""
     (text,) = ended(TaskLimits(memory_bytes=1), kernel=kernel)

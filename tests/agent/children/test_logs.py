@@ -1,16 +1,13 @@
 """Files of connectors' logs, and whose log a record of the worker belongs to."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
-
-import pytest
 
 from pyconnect_agent.channel import LineLogged
 from pyconnect_agent.children.logs import ChildLogs, LogSettings
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.log_lines import LogQuestion
+from tests.support.cases import cases
 
 LOG = logging.getLogger("worker")
 
@@ -19,13 +16,10 @@ def line(text: str) -> LineLogged:
     return LineLogged(time_ms=1_000, level="INFO", logger="plugin", text=text)
 
 
-@pytest.mark.parametrize(
-    ("name", "file"),
-    [("orders", "orders.log"), ("../orders", "%2E.%2Forders.log"), ("a b", "a b.log")],
+@cases(
+    "name, file", ("orders", "orders.log"), ("../orders", "%2E.%2Forders.log"), ("a b", "a b.log")
 )
-def test_a_connectors_name_never_leads_out_of_the_directory(
-    tmp_path: Path, name: str, file: str
-) -> None:
+def test_no_name_leads_out_of_the_directory(tmp_path: Path, name: str, file: str) -> None:
     """Names may have any characters."""
     logs = ChildLogs(LogSettings(directory=tmp_path / "logs"))
     logs.start()
@@ -49,19 +43,15 @@ def test_only_the_workers_user_can_read_the_files(tmp_path: Path) -> None:
         file.chmod(0o644)
 
 
-@pytest.mark.parametrize(
-    ("fields", "task"),
-    [
-        ({"task": "a-b-1"}, 1),
-        ({"task": ConnectorTaskId("a-b", 1)}, 1),
-        ({"child": "task a-b-1"}, 1),
-        ({"connector": "a-b"}, None),
-        ({"child": "connector a-b"}, None),
-    ],
+@cases(
+    "fields, task",
+    ({"task": "a-b-1"}, 1),
+    ({"task": ConnectorTaskId("a-b", 1)}, 1),
+    ({"child": "task a-b-1"}, 1),
+    ({"connector": "a-b"}, None),
+    ({"child": "connector a-b"}, None),
 )
-def test_the_workers_records_about_a_child_are_in_the_childs_log(
-    fields: dict[str, object], task: int | None
-) -> None:
+def test_a_childs_log_has_the_workers_records(fields: dict[str, object], task: int | None) -> None:
     """By the fields of the record."""
     logs = ChildLogs(LogSettings())
     logs.start()

@@ -1,7 +1,5 @@
 """The use of a child is its own use and that of the processes that it has started."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -12,8 +10,8 @@ from pyconnect_agent.children.limits import processes_of, resident_memory, use_o
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the use is known on Linux only")
 
 
-def test_processes_below_a_process_count(family: tuple[int, int]) -> None:
-    """A limit of a Java task is one for its Java process too."""
+def test_processes_below_a_process_count_while_they_are(family: tuple[int, int]) -> None:
+    """A limit of a Java task is one for its Java process too; one that is gone has no use."""
     parent, below = family
     assert list(processes_of(parent)) == [parent, below]
     both, one = resident_memory(parent), resident_memory(below)
@@ -23,9 +21,6 @@ def test_processes_below_a_process_count(family: tuple[int, int]) -> None:
     use = use_of(parent)
     assert use is not None
     assert use.resident_bytes > one
-
-
-def test_a_process_that_is_gone_has_no_use() -> None:
     with subprocess.Popen(["true"]) as gone:
         pass
     assert use_of(gone.pid) is None

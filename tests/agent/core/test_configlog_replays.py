@@ -1,7 +1,5 @@
 """Replays of the config topic, whole, in parts and compacted."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable
 
@@ -87,9 +85,7 @@ def test_a_prefix_and_the_rest_give_the_state_of_the_whole(
 
 
 @given(any_records)
-def test_no_record_raises_and_every_connector_with_config_has_a_target_state(
-    records: list[Raw],
-) -> None:
+def test_no_record_raises_and_configs_have_target_states(records: list[Raw]) -> None:
     """The invariants of the reducer hold for every sequence of records."""
     state = replay(records).snapshot()
     assert set(state.connector_configs) <= set(state.target_states)

@@ -1,10 +1,7 @@
 """The kept log lines of connectors and tasks, and the search in them."""
 
-from __future__ import annotations
-
-import pytest
-
 from pyconnect_agent.core.log_lines import OVERHEAD_BYTES, LineRings, LogLine, LogQuestion
+from tests.support.cases import cases
 
 ROOM = 10 * (OVERHEAD_BYTES + 10)
 """For ten lines of ten characters."""
@@ -29,30 +26,29 @@ def numbers(rings: LineRings, **question: object) -> list[int]:
 
 
 def test_the_last_lines_are_kept() -> None:
-    """Older ones make room, of the same task only."""
+    """Older ones of the same task make room; a line of any length is kept alone."""
     rings = LineRings(ROOM)
     rings.add(line(1, task=1))
     for number in range(2, 40):
         rings.add(line(number))
     assert numbers(rings, task=0) == list(range(30, 40))
     assert numbers(rings, task=1) == [1]
-
-
-def test_a_line_of_any_length_is_kept_alone() -> None:
-    """The last words of a process are what an operator looks for."""
     rings = LineRings(ROOM)
     rings.add(line(1))
     rings.add(line(2, text="x" * 10 * ROOM))
     assert numbers(rings) == [2]
 
 
-def test_the_quietest_make_room_when_there_are_too_many() -> None:
-    """A worker with thousands of tasks has a limit, too."""
+def test_without_room_the_quietest_go() -> None:
+    """A worker with thousands of tasks has a limit; `agent.log.kept.bytes=0` keeps none."""
     rings = LineRings(ROOM, total_bytes=ROOM)
     for number in range(1, 11):
         rings.add(line(number, task=number))
     rings.add(line(11, task=1))
     assert numbers(rings) == [1, *range(3, 12)]
+    rings = LineRings(0)
+    rings.add(line(1))
+    assert numbers(rings) == []
 
 
 def test_lines_of_all_tasks_come_in_order() -> None:
@@ -64,16 +60,14 @@ def test_lines_of_all_tasks_come_in_order() -> None:
     assert numbers(rings, after=0) == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(
-    ("question", "found"),
-    [
-        ({"level": "WARN"}, [2, 3, 4]),
-        ({"level": "ERROR"}, [3, 4]),
-        ({"since_ms": 3_000}, [3, 4]),
-        ({"after": 3}, [4]),
-        ({"limit": 2}, [3, 4]),
-        ({"task": 7}, []),
-    ],
+@cases(
+    "question, found",
+    ({"level": "WARN"}, [2, 3, 4]),
+    ({"level": "ERROR"}, [3, 4]),
+    ({"since_ms": 3_000}, [3, 4]),
+    ({"after": 3}, [4]),
+    ({"limit": 2}, [3, 4]),
+    ({"task": 7}, []),
 )
 def test_a_question_selects(question: dict[str, object], found: list[int]) -> None:
     """By level, time and number; the newest when there are too many. Unknown levels are shown."""
@@ -81,10 +75,3 @@ def test_a_question_selects(question: dict[str, object], found: list[int]) -> No
     for number, level in enumerate(("INFO", "WARN", "ERROR", "LOUD"), 1):
         rings.add(line(number, level=level))
     assert numbers(rings, **question) == found
-
-
-def test_nothing_is_kept_without_room() -> None:
-    """`agent.log.kept.bytes=0` switches it off."""
-    rings = LineRings(0)
-    rings.add(line(1))
-    assert numbers(rings) == []

@@ -1,20 +1,12 @@
 """Restart plans (KIP-745) and the statuses a leader cleans."""
 
-from __future__ import annotations
-
 from itertools import pairwise
-
-import pytest
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics.configlog import RestartRequested
 from pyconnect_agent.core.reporting import ConnectorStateInfo, Status
-from pyconnect_agent.core.restart_plan import (
-    impact,
-    restart_plan,
-    statuses_to_delete,
-    stronger,
-)
+from pyconnect_agent.core.restart_plan import impact, restart_plan, statuses_to_delete, stronger
+from tests.support.cases import cases
 
 
 def request(*, only_failed: bool, include_tasks: bool) -> RestartRequested:
@@ -34,14 +26,12 @@ def info(connector: State, *tasks: State) -> ConnectorStateInfo:
     )
 
 
-@pytest.mark.parametrize(
-    ("only_failed", "include_tasks", "connector", "tasks"),
-    [
-        (False, False, True, []),
-        (False, True, True, [0, 1]),
-        (True, False, False, []),
-        (True, True, False, [1]),
-    ],
+@cases(
+    "only_failed, include_tasks, connector, tasks",
+    (False, False, True, []),
+    (False, True, True, [0, 1]),
+    (True, False, False, []),
+    (True, True, False, [1]),
 )
 def test_the_flags_of_a_plan_select_connector_and_tasks(
     *, only_failed: bool, include_tasks: bool, connector: bool, tasks: list[int]

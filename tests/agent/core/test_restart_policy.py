@@ -1,10 +1,7 @@
 """When failed work is restarted, and when not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +18,7 @@ from pyconnect_agent.core.restart_policy import (
     restarts_json,
     settled,
 )
+from tests.support.cases import cases
 
 POLICY = RestartPolicy(
     mode=RestartMode.ON_FAILURE,
@@ -45,17 +43,15 @@ def test_the_wait_doubles_with_each_failure_in_a_row_up_to_the_longest() -> None
 
 
 @given(st.integers(1, 100), st.floats(0, 1, exclude_max=True))
-def test_jitter_moves_the_wait_by_a_fifth_at_most_and_never_over_the_longest(
-    failure: int, jitter: float
-) -> None:
+def test_jitter_moves_the_wait_by_a_fifth_up_to_the_longest(failure: int, jitter: float) -> None:
     """Tasks that failed together restart at different times, and the operator's limit holds."""
     planned = min(POLICY.backoff_ms << (failure - 1), POLICY.backoff_max_ms)
     assert planned * 0.79 <= POLICY.delay_ms(failure, jitter) <= POLICY.backoff_max_ms
     assert POLICY.delay_ms(failure, jitter) <= planned * 1.2
 
 
-def test_the_most_attempts_within_the_window_end_it() -> None:
-    """Three restarts are made; the fourth failure is the last."""
+def test_attempts_count_within_the_window_only() -> None:
+    """Three restarts are made, then none; a task that fails now and then is restarted."""
     history, now_ms = NO_RESTARTS, 0
     for _ in range(3):
         history = failed(history, now_ms)
@@ -65,10 +61,6 @@ def test_the_most_attempts_within_the_window_end_it() -> None:
     history = failed(history, now_ms)
     assert (history.next_ms, history.ended) == (None, NoRestart.LIMIT)
     assert "3 restarts within 100 s are the limit" in remark(history, POLICY)
-
-
-def test_attempts_that_have_left_the_window_do_not_count() -> None:
-    """A task that fails now and then is restarted each time."""
     history = Restarts(attempts=(0, 10_000, 20_000), failures=3)
     assert failed(history, 50_000).ended is NoRestart.LIMIT
     later = failed(history, 110_000)
@@ -76,39 +68,31 @@ def test_attempts_that_have_left_the_window_do_not_count() -> None:
     assert later.attempts == (20_000,)
 
 
-def test_a_stable_time_makes_up_for_failures() -> None:
-    """The next failure counts as the first one; the total stays."""
+def test_only_a_stable_time_makes_up_for_failures() -> None:
+    """Then the next failure counts as the first; after a short run the wait goes on to grow."""
     history = after_restart(failed(NO_RESTARTS, 0), 1_000)
     running = after_start(history, 2_000)
     assert settled(running, POLICY, 21_999) == running
     fresh = failed(running, 22_000)
     assert (fresh.attempts, fresh.failures, fresh.total) == ((), 1, 1)
     assert fresh.next_ms == 22_000 + POLICY.backoff_ms
-
-
-def test_a_short_run_does_not_make_up_for_failures() -> None:
-    """A task that fails right after each start waits longer each time."""
     history = after_start(after_restart(failed(NO_RESTARTS, 0), 1_000), 1_500)
     again = failed(history, 2_000)
     assert (again.failures, again.next_ms) == (2, 4_000)
 
 
-@pytest.mark.parametrize("reason", [NoRestart.PERMANENT, NoRestart.KILLED])
+@cases("reason", NoRestart.PERMANENT, NoRestart.KILLED)
 def test_failures_that_a_restart_does_not_cure_are_not_restarted(reason: NoRestart) -> None:
     """A wrong setting, a missing right, an operator's kill."""
     history = after_failure(NO_RESTARTS, POLICY, 0, jitter=MIDDLE, no_restart=reason)
     assert (history.next_ms, history.ended) == (None, reason)
 
 
-def test_the_policy_never_adds_nothing_to_a_trace() -> None:
-    """As at Apache's worker."""
+def test_a_remark_names_the_time_and_the_attempt() -> None:
+    """An operator reads it below the trace; `never` adds nothing, as at Apache's worker."""
     policy = replace(POLICY, mode=RestartMode.NEVER)
     history = failed(NO_RESTARTS, 0, policy)
     assert (history.next_ms, remark(history, policy)) == (None, "")
-
-
-def test_the_remark_names_the_time_and_the_attempt() -> None:
-    """An operator reads it below the trace."""
     now_ms = 1_767_225_600_000
     history = failed(Restarts(attempts=(now_ms - 1,), failures=1), now_ms)
     assert remark(history, POLICY) == (
@@ -117,9 +101,7 @@ def test_the_remark_names_the_time_and_the_attempt() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("agents_only", "mode"), [(True, RestartMode.ON_FAILURE), (False, RestartMode.NEVER)]
-)
+@cases("agents_only, mode", (True, RestartMode.ON_FAILURE), (False, RestartMode.NEVER))
 def test_auto_depends_on_the_group(agents_only: bool, mode: RestartMode) -> None:
     """Beside Java workers a task behaves the same wherever it runs."""
     assert RestartPolicy().within(agents_only=agents_only).mode is mode

@@ -6,21 +6,13 @@ from hypothesis import strategies as st
 from pyconnect_agent.core.retry import RetryPolicy
 
 
-def test_delays_double_from_300_ms() -> None:
-    """300, 600, 1200 …"""
+def test_delays_double_from_300_ms_and_are_random_above_the_maximum() -> None:
+    """No timeout means no retry."""
     policy = RetryPolicy(timeout_ms=-1)
     assert [policy.delay_ms(n, 0, 0.5) for n in (1, 2, 3, 4)] == [300, 600, 1200, 2400]
-
-
-def test_above_the_maximum_a_delay_is_random() -> None:
-    """Between nothing and the maximum."""
     policy = RetryPolicy(timeout_ms=-1, delay_max_ms=1_000)
     assert policy.delay_ms(3, 0, 0.25) == 250
     assert policy.delay_ms(10_000, 0, 0.999) == 999
-
-
-def test_no_timeout_means_no_retry() -> None:
-    """The default gives up at once."""
     assert RetryPolicy().delay_ms(1, 0, 0.5) is None
 
 

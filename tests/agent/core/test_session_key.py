@@ -1,7 +1,5 @@
 """Signatures between workers (KIP-507)."""
 
-from __future__ import annotations
-
 import contextlib
 from base64 import b64encode
 
@@ -20,15 +18,17 @@ from pyconnect_agent.core.session_key import (
     signature_headers,
     verify_request,
 )
+from tests.support.cases import cases
 
 KEY = SessionKey(key=b"k" * 32, algorithm="HmacSHA256", created_ms=1_000)
 PERMITTED = ("HmacSHA256", "HmacSHA1")
 
 
-def test_macs_are_those_of_rfc_4231() -> None:
-    """Test case 2 of the RFC."""
+def test_macs_are_those_of_rfc_4231_and_the_key_is_hidden() -> None:
+    """Test case 2 of the RFC; secrets stay out of logs."""
     mac = mac_of(b"what do ya want for nothing?", key=b"Jefe", algorithm="HmacSHA256")
     assert mac.hex() == "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+    assert "kkk" not in repr(KEY)
 
 
 @given(body=st.binary(), algorithm=st.sampled_from(PERMITTED))
@@ -73,37 +73,31 @@ def test_other_text_is_a_bad_request(text: bytes) -> None:
         assert len(decode_base64(text)) <= len(text)
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "size_bits", "length"),
-    [
-        ("HmacSHA256", None, 32),
-        ("hmacsha512", None, 64),
-        ("HmacSHA1", None, 64),
-        ("HmacSHA256", 512, 64),
-        ("HmacSHA256", 100, 13),
-    ],
+@cases(
+    "algorithm, size_bits, length",
+    ("HmacSHA256", None, 32),
+    ("hmacsha512", None, 64),
+    ("HmacSHA1", None, 64),
+    ("HmacSHA256", 512, 64),
+    ("HmacSHA256", 100, 13),
 )
 def test_keys_are_as_long_as_javas(algorithm: str, size_bits: int | None, length: int) -> None:
     """Otherwise Java leaders would replace our keys, and we theirs, for ever."""
     assert key_length_bytes(algorithm, size_bits) == length
 
 
-@pytest.mark.parametrize(
-    ("current", "now_ms", "needed"),
-    [
-        (None, 0, True),
-        (KEY, 1_000, False),
-        (KEY, 1_099, False),
-        (KEY, 1_100, True),
-        (SessionKey(key=b"k" * 32, algorithm="HmacSHA256", created_ms=1_100), 1_000, False),
-        (SessionKey(key=b"k" * 32, algorithm="HmacSHA256", created_ms=1_101), 1_000, True),
-        (SessionKey(key=b"k" * 32, algorithm="HmacSHA1", created_ms=1_000), 1_000, True),
-        (SessionKey(key=b"k" * 31, algorithm="HmacSHA256", created_ms=1_000), 1_000, True),
-    ],
+@cases(
+    "current, now_ms, needed",
+    (None, 0, True),
+    (KEY, 1_000, False),
+    (KEY, 1_099, False),
+    (KEY, 1_100, True),
+    (SessionKey(key=b"k" * 32, algorithm="HmacSHA256", created_ms=1_100), 1_000, False),
+    (SessionKey(key=b"k" * 32, algorithm="HmacSHA256", created_ms=1_101), 1_000, True),
+    (SessionKey(key=b"k" * 32, algorithm="HmacSHA1", created_ms=1_000), 1_000, True),
+    (SessionKey(key=b"k" * 31, algorithm="HmacSHA256", created_ms=1_000), 1_000, True),
 )
-def test_keys_are_replaced_when_old_or_made_otherwise(
-    current: SessionKey | None, now_ms: int, needed: bool
-) -> None:
+def test_odd_and_old_keys_change(current: SessionKey | None, now_ms: int, needed: bool) -> None:
     """No key, an old one, one of another algorithm or length, or one from the far future."""
     assert (
         needs_new_key(current, algorithm="HmacSHA256", size_bits=None, ttl_ms=100, now_ms=now_ms)
@@ -111,8 +105,3 @@ def test_keys_are_replaced_when_old_or_made_otherwise(
     )
     if current is KEY:
         assert (now_ms >= next_rotation_ms(KEY, ttl_ms=100)) is needed
-
-
-def test_the_key_is_never_printed() -> None:
-    """Secrets stay out of logs."""
-    assert "kkk" not in repr(KEY)

@@ -1,7 +1,5 @@
 """When a task is over a limit, and what its trace says."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.config.agent_keys import MEMORY, PROCESSOR, AgentKeys
@@ -43,15 +41,11 @@ def test_the_processor_counts_over_a_whole_minute() -> None:
     assert excess(limits, late) is not None
 
 
-def test_no_more_samples_are_kept_than_the_window_needs() -> None:
-    """A task runs for years."""
+def test_samples_and_limits_have_ends() -> None:
+    """A task runs for years; without limits or samples nothing is over them."""
     use = used(*((at_s, 1, at_s // 2) for at_s in range(1_000)))
     assert use.cpu_percent == pytest.approx(50, abs=1)
     assert len(use._samples) <= CPU_WINDOW_MS // 1_000 + 2
-
-
-def test_without_limits_nothing_is_over_them() -> None:
-    """And before the first sample nothing is known."""
     assert excess(NO_LIMITS, used((0, 1 << 60, 0), (60, 1 << 60, 600))) is None
     assert excess(TaskLimits(memory_bytes=1, cpu_percent=1), UseOverTime()) is None
 
@@ -60,7 +54,6 @@ def test_a_connector_overrides_the_worker_also_with_no_limit() -> None:
     """A limit that cannot be parsed has no effect: a Java worker may have accepted it."""
     worker = AgentKeys.of_worker({MEMORY: 1_000, PROCESSOR: 0})
     assert worker.limits == TaskLimits(memory_bytes=1_000)
-    assert worker.of_connector({MEMORY: "0", PROCESSOR: "150"}).limits == TaskLimits(
-        cpu_percent=150
-    )
+    expected = TaskLimits(cpu_percent=150)
+    assert worker.of_connector({MEMORY: "0", PROCESSOR: "150"}).limits == expected
     assert worker.of_connector({MEMORY: "${file:x:y}"}).limits == worker.limits

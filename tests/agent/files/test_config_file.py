@@ -1,13 +1,12 @@
 """Reading Java properties files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
 from pyconnect_agent.process.config_file import load_properties, parse_properties
 from pyconnect_api import ConfigException
+from tests.support.cases import cases
 
 
 def test_java_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
@@ -29,7 +28,7 @@ def test_java_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "iso-8859-1"])
+@cases("encoding", "utf-8", "utf-8-sig", "iso-8859-1")
 def test_files_may_be_utf8_or_latin1(tmp_path: Path, encoding: str) -> None:
     """A byte order mark is no part of the first key."""
     file = tmp_path / "f"
@@ -37,12 +36,10 @@ def test_files_may_be_utf8_or_latin1(tmp_path: Path, encoding: str) -> None:
     assert load_properties(str(file)) == {"k": "ü"}
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a=1\nb=\\u12x\n", r"f, line 2: '\\u12x' is not a character; write .*"),
-        ("a=1\n\n=x\n", r"f, line 3: the property has no name; write name=value\."),
-    ],
+@cases(
+    "text, message",
+    ("a=1\nb=\\u12x\n", r"f, line 2: '\\u12x' is not a character; write .*"),
+    ("a=1\n\n=x\n", r"f, line 3: the property has no name; write name=value\."),
 )
 def test_broken_lines_are_named(text: str, message: str) -> None:
     """With the way out."""

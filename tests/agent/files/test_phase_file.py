@@ -1,29 +1,25 @@
 """Rewriting one key of a properties file: every other byte stays."""
 
-from __future__ import annotations
-
 import javaproperties
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.process.config_file import PHASE_KEY, parse_properties, with_phase
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("a=1\n", f"a=1\n{PHASE_KEY}=preparing\n"),
-        ("a=1", f"a=1\n{PHASE_KEY}=preparing\n"),
-        ("", f"{PHASE_KEY}=preparing\n"),
-        (f"{PHASE_KEY} : Enabled\r\nb=2\r\n", f"{PHASE_KEY}=preparing\r\nb=2\r\n"),
-        (f"{PHASE_KEY}=dis\\\n   abled\nb=2\n", f"{PHASE_KEY}=preparing\nb=2\n"),
-        (f"#{PHASE_KEY}=x\n! y\n", f"#{PHASE_KEY}=x\n! y\n{PHASE_KEY}=preparing\n"),
-        (f"{PHASE_KEY}=enabled", f"{PHASE_KEY}=preparing"),
-        (f"{PHASE_KEY}=a\nb=2\n{PHASE_KEY}=c\n", f"{PHASE_KEY}=a\nb=2\n{PHASE_KEY}=preparing\n"),
-        (f"{PHASE_KEY}=Preparing # no comment\n", f"{PHASE_KEY}=preparing\n"),
-        (f"{PHASE_KEY}=PREPARING\n", f"{PHASE_KEY}=PREPARING\n"),
-    ],
+@cases(
+    "before, after",
+    ("a=1\n", f"a=1\n{PHASE_KEY}=preparing\n"),
+    ("a=1", f"a=1\n{PHASE_KEY}=preparing\n"),
+    ("", f"{PHASE_KEY}=preparing\n"),
+    (f"{PHASE_KEY} : Enabled\r\nb=2\r\n", f"{PHASE_KEY}=preparing\r\nb=2\r\n"),
+    (f"{PHASE_KEY}=dis\\\n   abled\nb=2\n", f"{PHASE_KEY}=preparing\nb=2\n"),
+    (f"#{PHASE_KEY}=x\n! y\n", f"#{PHASE_KEY}=x\n! y\n{PHASE_KEY}=preparing\n"),
+    (f"{PHASE_KEY}=enabled", f"{PHASE_KEY}=preparing"),
+    (f"{PHASE_KEY}=a\nb=2\n{PHASE_KEY}=c\n", f"{PHASE_KEY}=a\nb=2\n{PHASE_KEY}=preparing\n"),
+    (f"{PHASE_KEY}=Preparing # no comment\n", f"{PHASE_KEY}=preparing\n"),
+    (f"{PHASE_KEY}=PREPARING\n", f"{PHASE_KEY}=PREPARING\n"),
 )
 def test_only_the_phase_changes(before: str, after: str) -> None:
     """Separators, continuation lines, line ends and comments of all else stay."""

@@ -75,10 +75,7 @@ class FakeTasks(_Running):
 
 
 class FakeChildren:
-    """Stands in for `ChildProcesses`. Connectors make as many tasks as `tasks` says.
-
-    `may_stop` is cleared to hold stops back; a hurried stop does not wait for it.
-    """
+    """Stands in for `ChildProcesses`: `tasks` a connector; cleared, `may_stop` holds stops back."""
 
     def __init__(self) -> None:
         self.listener: ChildListener | None = None
@@ -126,11 +123,7 @@ class FakeChildren:
         self.fenced.append((connector, (*transactional_ids, *ids_if_permitted)))
 
     async def prepare(
-        self,
-        connector: str,
-        config: ConnectorConfig,
-        offsets: bytes | None,
-        timeout_ms: int,
+        self, connector: str, config: ConnectorConfig, offsets: bytes | None, timeout_ms: int
     ) -> bool:
         self.prepared[connector] = offsets
         return True

@@ -1,7 +1,5 @@
 """A worker's restart that only counts."""
 
-from __future__ import annotations
-
 
 class FakeRestart:
     """Implements `herder.phase_change.RestartPort`."""

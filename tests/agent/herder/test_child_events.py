@@ -1,7 +1,5 @@
 """Log lines of the worker about states that its children report."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest
@@ -12,6 +10,7 @@ from pyconnect_agent.herder.loop import ChildEvents
 from pyconnect_agent.herder.port import WorkerClock
 from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
+from tests.support.cases import cases
 
 PYTHON = """\
 pyconnect_api.errors.ConnectException: Exiting WorkerSinkTask
@@ -29,18 +28,13 @@ java.lang.IllegalStateException: boom
 """
 
 
-@pytest.mark.parametrize(
-    ("trace", "reason"),
-    [
-        (PYTHON, "Caused by: builtins.OSError: disk is full"),
-        (JAVA, "java.lang.IllegalStateException: boom"),
-        (None, ""),
-        (
-            f"{KILLED}\nIts stacks before that:\nThread 0x1 (most recent call first):\n  File",
-            KILLED,
-        ),
-        (f"{KILLED}\nIts stacks before that: none within 5 s.", KILLED),
-    ],
+@cases(
+    "trace, reason",
+    (PYTHON, "Caused by: builtins.OSError: disk is full"),
+    (JAVA, "java.lang.IllegalStateException: boom"),
+    (None, ""),
+    (f"{KILLED}\nIts stacks before that:\nThread 0x1 (most recent call first):\n  File", KILLED),
+    (f"{KILLED}\nIts stacks before that: none within 5 s.", KILLED),
 )
 def test_reason_of_a_failure(
     trace: str | None, reason: str, caplog: pytest.LogCaptureFixture

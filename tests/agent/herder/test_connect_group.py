@@ -1,7 +1,5 @@
 """Membership as the herder sees it, over a group's thread that does nothing by itself."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 from pyconnect_agent.core.assign.leader import LeaderIds

@@ -1,7 +1,5 @@
 """Offsets of a source connector from its own topic and the worker's, over REST."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from typing import Any, cast
@@ -11,6 +9,7 @@ import pytest
 from pyconnect_agent.core.errors import AgentError, InternalError, RequestTimedOutError
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.herder.connector_offsets import ConnectorOffsetReader
+from tests.support.cases import cases
 from tests.support.fakes.children import MemoryOffsetStore
 
 SOURCE = PluginDesc(
@@ -50,9 +49,7 @@ def read(
 
 
 def test_of_one_partition_the_own_topics_offset_is_shown() -> None:
-    """The form of the key does not matter; a partition that only the worker's topic has is shown
-    too.
-    """
+    """In any form of the key; a partition that only the worker's topic has is shown too."""
     children = Children({OLD: b'{"o":2}'})
     entries = {OLD: b'{"o":0}', NEW: b'{"o":1}', OTHER: b'{"o":9}'}
     shown = read(children, entries, own=True)
@@ -66,7 +63,7 @@ def test_without_a_topic_of_its_own_no_process_is_started() -> None:
     assert children.asked == 0
 
 
-@pytest.mark.parametrize("error", [InternalError("no"), RequestTimedOutError("late")])
+@cases("error", InternalError("no"), RequestTimedOutError("late"))
 def test_a_topic_that_cannot_be_read_is_a_failure(error: AgentError) -> None:
     """Half the truth would be none."""
     with pytest.raises(InternalError, match="Failed to retrieve offsets for source connector c"):

@@ -1,7 +1,5 @@
 """A worker's own change of its phase: who may, what is written, restarts."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from pathlib import Path

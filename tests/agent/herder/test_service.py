@@ -1,7 +1,5 @@
 """The herder's shell over memory stores and children without processes."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -27,7 +25,7 @@ from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
 from tests.agent.herder.fake_children import FakeChildren
-from tests.support.event_loop import asynchronous
+from tests.support.cases import cases
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children import MemoryOffsetStore
 
@@ -114,7 +112,6 @@ async def running(*, standalone: bool = False) -> AsyncIterator[Shell]:
         await shell.herder.close()
 
 
-@asynchronous
 async def test_the_table_of_the_performer_has_every_effect() -> None:
     """`Abort` alone is not performed: it ends the loop."""
     kinds = {kind for kind in vars(do).values() if isinstance(kind, type)}
@@ -123,7 +120,6 @@ async def test_the_table_of_the_performer_has_every_effect() -> None:
     assert Shell().herder.performer.table.keys() == performed
 
 
-@asynchronous
 async def test_a_created_connector_runs_with_its_tasks() -> None:
     """From request to status, through stores, group and children."""
     async with running() as shell:
@@ -141,7 +137,6 @@ async def test_a_created_connector_runs_with_its_tasks() -> None:
         }
 
 
-@asynchronous
 async def test_a_slow_write_does_not_delay_other_requests() -> None:
     """Reads, health and other connectors' states are served while the broker takes its time."""
     async with running() as shell:
@@ -159,7 +154,6 @@ async def test_a_slow_write_does_not_delay_other_requests() -> None:
         assert (await slow).created
 
 
-@asynchronous
 async def test_a_timed_out_request_names_what_it_waits_for() -> None:
     """Its write takes effect afterwards."""
     async with running() as shell:
@@ -171,19 +165,13 @@ async def test_a_timed_out_request_names_what_it_waits_for() -> None:
         await eventually_async(lambda: shell.herder.connectors() == ("c",))
 
 
-@asynchronous
-async def test_a_failed_write_is_reported_with_its_text() -> None:
-    """And nothing is created."""
+async def test_failures_of_writes_and_starts_have_their_texts() -> None:
+    """Nothing is created; a refusal of the worker process is like one of the connector."""
     async with running() as shell:
         shell.store.failure = KafkaError("Error writing connector configuration to Kafka")
         with pytest.raises(InternalError, match="Error writing connector configuration"):
             await shell.create()
         assert shell.herder.connectors() == ()
-
-
-@asynchronous
-async def test_a_child_that_cannot_be_started_is_failed() -> None:
-    """A refusal of the worker process is told like a failure of the connector."""
     async with running(standalone=True) as shell:
         with pytest.raises(InternalError, match="Failed to start connector: c"):
             await shell.create(refuse="yes")
@@ -192,7 +180,6 @@ async def test_a_child_that_cannot_be_started_is_failed() -> None:
         assert info.connector.trace == "refused on purpose"
 
 
-@asynchronous
 async def test_draining_answers_requests_before_work_has_stopped() -> None:
     """Clients are not held up by a task that takes its time; a second signal kills it."""
     async with running() as shell:
@@ -214,7 +201,6 @@ async def test_draining_answers_requests_before_work_has_stopped() -> None:
         assert shell.children.tasks == {}
 
 
-@asynchronous
 async def test_health_waits_until_the_worker_is_announced() -> None:
     """A standalone worker creates its connectors first."""
     shell = Shell()
@@ -232,7 +218,6 @@ async def test_health_waits_until_the_worker_is_announced() -> None:
     await shell.herder.close()
 
 
-@asynchronous
 async def test_a_topic_is_recorded_once() -> None:
     """The status store is asked first; resetting forgets it."""
     async with running() as shell:
@@ -243,7 +228,6 @@ async def test_a_topic_is_recorded_once() -> None:
         assert shell.herder.active_topics("c") == ()
 
 
-@asynchronous
 async def test_a_cluster_wide_level_takes_the_way_of_the_config_store() -> None:
     """It is applied when it is read."""
     async with running() as shell:
@@ -251,15 +235,13 @@ async def test_a_cluster_wide_level_takes_the_way_of_the_config_store() -> None:
         await eventually_async(lambda: "some.logger" in shell.herder.loggers())
 
 
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [(KafkaError("denied"), "denied"), (RuntimeError("unforeseen"), "RuntimeError: unforeseen")],
+@cases(
+    "error, reason",
+    (KafkaError("denied"), "denied"),
+    (RuntimeError("unforeseen"), "RuntimeError: unforeseen"),
 )
-@asynchronous
 async def test_a_membership_that_has_failed_ends_the_herder(error: Exception, reason: str) -> None:
-    """The herder ends with the membership for every kind of failure, and the worker ends with the
-    herder.
-    """
+    """With the membership, for every kind of failure; the worker ends with the herder."""
     shell = Shell()
     herding = asyncio.create_task(shell.herder.run())
     await shell.herder.start()

@@ -1,7 +1,5 @@
 """Statuses in the herder, over the memory store."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest
@@ -54,9 +52,7 @@ def test_statuses_of_vanished_work_are_tombstoned_tasks_first(store: DeletionsSt
     assert list(store.tasks("kept")) == [0]
 
 
-def test_revoked_work_is_tombstoned_although_its_status_was_not_read_back(
-    store: DeletionsStore,
-) -> None:
+def test_revoked_work_is_tombstoned_before_its_status_is_read(store: DeletionsStore) -> None:
     """Its last status is on the way to the topic only; the tombstone has to follow it."""
     revoked = Work.of(["gone", "kept"], [ConnectorTaskId("kept", n) for n in (0, 1)])
     view(store).clean(ONE_TASK, revoked)

@@ -40,6 +40,7 @@ from pyconnect_agent.herder.worker_admin import (
 from pyconnect_agent.process.config_file import PhaseFile
 from pyconnect_clients.acls.facts import ConnectorFacts
 from tests.agent.herder.fake_restart import FakeRestart
+from tests.support.cases import cases
 
 HERE = ConnectorTaskId("c", 0)
 OTHER = ConnectorTaskId("c", 1)
@@ -171,22 +172,16 @@ def test_a_task_of_another_worker_is_pointed_to(world: World) -> None:
     assert failure.value.target_url == "https://there:8083/"
 
 
-@pytest.mark.parametrize(
-    ("state", "worker_id"),
-    [
-        (None, ""),
-        (State.FAILED, WORKER_ID),
-        (State.RUNNING, WORKER_ID),
-        (State.FAILED, "there:8083"),
-        (State.UNASSIGNED, "there:8083"),
-    ],
+@cases(
+    "state, worker_id",
+    (None, ""),
+    (State.FAILED, WORKER_ID),
+    (State.RUNNING, WORKER_ID),
+    (State.FAILED, "there:8083"),
+    (State.UNASSIGNED, "there:8083"),
 )
-def test_a_task_without_a_process_is_a_conflict(
-    world: World, state: State | None, worker_id: str
-) -> None:
-    """There is neither a process to kill nor a worker to forward to, whichever worker had the task
-    last.
-    """
+def test_no_process_is_a_conflict(world: World, state: State | None, worker_id: str) -> None:
+    """There is neither a process to kill nor a worker to forward to, whichever had the task."""
     if state is not None:
         world.status(1, state, worker_id)
     with pytest.raises(ConflictError, match="has no process"):
@@ -200,9 +195,7 @@ def test_unavailable_stacks_are_reported_with_the_reason(world: World) -> None:
         asyncio.run(world.admin.stacks(HERE))
 
 
-def test_failed_tasks_of_this_worker_are_listed_without_a_process(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_own_failed_tasks_have_no_process(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not those of others; transactions are shown by their age on the clock of their process."""
     monkeypatch.setattr("time.time", lambda: 1.0)
     world.herder.state = replace(
@@ -227,7 +220,7 @@ def test_a_changed_configuration_file_is_noticed(world: World, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("phase", MembershipPhase)
-@pytest.mark.parametrize("drain_wanted", [False, True])
+@cases("drain_wanted", False, True)
 def test_every_phase_has_a_word(phase: MembershipPhase, *, drain_wanted: bool) -> None:
     """A drain that has been asked for shows from the first moment."""
     settings = HerderSettings(worker_id=WORKER_ID, connector_type=lambda _: "source")
@@ -243,9 +236,7 @@ def test_every_phase_has_a_word(phase: MembershipPhase, *, drain_wanted: bool) -
     assert word == fixed.get(phase, "draining" if drain_wanted else member)
 
 
-def test_the_check_of_grants_gets_the_facts_of_all_connectors(
-    world: World,
-) -> None:
+def test_the_check_of_grants_gets_the_facts_of_all_connectors(world: World) -> None:
     """Type, configuration, tasks and topics of each; the phase as it was given."""
     document = asyncio.run(world.admin.acls("enabled"))
     assert document["phase"] == "enabled"

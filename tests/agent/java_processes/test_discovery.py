@@ -1,7 +1,5 @@
 """Java plugins found by service files and class files; Java's answers are a fake's."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping, Sequence
 from io import StringIO
@@ -23,6 +21,7 @@ from pyconnect_agent.java_processes.jar_scan import (
 from pyconnect_agent.java_processes.launch import JavaClass, JavaInstallation
 from pyconnect_api import ConnectException
 from pyconnect_clients.plugin_jars.locations import java_locations
+from tests.support.cases import cases
 from tests.support.plugins.java_jars import (
     ABSTRACT,
     CONFIG_PROVIDER,
@@ -103,13 +102,11 @@ def names(found: JavaPlugins) -> set[str]:
     return {plugin.class_name for plugin in found.plugins}
 
 
-@pytest.mark.parametrize(
-    ("mode", "expected", "warned"),
-    [
-        ("service_load", {"a.Listed"}, False),
-        ("only_scan", {"a.Listed", "a.Unlisted"}, False),
-        ("hybrid_warn", {"a.Listed", "a.Unlisted"}, True),
-    ],
+@cases(
+    "mode, expected, warned",
+    ("service_load", {"a.Listed"}, False),
+    ("only_scan", {"a.Listed", "a.Unlisted"}, False),
+    ("hybrid_warn", {"a.Listed", "a.Unlisted"}, True),
 )
 def test_modes_of_discovery(world: World, mode: str, expected: set[str], warned: bool) -> None:
     """Service files, classes, or both, with a warning of classes that no service file names."""
@@ -117,9 +114,8 @@ def test_modes_of_discovery(world: World, mode: str, expected: set[str], warned:
     make_jar(world.plugins / "p.jar", LISTED | unlisted, {SOURCE_CONNECTOR: ["a.Listed"]})
     found = world.find(mode)
     assert names(found) == expected
-    assert [("a.Unlisted" in text, "a.Listed" in text) for text in found.warnings] == (
-        [(True, False)] if warned else []
-    )
+    wanted = [(True, False)] if warned else []
+    assert [("a.Unlisted" in text, "a.Listed" in text) for text in found.warnings] == wanted
 
 
 def test_hybrid_fail_refuses_a_class_without_service_file(world: World) -> None:
@@ -150,7 +146,7 @@ def test_classes_are_plugins_by_all_that_they_extend(world: World) -> None:
     }
 
 
-@pytest.mark.parametrize("mode", ["service_load", "only_scan", "hybrid_fail"])
+@cases("mode", "service_load", "only_scan", "hybrid_fail")
 def test_config_providers_need_a_service_file(world: World, mode: str) -> None:
     """As in Apache's worker, they are not found by what they implement."""
     providers = ("a.Provider", "a.Unlisted")

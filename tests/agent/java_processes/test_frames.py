@@ -1,7 +1,5 @@
 """Batches of records between this process and a Java process."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 
@@ -98,10 +96,8 @@ def test_records_by_their_source_partitions() -> None:
         (place, b'{"n":%d}' % n, None, b"") for n, place in enumerate([2, 0, 2, 0, 0])
     ]
     records = JavaSourceRecords.of(decode_source(memoryview(payload(rows))))
-    assert records.by_partition() == [
-        ({"place": 2}, {"n": 2}, [0, 2]),
-        ({"place": 0}, {"n": 4}, [1, 3, 4]),
-    ]
+    expected = [({"place": 2}, {"n": 2}, [0, 2]), ({"place": 0}, {"n": 4}, [1, 3, 4])]
+    assert records.by_partition() == expected
 
 
 def payload(rows: list[tuple[int, bytes | None, bytes | None, bytes | None]], **more: Any) -> bytes:

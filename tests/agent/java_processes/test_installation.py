@@ -1,7 +1,5 @@
 """Which Java, and which of Kafka's jars, run plugins."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -12,6 +10,7 @@ from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.java_processes import build, installation
 from pyconnect_agent.java_processes.installation import find_installation, kafka_release
 from pyconnect_api import ConnectException
+from tests.support.cases import cases
 
 JARS = ("connect-api", "connect-json", "connect-runtime", "connect-transforms", "kafka-clients")
 
@@ -130,9 +129,10 @@ def test_jars_that_cannot_be_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyP
         find_installation({}, environment, fetch=True)
 
 
-@pytest.mark.parametrize(
-    ("version", "message"),
-    [("11.0.2", "JAVA_HOME names Java 11"), ("1.8.0_402", "JAVA_HOME names Java 8")],
+@cases(
+    "version, message",
+    ("11.0.2", "JAVA_HOME names Java 11"),
+    ("1.8.0_402", "JAVA_HOME names Java 8"),
 )
 def test_an_old_java_is_refused(tmp_path: Path, version: str, message: str) -> None:
     """With the place that names it."""
@@ -165,9 +165,7 @@ def test_without_compiler_and_host_the_error_says_what_to_install(
         find_installation(properties, {})
 
 
-def test_a_cache_that_cannot_hold_the_host_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unusable_cache_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as one that is read-only."""
     monkeypatch.setattr(installation, "built_host_jar", lambda: None)
     make_java(tmp_path / "jdk").with_name("javac").touch()
@@ -178,9 +176,7 @@ def test_a_cache_that_cannot_hold_the_host_is_named(
         find_installation(properties, {})
 
 
-def test_the_jar_of_the_host_is_the_same_for_the_same_sources(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_equal_sources_give_an_equal_jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled once, with a digest of the sources in its path, by whatever calls itself javac."""
     sources = tmp_path / "main"
     (sources / "java").mkdir(parents=True)

@@ -1,7 +1,5 @@
 """Frames of a link to a Java process; the test holds the other end of the socket."""
 
-from __future__ import annotations
-
 import io
 import logging
 import socket

@@ -1,7 +1,5 @@
 """Locations of Java plugins and their class paths."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,9 +15,7 @@ from pyconnect_clients.plugin_jars.locations import (
 from tests.support.plugins.java_jars import class_file, make_class, make_jar
 
 
-def test_each_jar_and_each_directory_of_an_entry_is_a_location(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_jars_directories_are_locations(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """An entry may be a jar itself; Python's directories and other files are none."""
     root, single = tmp_path / "plugins", make_jar(tmp_path / "single.jar")
     uber = make_jar(root / "uber.jar")
@@ -36,9 +32,7 @@ def test_each_jar_and_each_directory_of_an_entry_is_a_location(
     assert str(tmp_path / "missing") in warning.reason  # type: ignore[attr-defined]
 
 
-def test_entries_are_relative_to_the_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_entries_are_relative_to_the_cwd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty entry means the working directory, as in Apache's worker."""
     monkeypatch.chdir(tmp_path)
     jar = make_jar(tmp_path / "plugins" / "a.jar")
@@ -67,9 +61,7 @@ def test_directories_that_cannot_be_read_are_left_out(
     assert [str(whole) in reasons[0], str(denied) in reasons[1]] == [True, True]
 
 
-def test_archives_count_at_any_depth_and_hide_classes(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_deep_archives_hide_classes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """As in Apache's worker, which warns of a location that has both."""
     jars = [make_jar(tmp_path / "b.jar"), make_jar(tmp_path / "lib" / "a.zip")]
     assert class_path_of(tmp_path) == tuple(map(str, jars))

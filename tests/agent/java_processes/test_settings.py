@@ -1,7 +1,5 @@
 """The memory and the options of a connector's Java processes."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 
@@ -11,18 +9,16 @@ from pyconnect_agent.core.config.java_keys import ENVIRONMENT, HEAP, HEAP_LIMIT,
 from pyconnect_agent.core.config.worker_keys import worker_config_def
 from pyconnect_agent.java_processes.launch import java_options
 from pyconnect_api import ConfigException
+from tests.support.cases import cases
 
 
-def test_defaults_of_the_java_settings() -> None:
+def test_defaults_of_the_java_settings_and_of_a_connectors_process() -> None:
+    """It has no records and begins small; the worker's options replace all sizes."""
     arguments = java_options({}, {}).arguments()
     sizes = ("-XX:NewSize=6m", "-XX:MaxNewSize=16m", "-XX:MinHeapFreeRatio=60")
     serial = ("-XX:+UseSerialGC", *sizes)
     assert arguments[-6:] == ("-Xms18m", *serial, "-Xmx256m")
     assert "-XX:+ExitOnOutOfMemoryError" in arguments
-
-
-def test_process_of_a_connector_begins_small() -> None:
-    """It has no records. Options of the worker's file replace all of its sizes."""
     small = java_options({}, {HEAP: "1g"}, quick=True).arguments()
     assert small[-4:] == ("-Xms6m", "-XX:+UseSerialGC", "-Xmn2m", "-Xmx1g")
     own = java_options({OPTIONS: "-Xmn85m"}, {}, quick=True).arguments()
@@ -30,15 +26,11 @@ def test_process_of_a_connector_begins_small() -> None:
     assert "-XX:TieredStopAtLevel=1" in small
 
 
-def test_options_of_the_worker_come_after_the_fixed_ones() -> None:
-    """Java takes the last of several values."""
+def test_options_of_worker_and_connector_come_after_the_fixed_ones() -> None:
+    """Java takes the last of several values; a connector has a heap of its own."""
     arguments = java_options({OPTIONS: "-XX:MaxRecursiveInlineLevel=1"}, {}).arguments()
     fixed = arguments.index("-XX:MaxRecursiveInlineLevel=0")
     assert fixed < arguments.index("-XX:MaxRecursiveInlineLevel=1")
-
-
-def test_a_connector_sets_its_java_options() -> None:
-    """It adds properties to the worker's options, and has a heap of its own."""
     worker = {OPTIONS: "-XX:+UseZGC", HEAP: "128m", HEAP_LIMIT: "2g"}
     connector = {HEAP: "1500m", OPTIONS: "-Da='b c' -De=f"}
     options = java_options(worker, connector)
@@ -46,42 +38,34 @@ def test_a_connector_sets_its_java_options() -> None:
     assert options.options == ("-XX:+UseZGC", "-Da=b c", "-De=f")
 
 
-def test_initial_heap_of_a_small_heap() -> None:
-    """Java refuses an initial heap above the largest."""
+def test_heaps_stay_within_their_limits() -> None:
+    """Java refuses an initial heap above the largest; the limit is for connectors only."""
     assert java_options({HEAP: "9m"}, {}).initial_heap == "9m"
     assert java_options({}, {HEAP: "1g"}).initial_heap == "18m"
-
-
-def test_worker_heap_above_its_own_limit() -> None:
-    """The limit is for connectors."""
     assert java_options({HEAP: "4g"}, {}).heap == "4g"
 
 
-@pytest.mark.parametrize(
-    ("connector", "text"),
-    [
-        ({HEAP: "1025m"}, "the worker allows connectors 1g at most"),
-        ({HEAP: "much"}, "a size is a number followed by k, m or g"),
-        ({OPTIONS: "-XX:OnError=rm"}, "a connector may set properties"),
-        ({OPTIONS: "-javaagent:x.jar"}, "a connector may set properties"),
-        ({OPTIONS: "-Dcom.sun.management.jmxremote.port=1"}, "a connector may set properties"),
-        ({OPTIONS: "'-Da=b"}, "No closing quotation"),
-    ],
+@cases(
+    "connector, text",
+    ({HEAP: "1025m"}, "the worker allows connectors 1g at most"),
+    ({HEAP: "much"}, "a size is a number followed by k, m or g"),
+    ({OPTIONS: "-XX:OnError=rm"}, "a connector may set properties"),
+    ({OPTIONS: "-javaagent:x.jar"}, "a connector may set properties"),
+    ({OPTIONS: "-Dcom.sun.management.jmxremote.port=1"}, "a connector may set properties"),
+    ({OPTIONS: "'-Da=b"}, "No closing quotation"),
 )
 def test_a_connector_may_not_set_some_java_options(connector: dict[str, str], text: str) -> None:
     with pytest.raises(ConfigException, match=text):
         java_options({}, connector)
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "text"),
-    [
-        (HEAP, "lots", "agent.java.heap: a size is a number followed by k, m or g"),
-        (HEAP_LIMIT, "2", "agent.java.heap.limit: a size is a number followed by k, m or g"),
-        (OPTIONS, "-Da='b", "agent.java.options: No closing quotation"),
-        (OPTIONS, "-ea -Xmx2g", "-Xmx2g for configuration agent.java.options: agent.java.heap"),
-        (ENVIRONMENT, "TZ=UTC x", "x for configuration agent.java.environment: a variable is"),
-    ],
+@cases(
+    "key, value, text",
+    (HEAP, "lots", "agent.java.heap: a size is a number followed by k, m or g"),
+    (HEAP_LIMIT, "2", "agent.java.heap.limit: a size is a number followed by k, m or g"),
+    (OPTIONS, "-Da='b", "agent.java.options: No closing quotation"),
+    (OPTIONS, "-ea -Xmx2g", "-Xmx2g for configuration agent.java.options: agent.java.heap"),
+    (ENVIRONMENT, "TZ=UTC x", "x for configuration agent.java.environment: a variable is"),
 )
 def test_a_worker_checks_its_java_settings_when_it_starts(key: str, value: str, text: str) -> None:
     found = {each.name: each for each in worker_config_def().validate({key: value})}

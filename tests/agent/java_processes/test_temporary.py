@@ -1,7 +1,5 @@
 """Directories for temporary files of Java processes."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path
@@ -9,11 +7,8 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.java_processes.launch import (
-    TEMPORARY_PREFIX,
-    TemporaryDirectory,
-    remove_leftovers,
-)
+from pyconnect_agent.java_processes.launch import TEMPORARY_PREFIX, TemporaryDirectory, remove_leftovers
+from tests.support.cases import cases
 
 
 def test_a_directory_stays_while_its_lock_is_held(tmp_path: Path) -> None:
@@ -49,7 +44,7 @@ def test_other_files_are_no_leftovers(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 3
 
 
-@pytest.mark.parametrize("when", ["before it is opened", "before it is locked"])
+@cases("when", "before it is opened", "before it is locked")
 def test_a_directory_that_another_process_takes_for_a_leftover_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:

@@ -1,7 +1,5 @@
 """Attempts that are repeated, without a broker."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

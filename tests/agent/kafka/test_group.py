@@ -1,7 +1,5 @@
 """The group's thread over a membership without a broker."""
 
-from __future__ import annotations
-
 import queue
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +11,7 @@ from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.kafka import _group_adapter, group
 from pyconnect_agent.kafka._group_adapter import LeaderHooks
 from pyconnect_agent.kafka.group import GroupThread, JoinedGroup
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fakes.fake_group import NO_SETTINGS
 
@@ -100,10 +99,8 @@ def member(monkeypatch: pytest.MonkeyPatch) -> Iterator[Group]:
     made.thread.stop(0)
 
 
-@pytest.mark.parametrize("error", [KafkaError("denied"), RuntimeError("unforeseen")])
-def test_an_error_that_a_retry_does_not_cure_fails_the_membership(
-    member: Group, error: Exception
-) -> None:
+@cases("error", KafkaError("denied"), RuntimeError("unforeseen"))
+def test_an_incurable_error_fails_the_membership(member: Group, error: Exception) -> None:
     """Errors of the agent's own kind or not: work that was given here must not go on."""
     assert member.thread.confirmed_s() is not None
     member.fail(error)

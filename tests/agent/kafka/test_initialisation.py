@@ -1,7 +1,5 @@
 """Initialising a transactional id by asking librdkafka again and again."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
@@ -31,18 +29,14 @@ TIMED_OUT = KafkaError(KafkaError._TIMED_OUT, retriable=True)
 DENIED = KafkaError(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, fatal=True)
 
 
-def test_the_coordinator_is_asked_for_again_soon_then_less_often() -> None:
-    """The first call ends before librdkafka's own repetition, later ones need not."""
+def test_the_coordinator_is_asked_for_again_unless_that_is_in_vain() -> None:
+    """Soon, then less often; another error is raised at once."""
     producer = FakeProducer(*[TIMED_OUT] * 6)
     assert initialise(producer, Deadline(60_000))
     assert producer.calls_s[0] <= 0.1
     assert producer.calls_s == sorted(producer.calls_s)
     assert producer.calls_s[-1] == LONGEST_CALL_S
     assert producer.polls == 6, "the client's errors are logged meanwhile"
-
-
-def test_an_error_that_repeating_does_not_cure_is_raised_at_once() -> None:
-    """The remaining time does not matter."""
     producer = FakeProducer(DENIED, TIMED_OUT)
     with pytest.raises(KafkaException):
         initialise(producer, Deadline(60_000))
@@ -50,13 +44,9 @@ def test_an_error_that_repeating_does_not_cure_is_raised_at_once() -> None:
 
 
 def test_at_the_deadline_the_last_error_is_raised() -> None:
-    """It asked once at least."""
+    """After one call at least; a caller that has given up gets no error."""
     producer = FakeProducer(TIMED_OUT, TIMED_OUT)
     with pytest.raises(KafkaException):
         initialise(producer, Deadline(0))
     assert producer.calls_s == [0.0]
-
-
-def test_a_caller_that_gives_up_gets_no_error() -> None:
-    """The id is as it was, or is initialised some time later."""
     assert not initialise(FakeProducer(TIMED_OUT), Deadline(60_000), lambda: True)

@@ -1,7 +1,5 @@
 """Positions after an assignment, over a client in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -88,9 +86,7 @@ def assigned(client: Client, monkeypatch: pytest.MonkeyPatch, reset: str = "late
     return listener
 
 
-def test_a_position_that_is_not_known_yet_is_asked_for_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_unknown_position_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A logical end in its place would move on: a rewind would skip uncommitted records."""
     away = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
     client = Client([{0: 7, 1: away}, {1: 9}])
@@ -109,9 +105,7 @@ def test_a_position_that_may_not_be_known_fails_the_task(monkeypatch: pytest.Mon
     assert client.assigned == []
 
 
-def test_a_reset_by_duration_begins_at_the_first_record_that_is_not_older(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_reset_by_duration_begins_at_a_later_record(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the end where all records are older (KIP-1106)."""
     monkeypatch.setattr("time.time", lambda: 10_000.0)
     client = Client([{0: 7, 1: OFFSET_END}, {1: 9}])

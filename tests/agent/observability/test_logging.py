@@ -1,7 +1,5 @@
 """Lines of the log, and levels at run time."""
 
-from __future__ import annotations
-
 import contextvars
 import io
 import json
@@ -64,27 +62,20 @@ def test_a_json_line_is_one_object() -> None:
         LOG.exception("it failed", extra={"what": "x"})
     [line] = stream.getvalue().splitlines()
     event = json.loads(line)
-    assert (event["level"], event["logger"], event["event"]) == (
-        "ERROR",
-        "test.module",
-        "it failed",
-    )
+    expected = ("ERROR", "test.module", "it failed")
+    assert (event["level"], event["logger"], event["event"]) == expected
     assert event["what"] == "x"
     assert event["exception"].endswith("ValueError: two\nlines")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}[+-]\d{4}", event["timestamp"])
 
 
-def test_a_task_id_is_one_name_in_every_format() -> None:
-    """It is a tuple underneath, which JSON would show as a list."""
+def test_a_task_id_is_one_name_and_an_event_one_line() -> None:
+    """In every format; line ends in texts and fields are escaped."""
     for log_format, shown in ((LogFormat.JSON, '"task": "c-0"'), (LogFormat.TEXT, " task=c-0 ")):
         stream = io.StringIO()
         configure_logging(log_format=log_format, stream=stream)
         LOG.warning("event", extra={"task": ConnectorTaskId("c", 0)})
         assert shown in stream.getvalue()
-
-
-def test_an_event_cannot_forge_another_line() -> None:
-    """Line ends in texts and fields are escaped."""
     stream = io.StringIO()
     configure_logging(stream=stream)
     LOG.error("a\n[2026] ERROR forged", extra={"field": "b\nforged"})
@@ -149,9 +140,7 @@ def test_importing_costs_little() -> None:
 
 
 @pytest.mark.parametrize("log_format", LogFormat)
-def test_secrets_are_hidden_in_texts_fields_and_tracebacks(
-    log_format: LogFormat,
-) -> None:
+def test_secrets_are_hidden_in_texts_fields_and_tracebacks(log_format: LogFormat) -> None:
     """The text around a secret stays readable, for each kind of provider."""
     stream = io.StringIO()
     configure_logging(log_format=log_format, stream=stream)

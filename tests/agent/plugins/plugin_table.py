@@ -1,10 +1,4 @@
-"""A `PluginSource` over a table of classes, and a few classes to put into it.
-
-`TablePluginSource` answers as `CatalogPluginSource` does; both pass the same contract test in
-`tests/agent/plugins/test_plugins.py`.
-"""
-
-from __future__ import annotations
+"""A `PluginSource` over a table of classes, and a few classes to put into it."""
 
 import re
 from collections.abc import Mapping, Sequence

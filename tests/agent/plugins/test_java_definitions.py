@@ -1,7 +1,5 @@
 """Definitions of Java plugins, as a Java process describes them."""
 
-from __future__ import annotations
-
 from pyconnect_agent.plugins.java_source import definition_of
 
 

@@ -1,7 +1,5 @@
 """Java plugins in the validation of configs; the Java process is a fake that answers like one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -24,6 +22,7 @@ from pyconnect_agent.plugins.java_source import JavaPluginSource
 from pyconnect_agent.plugins.loading import builtin_plugins
 from pyconnect_api import ConfigException, ConnectException
 from pyconnect_api.configdef import ConfigValue
+from tests.support.cases import cases
 
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 STRING_CONVERTER = "org.apache.kafka.connect.storage.StringConverter"
@@ -198,16 +197,14 @@ def test_names_of_both_sides_mean_the_class_of_the_connectors_side(fake: FakeJav
     assert fake.questions == []
 
 
-@pytest.mark.parametrize(
-    ("config", "worker", "at", "sides"),
-    [
-        ({"value.converter": "io.confluent.connect.avro.AvroConverter"}, {}, "value.converter",
+@cases(
+    "config, worker, at, sides",
+    ({"value.converter": "io.confluent.connect.avro.AvroConverter"}, {}, "value.converter",
          "is a Python class and the connector is a Java class"),
-        ({}, {"key_converter": "io.confluent.connect.avro.AvroConverter"}, "key.converter",
+    ({}, {"key_converter": "io.confluent.connect.avro.AvroConverter"}, "key.converter",
          "is a Python class and the connector is a Java class"),
-        ({"connector.class": "FileStreamSource", "topic": "t", "value.converter": "a.Own"}, {},
+    ({"connector.class": "FileStreamSource", "topic": "t", "value.converter": "a.Own"}, {},
          "value.converter", "is a Java class and the connector is a Python class"),
-    ],
 )  # fmt: skip
 def test_a_converter_of_the_other_side_is_refused_with_the_reason(
     fake: FakeJava, config: dict[str, str], worker: dict[str, str], at: str, sides: str
@@ -257,9 +254,7 @@ class Unlisted(HasHeaderKey):
     """A Python class that no plugin list has."""
 
 
-def test_a_predicate_that_no_plugin_lists_is_in_the_language_of_its_transformation(
-    fake: FakeJava,
-) -> None:
+def test_an_unlisted_predicate_is_in_the_language_of_its_transformation(fake: FakeJava) -> None:
     """On Python connectors, too; a Python class is no predicate of a Java transformation."""
     fake.kinds["a.Unlisted"] = ["predicate"]
     fake.keys["a.Unlisted"] = [key("field", required=True)]

@@ -1,7 +1,5 @@
 """Finding and loading plugins."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable
@@ -24,6 +22,7 @@ from pyconnect_agent.plugins.scan import (
 from pyconnect_api import ConnectException, SinkConnector, SourceConnector
 from pyconnect_clients.installation import version
 from tests.agent.plugins.plugin_table import PlainSource, TablePluginSource
+from tests.support.cases import cases
 
 CONNECTOR = """
 import helper_of_plugin
@@ -70,13 +69,11 @@ def test_every_builtin_plugin_loads_as_its_kind(plugin: PluginDesc) -> None:
     assert plugin.version == (version() if own else CONNECT_VERSION)
 
 
-@pytest.mark.parametrize(
-    ("plugin", "extra", "library"),
-    [
-        ("SqlSink", "sql", "sqlalchemy"),
-        ("LakeSink", "lake", "obstore"),
-        ("LakeSource", "lake", "pyarrow"),
-    ],
+@cases(
+    "plugin, extra, library",
+    ("SqlSink", "sql", "sqlalchemy"),
+    ("LakeSink", "lake", "obstore"),
+    ("LakeSource", "lake", "pyarrow"),
 )
 def test_a_connector_without_its_extra_is_listed_and_names_the_extra(
     monkeypatch: pytest.MonkeyPatch, plugin: str, extra: str, library: str
@@ -111,31 +108,24 @@ def test_entry_points_of_a_directory_are_found_under_both_names(tmp_path: Path) 
 
 
 @pytest.mark.wire
-def test_two_versions_with_contradicting_dependencies_are_scanned_side_by_side(
-    tmp_path: Path,
-) -> None:
+def test_versions_with_contradicting_dependencies_are_scanned_separately(tmp_path: Path) -> None:
     """Each directory is scanned in a process of its own; what fails is reported."""
     make_plugin(tmp_path, "one", version="1.0")
     make_plugin(tmp_path, "two", version="2.0")
     result = scan([str(tmp_path)])
     sources = result.catalog.find("my_plugin.MySource")
-    assert {(item.kind, item.version) for item in sources} == {
-        (PluginKind.SOURCE, "1.0"),
-        (PluginKind.SOURCE, "2.0"),
-    }
+    expected = {(PluginKind.SOURCE, "1.0"), (PluginKind.SOURCE, "2.0")}
+    assert {(item.kind, item.version) for item in sources} == expected
     assert result.catalog.find("MySink")[0].kind is PluginKind.SINK
     assert len(result.warnings) == 2
     assert all("Missing" in warning for warning in result.warnings)
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize(
-    ("discovery", "found", "warned"),
-    [("service_load", 0, 0), ("only_scan", 2, 0), ("hybrid_warn", 2, 1)],
+@cases(
+    "discovery, found, warned", ("service_load", 0, 0), ("only_scan", 2, 0), ("hybrid_warn", 2, 1)
 )
-def test_unlisted_plugins_are_found_by_scanning(
-    tmp_path: Path, discovery: str, found: int, warned: int
-) -> None:
+def test_a_scan_finds_the_unlisted(tmp_path: Path, discovery: str, found: int, warned: int) -> None:
     """Unless only entry points count."""
     make_plugin(tmp_path, "p", version="3.0", listed=False)
     result = scan([str(tmp_path)], discovery)
@@ -153,14 +143,12 @@ def test_unlisted_plugins_stop_a_worker_that_asks_for_it(tmp_path: Path) -> None
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [
-        ("import sys; sys.exit(3)", "its process exited with code 3"),
-        ("import os; os._exit(4)", "its process exited with code 4"),
-        ("import os; os.abort()", "its process was killed by signal 6 (SIGABRT)"),
-        ("raise RuntimeError('no')", "RuntimeError: no"),
-    ],
+@cases(
+    "code, reason",
+    ("import sys; sys.exit(3)", "its process exited with code 3"),
+    ("import os; os._exit(4)", "its process exited with code 4"),
+    ("import os; os.abort()", "its process was killed by signal 6 (SIGABRT)"),
+    ("raise RuntimeError('no')", "RuntimeError: no"),
 )
 def test_a_plugin_that_fails_to_import_is_left_out(tmp_path: Path, code: str, reason: str) -> None:
     """The scan goes on and says why."""
@@ -178,8 +166,8 @@ def test_scanning_a_directory_without_plugins_finds_nothing(tmp_path: Path) -> N
     assert scan_directory(tmp_path, "hybrid_warn").catalog.plugins == ()
 
 
-def test_loading_a_class_of_another_kind_is_refused() -> None:
-    """The text is Connect's."""
+def test_other_objects_are_no_plugins() -> None:
+    """The text is Connect's; a path to another object is not found."""
     plugin = PluginDesc(
         class_name="a.B",
         python_path="tests.agent.plugins.plugin_table:PlainSource",
@@ -188,6 +176,8 @@ def test_loading_a_class_of_another_kind_is_refused() -> None:
     )
     with pytest.raises(ConnectException, match=r"Class a\.B does not implement the SinkConnector"):
         load(plugin)
+    with pytest.raises(LookupError, match="Failed to find any class"):
+        CatalogPluginSource(installed_catalog()).connector("collections.OrderedDict")
 
 
 def test_import_errors_name_the_plugin_and_the_cause() -> None:
@@ -239,7 +229,7 @@ class TestPluginSource:
         assert source.versions("nothing", PluginKind.CONVERTER) == ()
 
 
-@pytest.mark.parametrize("separator", [".", ":"])
+@cases("separator", ".", ":")
 def test_full_python_paths_work_without_being_listed(separator: str) -> None:
     """With a dot or a colon before the class."""
     source = CatalogPluginSource(installed_catalog())
@@ -249,16 +239,14 @@ def test_full_python_paths_work_without_being_listed(separator: str) -> None:
     assert issubclass(source.connector("FileStreamSink").python_class, SinkConnector)
 
 
-@pytest.mark.parametrize(
-    ("name", "known"),
-    [
-        ("Json", "org.apache.kafka.connect.json.JsonConverter"),
-        ("tests.support.anything:Converter", "tests.support.anything:Converter"),
-        ("json:JSONDecoder", "json:JSONDecoder"),
-        ("no.such.Converter", None),
-        ("Nothing", None),
-        ("", None),
-    ],
+@cases(
+    "name, known",
+    ("Json", "org.apache.kafka.connect.json.JsonConverter"),
+    ("tests.support.anything:Converter", "tests.support.anything:Converter"),
+    ("json:JSONDecoder", "json:JSONDecoder"),
+    ("no.such.Converter", None),
+    ("Nothing", None),
+    ("", None),
 )
 def test_classes_are_checked_without_importing_them(name: str, known: str | None) -> None:
     """As far as that goes: of a path only the top-level package is looked for."""
@@ -267,9 +255,3 @@ def test_classes_are_checked_without_importing_them(name: str, known: str | None
         return
     with pytest.raises(LookupError):
         known_class(installed_catalog(), name)
-
-
-def test_a_python_path_to_another_object_is_not_a_connector() -> None:
-    """It is reported as not found."""
-    with pytest.raises(LookupError, match="Failed to find any class"):
-        CatalogPluginSource(installed_catalog()).connector("collections.OrderedDict")

@@ -1,13 +1,12 @@
 """`python -m pyconnect_agent.plugins.self_check`: what it finds wrong with a plugin."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from pyconnect_agent.plugins.self_check import StepResult, check
+from tests.support.cases import cases
 
 PLUGIN = """
 from collections.abc import Sequence
@@ -85,16 +84,14 @@ def test_without_a_config_only_steps_that_need_none_are_run(plugin_path: Path) -
     assert [step.result for step in found.values()] == ["passed"] * 3 + ["skipped"]
 
 
-@pytest.mark.parametrize(
-    ("config", "step", "text"),
-    [
-        ({}, "validate", "needed: Missing required configuration"),
-        ({"needed": "x", "how": "many"}, "split", "2 task configs for tasks.max=1"),
-        ({"needed": "x", "how": "start"}, "start task", "cannot start"),
-        ({"needed": "x", "how": "schema"}, "poll", "DataException"),
-        ({"needed": "x", "how": "exit"}, "poll", "SystemExit: 3"),
-        ({"needed": "x", "how": "one offset"}, "poll", "make a new dict for each record"),
-    ],
+@cases(
+    "config, step, text",
+    ({}, "validate", "needed: Missing required configuration"),
+    ({"needed": "x", "how": "many"}, "split", "2 task configs for tasks.max=1"),
+    ({"needed": "x", "how": "start"}, "start task", "cannot start"),
+    ({"needed": "x", "how": "schema"}, "poll", "DataException"),
+    ({"needed": "x", "how": "exit"}, "poll", "SystemExit: 3"),
+    ({"needed": "x", "how": "one offset"}, "poll", "make a new dict for each record"),
 )
 def test_the_first_step_that_fails_says_why_and_where(
     plugin_path: Path, config: dict[str, str], step: str, text: str
@@ -107,41 +104,30 @@ def test_the_first_step_that_fails_says_why_and_where(
     assert {step.result for step in passed} == {"passed"}
 
 
-def test_a_source_without_records_is_not_a_failure(plugin_path: Path) -> None:
-    """There may be nothing to read here."""
+def test_sources_without_records_and_unknown_names(plugin_path: Path) -> None:
+    """There may be nothing to read; an unknown name has a hint of where it was looked for."""
     found = steps(plugin_path, "Source", {"needed": "x", "how": "empty"})
     assert found["poll"].result == "skipped"
     assert found["stop"].result == "passed"
+    found = steps(plugin_path, "Nope")
+    assert found["find"].result == "failed"
+    assert "an entry of the plugin path" in found["find"].detail
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("Unversioned", "not a text"), ("Undocumented", "without documentation: x")],
-)
-def test_version_and_definition_of_a_plugin_are_checked(
-    plugin_path: Path, name: str, text: str
-) -> None:
+@cases("name, text", ("Unversioned", "not a text"), ("Undocumented", "without documentation: x"))
+def test_version_and_definition_are_checked(plugin_path: Path, name: str, text: str) -> None:
     """Workers show version and settings to their users."""
     found = steps(plugin_path, name)
     assert found["define"].result == "failed"
     assert text in found["define"].detail
 
 
-def test_an_unknown_name_is_not_found(plugin_path: Path) -> None:
-    """With a hint of where it was looked for."""
-    found = steps(plugin_path, "Nope")
-    assert found["find"].result == "failed"
-    assert "an entry of the plugin path" in found["find"].detail
-
-
-@pytest.mark.parametrize(
-    ("name", "config", "detail"),
-    [
-        ("StringConverter", {"converter.type": "value"}, "came back as it was"),
-        ("RegexRouter", {"regex": "(.*)", "replacement": "x-$1"}, "x-self-check"),
-        ("RecordIsTombstone", {}, "gave False"),
-        ("Cast$Value", {"spec": "int32"}, "takes no texts"),
-    ],
+@cases(
+    "name, config, detail",
+    ("StringConverter", {"converter.type": "value"}, "came back as it was"),
+    ("RegexRouter", {"regex": "(.*)", "replacement": "x-$1"}, "x-self-check"),
+    ("RecordIsTombstone", {}, "gave False"),
+    ("Cast$Value", {"spec": "int32"}, "takes no texts"),
 )
 def test_other_kinds_get_a_sample(
     plugin_path: Path, name: str, config: dict[str, str], detail: str

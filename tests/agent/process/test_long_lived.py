@@ -1,7 +1,5 @@
 """The end of a thread or an asyncio task that should run for ever."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import logging
@@ -11,6 +9,7 @@ import pytest
 
 from pyconnect_agent.process import long_lived
 from pyconnect_agent.process.logging import bind_scope, record_fields
+from tests.support.cases import cases
 
 
 def fail(error: BaseException) -> Callable[[], None]:
@@ -26,7 +25,7 @@ def run(thread: long_lived.Thread | long_lived.TimerThread) -> None:
     assert not thread.is_alive()
 
 
-@pytest.mark.parametrize("error", [ValueError("no good"), SystemExit(3)])
+@cases("error", ValueError("no good"), SystemExit(3))
 def test_an_exception_that_ends_a_thread_is_logged_and_ends_the_process(
     deaths: list[BaseException], caplog: pytest.LogCaptureFixture, error: BaseException
 ) -> None:
@@ -40,11 +39,14 @@ def test_an_exception_that_ends_a_thread_is_logged_and_ends_the_process(
     assert record.exc_info[1] is error
 
 
-def test_a_finished_thread_does_not_end_the_process(deaths: list[BaseException]) -> None:
-    """It was asked to stop."""
+def test_an_owner_that_takes_note_or_asked_keeps_its_process(deaths: list[BaseException]) -> None:
+    """A thread that was asked to stop ends nothing; the owner becomes FAILED instead."""
     done = list[str]()
     run(long_lived.Thread("reader", lambda: done.append("done")))
     assert (done, deaths) == (["done"], [])
+    error, noted = ValueError(), list[BaseException]()
+    run(long_lived.Thread("reader", fail(error), on_death=noted.append))
+    assert (noted, deaths) == ([error], [])
 
 
 def test_a_thread_logs_in_the_scope_in_which_it_was_made() -> None:
@@ -60,16 +62,7 @@ def test_a_thread_logs_in_the_scope_in_which_it_was_made() -> None:
     assert logged[0]["task"] == "c-0"
 
 
-def test_an_owner_that_takes_note_keeps_its_process(deaths: list[BaseException]) -> None:
-    """It becomes FAILED instead."""
-    error, noted = ValueError(), list[BaseException]()
-    run(long_lived.Thread("reader", fail(error), on_death=noted.append))
-    assert (noted, deaths) == ([error], [])
-
-
-def test_an_owner_that_cannot_take_note_ends_with_its_process(
-    deaths: list[BaseException],
-) -> None:
+def test_an_owner_that_cannot_take_note_ends_with_its_process(deaths: list[BaseException]) -> None:
     """The exception that ended the thread is the reason, not the one of taking note."""
     error = ValueError()
     run(long_lived.Thread("reader", fail(error), on_death=lambda _: fail(OSError())()))

@@ -1,7 +1,5 @@
 """Messages to a service manager, over real sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket
@@ -56,9 +54,7 @@ def test_ready_waits_for_the_worker(address: str, manager_socket: socket.socket)
     assert not answers
 
 
-def test_the_watchdog_hears_several_messages_in_an_interval(
-    address: str, manager_socket: socket.socket
-) -> None:
+def test_the_watchdog_hears_several_messages(address: str, manager_socket: socket.socket) -> None:
     async def run() -> list[bytes]:
         reporting = asyncio.create_task(manager(address, 0.3).report_alive())
         try:
@@ -69,15 +65,13 @@ def test_the_watchdog_hears_several_messages_in_an_interval(
     assert asyncio.run(run()) == [ALIVE.encode()] * 3
 
 
-def test_the_variables_of_another_process_are_not_ours() -> None:
+def test_a_manager_may_be_gone_or_anothers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Variables of another process are not ours."""
     found = ServiceManager.of({"WATCHDOG_USEC": "2000000", "WATCHDOG_PID": "1"}, os.getpid())
     assert found == manager(None)
     ours = {"NOTIFY_SOCKET": "/run/x", "WATCHDOG_USEC": "2000000", "WATCHDOG_PID": "7"}
     assert ServiceManager.of(ours, 7) == manager("/run/x", 2.0)
-
-
-def test_a_manager_that_is_gone_does_no_harm(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
     manager(str(tmp_path / "gone")).notify(READY)
     assert "the service manager cannot be reached" in caplog.text

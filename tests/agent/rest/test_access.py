@@ -1,7 +1,5 @@
 """Users with roles, over a fake herder."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -28,6 +26,7 @@ from pyconnect_agent.rest.exchange import AdminServices
 from pyconnect_agent.rest.server import RestServer
 from pyconnect_api.errors import ConfigException
 from tests.support.agents.rest_client import Answer, call_app
+from tests.support.cases import cases
 from tests.support.fakes.fake_admin import FakeAdmin
 from tests.support.fakes.fake_herder import SOURCE_CLASS, FakeHerder
 from tests.support.fakes.rest_services import application, rest_config
@@ -112,9 +111,8 @@ def test_a_role_is_refused_what_it_may_not_do(world: World) -> None:
     """403 names the role that is needed, and nothing happens."""
     answer = world.call("operator", "PUT", "/connectors/c/config", CONFIG)
     assert answer.status == 403
-    assert answer.message == (
-        "operator has the role operator; PUT /connectors/{connector}/config needs editor."
-    )
+    expected = "operator has the role operator; PUT /connectors/{connector}/config needs editor."
+    assert answer.message == expected
     assert world.herder.submitted == []
     assert world.call("editor", "PUT", "/connectors/c/config", CONFIG).status == 201
     assert world.call("operator", "PUT", "/connectors/c/pause").status == 202
@@ -144,7 +142,7 @@ def test_roles_count_for_the_admin_interface(world: World) -> None:
     assert world.call("admin", "POST", "/agent/drain").status == 202
 
 
-@pytest.mark.parametrize("user", ["viewer", "operator"])
+@cases("user", "viewer", "operator")
 def test_no_answer_of_a_reader_contains_a_secret(world: World, user: str) -> None:
     """Each GET of the interface, in configs, tasks, traces, offsets, logs and lists."""
     herder = world.herder
@@ -187,9 +185,7 @@ def test_passwords_of_a_connectors_class_are_hidden_from_readers(world: World) -
     assert SECRET in world.call("editor", "GET", "/connectors/c").text
 
 
-def test_secrets_are_found_again_only_after_a_change_of_configs(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_are_found_after_a_change(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new, changed or deleted connector counts for the next answer."""
     searched: list[Mapping[str, str | None]] = []
 
@@ -258,13 +254,9 @@ def test_a_password_has_a_hash_or_is_the_extensions(tmp_path: Path) -> None:
     text = f'[anna]\nrole = "admin"\n[bob]\nrole = "viewer"\npassword = "{password}"\n'
     world = World(RestAccess(BasicAuthExtension(str(credentials)), text))
     for user, given, status in (
-        ("anna", "a", 200),
-        ("anna", "b", 401),
-        ("bob", "b", 200),
-        ("bob", "b", 200),
-        ("bob", "a", 401),
-        ("stranger", "s", 401),
-    ):
+        ("anna", "a", 200), ("anna", "b", 401), ("bob", "b", 200), ("bob", "b", 200),
+        ("bob", "a", 401), ("stranger", "s", 401),
+    ):  # fmt: skip
         assert world.call(basic(user, given), "GET", "/connectors").status == status
 
 
@@ -336,25 +328,21 @@ def test_another_worker_vouches_for_its_user(world: World) -> None:
     assert call_app(world.app, "PUT", target, body, headers).status == 401
 
 
-@pytest.mark.parametrize(
-    ("properties", "reason"),
-    [
-        ({"agent.rest.users": "/no/such/file"}, "agent.rest.users: .*No such file"),
-        ({"agent.rest.users": "a = 1"}, "agent.rest.users: the value: user a: write"),
-        (
-            {"agent.rest.users": USERS, "agent.admin.bearer.token.file": "/tokens"},
-            "agent.rest.users names the users of the admin interface too",
-        ),
-        (
-            {"agent.rest.users": 'a = {role = "admin", certificates = ["CN=a"]}'},
-            "no https listener asks for one",
-        ),
-        ({"agent.rest.users": USERS, "connect.protocol": "compatible"}, "Must be sessioned"),
-    ],
+@cases(
+    "properties, reason",
+    ({"agent.rest.users": "/no/such/file"}, "agent.rest.users: .*No such file"),
+    ({"agent.rest.users": "a = 1"}, "agent.rest.users: the value: user a: write"),
+    (
+        {"agent.rest.users": USERS, "agent.admin.bearer.token.file": "/tokens"},
+        "agent.rest.users names the users of the admin interface too",
+    ),
+    (
+        {"agent.rest.users": 'a = {role = "admin", certificates = ["CN=a"]}'},
+        "no https listener asks for one",
+    ),
+    ({"agent.rest.users": USERS, "connect.protocol": "compatible"}, "Must be sessioned"),
 )
-def test_users_that_could_not_be_found_are_refused(
-    properties: dict[str, str], reason: str, tmp_path: Path
-) -> None:
+def test_unknown_users_are_refused(properties: dict[str, str], reason: str, tmp_path: Path) -> None:
     """Before the worker starts."""
     tokens = tmp_path / "tokens"
     tokens.write_text("t\n")

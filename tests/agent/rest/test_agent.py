@@ -1,7 +1,5 @@
 """`/agent` over a fake worker: routes, bodies, errors, credentials."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path
@@ -13,6 +11,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.rest.access import AdminAccess, loopback_addresses
 from pyconnect_agent.rest.exchange import AdminServices
 from tests.support.agents.rest_client import Answer, call_app
+from tests.support.cases import cases
 from tests.support.fakes.fake_admin import HERE, FakeAdmin
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import application
@@ -33,18 +32,14 @@ class World:
         return call_app(self._app, method, path, body, {**JSON, **headers})
 
 
-def test_the_admin_interface_shows_worker_config_and_children() -> None:
-    """The worker, its configuration, its children as JSON."""
+def test_the_admin_interface_shows_worker_config_children_and_grants() -> None:
+    """Grants are of the phase that is asked for, else of the worker's own; 400 for another text."""
     world = World()
     assert world.call("GET", "/agent").json()["state"] == "active"
     expected = [{"name": "group.id", "value": "g", "source": "file"}]
     assert world.call("GET", "/agent/config").json() == expected
     assert world.call("GET", "/agent/tasks").json()[0]["pid"] == 1
     assert world.call("GET", "/agent/connectors").json() == {"c": {"target_state": "PAUSED"}}
-
-
-def test_grants_are_of_the_phase_that_is_asked_for() -> None:
-    """The worker's own without one; 400 for what is none."""
     assert World().call("GET", "/agent/acls").json()["phase"] == "preparing"
     assert World().call("GET", "/agent/acls?phase=enabled").json()["phase"] == "enabled"
     assert World().call("GET", "/agent/acls?phase=soon").status == 400
@@ -69,16 +64,21 @@ def test_metrics_are_served_for_prometheus_and_as_json() -> None:
     assert found[0]["tags"] == {"connector": "c", "task": "0"}
 
 
-def test_stacks_are_plain_text() -> None:
-    """Also for a client that accepts nothing else."""
+def test_paths_and_bodies_of_the_admin_interface() -> None:
+    """Stacks are plain text; a drain and its end differ by body; names are decoded."""
     answer = World().call("GET", "/agent/tasks/c/0/stacks", Accept="text/plain")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert answer.text == "Thread MainThread\n"
+    world = World()
+    assert world.call("POST", "/agent/drain").status == 202
+    assert world.call("POST", "/agent/drain", '{"undrain":true}').status == 202
+    assert world.admin.drains == [False, True]
+    world = World()
+    expected = f"Unknown task: {ConnectorTaskId('a b', 0)}"
+    assert world.call("POST", "/agent/tasks/a%20b/0/kill").message == expected
 
 
-@pytest.mark.parametrize(
-    ("body", "force"), [(None, False), ("{}", False), ('{"force":true}', True)]
-)
+@cases("body, force", (None, False), ("{}", False), ('{"force":true}', True))
 def test_a_kill_is_accepted(body: str | None, *, force: bool) -> None:
     """202; without a body it is not forced."""
     world = World()
@@ -86,10 +86,8 @@ def test_a_kill_is_accepted(body: str | None, *, force: bool) -> None:
     assert world.admin.kills == [(HERE, force)]
 
 
-@pytest.mark.parametrize("path", ["/agent/tasks/c/0/kill", "/agent/drain"])
-@pytest.mark.parametrize(
-    "body", ["[]", "null", '{"undrian":true}', '{"force":1,"undrain":1}', "{", "\xff"]
-)
+@cases("path", "/agent/tasks/c/0/kill", "/agent/drain")
+@cases("body", "[]", "null", '{"undrian":true}', '{"force":1,"undrain":1}', "{", "\xff")
 def test_a_mistyped_body_does_nothing(path: str, body: str) -> None:
     """400 in Connect's envelope: a wrong name must not be taken for its absence."""
     world = World()
@@ -100,15 +98,7 @@ def test_a_mistyped_body_does_nothing(path: str, body: str) -> None:
     assert world.admin.drains == []
 
 
-def test_drain_and_its_end() -> None:
-    """The same path; the body decides."""
-    world = World()
-    assert world.call("POST", "/agent/drain").status == 202
-    assert world.call("POST", "/agent/drain", '{"undrain":true}').status == 202
-    assert world.admin.drains == [False, True]
-
-
-@pytest.mark.parametrize("action", [("POST", "kill"), ("GET", "stacks")])
+@cases("action", ("POST", "kill"), ("GET", "stacks"))
 def test_a_task_that_is_not_here(action: tuple[str, str]) -> None:
     """409 with the owner's address, 409 without a process, 404 for what does not exist."""
     method, verb = action
@@ -121,14 +111,6 @@ def test_a_task_that_is_not_here(action: tuple[str, str]) -> None:
     assert world.call(method, f"/agent/tasks/c/x/{verb}").status == 404
 
 
-def test_names_in_paths_are_decoded() -> None:
-    """As everywhere in the REST API; the owner's address keeps them encoded."""
-    world = World()
-    assert world.call("POST", "/agent/tasks/a%20b/0/kill").message == (
-        f"Unknown task: {ConnectorTaskId('a b', 0)}"
-    )
-
-
 def test_without_the_interface_there_is_nothing() -> None:
     """404, as a Java worker answers."""
     answer = call_app(application(FakeHerder()), "GET", "/agent", headers=JSON)
@@ -138,15 +120,10 @@ def test_without_the_interface_there_is_nothing() -> None:
 # Credentials
 
 PATHS = [
-    ("GET", "/agent"),
-    ("GET", "/agent/config"),
-    ("GET", "/agent/tasks"),
-    ("GET", "/agent/acls"),
-    ("POST", "/agent/tasks/c/0/kill"),
-    ("GET", "/agent/connectors/c/logs"),
-    ("GET", "/agent/tasks/c/0/stacks"),
-    ("POST", "/agent/drain"),
-]
+    ("GET", "/agent"), ("GET", "/agent/config"), ("GET", "/agent/tasks"), ("GET", "/agent/acls"),
+    ("POST", "/agent/tasks/c/0/kill"), ("GET", "/agent/connectors/c/logs"),
+    ("GET", "/agent/tasks/c/0/stacks"), ("POST", "/agent/drain"),
+]  # fmt: skip
 
 
 def basic(text: str) -> str:
@@ -161,41 +138,37 @@ def guarded(tmp_path: Path) -> World:
     return World(AdminAccess(basic_file=str(users), token_file=str(tokens)))
 
 
-@pytest.mark.parametrize("authorization", ["ann:pa:ss", "ümit:schlüssel"])
+@cases("authorization", "ann:pa:ss", "ümit:schlüssel")
 @pytest.mark.parametrize(("method", "path"), PATHS)
-def test_the_right_password_opens_every_path(
-    guarded: World, method: str, path: str, authorization: str
-) -> None:
+def test_the_password_opens_all(guarded: World, method: str, path: str, authorization: str) -> None:
     """Names and passwords of the file, UTF-8."""
     answer = guarded.call(method, path, Authorization=basic(authorization))
     assert answer.status < 300
 
 
-@pytest.mark.parametrize("token", ["Bearer first", "bearer second"])
+@cases("token", "Bearer first", "bearer second")
 def test_any_of_the_tokens_opens(guarded: World, token: str) -> None:
     """So that a new one can be introduced before the old one goes."""
     assert guarded.call("GET", "/agent", Authorization=token).status == 200
 
 
-@pytest.mark.parametrize(
+@cases(
     "authorization",
-    [
-        None,
-        "",
-        "Basic",
-        "Basic !!!",
-        "Basic /w==",
-        "Bearer",
-        "Bearer third",
-        "Bearer first second",
-        "Negotiate first",
-        basic("ann:wrong"),
-        basic("ann"),
-        basic("bob:pa:ss"),
-        basic("bob:"),
-        basic("empty:"),
-        basic(":"),
-    ],
+    None,
+    "",
+    "Basic",
+    "Basic !!!",
+    "Basic /w==",
+    "Bearer",
+    "Bearer third",
+    "Bearer first second",
+    "Negotiate first",
+    basic("ann:wrong"),
+    basic("ann"),
+    basic("bob:pa:ss"),
+    basic("bob:"),
+    basic("empty:"),
+    basic(":"),
 )
 def test_wrong_credentials_open_nothing(guarded: World, authorization: str | None) -> None:
     """401 with both schemes; also on a loopback address."""
@@ -210,18 +183,14 @@ def test_wrong_credentials_open_nothing(guarded: World, authorization: str | Non
     assert guarded.admin.drains == []
 
 
-def test_changed_credentials_count_at_once(tmp_path: Path) -> None:
-    """The files are read at each request."""
+def test_credentials_are_read_at_each_request(tmp_path: Path) -> None:
+    """Changed ones count at once; a file that went away is a server error, no open door."""
     tokens = tmp_path / "tokens"
     tokens.write_text("old")
     world = World(AdminAccess(token_file=str(tokens)))
     tokens.write_text("new")
     assert world.call("GET", "/agent", Authorization="Bearer old").status == 401
     assert world.call("GET", "/agent", Authorization="Bearer new").status == 200
-
-
-def test_a_file_that_went_away_opens_nothing(tmp_path: Path) -> None:
-    """A server error, not an open door."""
     tokens = tmp_path / "tokens"
     tokens.write_text("token")
     world = World(AdminAccess(token_file=str(tokens)))
@@ -237,9 +206,8 @@ def test_without_credentials_other_listeners_are_closed(method: str, path: str) 
     assert "agent.admin.basic.auth.file" in (answer.message or "")
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Host": "evil.example:8083"}],
+@cases(
+    "headers", {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Host": "evil.example:8083"}
 )
 def test_without_credentials_web_pages_are_not_served(headers: dict[str, str]) -> None:
     """Neither a foreign page's request nor one under a name that points here."""
@@ -248,7 +216,7 @@ def test_without_credentials_web_pages_are_not_served(headers: dict[str, str]) -
     assert world.admin.drains == []
 
 
-@pytest.mark.parametrize("host", ["localhost:8083", "127.0.0.1:8083", "[::1]:8083", "127.9.9.9"])
+@cases("host", "localhost:8083", "127.0.0.1:8083", "[::1]:8083", "127.9.9.9")
 def test_without_credentials_local_names_are_served(host: str) -> None:
     """Any client on this host is served."""
     assert World().call("GET", "/agent", Host=host).status == 200
@@ -260,11 +228,9 @@ def test_loopback_addresses_are_found_by_the_bound_address() -> None:
     assert loopback_addresses(bound) == {("127.0.0.1", 1), ("::1", 2)}
 
 
-@pytest.mark.parametrize("key", ["basic_file", "token_file"])
-@pytest.mark.parametrize("content", [None, "", "\n \n"])
-def test_unusable_files_are_found_at_the_start(
-    tmp_path: Path, key: str, content: str | None
-) -> None:
+@cases("key", "basic_file", "token_file")
+@cases("content", None, "", "\n \n")
+def test_unusable_files_are_found_at_start(tmp_path: Path, key: str, content: str | None) -> None:
     """The file is missing or names no user."""
     file = tmp_path / "credentials"
     if content is not None:
@@ -286,16 +252,14 @@ def test_a_change_of_phase_is_answered_before_the_restart() -> None:
     assert world.admin.restarts == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        "",
-        "[]",
-        "{",
-        '{"phase":"preparing"}',
-        '{"phase":"preparing","run_id":1,"expect_config_sha256":"s"}',
-        '{"phase":"preparing","run_id":"r","expect_config_sha256":"s","force":"x"}',
-    ],
+    "",
+    "[]",
+    "{",
+    '{"phase":"preparing"}',
+    '{"phase":"preparing","run_id":1,"expect_config_sha256":"s"}',
+    '{"phase":"preparing","run_id":"r","expect_config_sha256":"s","force":"x"}',
 )
 def test_a_change_of_phase_is_read_strictly(body: str) -> None:
     """400, and nothing happens."""
@@ -304,13 +268,11 @@ def test_a_change_of_phase_is_read_strictly(body: str) -> None:
     assert world.admin.phase_changes == []
 
 
-@pytest.mark.parametrize(
-    ("query", "text"),
-    [
-        ("level=LOUD", "level=LOUD: must be one of ALL, TRACE"),
-        ("task=-1", "task=-1: must be a number"),
-        ("sinse_ms=1", "sinse_ms is not a parameter"),
-    ],
+@cases(
+    "query, text",
+    ("level=LOUD", "level=LOUD: must be one of ALL, TRACE"),
+    ("task=-1", "task=-1: must be a number"),
+    ("sinse_ms=1", "sinse_ms is not a parameter"),
 )
 def test_a_mistyped_question_for_logs_is_refused(query: str, text: str) -> None:
     """An answer to another question would look like an empty log."""

@@ -1,7 +1,5 @@
 """Users and passwords of Apache's REST extension."""
 
-from __future__ import annotations
-
 import base64
 import re
 from pathlib import Path
@@ -16,6 +14,7 @@ from pyconnect_agent.rest.exchange import AdminServices
 from pyconnect_agent.rest.server import RestServer
 from pyconnect_api.errors import ConfigException
 from tests.support.agents.rest_client import call_app
+from tests.support.cases import cases
 from tests.support.fakes.fake_admin import FakeAdmin
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import application, rest_config
@@ -78,7 +77,7 @@ def test_the_admin_interface_has_its_own_credentials(credentials: Path, tmp_path
         assert call_app(app, "GET", "/agent", headers=given).status == status
 
 
-@pytest.mark.parametrize("users", ["", "# nobody\n", None])
+@cases("users", "", "# nobody\n", None)
 def test_a_worker_without_users_does_not_start(users: str | None, tmp_path: Path) -> None:
     """A Java worker would admit every client."""
     jaas, file = tmp_path / "jaas.conf", tmp_path / "credentials.properties"

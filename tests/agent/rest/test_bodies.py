@@ -1,7 +1,5 @@
 """Request bodies: what they bind to, and the faults that they name."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -18,6 +16,7 @@ from pyconnect_agent.rest.bodies import (
     bind_task_configs,
     check_offsets,
 )
+from tests.support.cases import cases
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 MAPS = st.none() | st.dictionaries(TEXTS, st.none() | st.integers() | TEXTS, max_size=3)
@@ -34,17 +33,15 @@ def test_a_flat_map_is_bound_as_it_is(config: dict[str, str | None], indent: int
     assert request.config == config
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ("1.50", "1.50"),
-        ("-0", "-0"),
-        ("1E400", "1E400"),
-        ("9" * 5000, "9" * 5000),
-        ("true", "true"),
-        ("null", None),
-        ('"x"', "x"),
-    ],
+@cases(
+    "value, text",
+    ("1.50", "1.50"),
+    ("-0", "-0"),
+    ("1E400", "1E400"),
+    ("9" * 5000, "9" * 5000),
+    ("true", "true"),
+    ("null", None),
+    ('"x"', "x"),
 )
 def test_a_scalar_becomes_the_text_it_was_written_with(value: str, text: str | None) -> None:
     """Jackson keeps the text of a number where a text belongs."""
@@ -53,22 +50,17 @@ def test_a_scalar_becomes_the_text_it_was_written_with(value: str, text: str | N
     assert type(config["a"]) is (type(None) if text is None else str)
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (
-            '{"name":"x",\n  "config":{"a":"b","c":[]}}',
-            '"c" of "config" must be a text, not a list',
-        ),
-        ('{"config":{"a":"b",\n"c":nope}}', "not valid JSON: .* (line 2, column 5)"),
-        ('{"config":{"a":NaN}}', "NaN is not a number of JSON"),
-        ('{"foo":1}', 'Unknown member "foo" of the body; known are name, config, initial_state'),
-        ('{"initial_state":"x"}', 'must be one of RUNNING, PAUSED, STOPPED, not "x"'),
-        ("[]", "The body must be an object, not a list"),
-        ('"x"', "The body must be an object, not a text"),
-        ("1", "The body must be an object, not a number"),
-        ("{} {}", "Extra data .line 1, column 4"),
-    ],
+@cases(
+    "body, message",
+    ('{"name":"x",\n  "config":{"a":"b","c":[]}}', '"c" of "config" must be a text, not a list'),
+    ('{"config":{"a":"b",\n"c":nope}}', "not valid JSON: .* (line 2, column 5)"),
+    ('{"config":{"a":NaN}}', "NaN is not a number of JSON"),
+    ('{"foo":1}', 'Unknown member "foo" of the body; known are name, config, initial_state'),
+    ('{"initial_state":"x"}', 'must be one of RUNNING, PAUSED, STOPPED, not "x"'),
+    ("[]", "The body must be an object, not a list"),
+    ('"x"', "The body must be an object, not a text"),
+    ("1", "The body must be an object, not a number"),
+    ("{} {}", "Extra data .line 1, column 4"),
 )
 def test_an_error_names_place_and_fault(body: str, message: str) -> None:
     """A person finds the mistake in a long document."""
@@ -76,19 +68,24 @@ def test_an_error_names_place_and_fault(body: str, message: str) -> None:
         bind_create_request(body.encode())
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
+@cases("encoding", "utf-8-sig", "utf-16", "utf-16-be", "utf-32")
 def test_the_encoding_is_detected(encoding: str) -> None:
     """JSON may come in any Unicode encoding."""
     assert bind_config('{"é":"ü"}'.encode(encoding)) == {"é": "ü"}
 
 
-def test_deep_nesting_does_not_kill_the_worker() -> None:
-    """A body of nothing but brackets is refused like any other wrong body."""
+def test_bodies_without_meaning_are_bad_requests() -> None:
+    """Nothing but brackets, or a number that no offset has; a config has its text."""
     for body in (b"[" * 1_000_000, b'{"unknown":' + b"[" * 200_000):
         with pytest.raises(BodyError):
             bind_config(body)
         with pytest.raises(BodyError):
             check_offsets(body)
+    digits = b"1" * 1_000_000
+    body = b'{"offsets":[{"partition":{"a":%s},"offset":null}]}' % digits
+    with pytest.raises(BadRequestError, match="has 1000000 characters"):
+        check_offsets(body)
+    assert bind_config(b'{"a":%s}' % digits) == {"a": digits.decode()}
 
 
 @given(st.lists(ENTRIES, min_size=1, max_size=4), st.sampled_from([None, 1]), st.booleans())
@@ -98,28 +95,26 @@ def test_good_offsets_pass(entries: list[object], indent: int | None, named: boo
     check_offsets((body if named else f" {body} ").encode("utf-8" if named else "utf-16"))
 
 
-@pytest.mark.parametrize("body", [b"{}", b'{"offsets":null}', b'{"offsets":[]}'])
+@cases("body", b"{}", b'{"offsets":null}', b'{"offsets":[]}')
 def test_a_body_without_offsets_is_a_bad_request(body: bytes) -> None:
     """Apache's answer is 400 then, in its own words."""
     with pytest.raises(BadRequestError, match="need to be provided"):
         check_offsets(body)
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (b"", "The body is empty"),
-        (b"null", "The body is empty"),
-        (b'{"offsets":[{"partition":{}},]}', "not valid JSON"),
-        (b'{"offsets":[{}],"more":1}', 'Unknown member "more" of the body'),
-        (b'{"offsets":[{"key":1}]}', 'Unknown member "key" of offset 0'),
-        (b'{"offsets":[{},null]}', "Offset 1 must be an object, not null"),
-        (b'{"offsets":[{"offset":[]}]}', '"offset" of offset 0 must be an object, not a list'),
-        (b'{"offsets":[{"partition":{"a":NaN}}]}', "NaN"),
-        (b"\xff", "not valid utf-8 at byte 0"),
-        (b'{"offsets":[{"partition":{},"partition":{}}]}', 'member "partition" is repeated'),
-        (b'{"offsets":[{}],"offsets":[]}', 'member "offsets" is repeated'),
-    ],
+@cases(
+    "body, message",
+    (b"", "The body is empty"),
+    (b"null", "The body is empty"),
+    (b'{"offsets":[{"partition":{}},]}', "not valid JSON"),
+    (b'{"offsets":[{}],"more":1}', 'Unknown member "more" of the body'),
+    (b'{"offsets":[{"key":1}]}', 'Unknown member "key" of offset 0'),
+    (b'{"offsets":[{},null]}', "Offset 1 must be an object, not null"),
+    (b'{"offsets":[{"offset":[]}]}', '"offset" of offset 0 must be an object, not a list'),
+    (b'{"offsets":[{"partition":{"a":NaN}}]}', "NaN"),
+    (b"\xff", "not valid utf-8 at byte 0"),
+    (b'{"offsets":[{"partition":{},"partition":{}}]}', 'member "partition" is repeated'),
+    (b'{"offsets":[{}],"offsets":[]}', 'member "offsets" is repeated'),
 )
 def test_bad_offsets_are_refused(body: bytes, message: str) -> None:
     """Before anything is stopped or fenced; the message names the entry."""
@@ -131,9 +126,7 @@ CONFIGS = st.none() | st.dictionaries(TEXTS, st.none() | TEXTS, max_size=3)
 
 
 @given(st.lists(CONFIGS, max_size=9), st.sampled_from(["", " {}"]))
-def test_task_configs_of_a_large_body_are_read_one_by_one(
-    found: list[dict[str, str | None] | None], rest: str
-) -> None:
+def test_large_bodies_are_read_singly(found: list[dict[str, str | None] | None], rest: str) -> None:
     """With the result of a small body; no more than one item's text is decoded at once."""
     body = json.dumps(found) + rest
     with pytest.MonkeyPatch.context() as patch:
@@ -143,21 +136,10 @@ def test_task_configs_of_a_large_body_are_read_one_by_one(
         assert bind_task_configs(body.encode()) == tuple(found)
 
 
-@pytest.mark.parametrize("body", [b"{}  ", b"[{} ", b"[{},]", b"[{}{}]", b'[{"a": 1}]', b"\xff[]"])
-def test_a_large_body_that_is_no_list_of_task_configs_is_refused(
-    body: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@cases("body", b"{}  ", b"[{} ", b"[{},]", b"[{}{}]", b'[{"a": 1}]', b"\xff[]")
+def test_large_bodies_of_another_form_fail(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one with a config that is larger than any record."""
     monkeypatch.setattr(bodies, "ITEM_CHARACTERS", 1)
     monkeypatch.setattr(connector_offsets, "ITEM_CHARACTERS", 4)
     with pytest.raises(BodyError):
         bind_task_configs(body)
-
-
-def test_a_number_that_no_offset_has_is_a_bad_request() -> None:
-    """Python would refuse to read it; a config has its text."""
-    digits = b"1" * 1_000_000
-    body = b'{"offsets":[{"partition":{"a":%s},"offset":null}]}' % digits
-    with pytest.raises(BadRequestError, match="has 1000000 characters"):
-        check_offsets(body)
-    assert bind_config(b'{"a":%s}' % digits) == {"a": digits.decode()}

@@ -1,7 +1,5 @@
 """Resources of connectors over a fake herder."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any
@@ -14,6 +12,7 @@ from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.reporting import Stage
 from tests.support.agents.rest_client import Answer, acall_app, call_app
+from tests.support.cases import cases
 from tests.support.fakes.fake_herder import SOURCE_CLASS, FakeHerder
 from tests.support.fakes.rest_services import application
 
@@ -51,14 +50,12 @@ def test_create_answers_201_with_location_and_the_submitted_config(herder: FakeH
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "state"),
-    [
-        ("running", TargetState.STARTED),
-        ("Paused", TargetState.PAUSED),
-        ("STOPPED", TargetState.STOPPED),
-        (None, None),
-    ],
+@cases(
+    "text, state",
+    ("running", TargetState.STARTED),
+    ("Paused", TargetState.PAUSED),
+    ("STOPPED", TargetState.STOPPED),
+    (None, None),
 )
 def test_initial_state_is_handed_on(
     herder: FakeHerder, text: str | None, state: TargetState | None
@@ -78,14 +75,8 @@ def test_scalars_of_a_config_become_their_json_text(herder: FakeHerder) -> None:
     )
     call_app(application(herder), "POST", "/connectors", body, JSON)
     stored = herder.configs["c"]
-    assert [stored[key] for key in "abcdef"] == [
-        "1.50",
-        "true",
-        "1E+2",
-        "-0",
-        "123456789012345678901234567890",
-        "é😀",
-    ]
+    expected = ["1.50", "true", "1E+2", "-0", "123456789012345678901234567890", "é😀"]
+    assert [stored[key] for key in "abcdef"] == expected
 
 
 def test_an_existing_name_is_a_conflict_but_its_bad_config_comes_first(herder: FakeHerder) -> None:
@@ -113,26 +104,16 @@ def test_put_config_answers_201_only_when_it_created(herder: FakeHerder) -> None
     assert "location" not in changed.headers
 
 
-def test_patch_hands_nulls_on(herder: FakeHerder) -> None:
-    """A null of a patch removes a key; the herder is told so, and always answers 200."""
+def test_patches_hand_nulls_on_and_need_a_body(herder: FakeHerder) -> None:
+    """A null removes a key; an empty body changes nothing. The answer is 200."""
     herder.configs["c"] = {**CONFIG, "name": "c"}
     answer = call(herder, "PATCH", "/connectors/c/config", {"file": None, "batch.size": 5})
     assert answer.status == 200
-    assert answer.json()["config"] == {
-        "connector.class": "FileStreamSource",
-        "topic": "t",
-        "name": "c",
-        "batch.size": "5",
-    }
+    expected = {"connector.class": "FileStreamSource", "topic": "t", "name": "c", "batch.size": "5"}
+    assert answer.json()["config"] == expected
     assert herder.submitted == [
         requests.PatchConnectorConfig(connector="c", patch={"file": None, "batch.size": "5"})
     ]
-
-
-def test_patch_without_a_body_is_refused_after_the_existence_check(
-    herder: FakeHerder,
-) -> None:
-    """An empty patch body does not change the connector."""
     herder.configs["c"] = CONFIG
     answer = call(herder, "PATCH", "/connectors/c/config")
     assert (answer.status, answer.message) == (500, "The body of the request must have a patch")
@@ -155,8 +136,8 @@ def test_expand_shows_the_requested_parts_and_leaves_out_connectors_without_stat
     assert list(call(herder, "GET", "/connectors?expand=info").json()) == ["a", "b"]
 
 
-def test_status_has_apaches_members(herder: FakeHerder) -> None:
-    """Status of connector and tasks, in the order of the members as Apache writes them."""
+def test_statuses_have_apaches_members(herder: FakeHerder) -> None:
+    """In Apache's order; a trace comes last, and only when there is one."""
     herder.configs["c"] = CONFIG
     herder.task_counts["c"] = 1
     assert call(herder, "GET", "/connectors/c/status").text == (
@@ -164,13 +145,8 @@ def test_status_has_apaches_members(herder: FakeHerder) -> None:
         ',"tasks":[{"id":0,"state":"RUNNING","worker_id":"127.0.0.1:8083","version":"4.3.1"}]'
         ',"type":"source"}'
     )
-    assert call(herder, "GET", "/connectors/c/tasks/0/status").text == (
-        '{"id":0,"state":"RUNNING","worker_id":"127.0.0.1:8083","version":"4.3.1"}'
-    )
-
-
-def test_a_failed_task_shows_its_trace_last(herder: FakeHerder) -> None:
-    """A trace is there only when there is one, and comes after the version."""
+    expected = '{"id":0,"state":"RUNNING","worker_id":"127.0.0.1:8083","version":"4.3.1"}'
+    assert call(herder, "GET", "/connectors/c/tasks/0/status").text == expected
     herder.configs["c"] = CONFIG
     herder.task_counts["c"] = 1
     herder.task_failures[ConnectorTaskId("c", 0)] = "Error: é\n\tat x"
@@ -184,27 +160,24 @@ def test_tasks_are_listed_with_their_configs(herder: FakeHerder) -> None:
     """GET tasks answers ids and raw configs."""
     herder.configs["c"] = CONFIG
     herder.task_counts["c"] = 1
-    assert call(herder, "GET", "/connectors/c/tasks").json() == [
-        {"id": {"connector": "c", "task": 0}, "config": {**CONFIG, "task.class": "T"}}
-    ]
+    expected = [{"id": {"connector": "c", "task": 0}, "config": {**CONFIG, "task.class": "T"}}]
+    assert call(herder, "GET", "/connectors/c/tasks").json() == expected
 
 
-@pytest.mark.parametrize(
-    ("query", "status", "request_"),
-    [
-        ("", 204, requests.RestartConnector(connector="c")),
-        ("?includeTasks=false&onlyFailed=yes", 204, requests.RestartConnector(connector="c")),
-        (
-            "?includeTasks=TRUE",
-            202,
-            requests.RestartConnectorAndTasks(connector="c", include_tasks=True, only_failed=False),
-        ),
-        (
-            "?onlyFailed=true",
-            202,
-            requests.RestartConnectorAndTasks(connector="c", include_tasks=False, only_failed=True),
-        ),
-    ],
+@cases(
+    "query, status, request_",
+    ("", 204, requests.RestartConnector(connector="c")),
+    ("?includeTasks=false&onlyFailed=yes", 204, requests.RestartConnector(connector="c")),
+    (
+        "?includeTasks=TRUE",
+        202,
+        requests.RestartConnectorAndTasks(connector="c", include_tasks=True, only_failed=False),
+    ),
+    (
+        "?onlyFailed=true",
+        202,
+        requests.RestartConnectorAndTasks(connector="c", include_tasks=False, only_failed=True),
+    ),
 )
 def test_restart_flags_choose_the_mode(
     herder: FakeHerder, query: str, status: int, request_: requests.Request
@@ -322,10 +295,8 @@ def test_plugins_are_connectors_unless_all_are_asked_for(herder: FakeHerder) -> 
     """`connectorsOnly` is true by default; an undefined version is left out."""
     assert len(call(herder, "GET", "/connector-plugins").json()) == 2
     everything = call(herder, "GET", "/connector-plugins?connectorsOnly=x").json()
-    assert everything[-1] == {
-        "class": "org.apache.kafka.connect.storage.StringConverter",
-        "type": "converter",
-    }
+    expected = {"class": "org.apache.kafka.connect.storage.StringConverter", "type": "converter"}
+    assert everything[-1] == expected
 
 
 def test_health_reports_the_stage_of_the_worker(herder: FakeHerder) -> None:
@@ -382,7 +353,7 @@ def test_requests_do_not_wait_for_one_another(herder: FakeHerder) -> None:
     assert asyncio.run(run()).status == 200
 
 
-@pytest.mark.parametrize("name", [".", "..", " .. "])
+@cases("name", ".", "..", " .. ")
 def test_a_name_that_no_path_carries_is_refused(herder: FakeHerder, name: str) -> None:
     """Clients and proxies resolve it, so the connector could be neither seen nor deleted."""
     created = call(herder, "POST", "/connectors", {"name": name, "config": CONFIG})

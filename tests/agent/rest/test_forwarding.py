@@ -1,12 +1,9 @@
 """The target of requests that belong to another worker."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +18,7 @@ from pyconnect_agent.rest.forwarding import (
 )
 from pyconnect_agent.rest.routing import decode_segment, segments_of
 from tests.support.agents.rest_client import Answer, call_app
+from tests.support.cases import cases
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import application
 
@@ -85,109 +83,107 @@ def call(
     )
 
 
-@pytest.mark.parametrize(
-    ("method", "target", "body", "response", "sent_to", "sent_body", "status"),
-    [
-        (
-            "POST",
-            "/connectors?other=1",
-            {"name": "c", "config": CONFIG, "initial_state": "paused"},
-            WorkerResponse(201, INFO),
-            "connectors?forward=true",
-            {"name": "c", "config": {**CONFIG, "name": "c"}, "initial_state": "PAUSED"},
-            201,
-        ),
-        (
-            "PUT",
-            "/connectors/c/config",
-            CONFIG,
-            WorkerResponse(200, INFO),
-            "connectors/c/config?forward=true",
-            {**CONFIG, "name": "c"},
-            200,
-        ),
-        (
-            "PUT",
-            "/connectors/c/config",
-            CONFIG,
-            WorkerResponse(201, INFO),
-            "connectors/c/config?forward=true",
-            {**CONFIG, "name": "c"},
-            201,
-        ),
-        (
-            "PATCH",
-            "/connectors/c/config",
-            {"a": None},
-            WorkerResponse(200, INFO),
-            "connectors/c/config?forward=true",
-            {"a": None},
-            200,
-        ),
-        (
-            "DELETE",
-            "/connectors/a%3Fb",
-            None,
-            WorkerResponse(204, None),
-            "connectors/a%3Fb?forward=true",
-            None,
-            204,
-        ),
-        (
-            "PUT",
-            "/connectors/c/stop",
-            None,
-            WorkerResponse(204, None),
-            "connectors/c/stop?forward=true",
-            None,
-            204,
-        ),
-        (
-            "POST",
-            "/connectors/c/restart",
-            None,
-            WorkerResponse(204, None),
-            "connectors/c/restart?forward=true",
-            None,
-            204,
-        ),
-        (
-            "POST",
-            "/connectors/c/restart?onlyFailed=true",
-            None,
-            WorkerResponse(202, {"name": "c"}),
-            "connectors/c/restart?forward=true&includeTasks=false&onlyFailed=true",
-            None,
-            202,
-        ),
-        (
-            "POST",
-            "/connectors/c/tasks/3/restart",
-            None,
-            WorkerResponse(204, None),
-            "connectors/c/tasks/3/restart?forward=true",
-            None,
-            204,
-        ),
-        (
-            "POST",
-            "/connectors/c/tasks",
-            [{"a": 1}],
-            WorkerResponse(204, None),
-            "connectors/c/tasks?forward=true",
-            [{"a": "1"}],
-            204,
-        ),
-        (
-            "PUT",
-            "/connectors/c/fence",
-            None,
-            WorkerResponse(204, None),
-            "connectors/c/fence?forward=true",
-            None,
-            204,
-        ),
-    ],
+@cases(
+    "method, target, body, response, sent_to, sent_body, status",
+    (
+        "POST",
+        "/connectors?other=1",
+        {"name": "c", "config": CONFIG, "initial_state": "paused"},
+        WorkerResponse(201, INFO),
+        "connectors?forward=true",
+        {"name": "c", "config": {**CONFIG, "name": "c"}, "initial_state": "PAUSED"},
+        201,
+    ),
+    (
+        "PUT",
+        "/connectors/c/config",
+        CONFIG,
+        WorkerResponse(200, INFO),
+        "connectors/c/config?forward=true",
+        {**CONFIG, "name": "c"},
+        200,
+    ),
+    (
+        "PUT",
+        "/connectors/c/config",
+        CONFIG,
+        WorkerResponse(201, INFO),
+        "connectors/c/config?forward=true",
+        {**CONFIG, "name": "c"},
+        201,
+    ),
+    (
+        "PATCH",
+        "/connectors/c/config",
+        {"a": None},
+        WorkerResponse(200, INFO),
+        "connectors/c/config?forward=true",
+        {"a": None},
+        200,
+    ),
+    (
+        "DELETE",
+        "/connectors/a%3Fb",
+        None,
+        WorkerResponse(204, None),
+        "connectors/a%3Fb?forward=true",
+        None,
+        204,
+    ),
+    (
+        "PUT",
+        "/connectors/c/stop",
+        None,
+        WorkerResponse(204, None),
+        "connectors/c/stop?forward=true",
+        None,
+        204,
+    ),
+    (
+        "POST",
+        "/connectors/c/restart",
+        None,
+        WorkerResponse(204, None),
+        "connectors/c/restart?forward=true",
+        None,
+        204,
+    ),
+    (
+        "POST",
+        "/connectors/c/restart?onlyFailed=true",
+        None,
+        WorkerResponse(202, {"name": "c"}),
+        "connectors/c/restart?forward=true&includeTasks=false&onlyFailed=true",
+        None,
+        202,
+    ),
+    (
+        "POST",
+        "/connectors/c/tasks/3/restart",
+        None,
+        WorkerResponse(204, None),
+        "connectors/c/tasks/3/restart?forward=true",
+        None,
+        204,
+    ),
+    (
+        "POST",
+        "/connectors/c/tasks",
+        [{"a": 1}],
+        WorkerResponse(204, None),
+        "connectors/c/tasks?forward=true",
+        [{"a": "1"}],
+        204,
+    ),
+    (
+        "PUT",
+        "/connectors/c/fence",
+        None,
+        WorkerResponse(204, None),
+        "connectors/c/fence?forward=true",
+        None,
+        204,
+    ),
 )
 def test_a_request_for_another_worker_is_forwarded(
     method: str,
@@ -208,14 +204,18 @@ def test_a_request_for_another_worker_is_forwarded(
     assert (json.loads(answer.body) if answer.body else None) == response.body
 
 
-def test_a_created_connector_is_located_at_the_worker_that_was_asked() -> None:
-    """The location is that of the worker the client knows, not the leader's."""
+def test_what_is_forwarded_keeps_location_and_authorization() -> None:
+    """The client knows the worker that was asked; signatures stay behind."""
     client = FakeWorkerClient(WorkerResponse(201, INFO))
     answer = call(NOT_LEADER, client, "PUT", "/connectors/c/config", CONFIG)
     assert answer.headers["location"] == "http://worker:8083/connectors/c"
+    client = FakeWorkerClient(WorkerResponse(204, None))
+    headers = {"Authorization": "Basic x", "X-Other": "1", "X-Connect-Authorization": "s"}
+    call(NOT_LEADER, client, "DELETE", "/connectors/c", headers=headers)
+    assert client.sent[0][3] == {"Authorization": "Basic x"}
 
 
-@pytest.mark.parametrize(("forward", "next_forward"), [("", "true"), ("?forward=TRUE", "false")])
+@cases("forward, next_forward", ("", "true"), ("?forward=TRUE", "false"))
 def test_a_hop_allows_one_more_hop_at_most(forward: str, next_forward: str) -> None:
     """A client's request may be sent on once by the worker it is sent to."""
     client = FakeWorkerClient(WorkerResponse(204, None))
@@ -223,7 +223,7 @@ def test_a_hop_allows_one_more_hop_at_most(forward: str, next_forward: str) -> N
     assert client.sent[0][1] == f"{LEADER}connectors/c?forward={next_forward}"
 
 
-@pytest.mark.parametrize("value", ["false", "no", ""])
+@cases("value", "false", "no", "")
 def test_a_request_that_has_hopped_twice_is_a_conflict(value: str) -> None:
     """`forward=false`, and what is not true, ends the journey."""
     client = FakeWorkerClient(WorkerResponse(204, None))
@@ -235,10 +235,7 @@ def test_a_request_that_has_hopped_twice_is_a_conflict(value: str) -> None:
     assert client.sent == []
 
 
-@pytest.mark.parametrize(
-    "failure",
-    [NotLeaderError("", target_url=None), NotAssignedError("", target_url="")],
-)
+@cases("failure", NotLeaderError("", target_url=None), NotAssignedError("", target_url=""))
 def test_an_unknown_target_is_a_conflict(failure: Exception) -> None:
     """While the leader is unknown, the worker forwards no request."""
     client = FakeWorkerClient(WorkerResponse(204, None))
@@ -252,29 +249,13 @@ def test_an_unknown_target_is_a_conflict(failure: Exception) -> None:
     )
 
 
-def test_only_the_authorization_of_a_client_is_sent_on() -> None:
-    """Credentials travel; signatures and everything else stay."""
-    client = FakeWorkerClient(WorkerResponse(204, None))
-    headers = {"Authorization": "Basic x", "X-Other": "1", "X-Connect-Authorization": "s"}
-    call(NOT_LEADER, client, "DELETE", "/connectors/c", headers=headers)
-    assert client.sent[0][3] == {"Authorization": "Basic x"}
-
-
-@pytest.mark.parametrize(
-    ("failure", "status", "envelope"),
-    [
-        (
-            RelayedError(409, "busy", error_code=409),
-            409,
-            {"error_code": 409, "message": "busy"},
-        ),
-        (RelayedError(503, None, error_code=7), 503, {"error_code": 7, "message": None}),
-        (InternalError("IO Error"), 500, {"error_code": 500, "message": "IO Error"}),
-    ],
+@cases(
+    "failure, status, envelope",
+    (RelayedError(409, "busy", error_code=409), 409, {"error_code": 409, "message": "busy"}),
+    (RelayedError(503, None, error_code=7), 503, {"error_code": 7, "message": None}),
+    (InternalError("IO Error"), 500, {"error_code": 500, "message": "IO Error"}),
 )
-def test_an_error_of_the_target_is_relayed(
-    failure: Exception, status: int, envelope: dict[str, Any]
-) -> None:
+def test_errors_of_targets_pass(failure: Exception, status: int, envelope: dict[str, Any]) -> None:
     """Status, code and message of the other worker reach the client as they are."""
     answer = call(NOT_LEADER, FakeWorkerClient(failure), "DELETE", "/connectors/c")
     assert (answer.status, answer.json()) == (status, envelope)
@@ -299,7 +280,7 @@ def test_any_printable_name_survives_a_hop(name: str) -> None:
     assert decode_segment(segments_of(raw_path)[1]) == name
 
 
-@pytest.mark.parametrize("target", ["http://leader:1", "http://leader:1/"])
+@cases("target", "http://leader:1", "http://leader:1/")
 def test_the_target_may_end_with_a_slash(target: str) -> None:
     """No URL ever holds two slashes in a row."""
     request = ForwardableRequest(method="POST", path=("connectors",))

@@ -1,13 +1,12 @@
 """Requests between workers over a fake herder."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from pyconnect_agent.core.session_key import signature_headers
 from tests.support.agents.rest_client import call_app
+from tests.support.cases import cases
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import application
 
@@ -28,9 +27,8 @@ def test_a_signed_task_set_reaches_the_herder(herder: FakeHerder) -> None:
     headers = signature_headers(body, session_key=KEY, algorithm="HmacSHA256")
     answer = call_app(application(herder), "POST", "/connectors/c/tasks", body, headers)
     assert (answer.status, answer.body) == (204, b"")
-    assert herder.submitted == [
-        requests.SubmitTaskConfigs(connector="c", configs=({"a": "1"}, {"b": None}))
-    ]
+    expected = [requests.SubmitTaskConfigs(connector="c", configs=({"a": "1"}, {"b": None}))]
+    assert herder.submitted == expected
 
 
 def test_the_signature_covers_every_byte_of_the_body(herder: FakeHerder) -> None:
@@ -41,16 +39,12 @@ def test_the_signature_covers_every_byte_of_the_body(herder: FakeHerder) -> None
     assert herder.submitted == []
 
 
-def test_fencing_is_signed_with_no_bytes(herder: FakeHerder) -> None:
-    """The MAC of a fencing request is that of the empty body."""
+def test_signatures_are_tested_before_existence(herder: FakeHerder) -> None:
+    """The MAC of a fencing request is that of the empty body; unsigned requests learn nothing."""
     headers = signature_headers(b"", session_key=KEY, algorithm="HmacSHA256")
     answer = call_app(application(herder), "PUT", "/connectors/c/fence", None, headers)
     assert answer.status == 204
     assert herder.submitted == [requests.FenceZombies(connector="c")]
-
-
-def test_the_signature_is_tested_before_existence(herder: FakeHerder) -> None:
-    """An unsigned request learns nothing of which connectors exist."""
     for connector in ("c", "absent"):
         assert call_app(application(herder), "PUT", f"/connectors/{connector}/fence").status == 400
 
@@ -69,7 +63,7 @@ def test_without_a_session_key_the_worker_is_not_ready(herder: FakeHerder) -> No
     )
 
 
-@pytest.mark.parametrize("body", [b"null", b"[null]", b'[{"a":"b"},null]'])
+@cases("body", b"null", b"[null]", b'[{"a":"b"},null]')
 def test_null_task_sets_are_refused(herder: FakeHerder, body: bytes) -> None:
     """A signed null is still no task set, and changes nothing."""
     headers = signature_headers(body, session_key=KEY, algorithm="HmacSHA256")

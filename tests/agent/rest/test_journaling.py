@@ -1,7 +1,5 @@
 """The journal of changing requests, over fake herders."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
@@ -21,6 +19,7 @@ from pyconnect_agent.rest.forwarding import WorkerClient, WorkerResponse
 from pyconnect_agent.rest.journaling import ChangeJournal
 from pyconnect_agent.stores.journal import ChangesFile
 from tests.support.agents.rest_client import Answer, acall_app, call_app
+from tests.support.cases import cases
 from tests.support.fakes.fake_admin import FakeAdmin
 from tests.support.fakes.fake_herder import SOURCE_CLASS, FakeHerder
 from tests.support.fakes.rest_services import application
@@ -216,7 +215,7 @@ class Leader(WorkerClient):
         )
 
 
-@pytest.mark.parametrize("journaled", [True, False])
+@cases("journaled", True, False)
 def test_the_worker_that_carries_out_a_change_records_it(*, journaled: bool) -> None:
     """A Java leader does not: the worker that has asked it records what it has answered."""
     world = World(Leader(journaled=journaled))
@@ -274,11 +273,8 @@ def test_a_journal_in_a_file_survives_a_cut_line(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(b'{"id":')
     journal.write("c", b'{"id":2}')
-    assert list(journal.read(0, 0)) == [
-        (0, b'{"id":1}\n'),
-        (1, b'{"id":\n'),
-        (2, b'{"id":2}\n'),
-    ]
+    expected = [(0, b'{"id":1}\n'), (1, b'{"id":\n'), (2, b'{"id":2}\n')]
+    assert list(journal.read(0, 0)) == expected
     assert path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(WorkerConfigError, match=r"agent\.journal\.file"):
         ChangesFile(tmp_path / "none" / "journal").start()
@@ -300,10 +296,8 @@ def test_records_keep_their_numbers_when_full_files_are_renamed_and_deleted(tmp_
         # Three records fill a file, later two.
         journal.write("c", b"%d" % number)
     assert numbers_of(journal) == list(range(6, 20))
-    assert sorted(file.name for file in tmp_path.iterdir()) == [
-        "journal",
-        *sorted(f"journal.from-{first}" for first in (6, 9, 12, 14, 16)),
-    ]
+    expected = ["journal", *sorted(f"journal.from-{first}" for first in (6, 9, 12, 14, 16))]
+    assert sorted(file.name for file in tmp_path.iterdir()) == expected
     assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
 
 

@@ -1,7 +1,5 @@
 """`/admin/loggers` over a fake herder."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest
@@ -36,24 +34,16 @@ def test_a_change_answers_the_changed_loggers_and_shows_in_the_list() -> None:
     assert one.text == '{"level":"INFO","last_modified":null}'
 
 
-def test_cluster_scope_is_handed_on_and_answers_nothing() -> None:
-    """Scope ignores case; the cluster's change is not applied here but by who reads it."""
+def test_scopes_of_a_change(caplog: pytest.LogCaptureFixture) -> None:
+    """The cluster's is applied by its readers; an unknown one means this worker, with a warning."""
     herder = FakeHerder()
     answer = put(herder, "a?scope=CLUSTER", "trace")
     assert (answer.status, answer.body) == (204, b"")
     assert herder.cluster_levels == [("a", "TRACE")]
     assert list(herder.loggers()) == ["root"]
-
-
-def test_of_several_scopes_the_first_counts() -> None:
-    """As JAX-RS takes query parameters."""
     herder = FakeHerder()
     assert put(herder, "a?scope=cluster&scope=worker", "warn").status == 204
     assert put(herder, "a?scope=worker&scope=cluster", "warn").status == 200
-
-
-def test_an_unknown_scope_means_this_worker(caplog: pytest.LogCaptureFixture) -> None:
-    """It is answered like `worker`, with a warning in the log."""
     herder = FakeHerder()
     with caplog.at_level(logging.WARNING):
         assert put(herder, "a?scope=galaxy", "ERROR").text == '["a"]'

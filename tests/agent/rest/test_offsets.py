@@ -1,7 +1,5 @@
 """`/connectors/{connector}/offsets` over a fake herder."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from tests.support.agents.rest_client import call_app
@@ -25,7 +23,7 @@ def test_offsets_are_listed_as_pairs_of_objects() -> None:
 
 
 def test_very_many_offsets_are_one_document() -> None:
-    """It is sent in parts, without a length beforehand."""
+    """GET sends it in parts; HEAD knows its length."""
     herder = FakeHerder()
     herder.configs["c"] = CONFIG
     herder.offsets = MANY
@@ -33,10 +31,6 @@ def test_very_many_offsets_are_one_document() -> None:
     assert answer.json() == {"offsets": [offset.to_json() for offset in MANY]}
     assert "content-length" not in answer.headers
     assert answer.headers["content-type"] == "application/json"
-
-
-def test_a_head_of_very_many_offsets_has_their_length() -> None:
-    """That of the document that a GET sends."""
     herder = FakeHerder()
     herder.configs["c"] = CONFIG
     herder.offsets = MANY
@@ -46,14 +40,10 @@ def test_a_head_of_very_many_offsets_has_their_length() -> None:
     assert answer.headers["content-length"] == str(len(sent.text))
 
 
-def test_an_unknown_connector_has_no_offsets() -> None:
-    """Although offsets of a deleted connector may still be stored."""
+def test_unknown_and_unreadable_offsets_are_errors() -> None:
+    """Offsets of a deleted connector may still be stored; the text of a failure is the herder's."""
     answer = call_app(application(FakeHerder()), "GET", "/connectors/c/offsets")
     assert (answer.status, answer.message) == (404, "Connector c not found")
-
-
-def test_offsets_that_cannot_be_read_are_an_internal_error() -> None:
-    """The text is the herder's."""
     herder = FakeHerder()
     herder.configs["c"] = CONFIG
     text = "Failed to retrieve offsets for source connector c"

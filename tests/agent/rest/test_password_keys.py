@@ -1,7 +1,5 @@
 """Password keys of connectors' classes, over a fake herder and a fake clock."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,11 +1,10 @@
 """Answers of Apache's worker, asked of the application over a fake herder."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from tests.support.agents.rest_client import call_app
+from tests.support.cases import cases
 from tests.support.fakes.fake_herder import FakeHerder
 from tests.support.fakes.rest_services import application
 from tests.support.rest_scenarios import SCENARIOS, Scenario
@@ -22,12 +21,10 @@ def test_answers_are_those_of_apaches_worker(scenario: Scenario) -> None:
     assert scenario.differences(answer) == []
 
 
-@pytest.mark.parametrize(
-    ("target", "content_type", "message"),
-    [
-        ("/connectors/a%2Fb", "text/plain", "The path of the request must not contain %2F"),
-        ("/connectors", "nonsense", "Content-Type is not a media type: nonsense"),
-    ],
+@cases(
+    "target, content_type, message",
+    ("/connectors/a%2Fb", "text/plain", "The path of the request must not contain %2F"),
+    ("/connectors", "nonsense", "Content-Type is not a media type: nonsense"),
 )
 def test_a_request_that_is_refused_before_routing_gets_the_usual_body(
     target: str, content_type: str, message: str

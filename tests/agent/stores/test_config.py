@@ -1,7 +1,5 @@
 """The config stores over a log in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
@@ -27,6 +25,7 @@ from pyconnect_agent.core.internal_topics.configlog import (
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.memory import MemoryLog
+from tests.support.cases import cases
 from tests.support.fakes.fake_log import FakeLog, FakeTopic
 
 KEY = SessionKey(key=b"k", algorithm="HmacSHA256", created_ms=1)
@@ -59,12 +58,9 @@ def test_the_first_read_is_silent_and_complete() -> None:
     assert second.store.snapshot() == first.store.snapshot()
 
 
-@pytest.mark.parametrize("kind", ["kafka", "memory"])
+@cases("kind", "kafka", "memory")
 def test_changes_are_reported_before_other_threads_see_their_snapshot(kind: str) -> None:
-    """A thread that reads the snapshot cannot reach the herder before the changes do.
-
-    Comparing snapshots does not show that a config was written again without a change.
-    """
+    """Snapshots alone do not show that a config was written again without a change."""
     store = ConfigStore(MemoryLog() if kind == "memory" else FakeLog())
     seen: list[tuple[tuple[ConfigChange, ...], int]] = []
     shown: list[int] = []
@@ -98,10 +94,8 @@ def test_a_removal_is_one_batch_of_two_tombstones(worker: Worker) -> None:
     """Task and commit records are left to a later write."""
     worker.store.put_connector_config("c", {}, None)
     worker.store.remove_connector_config("c")
-    assert worker.log.writes[-1] == (
-        LogRecord(b"connector-c", None),
-        LogRecord(b"target-state-c", None),
-    )
+    expected = (LogRecord(b"connector-c", None), LogRecord(b"target-state-c", None))
+    assert worker.log.writes[-1] == expected
     assert worker.changes[-1] == ConnectorConfigRemoved(connector="c")
 
 
@@ -154,14 +148,8 @@ PUTS: list[tuple[Callable[[ConfigStore], None], str]] = [
         lambda store: store.remove_connector_config("c"),
         "Error removing connector configuration from Kafka",
     ),
-    (
-        lambda store: store.put_task_configs("c", [{}]),
-        "Error writing task configurations to Kafka",
-    ),
-    (
-        lambda store: store.put_task_configs("c", []),
-        "Error writing root configuration to Kafka",
-    ),
+    (lambda store: store.put_task_configs("c", [{}]), "Error writing task configurations to Kafka"),
+    (lambda store: store.put_task_configs("c", []), "Error writing root configuration to Kafka"),
     (
         lambda store: store.put_target_state("c", TargetState.PAUSED),
         "Error writing target state to Kafka",
@@ -174,16 +162,13 @@ PUTS: list[tuple[Callable[[ConfigStore], None], str]] = [
             "includeTasks=false} to Kafka"
         ),
     ),
-    (
-        lambda store: store.put_task_count_record("c", 1),
-        "Error writing task count record to Kafka",
-    ),
+    (lambda store: store.put_task_count_record("c", 1), "Error writing task count record to Kafka"),
     (lambda store: store.put_logger_level("a", "INFO"), "Error writing logger level to Kafka"),
 ]
 
 
 @pytest.mark.parametrize(("put", "text"), PUTS)
-@pytest.mark.parametrize("error", [RetriableKafkaError("late"), KafkaError("no")])
+@cases("error", RetriableKafkaError("late"), KafkaError("no"))
 def test_a_failed_write_has_apaches_text(
     worker: Worker, put: Callable[[ConfigStore], None], text: str, error: KafkaError
 ) -> None:
@@ -197,7 +182,7 @@ def test_a_failed_write_has_apaches_text(
     assert worker.log.topic.records == []
 
 
-@pytest.mark.parametrize(("put", "text"), [PUTS[0], PUTS[1], PUTS[5]])
+@cases("put, text", PUTS[0], PUTS[1], PUTS[5])
 def test_a_write_that_is_not_read_back_in_time_fails(
     worker: Worker, put: Callable[[ConfigStore], None], text: str
 ) -> None:
@@ -209,10 +194,8 @@ def test_a_write_that_is_not_read_back_in_time_fails(
     assert worker.log.topic.records != []
 
 
-@pytest.mark.parametrize("largest", [1_000, 999])
-def test_a_config_that_no_record_can_have_is_refused_with_its_size(
-    worker: Worker, largest: int
-) -> None:
+@cases("largest", 1_000, 999)
+def test_a_config_too_large_for_a_record_is_refused(worker: Worker, largest: int) -> None:
     """The text names the connector or task, the size and the limit; nothing is written."""
     config = {"a": "x" * (1_000 - len('connector-c{"properties":{"a":""}}'))}
     store = ConfigStore(worker.log, record_limit=largest)
@@ -279,7 +262,7 @@ def test_only_records_of_the_leader_go_through_its_writer() -> None:
     assert leader.asked[-1] == "relinquish"
 
 
-@pytest.mark.parametrize("kind", ["kafka", "memory"])
+@cases("kind", "kafka", "memory")
 def test_both_stores_hold_the_same_state(kind: str) -> None:
     """Standalone and distributed workers run the same herder."""
     changes: list[ConfigChange] = []

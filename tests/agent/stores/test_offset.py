@@ -1,7 +1,5 @@
 """The offset stores: a topic in memory, and a file."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator
@@ -12,6 +10,7 @@ import pytest
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError, WorkerConfigError
 from pyconnect_agent.stores import offset
 from pyconnect_agent.stores.offset import FileOffsetStore, KafkaOffsetStore, OffsetStore
+from tests.support.cases import cases
 from tests.support.fakes.fake_log import FakeLog
 
 KEY = b'["c",{"a":1,"b":"x"}]'
@@ -35,11 +34,8 @@ def file_store(directory: Path) -> FileOffsetStore:
 def test_written_offsets_are_read(store: OffsetStore) -> None:
     """Under equal keys of any order; missing entries are None."""
     store.write({KEY: b'{"p":1}', OTHER: b'{"p":2}'}, 1_000)
-    assert store.read([KEY, SAME, b'["c",{}]'], 1_000) == {
-        KEY: b'{"p":1}',
-        SAME: b'{"p":1}',
-        b'["c",{}]': None,
-    }
+    expected = {KEY: b'{"p":1}', SAME: b'{"p":1}', b'["c",{}]': None}
+    assert store.read([KEY, SAME, b'["c",{}]'], 1_000) == expected
     assert store.connector_entries("c") == {KEY: b'{"p":1}'}
 
 
@@ -56,9 +52,7 @@ def test_a_write_reuses_the_key_in_use(store: OffsetStore) -> None:
 
 
 def test_keys_in_use_are_found_by_content(store: OffsetStore) -> None:
-    """The keys are those on the topic, in whatever form the caller spells the partition; a
-    partition without an offset has none.
-    """
+    """The keys on the topic, however the caller spells the partition; none without an offset."""
     store.write({SAME: b"1"}, 1_000)
     store.read([], 1_000)
     found = store.keys_in_use([KEY, SAME, OTHER, b"no key"])
@@ -93,30 +87,28 @@ def test_a_file_is_read_by_the_next_process(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["offsets.json"]
 
 
-def test_a_missing_or_empty_file_holds_no_offsets(tmp_path: Path) -> None:
-    """That is how a new worker starts."""
+def test_files_without_offsets_or_in_place_of_files(tmp_path: Path) -> None:
+    """A new worker starts with none; a directory has the system's reason."""
     file_store(tmp_path).start()
     (tmp_path / "offsets.json").touch()
     store = file_store(tmp_path)
     store.start()
     assert store.read([KEY], 0) == {KEY: None}
+    with pytest.raises(WorkerConfigError, match="cannot be read: Is a directory"):
+        FileOffsetStore(tmp_path).start()
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (b"\xac\xed\x00\x05sr\x00\x11java.util.HashMap", "Java's own format"),
-        (b"{", "not an offset file"),
-        (b"[]", "not an offset file"),
-        (b'{"version":2,"entries":[]}', "unknown version 2"),
-        (b'{"version":1}', "not an offset file"),
-        (b'{"version":1,"entries":[{"key":"?","value":null}]}', "not base64"),
-        (b'{"version":1,"entries":[{"key":"AAAA","value":7}]}', "not an offset file"),
-    ],
+@cases(
+    "content, why",
+    (b"\xac\xed\x00\x05sr\x00\x11java.util.HashMap", "Java's own format"),
+    (b"{", "not an offset file"),
+    (b"[]", "not an offset file"),
+    (b'{"version":2,"entries":[]}', "unknown version 2"),
+    (b'{"version":1}', "not an offset file"),
+    (b'{"version":1,"entries":[{"key":"?","value":null}]}', "not base64"),
+    (b'{"version":1,"entries":[{"key":"AAAA","value":7}]}', "not an offset file"),
 )
-def test_an_unreadable_file_is_refused_with_the_way_out(
-    tmp_path: Path, content: bytes, why: str
-) -> None:
+def test_an_unreadable_file_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
     """Starting without its offsets would read every source again."""
     path = tmp_path / "offsets.json"
     path.write_bytes(content)
@@ -129,15 +121,7 @@ def test_an_unreadable_file_is_refused_with_the_way_out(
     assert path.read_bytes() == content
 
 
-def test_a_directory_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
-    """With the operating system's reason."""
-    with pytest.raises(WorkerConfigError, match="cannot be read: Is a directory"):
-        FileOffsetStore(tmp_path).start()
-
-
-def test_a_failed_write_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_keeps_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next write brings what this one could not."""
     store = file_store(tmp_path)
     store.start()

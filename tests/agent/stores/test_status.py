@@ -1,7 +1,5 @@
 """The status stores over a log in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +10,7 @@ from pyconnect_agent.core.internal_topics.statuslog import encode_status
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fakes.fake_log import FakeLog
 
@@ -45,9 +44,7 @@ def test_a_put_is_visible_only_when_read_back(log: FakeLog, store: StatusStore) 
     assert store.task(TASK) == status()
 
 
-def test_a_retriable_failure_is_repeated_until_it_succeeds(
-    log: FakeLog, store: StatusStore
-) -> None:
+def test_retriable_failures_are_repeated(log: FakeLog, store: StatusStore) -> None:
     """The producer does not retry; the store does."""
     store.put("c", status())
     for _ in range(3):
@@ -62,9 +59,7 @@ TASK_KEY = b"status-task-c-0"
 NEWER = Status(state=State.RUNNING, worker_id="new:1", generation=2)
 
 
-def test_a_failed_send_is_repeated_after_a_read_to_the_end(
-    log: FakeLog, store: StatusStore
-) -> None:
+def test_failed_sends_are_repeated_after_a_read(log: FakeLog, store: StatusStore) -> None:
     """Another worker has the task by then: its status stays."""
     store.put(TASK, status(generation=1))
     first, log.pending = log.pending, []
@@ -75,10 +70,8 @@ def test_a_failed_send_is_repeated_after_a_read_to_the_end(
     assert store.task(TASK) == NEWER
 
 
-@pytest.mark.parametrize("moved", [True, False])
-def test_a_late_status_waits_until_the_topic_was_read(
-    log: FakeLog, store: StatusStore, moved: bool
-) -> None:
+@cases("moved", True, False)
+def test_a_late_status_waits_for_a_read(log: FakeLog, store: StatusStore, moved: bool) -> None:
     """While the network is silent nothing is sent that could arrive after another one's status."""
     store.put(TASK, status())
     log.settle()
@@ -166,7 +159,7 @@ def test_a_stopped_store_drops_failed_sends(log: FakeLog) -> None:
     assert log.stopped
 
 
-@pytest.mark.parametrize("kind", ["kafka", "memory"])
+@cases("kind", "kafka", "memory")
 def test_both_stores_hold_the_same_state(kind: str) -> None:
     """Standalone and distributed workers show the same statuses."""
     log = FakeLog()

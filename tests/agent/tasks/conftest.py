@@ -1,7 +1,5 @@
 """Parts of tasks over fakes, stepped by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

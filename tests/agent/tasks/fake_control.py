@@ -1,7 +1,5 @@
 """A control without a worker process: the test is the worker."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass, field
 

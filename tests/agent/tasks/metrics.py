@@ -1,7 +1,5 @@
 """Metrics of a task under test."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.metric_values import Sampling
 from pyconnect_agent.tasks.task_metrics import SinkMetrics, SourceMetrics, TaskMetrics
 

@@ -1,7 +1,5 @@
 """Records that cannot be processed: what is said of them, and what never is."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable
@@ -144,9 +142,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("value", "config", "schemas"), BAD)
-def test_a_bad_record_fails_the_task_by_its_place_alone(
-    value: bytes, config: dict[str, str], schemas: bool
-) -> None:
+def test_the_place_decides_on_records(value: bytes, config: dict[str, str], schemas: bool) -> None:
     """Topic, partition and offset are in the trace; the value never is."""
     with pytest.raises(ConnectException) as raised:
         consume(value, config, tolerance(dead_letters.place_of), schemas=schemas)

@@ -1,7 +1,5 @@
 """The last words of a child process."""
 
-from __future__ import annotations
-
 import io
 import logging
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The classes and settings that a Java task's process gets, and the metrics that name them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
@@ -46,10 +44,8 @@ def job(**config: str) -> dict[str, Any]:
 def test_settings_of_plugins() -> None:
     """Each has its own; the predicate of a transformation is the worker's, as in Kafka's worker."""
     made = job()
-    assert made["converters"]["value"]["config"] == {
-        "schemas.enable": "false",
-        "converter.type": "value",
-    }
+    expected = {"schemas.enable": "false", "converter.type": "value"}
+    assert made["converters"]["value"]["config"] == expected
     (stage,) = made["transforms"]
     assert stage["config"] == {"type": "a.Change", "field": "f"}
     assert stage["negate"] is True

@@ -1,7 +1,5 @@
 """Records that a sink task in a Java process has consumed."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

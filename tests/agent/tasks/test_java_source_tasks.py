@@ -1,7 +1,5 @@
 """Polls of a source task in a Java process, over a link that has been filled before."""
 
-from __future__ import annotations
-
 import queue
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
@@ -22,6 +20,7 @@ from pyconnect_agent.tasks.source.columns import SourceOffset
 from pyconnect_agent.tasks.source.offsets.stores import WorkerOffsetReader
 from pyconnect_api import ConnectException, RetriableException, SourceRecord, SourceTaskContext
 from tests.agent.java_processes.test_frames import payload
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 
 FAILED = {"kind": "retriable", "class": "C", "message": "later", "trace": "C: later"}
@@ -75,7 +74,7 @@ def offsets(records: Any) -> list[SourceOffset]:
     return [cast("SourceRecord", record).source_offset for record in records]
 
 
-@pytest.mark.parametrize("in_turn", [True, False])
+@cases("in_turn", True, False)
 def test_parts_of_a_poll_are_one_credit(*, in_turn: bool) -> None:
     """The next is asked for with the next poll only when the last part has come."""
     link = FilledLink(batch(1, 2, last=False), batch(3, last=False), batch(), batch(4))

@@ -1,16 +1,13 @@
 """Reports of a task about its life, for each kind of failure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import cast
-
-import pytest
 
 from pyconnect_agent.channel import Message, StateReported, StatsReported
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
+from tests.support.cases import cases
 
 
 @dataclass
@@ -62,7 +59,7 @@ def test_a_failed_task_reports_its_state_before_its_last_metrics() -> None:
     assert isinstance(figures, StatsReported)
 
 
-@pytest.mark.parametrize("error", [RuntimeError("no consumer"), AttributeError("position")])
+@cases("error", RuntimeError("no consumer"), AttributeError("position"))
 def test_metrics_that_fail_do_not_hide_why_a_task_failed(error: Exception) -> None:
     """The trace arrives, and the failure of the metrics is only logged."""
     *_, failed = lived(RecordingControl(error), Work(ValueError("no good")))

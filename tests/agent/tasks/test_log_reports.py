@@ -1,7 +1,5 @@
 """Log lines that a child sends."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 
@@ -67,10 +65,8 @@ def test_too_many_lines_are_counted_instead(sent: list[LineLogged], clock: Clock
     assert len(sent) == BURST
     clock.now_s += 1
     LOG.warning("later")
-    assert [line.text for line in sent[BURST:]] == [
-        "7 lines are left out here; standard error has them all",
-        "later",
-    ]
+    expected = ["7 lines are left out here; standard error has them all", "later"]
+    assert [line.text for line in sent[BURST:]] == expected
     for _ in range(2 * LINES_A_SECOND):
         LOG.warning("again")
     assert len(sent) == BURST + 1 + LINES_A_SECOND

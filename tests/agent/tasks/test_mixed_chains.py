@@ -1,7 +1,5 @@
 """Chains with transformations on both sides, and records that cross; Java is not needed."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from collections.abc import Callable, Sequence
@@ -66,8 +64,7 @@ def test_the_records_before_a_failure_come_first_and_none_is_transformed_twice()
     tolerance = tolerance_of(CONFIG, task_id="c-0", describe_record=str, stop_requested=stop)
     elsewhere = Elsewhere()
     odd = TransformationStage(
-        alias="odd",
-        transformation=Applied(lambda each: None if each.value == 1 else each),
+        alias="odd", transformation=Applied(lambda each: None if each.value == 1 else each)
     )
     settings = ConnectorSettings.parse(CONFIG)
     python = PythonSegment([odd], settings, stop, DEFAULT_SAMPLING)

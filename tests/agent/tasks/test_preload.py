@@ -1,7 +1,5 @@
 """What the fork server prepares for its children."""
 
-from __future__ import annotations
-
 import os
 
 from tests.support.commands.processes import run_python

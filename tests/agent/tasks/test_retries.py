@@ -1,7 +1,5 @@
 """The status of a running task names the call that it repeats until the call succeeds."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_api import RetriableException

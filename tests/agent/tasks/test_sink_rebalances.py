@@ -1,7 +1,5 @@
 """The sink loop where rebalances meet pauses, redelivery, late commits and the end of a task."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 import pytest
@@ -108,10 +106,8 @@ def test_a_failed_task_commits_records_that_put_accepted(sink: Sink) -> None:
     sink.consumer.polls.append([message(1)])
     with pytest.raises(ConnectException):
         sink.loop.run()
-    assert sink.task.calls[-2:] == [
-        ("pre_commit", {P0: 1, P1: 0}, True),
-        ("close", {P0, P1}, False),
-    ]
+    expected = [("pre_commit", {P0: 1, P1: 0}, True), ("close", {P0, P1}, False)]
+    assert sink.task.calls[-2:] == expected
     assert sink.consumer.committed == [{P0: 1, P1: 0}]
 
 

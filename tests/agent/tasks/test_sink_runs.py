@@ -1,7 +1,5 @@
 """Messages that are converted in runs become what single messages become."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -37,6 +35,7 @@ from pyconnect_api import (
 )
 from tests.agent.builtin.transforms.transformations import transformation
 from tests.agent.tasks.sink.sink_loop import P0, assigned_sink, message
+from tests.support.cases import cases
 from tests.support.fakes.fake_clients import FakeMessage
 from tests.support.functions import chain_of
 
@@ -158,7 +157,7 @@ deeds = st.dictionaries(
 )
 
 
-@pytest.mark.parametrize("make", [StringConverter, schemaless, with_schemas])
+@cases("make", StringConverter, schemaless, with_schemas)
 @given(
     polled=messages(),
     deeds=deeds,
@@ -270,10 +269,7 @@ def test_trace_headers_pass_transformations_and_reach_the_sink_as_they_are() -> 
     )
     consumed = FakeMessage(the_value=b'{"id": 1, "card": "4111"}', the_headers=trace)
     tolerance = Tolerance(
-        tolerate_all=False,
-        policy=RetryPolicy(),
-        reporters=(),
-        stop_requested=threading.Event(),
+        tolerate_all=False, policy=RetryPolicy(), reporters=(), stop_requested=threading.Event()
     )
     stages = [
         TransformationStage(alias=name, transformation=transformation(name, **options))

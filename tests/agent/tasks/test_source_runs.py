@@ -1,7 +1,5 @@
 """Records that are sent in runs fare as records that are sent one by one."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -51,6 +49,7 @@ from tests.agent.tasks.fake_control import FakeControl
 from tests.agent.tasks.metrics import source_metrics
 from tests.agent.tasks.source.fake_offsets import FakeOffsets
 from tests.agent.tasks.source.fake_transactions import FakeTransactions
+from tests.support.cases import cases
 from tests.support.fakes.fake_clients import FakeProducer
 from tests.support.functions import chain_of
 
@@ -477,12 +476,10 @@ def test_at_least_once_runs_have_the_same_results_as_single_records(
     assert found == expected
 
 
-@pytest.mark.parametrize("kind", [ExactlyOnce, AtLeastOnce])
+@cases("kind", ExactlyOnce, AtLeastOnce)
 @given(polled=polls(), given=surroundings)
 def test_polls_in_parts_have_the_same_results_as_whole_ones(
-    kind: type[ExactlyOnce | AtLeastOnce],
-    polled: list[Sequence[SourceRecord]],
-    given: Surroundings,
+    kind: type[ExactlyOnce | AtLeastOnce], polled: list[Sequence[SourceRecord]], given: Surroundings
 ) -> None:
     """One transaction for all parts; only what is repeated differs."""
     observed = [
@@ -498,10 +495,8 @@ def test_polls_in_parts_have_the_same_results_as_whole_ones(
     assert in_parts == whole
 
 
-@pytest.mark.parametrize("kind", [ExactlyOnce, AtLeastOnce])
-def test_an_ordinary_poll_goes_to_the_producer_at_once(
-    kind: type[ExactlyOnce | AtLeastOnce],
-) -> None:
+@cases("kind", ExactlyOnce, AtLeastOnce)
+def test_a_poll_goes_to_the_producer_at_once(kind: type[ExactlyOnce | AtLeastOnce]) -> None:
     """One call for all its records: else the comparisons above would compare nothing."""
     run = kind([[]], Surroundings(), one_by_one=False)
     sizes: list[int] = []
@@ -522,12 +517,8 @@ def test_an_ordinary_poll_goes_to_the_producer_at_once(
     assert sizes[-1] == 5
 
 
-@pytest.mark.parametrize(
-    "boundary", [PollBoundary, lambda: ConnectorBoundary(RequestedTransactions())]
-)
-def test_tasks_with_boundaries_of_their_own_do_not_use_runs(
-    boundary: Callable[[], BoundaryPolicy],
-) -> None:
+@cases("boundary", PollBoundary, lambda: ConnectorBoundary(RequestedTransactions()))
+def test_own_boundaries_are_without_runs(boundary: Callable[[], BoundaryPolicy]) -> None:
     sender = TransactionalSender(
         task_id="c-0",
         connector="c",

@@ -1,7 +1,5 @@
 """Counters of tasks: records, batches, commits, errors, transactions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest
@@ -31,9 +29,8 @@ def test_source_and_sink_tasks_have_all_their_metrics() -> None:
         values = metrics.values()
         assert values.keys() == {TASK, TASK_ERROR, own}
         for group, members in values.items():
-            assert members.keys() == DESCRIPTIONS[group].keys() - (
-                TEXTS if group == TASK else set()
-            )
+            expected = DESCRIPTIONS[group].keys() - (TEXTS if group == TASK else set())
+            assert members.keys() == expected
 
 
 def test_written_records_are_those_polled_less_those_left_out_or_under_way() -> None:

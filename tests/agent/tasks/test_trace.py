@@ -1,10 +1,6 @@
 """Which failures a restart cannot cure."""
 
-from __future__ import annotations
-
 from itertools import pairwise
-
-import pytest
 
 from pyconnect_agent.core.errors import (
     AuthenticationError,
@@ -17,6 +13,7 @@ from pyconnect_agent.core.errors import (
 from pyconnect_agent.tasks.connector.host import TooManyTasksError
 from pyconnect_agent.tasks.trace import is_permanent
 from pyconnect_api import ConfigException, ConnectException, DataException, RetriableException
+from tests.support.cases import cases
 
 
 def caused(*errors: BaseException) -> BaseException:
@@ -26,39 +23,34 @@ def caused(*errors: BaseException) -> BaseException:
     return errors[0]
 
 
-@pytest.mark.parametrize(
+@cases(
     "error",
-    [
-        ConfigException("x"),
-        WorkerConfigError("x"),
-        AuthorizationError("x"),
-        TooManyTasksError("x"),
-        caused(ConnectException("x"), AuthorizationError("y")),
-        caused(ConnectException("x"), KafkaError("y"), ConfigException("z")),
-    ],
+    ConfigException("x"),
+    WorkerConfigError("x"),
+    AuthorizationError("x"),
+    TooManyTasksError("x"),
+    caused(ConnectException("x"), AuthorizationError("y")),
+    caused(ConnectException("x"), KafkaError("y"), ConfigException("z")),
 )
 def test_a_wrong_setting_and_a_missing_right_are_permanent(error: BaseException) -> None:
     """Wherever they stand in the chain of causes."""
     assert is_permanent(error)
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        # What a broker's crash leaves behind, also when it is found late.
-        RetriableKafkaError("timed out"),
-        KafkaError("fatal"),
-        ProducerFencedError("x"),
-        caused(ConnectException("Unrecoverable exception"), RetriableKafkaError("transport")),
-        # An authorization server may be away for a minute.
-        AuthenticationError("token"),
-        caused(ConnectException("x"), AuthenticationError("token")),
-        # Who wraps an error as retriable knows more.
-        caused(RetriableException("later"), AuthorizationError("x")),
-        DataException("x"),
-        ValueError("x"),
-        SystemExit(1),
-    ],
+@cases(
+    "error",  # What a broker's crash leaves behind, also when it is found late.
+    RetriableKafkaError("timed out"),
+    KafkaError("fatal"),
+    ProducerFencedError("x"),
+    caused(ConnectException("Unrecoverable exception"), RetriableKafkaError("transport")),
+    # An authorization server may be away for a minute.
+    AuthenticationError("token"),
+    caused(ConnectException("x"), AuthenticationError("token")),
+    # Who wraps an error as retriable knows more.
+    caused(RetriableException("later"), AuthorizationError("x")),
+    DataException("x"),
+    ValueError("x"),
+    SystemExit(1),
 )
 def test_everything_else_may_pass(error: BaseException) -> None:
     """It is repeated, with the backoff and up to the limit of the policy."""

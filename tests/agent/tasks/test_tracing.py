@@ -1,7 +1,5 @@
 """Spans of sampled records, as a collector receives them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time
@@ -17,6 +15,7 @@ from pyconnect_api import ConfigException, Header
 from tests.agent.tasks.sink.sink_loop import P0, Sink
 from tests.agent.tasks.source.exactly_once.test_sender import Case
 from tests.agent.tasks.source.source_loop import Source, record
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import frozen
 from tests.support.fakes.fake_clients import FakeMessage
 from tests.support.servers.otlp_collector import Collector, otlp_collector
@@ -64,10 +63,8 @@ def test_a_source_record_has_a_span_from_poll_to_acknowledgement(collector: Coll
     source.sender.tracing.close()
     assert collector.paths == {"/v1/traces"}
     failed, first = sorted(collector.spans, key=lambda span: not span["failed"])
-    assert (first["name"], first["trace"], first["parent"], first["failed"]) == (
-        *("send t", TRACE, "00f067aa0ba902b7"),
-        False,
-    )
+    expected = (*("send t", TRACE, "00f067aa0ba902b7"), False)
+    assert (first["name"], first["trace"], first["parent"], first["failed"]) == expected
     assert first["kafka.connect.connector"] == "orders"
     assert first["kafka.connect.task"] == 2
     assert first["messaging.destination.name"] == "t"
@@ -75,7 +72,7 @@ def test_a_source_record_has_a_span_from_poll_to_acknowledgement(collector: Coll
     assert (failed["failed"], failed["parent"]) == (True, "")
 
 
-@pytest.mark.parametrize("exactly_once", [False, True])
+@cases("exactly_once", False, True)
 def test_one_record_in_so_many_is_sampled_in_runs(collector: Collector, exactly_once: bool) -> None:
     """Whatever the sizes of the runs; all records keep their own callbacks."""
     tracing = tracing_to(collector.url, every=10)
@@ -148,9 +145,7 @@ def test_a_collector_that_is_not_there_costs_the_task_nothing() -> None:
     source.sender.tracing.close()
 
 
-def test_without_the_extra_or_with_a_wrong_address_the_task_says_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_missing_extra_and_a_wrong_address_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """And which key to change."""
     with pytest.raises(ConfigException, match=r"agent\.tracing\.otlp\.endpoint.*http://"):
         tracing_to("collector:4318")

@@ -1,7 +1,5 @@
 """Records of a connector that is only tried, in this process."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Mapping, Sequence
@@ -106,9 +104,7 @@ class FakeLink:
         ]
 
 
-def test_a_record_of_java_that_fails_a_task_is_shown_as_failed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_record_that_fails_a_java_task_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The Java process does not check what the agent's worker checks."""
     monkeypatch.setattr(trial, "start_link", lambda *_, **__: FakeLink())
     plugins = [

@@ -15,6 +15,7 @@ from pyconnect_agent.worker.acls import WorkerAcls
 from pyconnect_clients.acls.facts import ConnectorFacts
 from pyconnect_clients.acls.model import Access, GrantVerdict
 from tests.support.agents.worker_properties import distributed
+from tests.support.cases import cases
 from tests.support.servers.acls import sasl
 
 LEADER = "Write TransactionalId connect-cluster-jb"
@@ -24,10 +25,7 @@ class Brokers:
     """Answers as told: texts of needs that are denied or not known; all else is proven."""
 
     def __init__(
-        self,
-        denied: Sequence[str] = (),
-        unknown: Sequence[str] = (),
-        evidence: str = "as told",
+        self, denied: Sequence[str] = (), unknown: Sequence[str] = (), evidence: str = "as told"
     ) -> None:
         self.denied, self.unknown, self.evidence = denied, unknown, evidence
         self.users: list[object] = []
@@ -60,7 +58,7 @@ def check_start(brokers: Brokers, phase: str) -> None:
     WorkerAcls(distributed(exactly_once_source_support=phase), brokers).check_start()
 
 
-@pytest.mark.parametrize("phase", ["preparing", "enabled"])
+@cases("phase", "preparing", "enabled")
 def test_a_proven_lack_refuses_the_start_and_names_the_grant(phase: str) -> None:
     """With the principal and the way out."""
     with pytest.raises(WorkerStartError, match=f"{LEADER} for User:ANONYMOUS.*acls generate"):
@@ -78,17 +76,13 @@ def test_needs_of_later_phases_are_not_checked() -> None:
     check_start(Brokers(denied=[LEADER]), "disabled")
 
 
-def test_a_missing_right_that_is_not_a_blocker_gives_a_warning(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_right_that_may_be_missing_gives_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     """A warning names it."""
     check_start(Brokers(denied=["DescribeConfigs Topic configs"]), "enabled")
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
 
 
-def test_topics_that_do_not_exist_yet_give_no_warning(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_topics_that_do_not_exist_yet_give_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     """Every first start of a worker finds none of its topics."""
     check_start(Brokers(unknown=["Write Topic configs"], evidence=ABSENT_TOPIC), "enabled")
     assert not caplog.records
@@ -100,9 +94,7 @@ def test_the_unknown_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     assert "could not be checked" in caplog.text
 
 
-def test_brokers_that_do_not_answer_do_not_stop_the_worker(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_silent_brokers_do_not_stop_the_worker(caplog: pytest.LogCaptureFixture) -> None:
     """The start itself finds out."""
     brokers = Brokers()
     brokers.unreachable = True
@@ -121,11 +113,7 @@ def source(**config: str) -> ConnectorFacts:
 
 def test_each_principal_is_asked_for_itself_over_one_connection() -> None:
     """Clients that connect alike share it."""
-    properties = {
-        **sasl("worker"),
-        **sasl("writer", "producer."),
-        **sasl("reader", "consumer."),
-    }
+    properties = {**sasl("worker"), **sasl("writer", "producer."), **sasl("reader", "consumer.")}
     brokers = Brokers(denied=["Write TransactionalId jb-c-1"])
     worker = distributed(**{name.replace(".", "_"): text for name, text in properties.items()})
     document = WorkerAcls(worker, brokers).report("enabled", [source()])
@@ -138,10 +126,8 @@ def test_each_principal_is_asked_for_itself_over_one_connection() -> None:
     }
     assert document["task_counts"] == {"c": 2}
     denied = [grant for grant in document["grants"] if grant["verdict"] == "denied"]
-    assert [(grant["client"], grant["principal"]) for grant in denied] == [
-        ("producer", "User:writer"),
-        ("admin", "User:worker"),
-    ]
+    expected = [("producer", "User:writer"), ("admin", "User:worker")]
+    assert [(grant["client"], grant["principal"]) for grant in denied] == expected
     assert "secret" not in str(document)
 
 

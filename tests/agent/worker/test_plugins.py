@@ -1,7 +1,5 @@
 """A worker's own properties and the plugins they name, found before it starts."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from pyconnect_agent.worker.plugins import (
 )
 from pyconnect_api.errors import ConfigException
 from tests.support.agents.worker_properties import distributed
+from tests.support.cases import cases
 from tests.support.plugins.java_jars import SOURCE_CONNECTOR, make_jar
 from tests.support.plugins.provider_plugin import VAULT_PROVIDER, make_provider_plugin
 from tests.support.servers import expiring
@@ -41,10 +40,8 @@ def with_bare_directory(root: Path, discovery: str) -> dict[str, str]:
     return {"plugin.path": str(root / "plugins"), "plugin.discovery": discovery}
 
 
-@pytest.mark.parametrize("name", [VAULT_PROVIDER, "Vault", "VaultProvider"])
-def test_providers_of_plugin_directories_resolve_a_workers_properties(
-    name: str, tmp_path: Path
-) -> None:
+@cases("name", VAULT_PROVIDER, "Vault", "VaultProvider")
+def test_providers_of_directories_resolve_a_workers_properties(name: str, tmp_path: Path) -> None:
     """By class name or alias, and without their code in the worker's own process."""
     imports = make_provider_plugin(tmp_path / "plugins")
     secret = tmp_path / "secret"
@@ -66,15 +63,13 @@ def test_a_provider_may_be_a_class_path_that_no_plugin_lists(tmp_path: Path) -> 
     assert resolved["ssl.key.password"] == "hidden"
 
 
-@pytest.mark.parametrize(
-    ("class_name", "message"),
-    [
-        ("no.Such", r"config\.providers\.p\.class: Class no\.Such could not be found"),
-        ("JsonConverter", "JsonConverter could not be found"),
-        ("tests.support.audits.sinks.FailingSink", "could not be found"),
-        ("pyconnect_api.Struct", "Struct does not implement the ConfigProvider interface"),
-        (EXPIRING_PROVIDER, "No such file or directory"),
-    ],
+@cases(
+    "class_name, message",
+    ("no.Such", r"config\.providers\.p\.class: Class no\.Such could not be found"),
+    ("JsonConverter", "JsonConverter could not be found"),
+    ("tests.support.audits.sinks.FailingSink", "could not be found"),
+    ("pyconnect_api.Struct", "Struct does not implement the ConfigProvider interface"),
+    (EXPIRING_PROVIDER, "No such file or directory"),
 )
 def test_a_provider_that_cannot_be_used_stops_the_worker(class_name: str, message: str) -> None:
     """With a reason of one line."""
@@ -84,14 +79,10 @@ def test_a_provider_that_cannot_be_used_stops_the_worker(class_name: str, messag
     assert "\n" not in raised.value.message
 
 
-def test_without_providers_properties_are_taken_as_they_are() -> None:
-    """No process is started for what holds no reference that could be resolved."""
+def test_plugins_are_found_without_being_imported() -> None:
+    """No process starts without references; an unknown default converter is refused."""
     properties = {"ssl.key.password": "${p:/secret:value}"}
     assert resolve_properties(properties, find_plugins(properties)) == properties
-
-
-def test_a_default_converter_that_cannot_be_found_is_refused() -> None:
-    """A plugin's name or a Python path will do; nothing of it is imported."""
     catalog = find_plugins({})
     check_converters(catalog, distributed(key_converter="tests.support.no_such.Converter"))
     with pytest.raises(ConfigException, match=r"header\.converter: Class NoSuch could not be"):
@@ -108,12 +99,8 @@ def test_rest_extensions_are_refused_but_for_apaches_users_and_passwords() -> No
             check_rest_extensions(distributed(rest_extension_classes=other))
 
 
-@pytest.mark.parametrize(
-    ("discovery", "found"), [("service_load", False), ("only_scan", True), ("HYBRID_WARN", True)]
-)
-def test_the_discovery_says_whether_modules_are_searched(
-    discovery: str, found: bool, tmp_path: Path
-) -> None:
+@cases("discovery, found", ("service_load", False), ("only_scan", True), ("HYBRID_WARN", True))
+def test_discovery_may_search_modules(discovery: str, found: bool, tmp_path: Path) -> None:
     """A directory without entry points holds plugins only for those that search."""
     catalog = find_plugins(with_bare_directory(tmp_path, discovery))
     assert bool(catalog.find("bare_plugin.ExpiringProvider")) is found
@@ -126,9 +113,7 @@ def test_hybrid_fail_refuses_plugins_without_entry_points(tmp_path: Path) -> Non
         find_plugins(properties)
 
 
-def test_without_a_java_only_javas_plugins_are_missing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_java_no_java_plugins(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The worker says why, once, and runs its Python connectors."""
     make_jar(tmp_path / "plugins" / "a.jar")
     properties = {"plugin.path": str(tmp_path / "plugins"), "agent.java.home": str(tmp_path)}

@@ -1,9 +1,5 @@
 """A worker's keys reach the parts that honour them."""
 
-from __future__ import annotations
-
-import pytest
-
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.group_protocol import ProtocolVersion
 from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
@@ -15,6 +11,7 @@ from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
 from pyconnect_agent.worker.group import distributed_settings, group_options
 from tests.support.agents.worker_properties import distributed
+from tests.support.cases import cases
 
 EVERY_WORKER = HerderSettings(worker_id="w:1", connector_type=lambda _: "source")
 
@@ -39,8 +36,8 @@ def test_the_herder_keeps_the_times_of_its_worker() -> None:
     assert settings.connector_type is EVERY_WORKER.connector_type
 
 
-def test_the_herder_makes_session_keys_as_its_worker_says() -> None:
-    """Algorithm, size and life (KIP-507)."""
+def test_session_keys_and_samples_are_as_the_worker_says() -> None:
+    """Algorithm, size and life (KIP-507); of windows the latest few count."""
     settings = settings_of(
         distributed(
             inter_worker_key_generation_algorithm="HmacSHA1",
@@ -48,21 +45,20 @@ def test_the_herder_makes_session_keys_as_its_worker_says() -> None:
             inter_worker_key_ttl_ms="14",
         )
     )
-    assert settings.session_key == SessionKeySettings(
-        algorithm="HmacSHA1", size_bits=256, ttl_ms=14
-    )
+    expected = SessionKeySettings(algorithm="HmacSHA1", size_bits=256, ttl_ms=14)
+    assert settings.session_key == expected
+    config = distributed(metrics_sample_window_ms="500", metrics_num_samples="7")
+    assert config.sampling == Sampling(count=7, window_ms=500)
 
 
-@pytest.mark.parametrize(
-    ("phase", "enabled"), [("disabled", False), ("preparing", False), ("enabled", True)]
-)
+@cases("phase, enabled", ("disabled", False), ("preparing", False), ("enabled", True))
 def test_sources_are_exactly_once_in_the_last_phase_only(phase: str, enabled: bool) -> None:
     """Until then no start waits for a fencing round."""
     config = distributed(exactly_once_source_support=phase)
     assert settings_of(config).exactly_once_source is enabled
 
 
-@pytest.mark.parametrize("protocol", ["eager", "compatible", "sessioned"])
+@cases("protocol", "eager", "compatible", "sessioned")
 def test_membership_is_as_the_worker_says(protocol: str) -> None:
     """Protocol, timeouts and back-off go to the group's client."""
     options = group_options(
@@ -87,13 +83,7 @@ def test_membership_is_as_the_worker_says(protocol: str) -> None:
     assert options.scheduled_rebalance_max_delay_ms == 13
 
 
-def test_metrics_are_sampled_as_the_worker_says() -> None:
-    """Windows of one length, of which the latest few count."""
-    config = distributed(metrics_sample_window_ms="500", metrics_num_samples="7")
-    assert config.sampling == Sampling(count=7, window_ms=500)
-
-
-@pytest.mark.parametrize("tracked", [True, False])
+@cases("tracked", True, False)
 def test_topics_are_tracked_unless_the_worker_says_no(tracked: bool) -> None:
     """`topic.tracking.enable`: what children tell is stored, or not."""
     statuses = StatusStore(MemoryLog())

@@ -1,7 +1,5 @@
 """The contract of sink tasks, and the consumer group that the harness plays."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 import pytest
@@ -15,6 +13,7 @@ from pyconnect_api import (
     TopicPartition,
 )
 from pyconnect_api.testing import RecordingReporter, SinkHarness
+from tests.support.cases import cases
 
 P0, P1 = TopicPartition("topic", 0), TopicPartition("topic", 1)
 
@@ -140,12 +139,8 @@ def test_paused_partitions_are_not_delivered() -> None:
         sink.context.pause(TopicPartition("other", 0))
 
 
-@pytest.mark.parametrize(
-    ("answer", "text"), [({P1: 0}, "not offered"), ({P0: 5}, "beyond 1"), ({P0: -1}, "beyond")]
-)
-def test_offsets_that_were_not_offered_are_refused(
-    answer: dict[TopicPartition, int], text: str
-) -> None:
+@cases("answer, text", ({P1: 0}, "not offered"), ({P0: 5}, "beyond 1"), ({P0: -1}, "beyond"))
+def test_offsets_must_have_been_offered(answer: dict[TopicPartition, int], text: str) -> None:
     """A worker would warn and ignore them; in a test they are mistakes."""
 
     class Wrong(Log):

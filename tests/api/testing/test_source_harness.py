@@ -1,7 +1,5 @@
 """The contract of source tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -16,6 +14,7 @@ from pyconnect_api import (
     SourceTask,
 )
 from pyconnect_api.testing import ManualStop, MemoryOffsets, SourceHarness
+from tests.support.cases import cases
 
 
 class Numbers(SourceTask):
@@ -91,15 +90,13 @@ def test_a_retriable_error_is_a_poll_without_records() -> None:
     assert started(Later).poll() == []
 
 
-@pytest.mark.parametrize(
-    ("record", "error", "text"),
-    [
-        (Numbers.number(1, topic=None), AssertionError, "no topic"),
-        (Numbers.number("text"), DataException, "INT64"),
-        ("text", AssertionError, "returned a str"),
-        (SourceRecord({"n": b"x"}, {}, "t"), AssertionError, "None, bool, int, float and str"),
-        (SourceRecord({"n": 1}, {"x": float("nan")}, "t"), AssertionError, "Source partitions"),
-    ],
+@cases(
+    "record, error, text",
+    (Numbers.number(1, topic=None), AssertionError, "no topic"),
+    (Numbers.number("text"), DataException, "INT64"),
+    ("text", AssertionError, "returned a str"),
+    (SourceRecord({"n": b"x"}, {}, "t"), AssertionError, "None, bool, int, float and str"),
+    (SourceRecord({"n": 1}, {"x": float("nan")}, "t"), AssertionError, "Source partitions"),
 )
 def test_records_that_a_worker_could_not_produce_are_refused(
     record: SourceRecord, error: type[Exception], text: str
@@ -144,10 +141,8 @@ def test_transactions_end_where_the_task_says() -> None:
 
     source = started(Deciding, define_boundaries=True)
     source.run(6)
-    assert [[r.value for r in transaction] for transaction in source.transactions] == [
-        [0],
-        [1, 2, 3],
-    ]
+    expected = [[0], [1, 2, 3]]
+    assert [[r.value for r in transaction] for transaction in source.transactions] == expected
 
 
 def test_a_boundary_at_a_strange_record_or_of_two_minds_is_refused() -> None:
@@ -197,9 +192,7 @@ class Reusing(Numbers):
 
 
 def test_an_offset_must_not_change_after_its_record_was_polled() -> None:
-    """A worker that commits late would commit the task's present position, and records would be
-    lost.
-    """
+    """A worker that commits late would commit the present position, and lose records."""
     source = started(Reusing)
     source.poll()
     with pytest.raises(AssertionError, match="make a new dict for each record"):

@@ -1,7 +1,5 @@
 """Consent to a change of several objects, with the plan that is shown before."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

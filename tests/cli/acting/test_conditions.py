@@ -1,7 +1,5 @@
 """Selections: names, and filters that must all hold."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_cli.acting.conditions import select, selection_from
@@ -13,6 +11,7 @@ from pyconnect_cli.rest.model import (
     InstanceState,
     TaskState,
 )
+from tests.support.cases import cases
 
 
 def view(
@@ -59,49 +58,43 @@ def chosen(*names: str, **given: object) -> list[str]:
     return [found.name for found in select(VIEWS, selection_from(given, names))]
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({}, []),
-        ({"all": True}, ["new", "orders", "orders-old", "sink"]),
-        ({"regex": ("orders",)}, ["orders"]),
-        ({"regex": ("orders.*", "sink")}, ["orders", "orders-old", "sink"]),
-        ({"selector": ("team=a",)}, ["orders", "orders-old"]),
-        ({"selector": ("team!=a",)}, ["new", "sink"]),
-        ({"selector": ("team",)}, ["orders", "orders-old", "sink"]),
-        ({"selector": ("team=a", "connector.class")}, ["orders"]),
-        ({"selector": ("team=a,connector.class",)}, ["orders"]),
-        ({"state": ("paused",)}, ["orders-old"]),
-        ({"type": "SINK"}, ["sink"]),
-        ({"class": ("OrdersSource",)}, ["orders"]),
-        ({"class": ("OrdersSourceConnector",)}, ["orders"]),
-        ({"class": ("org.example.OrdersSourceConnector",)}, ["orders"]),
-        ({"class": ("Orders",)}, []),
-        ({"worker": ("two:8083",)}, ["sink"]),
-        ({"failed": True}, ["sink"]),
-        ({"failed": True, "selector": ("team=a",)}, []),
-    ],
+@cases(
+    "given, expected",
+    ({}, []),
+    ({"all": True}, ["new", "orders", "orders-old", "sink"]),
+    ({"regex": ("orders",)}, ["orders"]),
+    ({"regex": ("orders.*", "sink")}, ["orders", "orders-old", "sink"]),
+    ({"selector": ("team=a",)}, ["orders", "orders-old"]),
+    ({"selector": ("team!=a",)}, ["new", "sink"]),
+    ({"selector": ("team",)}, ["orders", "orders-old", "sink"]),
+    ({"selector": ("team=a", "connector.class")}, ["orders"]),
+    ({"selector": ("team=a,connector.class",)}, ["orders"]),
+    ({"state": ("paused",)}, ["orders-old"]),
+    ({"type": "SINK"}, ["sink"]),
+    ({"class": ("OrdersSource",)}, ["orders"]),
+    ({"class": ("OrdersSourceConnector",)}, ["orders"]),
+    ({"class": ("org.example.OrdersSourceConnector",)}, ["orders"]),
+    ({"class": ("Orders",)}, []),
+    ({"worker": ("two:8083",)}, ["sink"]),
+    ({"failed": True}, ["sink"]),
+    ({"failed": True, "selector": ("team=a",)}, []),
 )
 def test_filters_all_have_to_hold(given: dict[str, object], expected: list[str]) -> None:
     """Each filter narrows; repeated patterns and states widen within their filter."""
     assert chosen(**given) == expected
 
 
-def test_names_are_narrowed_by_filters_too() -> None:
-    """`pause orders sink --type sink` is about the sink only, in the order of the names."""
+def test_names_are_known_and_narrowed_by_filters() -> None:
+    """`pause orders sink --type sink` is about the sink; nothing is done by halves."""
     assert chosen("sink", "orders") == ["sink", "orders"]
     assert chosen("sink", "orders", type="source") == ["orders"]
     assert chosen("sink", "sink") == ["sink"]
-
-
-def test_an_unknown_name_is_refused_with_the_near_one() -> None:
-    """Even when other names exist: nothing is done by halves."""
     with pytest.raises(NotFound) as caught:
         chosen("orders", "snik")
     assert caught.value.hint == "did you mean `sink`?"
 
 
-@pytest.mark.parametrize("given", [{"regex": ("(",)}, {"selector": ("=a",)}, {"selector": ("",)}])
+@cases("given", {"regex": ("(",)}, {"selector": ("=a",)}, {"selector": ("",)})
 def test_unreadable_conditions_are_usage_errors(given: dict[str, object]) -> None:
     """Exit 2 before the cluster is asked."""
     with pytest.raises(UsageError):

@@ -1,7 +1,5 @@
 """`pyconnect backup`: whole for each connector, without secrets, whatever fails beside it."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path
@@ -11,6 +9,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import A, entry, stored
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 __all__ = ["stored"]
@@ -26,13 +25,10 @@ def read(path: Path, *parts: str) -> Any:
     return json.loads(path.joinpath(*parts).read_text())
 
 
-def test_a_backup_holds_configs_states_offsets_and_loggers(
-    run: Run, connect: FakeConnect, url: str
-) -> None:
+def test_a_backup_holds_all_of_a_cluster(run: Run, connect: FakeConnect, url: str) -> None:
     """In files that `apply` and `offsets import` accept, under a manifest with their digests."""
     connect.connectors["orders"].enter("PAUSED")
-    outcome = run("backup", "b")
-    assert outcome.code == 0, outcome.err
+    outcome = run("backup", "b", code=0)
     (path,) = backups_in()
     assert f"backup of 2 connectors: {path}" in outcome.err
     orders = read(path, "connectors", "orders.json")
@@ -66,8 +62,7 @@ def test_the_rest_is_saved_when_one_connector_fails(run: Run, connect: FakeConne
     """Exit 8; the manifest names what is missing, and why."""
     connect.connectors["third"] = FakeConnector(config={"name": "third"})
     connect.failures["GET /connectors/orders/offsets"] = [(500, "no luck")]
-    outcome = run("backup", "b", "--summary-json")
-    assert outcome.code == 8
+    outcome = run("backup", "b", "--summary-json", code=8)
     summary = json.loads(outcome.out)
     assert (summary["succeeded"], summary["failed"]) == (4, 1)
     (path,) = backups_in()
@@ -111,23 +106,17 @@ def test_a_connector_that_never_holds_still_is_a_failure(run: Run, connect: Fake
         return answer(method, target, body, authorization)
 
     connect.answer = changing  # type: ignore[method-assign]
-    outcome = run("backup", "b")
-    assert outcome.code == 8
-    assert "changed each time while it was read" in outcome.err
+    assert "changed each time while it was read" in run("backup", "b", code=8).err
     assert not (backups_in()[0] / "connectors" / "orders.json").exists()
 
 
 def test_a_connector_deleted_meanwhile_is_left_out(run: Run, connect: FakeConnect) -> None:
     """There is nothing to save, and nothing is wrong."""
     connect.failures["GET /connectors/orders/offsets"] = [(404, "Connector orders not found")]
-    outcome = run("backup", "b")
-    assert outcome.code == 0
-    assert "left out: it was deleted meanwhile" in outcome.out
+    assert "left out: it was deleted meanwhile" in run("backup", "b", code=0).out
 
 
-@pytest.mark.parametrize(
-    ("tasks", "state"), [(["PAUSED", "FAILED"], "PAUSED"), (["RUNNING"], "RUNNING")]
-)
+@cases("tasks, state", (["PAUSED", "FAILED"], "PAUSED"), (["RUNNING"], "RUNNING"))
 def test_tasks_show_the_target_state_of_a_failed_connector(
     run: Run, connect: FakeConnect, tasks: list[str], state: str
 ) -> None:
@@ -138,9 +127,7 @@ def test_tasks_show_the_target_state_of_a_failed_connector(
     assert read(backups_in()[0], "connectors", "orders.json")["initial_state"] == state
 
 
-def test_an_agent_knows_the_target_state_of_a_failed_connector(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_an_agent_tells_the_state_of_a_failed_connector(run: Run, connect: FakeConnect) -> None:
     """Also that of one without tasks, and it goes before what old statuses of tasks show."""
     connect.target_states = {"orders": "PAUSED"}
     orders = connect.connectors["orders"]
@@ -153,8 +140,7 @@ def test_a_target_state_that_nothing_shows_is_missing(run: Run, connect: FakeCon
     """It is not guessed: exit 8, and the message says how to know it."""
     orders = connect.connectors["orders"]
     orders.state, orders.tasks = "FAILED", []
-    outcome = run("backup", "b")
-    assert outcome.code == 8
+    outcome = run("backup", "b", code=8)
     assert "target state is not known" in outcome.err
     assert "--worker-config" in outcome.err
     assert "initial_state" not in read(backups_in()[0], "connectors", "orders.json")

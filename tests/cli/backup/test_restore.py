@@ -1,7 +1,5 @@
 """`pyconnect restore`: STOPPED, configuration, offsets, then the state; refused if in doubt."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -14,6 +12,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import A, changes, entry, stored
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 __all__ = ["stored"]
@@ -40,8 +39,7 @@ def test_a_lost_cluster_comes_back(run: Run, connect: FakeConnect, saved: Path) 
     before = configs(connect)
     connect.connectors.clear()
     connect.loggers = {"root": "INFO", "org.example": "DEBUG"}
-    outcome = run("restore", "b", "--yes")
-    assert outcome.code == 0, outcome.err
+    outcome = run("restore", "b", "--yes", code=0)
     assert configs(connect) == before
     assert connect.loggers["org.example"] == "INFO"
     orders = [request for request in changes(connect) if "/broken/" not in request]
@@ -57,9 +55,7 @@ def test_a_lost_cluster_comes_back(run: Run, connect: FakeConnect, saved: Path) 
 
 def test_a_second_restore_changes_nothing(run: Run, connect: FakeConnect, saved: Path) -> None:
     """What the cluster has already is left alone."""
-    outcome = run("restore", str(saved), "--yes")
-    assert outcome.code == 0
-    assert "nothing to restore" in outcome.err
+    assert "nothing to restore" in run("restore", str(saved), "--yes", code=0).err
     assert changes(connect) == []
 
 
@@ -69,8 +65,7 @@ def test_a_changed_connector_is_stopped_first(run: Run, connect: FakeConnect, sa
     before = configs(connect)
     orders.config = {**orders.config, "team": "z"}
     orders.offsets = [entry(A, 99)]
-    outcome = run("restore", "b", "orders", "--yes")
-    assert outcome.code == 0, outcome.err
+    run("restore", "b", "orders", "--yes", code=0)
     assert configs(connect) == before
     assert changes(connect)[0] == "PUT /connectors/orders/stop"
     assert changes(connect)[1] == "PUT /connectors/orders/config"
@@ -89,8 +84,7 @@ def test_the_plan_is_shown_and_asked_for(run: Run, connect: FakeConnect, saved: 
     orders = connect.connectors["orders"]
     orders.config = {**orders.config, "db.password": "other", "team": "z"}
     orders.offsets = [entry(A, 99)]
-    shown = run("restore", "b", "--dry-run", "--exit-code")
-    assert shown.code == 1
+    shown = run("restore", "b", "--dry-run", "--exit-code", code=1)
     assert "would restore orders" in shown.out
     assert "team: z -> a" in shown.out
     assert "RUNNING -> STOPPED -> RUNNING" in shown.out
@@ -125,8 +119,7 @@ def test_a_restore_can_be_undone(run: Run, connect: FakeConnect, saved: Path) ->
     orders.offsets = [entry(A, 99)]
     del connect.connectors["broken"]
     before = configs(connect)
-    outcome = run("restore", "b", "--yes")
-    assert outcome.code == 0
+    outcome = run("restore", "b", "--yes", code=0)
     undo = next(line for line in outcome.err.splitlines() if line.startswith("undo: pyconnect "))
     words = undo.removeprefix("undo: pyconnect ").split()
     assert run(*words, "orders", "--yes").code == 0
@@ -145,22 +138,18 @@ def test_a_masked_secret_stays_the_connectors_own(run: Run, connect: FakeConnect
     assert run("restore", "b", "--yes").code == 0
     assert connect.connectors["orders"].config["db.password"] == "hunter2"
     connect.connectors.clear()
-    outcome = run("restore", "b", "--yes")
-    assert outcome.code == 8
-    assert "the mask of a secret" in outcome.err
+    assert "the mask of a secret" in run("restore", "b", "--yes", code=8).err
     assert set(connect.connectors) == {"broken"}
     reference = "${file:/run/db:password}"
     assert run("restore", "b", "orders", "--set", f"db.password={reference}", "--yes").code == 0
     assert connect.connectors["orders"].config["db.password"] == reference
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        ("offsets/orders.json", "is corrupt"),
-        ("connectors/broken.json", "is corrupt"),
-        ("loggers.json", "is corrupt"),
-    ],
+@cases(
+    "damage, message",
+    ("offsets/orders.json", "is corrupt"),
+    ("connectors/broken.json", "is corrupt"),
+    ("loggers.json", "is corrupt"),
 )
 def test_a_corrupt_backup_is_refused_by_name(
     run: Run, connect: FakeConnect, saved: Path, damage: str, message: str
@@ -169,26 +158,18 @@ def test_a_corrupt_backup_is_refused_by_name(
     file = saved / damage
     file.write_text(file.read_text() + " ")
     connect.connectors.clear()
-    outcome = run("restore", "b", "--yes")
-    assert outcome.code == 2
-    assert f"{file}: {message}" in outcome.err
+    assert f"{file}: {message}" in run("restore", "b", "--yes", code=2).err
     assert changes(connect) == []
 
 
-def test_a_file_that_is_missing_is_named(run: Run, saved: Path) -> None:
-    """A backup is whole or none."""
+def test_a_backup_of_another_form_is_refused(run: Run, saved: Path) -> None:
+    """A missing file is named: it is whole or none. A newer format has another meaning."""
     (saved / "offsets" / "orders.json").unlink()
     outcome = run("restore", str(saved), "--yes")
     assert (outcome.code, "orders.json: is missing" in outcome.err) == (2, True)
-
-
-def test_a_newer_format_is_refused(run: Run, saved: Path) -> None:
-    """Its meaning is not known to this version."""
     manifest = saved / "manifest.json"
     manifest.write_text(manifest.read_text().replace("backup/1", "backup/2"))
-    outcome = run("restore", str(saved), "--yes")
-    assert outcome.code == 2
-    assert "manifest.json: has format 2" in outcome.err
+    assert "manifest.json: has format 2" in run("restore", str(saved), "--yes", code=2).err
 
 
 def test_a_half_written_backup_is_refused_by_name(run: Run, saved: Path) -> None:
@@ -198,13 +179,12 @@ def test_a_half_written_backup_is_refused_by_name(run: Run, saved: Path) -> None
     (newest / "manifest.json").unlink()
     outcome = run("restore", str(newest), "--yes")
     assert (outcome.code, "is half-written" in outcome.err) == (2, True)
-    passed = run("restore", "b", "--yes")
-    assert passed.code == 0
+    passed = run("restore", "b", "--yes", code=0)
     assert f"{newest} is half-written and is not used" in passed.err
     assert f"backup {saved}" in passed.err
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "pyconnect-backup/1"}', "\x00"])
+@cases("text", "", "{", "[]", '{"format": "pyconnect-backup/1"}', "\x00")
 def test_a_damaged_manifest_is_refused(run: Run, saved: Path, text: str) -> None:
     """Whatever is in it."""
     (saved / "manifest.json").write_text(text)
@@ -218,8 +198,7 @@ def test_another_cluster_needs_force(run: Run, connect: FakeConnect, saved: Path
     connect.connectors.clear()
     connect.cluster_id = "elsewhere"
     assert run("restore", "b", "--yes").code == 3
-    refused = run("restore", str(saved), "--yes")
-    assert refused.code == 9
+    refused = run("restore", str(saved), "--yes", code=9)
     assert "is a backup of k, this cluster is elsewhere" in refused.err
     assert run("restore", str(saved), "--yes", "--force").code == 0
     assert set(connect.connectors) == {"orders", "broken"}
@@ -238,15 +217,11 @@ def test_one_failure_does_not_stop_the_others(run: Run, connect: FakeConnect, sa
     """Exit 8; the same command restores the rest, and keeps the offsets that it has set."""
     connect.connectors.clear()
     connect.failures["PATCH /connectors/orders/offsets"] = [(500, "no luck")]
-    outcome = run("restore", "b", "--yes", "--summary-json")
-    assert outcome.code == 8
-    assert json.loads(outcome.out)["failed"] == 1
+    assert json.loads(run("restore", "b", "--yes", "--summary-json", code=8).out)["failed"] == 1
     assert connect.connectors["orders"].state == "STOPPED"
     assert connect.connectors["broken"].state == "STOPPED"
     connect.connectors["broken"].offsets = []
-    again = run("restore", "b", "--yes")
-    assert again.code == 0, again.err
-    assert "did not finish and goes on" in again.err
+    assert "did not finish and goes on" in run("restore", "b", "--yes", code=0).err
     assert connect.connectors["orders"].state == "RUNNING"
     assert connect.connectors["broken"].offsets == []
 
@@ -309,8 +284,7 @@ def test_a_restore_that_is_killed_is_finished_by_the_same_command(
         if code == 0:
             break
         assert code == -signal.SIGKILL
-        outcome = run(*line)
-        assert outcome.code == 0, outcome.err
+        run(*line, code=0)
         assert configs(connect) == expected
         assert not connect.set_back
     assert kills > 4

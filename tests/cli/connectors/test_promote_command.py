@@ -1,7 +1,5 @@
 """`connectors diff --to-context` and `promote`, between two workers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 
@@ -37,8 +35,7 @@ def test_diff_shows_the_changes_of_promote(run: Run, prod: FakeConnect) -> None:
         config={"name": "orders", "connector.class": "org.example.FileSource", "team": "z"}
     )
     prod.connectors["other"] = FakeConnector(config={"name": "other"})
-    outcome = run("connectors", "diff", "--to-context", "prod")
-    assert outcome.code == 1, outcome.err
+    outcome = run("connectors", "diff", "--to-context", "prod", code=1)
     assert "~ update orders" in outcome.out
     assert "  - team=z\n  + team=a" in outcome.out
     assert "+ create broken" in outcome.out
@@ -47,9 +44,7 @@ def test_diff_shows_the_changes_of_promote(run: Run, prod: FakeConnect) -> None:
     assert changes(prod) == []
 
 
-def test_equal_clusters_have_no_difference(
-    run: Run, connect: FakeConnect, prod: FakeConnect
-) -> None:
+def test_equal_clusters_do_not_differ(run: Run, connect: FakeConnect, prod: FakeConnect) -> None:
     """A secret that each has for itself is none."""
     for name, connector in connect.connectors.items():
         prod.connectors[name] = FakeConnector(config={**connector.config})
@@ -58,12 +53,18 @@ def test_equal_clusters_have_no_difference(
     assert (outcome.code, outcome.err) == (0, "total: 2 unchanged\n")
 
 
-def test_promote_refuses_to_copy_a_secret(run: Run, prod: FakeConnect) -> None:
-    """Exit 2 with the way out, before anything is changed."""
-    outcome = run("connectors", "promote", "orders", "--to-context", "prod", "--yes")
-    assert outcome.code == 2
+def test_a_promotion_asks_plans_and_copies_no_secret(run: Run, prod: FakeConnect) -> None:
+    """Exit 2 with the way out, exit 9 with the command; --dry-run changes nothing."""
+    outcome = run("connectors", "promote", "orders", "--to-context", "prod", "--yes", code=2)
     assert "orders: db.password" in outcome.err
     assert "hunter2" not in outcome.err
+    assert changes(prod) == []
+    asked = run("connectors", "promote", "broken", "--to-context", "prod", code=9)
+    assert "pyconnect connectors promote broken --to-context prod --yes" in asked.err
+    planned = run(
+        "connectors", "promote", "broken", "--to-context", "prod", "--dry-run", "-o", "json", code=0
+    )
+    assert json.loads(planned.out)[0]["change"] == "create"
     assert changes(prod) == []
 
 
@@ -84,29 +85,11 @@ def test_promote_creates_and_changes(run: Run, connect: FakeConnect, prod: FakeC
     assert changes(connect) == []
 
 
-def test_promote_asks_and_plans(run: Run, prod: FakeConnect) -> None:
-    """Without a terminal it is exit 9 with the command that agrees; --dry-run changes nothing."""
-    asked = run("connectors", "promote", "broken", "--to-context", "prod")
-    assert asked.code == 9
-    assert "pyconnect connectors promote broken --to-context prod --yes" in asked.err
-    planned = run(
-        "connectors", "promote", "broken", "--to-context", "prod", "--dry-run", "-o", "json"
-    )
-    assert planned.code == 0, planned.err
-    assert json.loads(planned.out)[0]["change"] == "create"
-    assert changes(prod) == []
-
-
-def test_a_cluster_is_not_promoted_to_itself(run: Run, url: str) -> None:
-    """Exit 2."""
+def test_a_promotion_needs_one_other_cluster(run: Run, url: str, prod: FakeConnect) -> None:
+    """Exit 2 for the same one, and for files beside it."""
     assert run("context", "set", "same", "--url", url).code == 0
-    outcome = run("connectors", "promote", "broken", "--to-context", "same", "--yes")
-    assert outcome.code == 2
+    outcome = run("connectors", "promote", "broken", "--to-context", "same", "--yes", code=2)
     assert "is the source cluster itself" in outcome.err
-
-
-def test_files_and_another_cluster_exclude_each_other(run: Run, prod: FakeConnect) -> None:
-    """Names and keys belong to the other cluster."""
     assert run("connectors", "diff", "-f", "x.json", "--to-context", "prod").code == 2
     assert run("connectors", "diff", "orders", "-f", "x.json").code == 2
     assert changes(prod) == []

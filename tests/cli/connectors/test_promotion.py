@@ -1,7 +1,5 @@
 """Configurations on their way to another cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest
@@ -12,6 +10,7 @@ from pyconnect_cli.connectors.plan import Config, ConnectorFile
 from pyconnect_cli.connectors.promote import Remapping, promoted, remapping
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.rest.masking import MASK, mask_value
+from tests.support.cases import cases
 
 
 def there(
@@ -41,14 +40,12 @@ def test_references_go_as_they_are_or_remapped() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     "config",
-    [
-        {"db.password": "hunter2"},
-        {"db.password": MASK},
-        {"url": "jdbc:x://u:hunter2@h/db"},
-        {"db.password": "hunter2-${file:a:b}"},
-    ],
+    {"db.password": "hunter2"},
+    {"db.password": MASK},
+    {"url": "jdbc:x://u:hunter2@h/db"},
+    {"db.password": "hunter2-${file:a:b}"},
 )
 def test_a_secret_in_plain_text_and_a_mask_are_refused(config: Config) -> None:
     """The error names the key and the way out, never the value."""
@@ -60,37 +57,26 @@ def test_a_secret_in_plain_text_and_a_mask_are_refused(config: Config) -> None:
     assert "--set" in str(error.hint)
 
 
-def test_the_other_cluster_keeps_the_secret_that_it_has() -> None:
-    """In whatever form; a mask is none."""
-    assert there({"db.password": "dev", "a": "1"}, {"db.password": "prod"}) == {
-        "db.password": "prod",
-        "a": "1",
-    }
+def test_the_other_cluster_keeps_its_secrets_and_references() -> None:
+    """In whatever form; a mask is no secret, and a reference is none either."""
+    expected = {"db.password": "prod", "a": "1"}
+    assert there({"db.password": "dev", "a": "1"}, {"db.password": "prod"}) == expected
     with pytest.raises(UsageError):
         there({"db.password": "dev"}, {"db.password": MASK})
-
-
-def test_a_reference_replaces_the_other_clusters_value() -> None:
-    """It is no secret."""
-    assert there({"db.password": "${file:a:b}"}, {"db.password": "prod"}) == {
-        "db.password": "${file:a:b}"
-    }
+    expected = {"db.password": "${file:a:b}"}
+    assert there({"db.password": "${file:a:b}"}, {"db.password": "prod"}) == expected
 
 
 def test_keys_are_set_and_left_out_there() -> None:
-    """A secret that is set there need not be copied; the name stays the document's."""
+    """The name stays the document's; a secret in plain text is not set."""
     rules = remapping([], {"db.password": "${file:a:b}", "tasks.max": "8", "team": None})
     config = {"name": "orders", "db.password": "dev", "tasks.max": "1", "team": "a"}
     assert there(config, rules=rules) == {"db.password": "${file:a:b}", "tasks.max": "8"}
-
-
-def test_a_secret_is_not_set_in_plain_text() -> None:
-    """It would stand in the shell's history, and on the other cluster."""
     with pytest.raises(UsageError, match="plain text"):
         remapping([], {"db.password": "hunter2"})
 
 
-@pytest.mark.parametrize("pair", ["a", "=b", "a=", "${a}=b"])
+@cases("pair", "a", "=b", "a=", "${a}=b")
 def test_a_pair_is_two_beginnings_of_references(pair: str) -> None:
     """Anything else is exit 2 with an example."""
     with pytest.raises(UsageError, match="does not map"):

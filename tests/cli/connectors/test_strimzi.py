@@ -1,13 +1,12 @@
 """Strimzi's KafkaConnector documents in files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
 from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.errors import UsageError
+from tests.support.cases import cases
 
 CONNECTOR = """
 apiVersion: kafka.strimzi.io/v1beta2
@@ -67,15 +66,13 @@ def test_a_list_of_kubectl_is_read(tmp_path: Path) -> None:
     assert [name for name, _, _ in read(tmp_path, text)] == ["other"]
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (CONNECTOR.replace("KafkaConnector", "KafkaConnect"), "is a KafkaConnect, not"),
-        (CONNECTOR.replace("tasksMax", "taskMax"), r"unknown member spec\.taskMax"),
-        (CONNECTOR.replace("flush: true", "tasks.max: 3"), "tasks.max is set in spec and in"),
-        (CONNECTOR.replace("  name: orders\n", ""), r"needs metadata\.name"),
-        ("apiVersion: v1\nkind: KafkaConnector\nmetadata: {name: x}\n", "and spec"),
-    ],
+@cases(
+    "text, reason",
+    (CONNECTOR.replace("KafkaConnector", "KafkaConnect"), "is a KafkaConnect, not"),
+    (CONNECTOR.replace("tasksMax", "taskMax"), r"unknown member spec\.taskMax"),
+    (CONNECTOR.replace("flush: true", "tasks.max: 3"), "tasks.max is set in spec and in"),
+    (CONNECTOR.replace("  name: orders\n", ""), r"needs metadata\.name"),
+    ("apiVersion: v1\nkind: KafkaConnector\nmetadata: {name: x}\n", "and spec"),
 )
 def test_contradictory_documents_are_refused(tmp_path: Path, text: str, reason: str) -> None:
     """A typo would be a setting that is lost."""

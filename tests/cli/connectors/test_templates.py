@@ -1,7 +1,5 @@
 """`connectors init`: templates made from the settings that a plugin defines."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from pyconnect_cli.connectors.init import chosen_plugin, template_name
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.rest.answers import Plugin
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect
 
 SINK = "org.example.TableSinkConnector"
@@ -39,8 +38,7 @@ def settings(connect: FakeConnect) -> None:
 @pytest.mark.usefixtures("settings")
 def test_a_template_in_json_has_required_and_important_settings(run: Run) -> None:
     """Comments would be settings; the values that are missing are named on stderr."""
-    outcome = run("connectors", "init", "table-sink")
-    assert outcome.code == 0, outcome.err
+    outcome = run("connectors", "init", "table-sink", code=0)
     assert json.loads(outcome.out) == {
         "name": "table-sink",
         "connector.class": SINK,
@@ -63,10 +61,8 @@ def test_what_a_plugin_refuses_to_be_without_is_required(run: Run, connect: Fake
 
 
 @pytest.mark.usefixtures("settings")
-@pytest.mark.parametrize("form", ["json", "yaml", "properties"])
-def test_create_accepts_a_template_as_it_was_written(
-    run: Run, connect: FakeConnect, tmp_path: Path, form: str
-) -> None:
+@cases("form", "json", "yaml", "properties")
+def test_create_takes_a_template(run: Run, connect: FakeConnect, tmp_path: Path, form: str) -> None:
     """Values of --set are in it, also those of settings that the plugin does not define."""
     values = {"topics": "a", "address": 'x: "y" = #z\\', "errors.tolerance": "all"}
     given = [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
@@ -75,30 +71,25 @@ def test_create_accepts_a_template_as_it_was_written(
     assert "give a value" not in outcome.err
     file = tmp_path / f"mine.{form}"
     file.write_text(outcome.out)
-    created = run("connectors", "create", "-f", str(file))
-    assert created.code == 0, created.err
+    run("connectors", "create", "-f", str(file), code=0)
     config = connect.connectors["mine"].config
     plain = {"connector.class": SINK, "tasks.max": "1", "mode": "insert"}
     assert {key: config.get(key) for key in (*values, *plain)} == {**values, **plain}
 
 
 @pytest.mark.usefixtures("settings")
-@pytest.mark.parametrize(
-    ("form", "lines"),
-    [
-        (
-            "yaml",
-            ['#batch.rows: "10"', '#password: "${file:/etc/connect/secrets.properties:password}"'],
-        ),
-        (
-            "properties",
-            ["#batch.rows=10", "#password=${file:/etc/connect/secrets.properties:password}"],
-        ),
-    ],
+@cases(
+    "form, lines",
+    (
+        "yaml",
+        ['#batch.rows: "10"', '#password: "${file:/etc/connect/secrets.properties:password}"'],
+    ),
+    (
+        "properties",
+        ["#batch.rows=10", "#password=${file:/etc/connect/secrets.properties:password}"],
+    ),
 )
-def test_other_forms_describe_every_setting(
-    run: Run, tmp_path: Path, form: str, lines: list[str]
-) -> None:
+def test_all_forms_have_all_settings(run: Run, tmp_path: Path, form: str, lines: list[str]) -> None:
     """Settings with a default are comments; a password is shown as a reference."""
     outcome = run("connectors", "init", SINK, "--format", form)
     written = outcome.out.splitlines()
@@ -113,13 +104,11 @@ def test_other_forms_describe_every_setting(
     assert "password" not in read.config
 
 
-@pytest.mark.parametrize(
-    ("class_name", "expected"),
-    [
-        ("pyconnect_connectors.sql.sink.SqlSinkConnector", "sql-sink"),
-        ("org.apache.kafka.connect.file.FileStreamSourceConnector", "file-stream-source"),
-        ("io.example.S3Sink", "s3-sink"),
-    ],
+@cases(
+    "class_name, expected",
+    ("pyconnect_connectors.sql.sink.SqlSinkConnector", "sql-sink"),
+    ("org.apache.kafka.connect.file.FileStreamSourceConnector", "file-stream-source"),
+    ("io.example.S3Sink", "s3-sink"),
 )
 def test_a_class_has_a_short_name(class_name: str, expected: str) -> None:
     """Without its package and the word that all of them end with."""
@@ -142,9 +131,7 @@ def test_names_of_no_connector_or_of_several_are_refused() -> None:
     assert "`file-sink`" in str(caught.value.hint)
 
 
-def test_the_guarantee_of_file_stream_sink_is_told_where_it_is_chosen(
-    run: Run, connect: FakeConnect
-) -> None:
+def test_the_guarantee_of_file_stream_sink_is_told(run: Run, connect: FakeConnect) -> None:
     """On stderr, with the sink of files that is exactly-once."""
     name = "org.apache.kafka.connect.file.FileStreamSinkConnector"
     connect.plugins[name] = [setting("file")]

@@ -1,7 +1,5 @@
 """Settings that a connector does not define."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -24,9 +22,7 @@ def test_settings_of_other_classes_are_not_unknown() -> None:
 
 
 @pytest.mark.wire
-def test_a_setting_that_is_not_defined_is_warned_of(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_an_unknown_setting_is_warned_of(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """By every verb that takes a config; the change is made all the same."""
     connect.defined_keys = DEFINED
     config = {"connector.class": "org.example.FileSource", "tasks.mx": "4"}

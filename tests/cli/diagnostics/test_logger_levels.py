@@ -1,7 +1,5 @@
 """The level that a temporary change restores, against the rules by which an agent sets levels."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,8 +8,7 @@ from pyconnect_cli.diagnostics.loggers import levels_to_restore
 
 PARTS = ("a", "b", "ab")
 NAMES = st.one_of(
-    st.just("root"),
-    st.lists(st.sampled_from(PARTS), min_size=1, max_size=3).map(".".join),
+    st.just("root"), st.lists(st.sampled_from(PARTS), min_size=1, max_size=3).map(".".join)
 )
 LEVELS = st.sampled_from(("DEBUG", "INFO", "ERROR"))
 
@@ -29,15 +26,11 @@ def test_every_logger_has_its_level_again(levels: dict[str, str], logger: str, l
 
 
 def test_only_changed_levels_are_set_back() -> None:
-    """The parent first: setting it sets those below it too."""
+    """The parent first; a logger without a level gets that of its nearest ancestor."""
     before = {"root": "INFO", "x": "ERROR", "x.a": "ERROR", "x.b": "TRACE"}
     assert levels_to_restore(before, "x", "DEBUG") == (("x", "ERROR"), ("x.b", "TRACE"))
     assert levels_to_restore(before, "root", "INFO") == (("x", "ERROR"), ("x.b", "TRACE"))
     assert levels_to_restore(before, "x.a", "ERROR") == ()
-
-
-def test_a_logger_without_a_level_gets_the_inherited_one() -> None:
-    """Of its nearest ancestor by the dots of its name."""
     before = {"root": "INFO", "x": "WARN", "xy": "ERROR"}
     assert levels_to_restore(before, "x.a.b", "DEBUG") == (("x.a.b", "WARN"),)
     assert levels_to_restore(before, "z", "DEBUG") == (("z", "INFO"),)

@@ -1,7 +1,5 @@
 """Causes of dead letters, and the groups that they make."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_cli.dlq.plan.causes import (
@@ -16,6 +14,7 @@ from pyconnect_cli.dlq.plan.causes import (
 from pyconnect_cli.dlq.plan.replays import Letters, Span
 from pyconnect_cli.errors import NotFound, UsageError
 from pyconnect_cli.kafka.model import TopicRecord
+from tests.support.cases import cases
 
 PREFIX = "__connect.errors."
 
@@ -44,27 +43,26 @@ def letter(offset: int = 0, partition: int = 0, **context: str | None) -> TopicR
     )
 
 
-@pytest.mark.parametrize(
-    ("message", "shape"),
-    [
-        ("invalid literal with base 10: 'twelve'", "invalid literal with base N: '…'"),
-        ("Expecting value: line 1 column 12 (char 0)", "Expecting value: line N column N (char N)"),
-        ("row -7 at 12:00:01.5 of [B@1f2e3d", "row N at N of [BN"),
-        ("id 6f1c2a90-1111-4222-8333-444455556666 twice", "id N twice"),
-        ("can't read it's \"a \n b\" as `x`", "can't read it's \"…\" as `…`"),
-        ("value 'it's broken' at 3", "value '…' at N"),
-        ("Invalid type for INT32: order17834 is int64", "Invalid type for INT32: orderN is int64"),
-        ("two\nlines   here", "two lines here"),
-        ("", ""),
-    ],
+@cases(
+    "message, shape",
+    ("invalid literal with base 10: 'twelve'", "invalid literal with base N: '…'"),
+    ("Expecting value: line 1 column 12 (char 0)", "Expecting value: line N column N (char N)"),
+    ("row -7 at 12:00:01.5 of [B@1f2e3d", "row N at N of [BN"),
+    ("id 6f1c2a90-1111-4222-8333-444455556666 twice", "id N twice"),
+    ("can't read it's \"a \n b\" as `x`", "can't read it's \"…\" as `…`"),
+    ("value 'it's broken' at 3", "value '…' at N"),
+    ("Invalid type for INT32: order17834 is int64", "Invalid type for INT32: orderN is int64"),
+    ("two\nlines   here", "two lines here"),
+    ("", ""),
 )  # fmt: skip
 def test_numbers_and_quoted_parts_are_no_part_of_a_message(message: str, shape: str) -> None:
     """Words stay, with the digits of type names."""
     assert message_shape(message) == shape
 
 
-def test_bytes_that_are_not_utf_8_are_one_cause() -> None:
-    """Which text Python or Jackson says of them depends on the bytes."""
+def test_shapes_are_bounded_and_without_bytes() -> None:
+    """Megabytes without a quote; Python and Jackson name wrong bytes in their ways."""
+    assert len(message_shape("word " * 1_000_000)) == 300
     shapes = set()
     for data in (b"\xff", b"\xc3(", b"\xe2\x82", b"\xe2\x82("):
         with pytest.raises(UnicodeDecodeError) as refused:
@@ -75,21 +73,14 @@ def test_bytes_that_are_not_utf_8_are_one_cause() -> None:
     assert {message_shape(each) for each in said} == {"invalid bytes at [line N]"}
 
 
-def test_a_shape_is_bounded() -> None:
-    """Also for a message of megabytes without a quote or a number."""
-    assert len(message_shape("word " * 1_000_000)) == 300
-
-
-@pytest.mark.parametrize(
+@cases(
     "other",
-    [
-        {"stage": "KEY_CONVERTER"},
-        {"exception_class_name": "org.x.OtherException"},
-        {"exception_message": "bad word"},
-        {"class_name": "org.x.Cast$Value"},
-        {"topic": "payments"},
-        {"exception_stacktrace": "org.x.DataException: bad\nCaused by: java.io.EOFException: 7"},
-    ],
+    {"stage": "KEY_CONVERTER"},
+    {"exception_class_name": "org.x.OtherException"},
+    {"exception_message": "bad word"},
+    {"class_name": "org.x.Cast$Value"},
+    {"topic": "payments"},
+    {"exception_stacktrace": "org.x.DataException: bad\nCaused by: java.io.EOFException: 7"},
 )
 def test_each_part_of_a_cause_makes_a_group(other: dict[str, str]) -> None:
     """Stage, classes, shape and topic; a number in the message makes none."""
@@ -99,13 +90,9 @@ def test_each_part_of_a_cause_makes_a_group(other: dict[str, str]) -> None:
 
 
 def test_the_root_is_the_innermost_cause() -> None:
-    """As in traces of Java and of agents."""
+    """As in traces of Java and agents; absent and odd headers make a cause of empty texts."""
     trace = "a.B: x\n\tat y\nCaused by: a.C: x\n\tat y\nCaused by: a.D$E: Caused by: none\n\tat y"
     assert cause_of(context_of(letter(exception_stacktrace=trace))).root == "a.D$E"
-
-
-def test_headers_that_are_absent_null_or_no_text_make_a_cause_too() -> None:
-    """With empty texts."""
     bare = TopicRecord(
         topic="dead", partition=0, offset=0, timestamp_ms=-1, key=None, value=None,
         headers=((PREFIX + "stage", None), (PREFIX + "class.name", b"\xff")),

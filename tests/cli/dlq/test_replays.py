@@ -1,7 +1,5 @@
 """Replays as their journal and the committed offsets describe them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +26,7 @@ from pyconnect_cli.dlq.queue import ReplayJournal, all_replays
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.model import TopicRecord
 from pyconnect_reconcile.values.registry import RegisteredSchema
+from tests.support.cases import cases
 
 PLANNED = ReplayPlanned(
     replay="r",
@@ -61,28 +60,26 @@ def replay_of(*entries: ReplayEntry) -> Replay:
     return read_replays([PLANNED, *entries])["r"]
 
 
-def test_a_plan_knows_its_offsets() -> None:
-    """In the order of its partitions."""
+def test_a_plan_joins_offsets_and_places() -> None:
+    """In the order of its partitions; a span for each group and partition of a target."""
     assert (PLANNED.partitions, PLANNED.starts, PLANNED.ends) == ((0, 1), (5, 2), (6, 12))
     assert (PLANNED.total, PLANNED.group) == (11, "pyconnect-replay-r")
+    (place,) = sent_places([ONE, AGAIN])
+    assert (place.first, place.last, place.count) == (100, 119, 11)
 
 
-@pytest.mark.parametrize(
-    ("entries", "positions", "sent"),
-    [
-        ([], (5, 2), ()),
-        ([ONE], (5, 2), ()),  # killed before the commit
-        ([ONE], (6, 2), (ONE,)),
-        ([ONE, TWO], (6, 2), (ONE,)),
-        ([ONE, TWO, AGAIN], (6, 12), (ONE, AGAIN)),  # the second one was killed, and was repeated
-        ([ONE, TWO], (6, 7), None),  # another process has changed the offsets
-        ([ONE, TWO], (), None),
-    ],
+@cases(
+    "entries, positions, sent",
+    ([], (5, 2), ()),
+    ([ONE], (5, 2), ()),  # killed before the commit
+    ([ONE], (6, 2), (ONE,)),
+    ([ONE, TWO], (6, 2), (ONE,)),
+    ([ONE, TWO, AGAIN], (6, 12), (ONE, AGAIN)),  # the second one was killed, and was repeated
+    ([ONE, TWO], (6, 7), None),  # another process has changed the offsets
+    ([ONE, TWO], (), None),
 )
 def test_committed_offsets_decide_what_was_sent(
-    entries: Sequence[ReplayEntry],
-    positions: Sequence[int],
-    sent: tuple[ReplayBatch, ...] | None,
+    entries: Sequence[ReplayEntry], positions: Sequence[int], sent: tuple[ReplayBatch, ...] | None
 ) -> None:
     """A journaled batch without its offsets was not sent."""
     assert replay_of(*entries).sent_until(positions) == sent
@@ -103,12 +100,6 @@ def test_states_follow_the_entries() -> None:
     assert (again.state, again.batches) == ("unfinished", (ONE,))
     assert unfinished([undone, again]) is again
     assert unfinished([undone]) is None
-
-
-def test_places_of_batches_are_joined() -> None:
-    """A span for each group and partition of a target."""
-    (place,) = sent_places([ONE, AGAIN])
-    assert (place.first, place.last, place.count) == (100, 119, 11)
 
 
 def test_letters_of_spans_are_found_by_group_partition_and_offset() -> None:
@@ -144,14 +135,12 @@ def value_of(text: bytes | None) -> TopicRecord:
     return TopicRecord(topic="dead", partition=1, offset=7, timestamp_ms=0, key=None, value=text)
 
 
-@pytest.mark.parametrize(
-    ("value", "mended"),
-    [
-        (b'{"a": 1.50}', b'{"a": 1.50}'),
-        (b'{"a":"2"}', b'{"a":2}'),
-        (b' {"a" : "3", "b": "\xc3\xa9\\u0001"}', b'{"a":3,"b":"\xc3\xa9\\u0001"}'),
-        (None, None),
-    ],
+@cases(
+    "value, mended",
+    (b'{"a": 1.50}', b'{"a": 1.50}'),
+    (b'{"a":"2"}', b'{"a":2}'),
+    (b' {"a" : "3", "b": "\xc3\xa9\\u0001"}', b'{"a":3,"b":"\xc3\xa9\\u0001"}'),
+    (None, None),
 )
 def test_only_changed_values_are_written_again(value: bytes | None, mended: bytes | None) -> None:
     """The bytes of other values stay."""
@@ -159,33 +148,29 @@ def test_only_changed_values_are_written_again(value: bytes | None, mended: byte
     assert mend(value_of(value)) == mended
 
 
-@pytest.mark.parametrize(
-    ("program", "value", "message"),
-    [
-        (".", b"{bad", "is not JSON"),
-        (".", b"\xff", "is not UTF-8"),
-        (".", b'"\\ud800"', "is not UTF-8"),
-        (".", b'{"a": 12345678901234567890}', "has more digits"),
-        (".", b"0.12345678901234567890", "has more digits"),
-        (".", b"1e400", "has more digits"),
-        (".", b'{"a": 1, "a": 2}', "occurs twice"),
-        (".", b"", "is not JSON"),
-        (".[]", b"[1, 2]", "has 2 results"),
-        ("empty", b"1", "has 0 results"),
-        (".a", b"1", "Cannot index number"),
-    ],
+@cases(
+    "program, value, message",
+    (".", b"{bad", "is not JSON"),
+    (".", b"\xff", "is not UTF-8"),
+    (".", b'"\\ud800"', "is not UTF-8"),
+    (".", b'{"a": 12345678901234567890}', "has more digits"),
+    (".", b"0.12345678901234567890", "has more digits"),
+    (".", b"1e400", "has more digits"),
+    (".", b'{"a": 1, "a": 2}', "occurs twice"),
+    (".", b"", "is not JSON"),
+    (".[]", b"[1, 2]", "has 2 results"),
+    ("empty", b"1", "has 0 results"),
+    (".a", b"1", "Cannot index number"),
 )
-def test_a_value_that_would_change_in_silence_is_refused(
-    program: str, value: bytes, message: str
-) -> None:
+def test_a_value_that_would_change_is_refused(program: str, value: bytes, message: str) -> None:
     """The error names the letter."""
     with pytest.raises(UsageError, match=message) as caught:
         mender(program)(value_of(value))
     assert "dead-1@7" in caught.value.message
 
 
-def test_a_text_is_mended_as_a_string() -> None:
-    """With its own quotes; another result is refused."""
+def test_a_text_is_mended_as_a_string_by_a_right_program() -> None:
+    """With its own quotes; other results and wrong programs are refused before a letter."""
     assert mender('gsub("[^0-9é ]"; "")', text=True)(value_of('1"2 é'.encode())) == "12 é".encode()
     with pytest.raises(UsageError, match="dead-1@7: the result is not a string"):
         mender("tonumber", text=True)(value_of(b"12"))
@@ -194,6 +179,8 @@ def test_a_text_is_mended_as_a_string() -> None:
     with pytest.raises(UsageError, match="begins like those of a schema registry") as caught:
         mender(".")(value_of(b"\0\0\0\0\1{}"))
     assert "--registry URL" in str(caught.value.hint)
+    with pytest.raises(UsageError, match="--mend"):
+        mender("{")
 
 
 AVRO = {
@@ -215,9 +202,8 @@ def test_avro_keeps_its_schema() -> None:
     value = b"\0\0\0\0\1" + b"\x0e" + b"\x02\x0412" + b"\x04\xff\x00" + b"\x02ab"
     found = json.loads(form.read(value))
     assert found == {"id": 7, "price": {"string": "12"}, "raw": "\u00ff\0", "next": {"Other": "ab"}}
-    assert form.write(json.dumps({**found, "price": None})) == (
-        b"\0\0\0\0\1" + b"\x0e" + b"\x00" + b"\x04\xff\x00" + b"\x02ab"
-    )
+    expected = b"\0\0\0\0\1" + b"\x0e" + b"\x00" + b"\x04\xff\x00" + b"\x02ab"
+    assert form.write(json.dumps({**found, "price": None})) == expected
     for change in (
         {"price": "12"}, {"price": {"long": 12}}, {"id": 1.5}, {"id": 2**70}, {"prise": None},
         {"raw": "\u20ac"}, {"next": {"Other": "abc"}},
@@ -230,9 +216,3 @@ def test_avro_keeps_its_schema() -> None:
     for wrong in (value + b"\0", value[:-1]):
         with pytest.raises(UsageError, match="the value is not of its schema"):
             form.read(wrong)
-
-
-def test_a_wrong_program_is_refused_at_once() -> None:
-    """Before a letter is read."""
-    with pytest.raises(UsageError, match="--mend"):
-        mender("{")

@@ -1,7 +1,5 @@
 """Brokers' answers about transactions, while coordinators start and transactions end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +11,7 @@ from pyconnect_cli.kafka import transactions
 from pyconnect_cli.kafka.model import OpenProducer
 from pyconnect_cli.kafka.transactions import list_transactional_ids, open_producers
 from pyconnect_cli.transactions.find import still_open
+from tests.support.cases import cases
 
 LOADED, LOADING, NOT_COORDINATOR, DENIED = 105, 14, 16, 53
 NO_SUCH_TOPIC, TOPIC_DENIED = 3, 29
@@ -115,36 +114,25 @@ def opened(broker: FakeBroker) -> list[OpenProducer]:
 
 
 def test_ids_are_listed_when_every_partition_of_the_log_is_read() -> None:
-    """A broker that still reads lists fewer ids, and a live transaction would seem to hang."""
+    """Else a live transaction would seem to hang; the error names the number of partitions."""
     broker = FakeBroker({1: LOADING, 2: NOT_COORDINATOR}, {1: LOADING}, {})
     assert list_transactional_ids(broker) == ["g-c-0"]  # type: ignore[arg-type] # a fake
     assert broker.asked == [{0, 1, 2}, {1, 2}, {1}]
-
-
-def test_a_log_that_is_not_read_in_time_is_an_error() -> None:
-    """The message names the number of partitions."""
     broker = FakeBroker({1: LOADING})
     broker.time_s = 0.0
     with pytest.raises(WaitTimedOut, match="of 1 partition of __transaction_state"):
         list_transactional_ids(broker)  # type: ignore[arg-type] # a fake
 
 
-@pytest.mark.parametrize(
+@cases(
     "broker",
-    [FakeBroker(dict.fromkeys(range(3), DENIED)), FakeBroker(log_error=NO_SUCH_TOPIC)],
+    FakeBroker(dict.fromkeys(range(3), DENIED)),
+    FakeBroker(log_error=NO_SUCH_TOPIC),
     ids=["denied ids", "no transaction yet"],
 )
 def test_no_coordinator_is_waited_for_without_need(broker: FakeBroker) -> None:
     """Asking for a coordinator would create the log of a cluster without transactions."""
     assert list_transactional_ids(broker) == ["g-c-0"]  # type: ignore[arg-type] # a fake
-
-
-def test_a_log_that_may_not_be_described_has_the_default_number_of_partitions() -> None:
-    """Its coordinators are asked all the same."""
-    broker = FakeBroker({1: LOADING}, {}, log_error=TOPIC_DENIED)
-    list_transactional_ids(broker)  # type: ignore[arg-type] # a fake
-    assert len(broker.asked) == 2
-    assert transactions._LOG_PARTITIONS == 50
 
 
 def test_a_producer_that_goes_on_has_no_hanging_transaction() -> None:
@@ -155,9 +143,13 @@ def test_a_producer_that_goes_on_has_no_hanging_transaction() -> None:
     assert [still_open(broker, found) for _ in range(3)] == [found, [], []]  # type: ignore[arg-type]
 
 
-def test_a_partition_without_a_leader_is_named() -> None:
-    """Its transactions are not known."""
+def test_a_log_without_leader_or_right_is_named_or_assumed() -> None:
+    """Its transactions are not known; coordinators of the default number are asked."""
     broker = FakeBroker()
     broker.leader = -1
     with pytest.raises(Unreachable, match="partition t:0 has no leader"):
         opened(broker)
+    broker = FakeBroker({1: LOADING}, {}, log_error=TOPIC_DENIED)
+    list_transactional_ids(broker)  # type: ignore[arg-type] # a fake
+    assert len(broker.asked) == 2
+    assert transactions._LOG_PARTITIONS == 50

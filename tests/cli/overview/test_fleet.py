@@ -1,7 +1,5 @@
 """`pyconnect fleet`: all contexts at once, failures first; no cluster delays another."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
@@ -63,9 +61,8 @@ def test_failures_come_first_with_their_causes(
     assert [row["health"] for row in found] == ["unreachable", "FAILED", "healthy", "healthy"]
     assert "Connection refused" in str(found[0]["cause"])
     assert found[1]["cause"] == "broken/1: IllegalStateException: disk full"
-    assert found[1]["failed"] == [
-        {"name": "broken/1", "cause": "java.lang.IllegalStateException: disk full"}
-    ]
+    expected = [{"name": "broken/1", "cause": "java.lang.IllegalStateException: disk full"}]
+    assert found[1]["failed"] == expected
     assert (found[2]["healthy_workers"], found[2]["connectors"]) == (1, 1)
     assert found[2]["versions"] == ["4.3.1"]
     table = run("fleet", address=None).out.splitlines()
@@ -73,9 +70,7 @@ def test_failures_come_first_with_their_causes(
     assert [line.split()[0] for line in table[1:]] == ["gone", "failing", "a", "b"]
 
 
-def test_clusters_without_an_answer_do_not_delay_the_others(
-    run: Run, well: str, contexts: Contexts
-) -> None:
+def test_silent_clusters_delay_no_others(run: Run, well: str, contexts: Contexts) -> None:
     """Frozen ones are unreachable once the time is over; they are asked at once, not in turn."""
     with ExitStack() as servers:
         dead = {f"dead{number}": servers.enter_context(frozen()) for number in range(12)}

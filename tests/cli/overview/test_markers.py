@@ -1,7 +1,5 @@
 """Lag behind the markers of transactions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pyconnect_cli.kafka.model import SinkPosition, TopicPartition
@@ -29,15 +27,11 @@ class Topic:
         return set(places) if self.only_markers else set()
 
 
-def test_a_sink_that_has_read_everything_lags_by_nothing() -> None:
-    """The answer stays while the sink stands there, without another read."""
+def test_what_lies_before_a_sink_is_read_once() -> None:
+    """Nothing or records: the answer stays while the sink stands there."""
     topic = Topic(only_markers=True)
     assert [topic.lag(9, 10), topic.lag(9, 10)] == [0, 0]
     assert topic.reads == 1
-
-
-def test_records_that_are_left_count_and_are_looked_for_once() -> None:
-    """A sink that is paused behind them costs one read."""
     topic = Topic(only_markers=False)
     assert [topic.lag(3, 10), topic.lag(3, 10)] == [7, 7]
     assert topic.reads == 1

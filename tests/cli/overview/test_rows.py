@@ -1,13 +1,10 @@
 """Rows of connectors, tasks and workers."""
 
-from __future__ import annotations
-
-import pytest
-
 from pyconnect_cli.acting.workers import WorkerHealth
 from pyconnect_cli.overview.gather import JAVA
 from pyconnect_cli.overview.rows import WorkerLook, connector_rows, failures, phase_of, worker_rows
 from tests.cli.overview.worlds import agent, child, look, positions, view, worker
+from tests.support.cases import cases
 
 
 def test_a_connector_has_the_sums_of_its_tasks() -> None:
@@ -24,31 +21,23 @@ def test_a_connector_has_the_sums_of_its_tasks() -> None:
     assert [task.rate for task in row.tasks] == [5.0, 7.0]
 
 
-def test_unreported_values_are_none() -> None:
-    """A Java worker reports neither rate nor memory: None, which is not 0."""
+def test_unreported_values_and_unread_partitions_are_none() -> None:
+    """A Java worker reports neither rate nor memory; no committed offset, no lag."""
     (row,) = connector_rows(look(view("orders", "RUNNING")))
     assert (row.rate, row.memory, row.lag) == (None, None, None)
+    places = positions(0, s=[(3, 10), (10, 10), (None, 5), (4, None)])
+    (row,) = connector_rows(look(view("s", kind="sink"), positions=places))
+    assert (row.lag, row.unread) == (7, 2)
 
 
-def test_the_cause_of_a_failure_is_the_root() -> None:
-    """The outermost exception of a Java trace says nothing."""
+def test_failures_show_their_root_cause() -> None:
+    """The outermost exception says nothing; tasks of a failed connector may run on."""
     (row,) = connector_rows(look(view("orders", "RUNNING", "FAILED")))
     assert row.cause == "java.lang.IllegalStateException: disk full"
     assert row.progress == "1/2, 1 FAILED"
     assert [task.name for task in failures([row])] == ["orders/1"]
-
-
-def test_a_connector_that_failed_itself_is_a_failure() -> None:
-    """Its tasks may run on."""
     rows = connector_rows(look(view("orders", "RUNNING", state="FAILED")))
     assert [task.name for task in failures(rows)] == ["orders"]
-
-
-def test_lag_counts_committed_partitions_and_names_others() -> None:
-    """A partition without an offset has no lag, and is not read to its end either."""
-    places = positions(0, s=[(3, 10), (10, 10), (None, 5), (4, None)])
-    (row,) = connector_rows(look(view("s", kind="sink"), positions=places))
-    assert (row.lag, row.unread) == (7, 2)
 
 
 def test_a_sink_without_metrics_has_the_rate_of_its_commits() -> None:
@@ -59,7 +48,7 @@ def test_a_sink_without_metrics_has_the_rate_of_its_commits() -> None:
     assert row.rate == 3.0
 
 
-@pytest.mark.parametrize("time_s", [10, 14])
+@cases("time_s", 10, 14)
 def test_a_reset_of_offsets_gives_no_negative_rate(time_s: float) -> None:
     """Also two looks at one moment give none."""
     before = positions(10, s=[(8, 9)])
@@ -68,8 +57,8 @@ def test_a_reset_of_offsets_gives_no_negative_rate(time_s: float) -> None:
     assert row.rate in (None, 0)
 
 
-def test_a_worker_counts_connectors_and_tasks_by_status() -> None:
-    """Agents and Java workers alike."""
+def test_workers_are_counted_by_what_they_report() -> None:
+    """Agents and Java alike; a silent one is of no known kind."""
     found = look(
         view("a", "RUNNING", "RUNNING"),
         view("b", "RUNNING", worker="w2:8083"),
@@ -78,10 +67,6 @@ def test_a_worker_counts_connectors_and_tasks_by_status() -> None:
     first, second = worker_rows(found)
     assert (first.kind, first.connectors, first.tasks, first.leader) == ("agent", 1, 2, True)
     assert (second.kind, second.connectors, second.tasks) == ("worker", 1, 1)
-
-
-def test_the_kind_of_a_worker_that_does_not_answer_is_not_known() -> None:
-    """A Java worker and an agent look alike then."""
     health = WorkerHealth(url="http://w3:8083", status="unreachable", message="refused")
     (row,) = worker_rows(look(workers=[WorkerLook(health=health)]))
     assert row.kind == "-"

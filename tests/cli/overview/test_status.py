@@ -1,7 +1,5 @@
 """`pyconnect status`: one screen, and its exit code."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator
@@ -14,6 +12,7 @@ from pyconnect_cli.overview.status import cluster_status, short_cause, status_li
 from pyconnect_cli.session import Session
 from tests.cli.conftest import Run
 from tests.cli.overview.worlds import HANGING, agent, look, positions, view, worker
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 from tests.support.fakes.fake_admin import FakeAdmin
 from tests.support.fakes.fake_herder import FakeHerder
@@ -30,7 +29,7 @@ def test_a_screen_says_what_failed_and_why() -> None:
     assert "lag           not known: give --kafka-bootstrap" in text
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@cases("width", 80, 120)
 def test_a_screen_fits_the_terminal(width: int) -> None:
     """No line is wider, and a broken cluster takes no more than one screen of 40 lines."""
     views = [view(f"connector-{n}", "FAILED", "RUNNING", kind="sink") for n in range(60)]
@@ -66,14 +65,12 @@ def test_tasks_of_a_worker_that_does_not_answer_are_marked() -> None:
     found = cluster_status(seen, context=None, lag_known=False)
     text = "\n".join(status_lines(found, width=120, colour=False))
     assert "tasks         2: 1 RUNNING, 1 RUNNING (no answer)" in text
-    assert (found.to_json()["tasks"], found.to_json()["without_answer"]) == (
-        {"RUNNING": 2},
-        ["b/0"],
-    )
+    expected = ({"RUNNING": 2}, ["b/0"])
+    assert (found.to_json()["tasks"], found.to_json()["without_answer"]) == expected
 
 
-def test_unknown_values_are_null() -> None:
-    """A program must not take it for zero."""
+def test_unknown_values_are_null_and_messages_whole() -> None:
+    """A program must not take null for zero; only an exception's package is left out."""
     document = cluster_status(look(view("a")), context=None, lag_known=False).to_json()
     assert (document["lag"], document["hanging_transactions"]) == (None, None)
     document = cluster_status(
@@ -82,13 +79,8 @@ def test_unknown_values_are_null() -> None:
         lag_known=True,
     ).to_json()
     assert document["lag"] == {"a": 7}
-    assert document["hanging_transactions"] == [
-        {"topic": "t", "partition": 0, "producer_id": 7, "start_offset": 40}
-    ]
-
-
-def test_only_the_package_of_an_exception_is_left_out() -> None:
-    """The message stays whole."""
+    expected = [{"topic": "t", "partition": 0, "producer_id": 7, "start_offset": 40}]
+    assert document["hanging_transactions"] == expected
     assert short_cause("java.io.IOException: a.b.C is gone") == "IOException: a.b.C is gone"
     assert short_cause("ValueError: x") == "ValueError: x"
     assert short_cause("org.example.deep.$Inner") == "org.example.deep.$Inner"
@@ -97,8 +89,7 @@ def test_only_the_package_of_an_exception_is_left_out() -> None:
 @pytest.mark.wire
 def test_the_command_exits_1_where_something_failed(run: Run, connect: FakeConnect) -> None:
     """The table for people, one document for programs."""
-    outcome = run("status")
-    assert outcome.code == 1, outcome.err
+    outcome = run("status", code=1)
     assert "broken/1" in outcome.out
     assert "IllegalStateException: disk full" in outcome.out
     document = json.loads(run("status", "-o", "json").out)
@@ -121,8 +112,7 @@ def agent_url() -> Iterator[str]:
 @pytest.mark.wire
 def test_the_command_shows_what_agents_report(run: Run, agent_url: str) -> None:
     """Phase, leadership and memory; exit 0 without a failure."""
-    outcome = run("status", address=agent_url)
-    assert outcome.code == 0, outcome.err
+    outcome = run("status", address=agent_url, code=0)
     assert "preparing" in outcome.out
     assert "active, leader" in outcome.out
     assert "1 of 1 worker healthy" in outcome.out
@@ -144,8 +134,7 @@ def test_an_agent_whose_admin_interface_has_another_address_is_no_java_worker(
 ) -> None:
     """The reason of an unknown phase names the agent and the way out."""
     rest, _ = separate_admin
-    outcome = run("status", address=rest)
-    assert outcome.code == 0, outcome.err
+    outcome = run("status", address=rest, code=0)
     reason = f"{rest} serves its admin interface at another address (admin.listeners)"
     assert f"not known: {reason}; name it as `admin` in the context's inventory" in outcome.out
     assert json.loads(run("status", "-o", "json", address=rest).out)["workers"][0]["agent"] is True
@@ -155,15 +144,12 @@ def test_an_agent_whose_admin_interface_has_another_address_is_no_java_worker(
 
 
 @pytest.mark.wire
-def test_an_inventory_leads_to_admin_interfaces(
-    run: Run, separate_admin: tuple[str, str], tmp_path: Path
-) -> None:
+def test_an_inventory_has_admins(run: Run, separate_admin: tuple[str, str], tmp_path: Path) -> None:
     """Commands that ask workers need no other option."""
     rest, admin = separate_admin
     inventory = tmp_path / "inventory.toml"
     inventory.write_text(f'[[workers]]\nurl = "{rest}"\nadmin = "{admin}"\n')
-    made = run("context", "set", "eu", "--url", rest, "--inventory", str(inventory), address=None)
-    assert made.code == 0, made.err
+    run("context", "set", "eu", "--url", rest, "--inventory", str(inventory), address=None, code=0)
     outcome = run("--context", "eu", "status", address=None)
     assert "exactly once  preparing" in outcome.out
     assert "cluster       eu on" in outcome.out
@@ -174,18 +160,15 @@ def test_an_inventory_leads_to_admin_interfaces(
 
 
 @pytest.mark.wire
-def test_an_admin_address_in_the_place_of_a_workers_is_doubted(
-    run: Run, separate_admin: tuple[str, str]
-) -> None:
+def test_an_admin_address_of_a_worker_is_doubted(run: Run, separate_admin: tuple[str, str]) -> None:
     """Exit 9, and the hint names the property with the right address."""
     _, admin = separate_admin
-    outcome = run("connectors", "list", address=admin)
-    assert outcome.code == 9
+    outcome = run("connectors", "list", address=admin, code=9)
     assert f"{admin} has no REST interface of Kafka Connect" in outcome.err
     assert "give an address of the worker's `listeners`" in outcome.err
 
 
-@pytest.mark.parametrize(("kind", "said"), [("source", "no sinks"), ("unknown", "1 connector")])
+@cases("kind, said", ("source", "no sinks"), ("unknown", "1 connector"))
 def test_a_connector_of_unknown_type_may_be_a_sink(kind: str, said: str) -> None:
     """Its class is in no plugin list."""
     found = look(view("a", "RUNNING", kind=kind), positions=positions(0))

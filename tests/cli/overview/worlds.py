@@ -1,7 +1,5 @@
 """Looks at clusters that do not exist."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pyconnect_cli.acting.workers import WorkerHealth

@@ -1,33 +1,30 @@
 """Times of the past on the command line."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest
+from pyconnect_cli.parsing.durations import parse_moment
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.parsing.values import parse_moment
+from tests.support.cases import cases
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("2026-01-31T11:00:00Z", datetime(2026, 1, 31, 11, tzinfo=UTC)),
-        ("2026-01-31T12:30:00+01:00", datetime(2026, 1, 31, 11, 30, tzinfo=UTC)),
-        ("2026-01-31", datetime(2026, 1, 31, tzinfo=UTC)),
-        ("2h", datetime(2026, 1, 31, 10, tzinfo=UTC)),
-        ("1969-12-31", datetime(1970, 1, 1, tzinfo=UTC)),
-    ],
+@cases(
+    "text, expected",
+    ("2026-01-31T11:00:00Z", datetime(2026, 1, 31, 11, tzinfo=UTC)),
+    ("2026-01-31T12:30:00+01:00", datetime(2026, 1, 31, 11, 30, tzinfo=UTC)),
+    ("2026-01-31", datetime(2026, 1, 31, tzinfo=UTC)),
+    ("2h", datetime(2026, 1, 31, 10, tzinfo=UTC)),
+    ("1969-12-31", datetime(1970, 1, 1, tzinfo=UTC)),
 )
 def test_a_moment_is_a_time_or_an_age(text: str, expected: datetime) -> None:
     """UTC without a time zone; nothing was written before 1970."""
     assert parse_moment(text, what="--since", now=NOW) == round(expected.timestamp() * 1000)
 
 
-@pytest.mark.parametrize("text", ["2026-01-31T12:00:01Z", "2027-01-31", "2026-01-31T12:30:00"])
+@cases("text", "2026-01-31T12:00:01Z", "2027-01-31", "2026-01-31T12:30:00")
 def test_a_time_that_is_still_to_come_is_refused(text: str) -> None:
     """A slip of the year would skip every record there is."""
     with pytest.raises(

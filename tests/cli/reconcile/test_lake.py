@@ -1,7 +1,5 @@
 """LakeSource and LakeSink as sides of a compare: what their configurations say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ from pyconnect_cli.reconcile.resolution import SINKS, SOURCES, resolver
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import complete_files
+from tests.support.cases import cases
 
 SINK: Config = {"connector.class": "LakeSink", "lake.url": "/lake"}
 SOURCE: Config = {
@@ -62,13 +61,19 @@ def test_a_sink_is_resolved_with_the_directory_of_its_topic() -> None:
     assert found.members == {"mode": "append", "duplicates_allowed": False}
 
 
-def test_a_source_is_resolved_with_the_files_that_it_has_read() -> None:
-    """Rows of the others may be in the topic or not."""
+def test_sources_and_tables_of_a_lake_are_resolved() -> None:
+    """With the files that were read, or the token as a secret; none before a flush."""
     resolve = resolver(SOURCE, SOURCES)
     assert resolve is not None
     found = resolve(audited(SOURCE, "orders"))
     assert found.side["paths"] == ["/lake/in"]
     assert found.side["read"] == ["/lake/in/a.csv"]
+    with pytest.raises(UsageError, match="not read a file to its end"):
+        SOURCES["LakeSource"](audited(SOURCE, "orders", offset={}))
+    found = SINKS["LakeSink"](audited(REST, "orders"))
+    assert found.side["catalog"] == {"kind": "rest", "url": "http://catalog:8181"}
+    assert found.secrets["token"] == "${file:/run/catalog:token}"
+    assert found.secrets["config.providers"] == "file"
 
 
 def test_json_is_compared_as_json() -> None:
@@ -79,23 +84,18 @@ def test_json_is_compared_as_json() -> None:
     assert found.topic == {"value": "json"}
 
 
-@pytest.mark.parametrize(
-    ("config", "text"),
-    [
-        ({**SINK, "format.class": "avro"}, "format.class=avro"),
-        (
-            {**SINK, "format.class": "iceberg", "iceberg.catalog.type": "glue"},
-            "catalog is not read",
-        ),
-        ({**REST, "iceberg.catalog.credential": "id:secret"}, "catalog is not read"),
-        ({**REST, "iceberg.catalog.uri": "${env:CATALOG}"}, "catalog is not read"),
-        ({**SINK, "format.class": "json"}, "the topic's values have"),
-        ({**SINK, "format.class": "csv", "value.converter": "AvroConverter"}, "no types"),
-        ({**SINK, "lake.url": "gs://bucket/lake"}, "neither a local path nor in S3"),
-        ({**SINK, "lake.url": "${file:/etc/lake:url}"}, "a reference"),
-        ({**SINK, "transforms": "t"}, "transformations"),
-        ({**SOURCE, "file.pattern": "a.*"}, "file.pattern"),
-    ],
+@cases(
+    "config, text",
+    ({**SINK, "format.class": "avro"}, "format.class=avro"),
+    ({**SINK, "format.class": "iceberg", "iceberg.catalog.type": "glue"}, "catalog is not read"),
+    ({**REST, "iceberg.catalog.credential": "id:secret"}, "catalog is not read"),
+    ({**REST, "iceberg.catalog.uri": "${env:CATALOG}"}, "catalog is not read"),
+    ({**SINK, "format.class": "json"}, "the topic's values have"),
+    ({**SINK, "format.class": "csv", "value.converter": "AvroConverter"}, "no types"),
+    ({**SINK, "lake.url": "gs://bucket/lake"}, "neither a local path nor in S3"),
+    ({**SINK, "lake.url": "${file:/etc/lake:url}"}, "a reference"),
+    ({**SINK, "transforms": "t"}, "transformations"),
+    ({**SOURCE, "file.pattern": "a.*"}, "file.pattern"),
 )
 def test_data_that_cannot_be_compared_is_refused(config: Config, text: str) -> None:
     """With the way to do it by hand."""
@@ -179,27 +179,13 @@ def test_a_table_in_s3_is_resolved_with_its_store() -> None:
     }
 
 
-def test_a_table_of_a_rest_catalog_is_resolved() -> None:
-    """The token is a secret."""
-    found = SINKS["LakeSink"](audited(REST, "orders"))
-    assert found.side["catalog"] == {"kind": "rest", "url": "http://catalog:8181"}
-    assert found.secrets["token"] == "${file:/run/catalog:token}"
-    assert found.secrets["config.providers"] == "file"
-
-
-@pytest.mark.parametrize("written", ["parquet", "csv", "iceberg"])
+@cases("written", "parquet", "csv", "iceberg")
 def test_texts_that_are_hoisted_are_compared_as_a_whole(written: str) -> None:
     """The only transformation whose rows are known from the config."""
     found = SINKS["LakeSink"](audited({**SINK, **HOISTED, "format.class": written}, "orders"))
     assert found.topic["row"] == {"of": "value", "decimals": "base64", "whole": "line"}
     with pytest.raises(UsageError, match="hoisted values in JSON"):
         SINKS["LakeSink"](audited({**SINK, **HOISTED, "format.class": "json"}, "orders"))
-
-
-def test_a_source_that_has_read_no_file_is_refused() -> None:
-    """Its offsets come with the next flush."""
-    with pytest.raises(UsageError, match="not read a file to its end"):
-        SOURCES["LakeSource"](audited(SOURCE, "orders", offset={}))
 
 
 def test_complete_files_are_listed_once(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Sinks of other projects as sides of a compare: what their configurations say."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -12,6 +10,7 @@ from pyconnect_cli.reconcile.connectors import Audited, Config, Resolved
 from pyconnect_cli.reconcile.resolution import SINKS, resolver
 from pyconnect_reconcile.spec import read_spec
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 KAFKA = ("--kafka-bootstrap", "b:9092", "--print-spec", "-o", "json")
@@ -38,7 +37,7 @@ def resolved(connector_class: str, config: Config, *topics: str) -> Resolved:
     return resolve(Audited(name="c", config=given, topics=topics or ("orders",), offsets=[]))
 
 
-@pytest.mark.parametrize("connector_class", [CONFLUENT_JDBC, AIVEN_JDBC, DEBEZIUM_JDBC])
+@cases("connector_class", CONFLUENT_JDBC, AIVEN_JDBC, DEBEZIUM_JDBC)
 def test_the_spec_of_a_jdbc_sink_has_the_address_and_no_secret(
     run: Run, connect: FakeConnect, connector_class: str
 ) -> None:
@@ -51,8 +50,7 @@ def test_the_spec_of_a_jdbc_sink_has_the_address_and_no_secret(
         **PLAIN_JSON,
     }
     connect.connectors["out"] = FakeConnector(type="sink", config=config)
-    outcome = run("reconcile", "topic-sink", "out", *KAFKA)
-    assert outcome.code == 0, outcome.err
+    outcome = run("reconcile", "topic-sink", "out", *KAFKA, code=0)
     assert "hunter" not in outcome.out
     spec = read_spec(json.loads(outcome.out))
     assert spec.right is not None
@@ -60,19 +58,17 @@ def test_the_spec_of_a_jdbc_sink_has_the_address_and_no_secret(
     assert '"url": "jdbc:postgresql://db.example:5432/shop?sslmode=require"' in outcome.out
 
 
-@pytest.mark.parametrize(
-    ("connector_class", "config", "topic", "table"),
-    [
-        (CONFLUENT_JDBC, {}, "orders", '"orders"'),
-        (CONFLUENT_JDBC, {}, "shop.orders", '"shop"."orders"'),
-        (CONFLUENT_JDBC, {"table.name.format": "s.kafka_${topic}"}, "Orders", '"s"."kafka_Orders"'),
-        (AIVEN_JDBC, {"table.name.normalize": "true"}, "shop.orders-1", '"shop_orders_1"'),
-        (AIVEN_JDBC, {"topics.to.tables.mapping": "x:a,orders:b"}, "orders", '"b"'),
-        (DEBEZIUM_JDBC, {}, "Server.public.Orders", '"server_public_orders"'),
-        (DEBEZIUM_JDBC, {}, "Shop.Orders-1", '"Shop_Orders-1"'),
-        (DEBEZIUM_JDBC, {"quote.identifiers": "true"}, "s.Orders", '"s_Orders"'),
-        (DEBEZIUM_JDBC, {"collection.name.format": "app.t_${topic}"}, "o", '"app"."t_o"'),
-    ],
+@cases(
+    "connector_class, config, topic, table",
+    (CONFLUENT_JDBC, {}, "orders", '"orders"'),
+    (CONFLUENT_JDBC, {}, "shop.orders", '"shop"."orders"'),
+    (CONFLUENT_JDBC, {"table.name.format": "s.kafka_${topic}"}, "Orders", '"s"."kafka_Orders"'),
+    (AIVEN_JDBC, {"table.name.normalize": "true"}, "shop.orders-1", '"shop_orders_1"'),
+    (AIVEN_JDBC, {"topics.to.tables.mapping": "x:a,orders:b"}, "orders", '"b"'),
+    (DEBEZIUM_JDBC, {}, "Server.public.Orders", '"server_public_orders"'),
+    (DEBEZIUM_JDBC, {}, "Shop.Orders-1", '"Shop_Orders-1"'),
+    (DEBEZIUM_JDBC, {"quote.identifiers": "true"}, "s.Orders", '"s_Orders"'),
+    (DEBEZIUM_JDBC, {"collection.name.format": "app.t_${topic}"}, "o", '"app"."t_o"'),
 )
 def test_a_jdbc_sink_names_its_table_by_its_own_rules(
     connector_class: str, config: Config, topic: str, table: str
@@ -82,18 +78,18 @@ def test_a_jdbc_sink_names_its_table_by_its_own_rules(
     assert found.side["table"] == table
 
 
-def test_the_schema_of_the_url_is_that_of_a_table_without_one() -> None:
-    """PostgreSQL's driver looks for tables in currentSchema."""
+def test_urls_name_schema_and_file() -> None:
+    """PostgreSQL's currentSchema; SQLite's path is behind the second colon."""
     url = f"{POSTGRES}&currentSchema=app"
     assert resolved(CONFLUENT_JDBC, {"connection.url": url}).side["table"] == '"app"."orders"'
+    found = resolved(CONFLUENT_JDBC, {"connection.url": "jdbc:sqlite:/data/a.db"})
+    assert found.side["url"] == "jdbc:sqlite:/data/a.db"
 
 
-@pytest.mark.parametrize(
-    ("connector_class", "keys"),
-    [
-        (CONFLUENT_JDBC, ("pk.mode", "pk.fields")),
-        (DEBEZIUM_JDBC, ("primary.key.mode", "primary.key.fields")),
-    ],
+@cases(
+    "connector_class, keys",
+    (CONFLUENT_JDBC, ("pk.mode", "pk.fields")),
+    (DEBEZIUM_JDBC, ("primary.key.mode", "primary.key.fields")),
 )
 def test_upserts_are_compared_by_their_key(connector_class: str, keys: tuple[str, str]) -> None:
     """Each sink has words of its own for the key."""
@@ -109,21 +105,13 @@ def test_upserts_are_compared_by_their_key(connector_class: str, keys: tuple[str
     assert found.topic["row"] == {"of": "key", "keys": ["id"], "decimals": "base64"}
 
 
-def test_a_file_of_sqlite_is_found_in_its_url() -> None:
-    """The driver's URL has the path behind its second colon."""
-    found = resolved(CONFLUENT_JDBC, {"connection.url": "jdbc:sqlite:/data/a.db"})
-    assert found.side["url"] == "jdbc:sqlite:/data/a.db"
-
-
-@pytest.mark.parametrize(
-    ("written", "topic", "form", "value"),
-    [
-        ("avro.AvroFormat", {}, "avro", None),
-        ("parquet.ParquetFormat", {}, "parquet", None),
-        ("json.JsonFormat", PLAIN_JSON, "json", "json"),
-        ("json.JsonFormat", {"value.converter": JSON_CONVERTER}, "json", "connect-json"),
-        ("bytearray.ByteArrayFormat", {}, "text", "bytes"),
-    ],
+@cases(
+    "written, topic, form, value",
+    ("avro.AvroFormat", {}, "avro", None),
+    ("parquet.ParquetFormat", {}, "parquet", None),
+    ("json.JsonFormat", PLAIN_JSON, "json", "json"),
+    ("json.JsonFormat", {"value.converter": JSON_CONVERTER}, "json", "connect-json"),
+    ("bytearray.ByteArrayFormat", {}, "text", "bytes"),
 )
 def test_files_of_confluents_s3_sink_are_below_the_topic(
     written: str, topic: Config, form: str, value: str | None
@@ -146,18 +134,14 @@ def test_files_of_confluents_s3_sink_are_below_the_topic(
     assert found.secrets == {"access_key": "me", "secret_key": "hunter2"}
 
 
-@pytest.mark.parametrize(
-    ("settings", "duplicates"),
-    [
-        ({"partitioner.class": "io.confluent.connect.storage.partitioner.FieldPartitioner"}, False),
-        ({"partitioner.class": "x.TimeBasedPartitioner"}, True),
-        ({"partitioner.class": "x.DailyPartitioner", "timestamp.extractor": "Record"}, False),
-        ({"rotate.schedule.interval.ms": "60000"}, True),
-    ],
+@cases(
+    "settings, duplicates",
+    ({"partitioner.class": "io.confluent.connect.storage.partitioner.FieldPartitioner"}, False),
+    ({"partitioner.class": "x.TimeBasedPartitioner"}, True),
+    ({"partitioner.class": "x.DailyPartitioner", "timestamp.extractor": "Record"}, False),
+    ({"rotate.schedule.interval.ms": "60000"}, True),
 )
-def test_doubled_rows_are_expected_where_files_depend_on_the_clock(
-    settings: Config, duplicates: bool
-) -> None:
+def test_files_by_the_clock_may_double_rows(settings: Config, duplicates: bool) -> None:
     """A record that is written again is in another file then."""
     config = {
         "s3.bucket.name": "b",
@@ -170,21 +154,17 @@ def test_doubled_rows_are_expected_where_files_depend_on_the_clock(
     assert found.members["duplicates_allowed"] is duplicates
 
 
-@pytest.mark.parametrize(
-    ("settings", "path"),
-    [
-        ({"file.name.template": "{{topic}}/{{partition}}-{{start_offset}}"}, "s3://b/orders"),
-        (
-            {"aws.s3.prefix": "raw/", "file.name.template": "{{topic}}/{{start_offset}}"},
-            "s3://b/orders",
-        ),
-        ({"aws.s3.prefix": "raw/"}, "s3://b/raw"),
-        ({"aws_s3_prefix": "{{topic}}/", "file.compression.type": "zstd"}, "s3://b/orders"),
-    ],
+@cases(
+    "settings, path",
+    ({"file.name.template": "{{topic}}/{{partition}}-{{start_offset}}"}, "s3://b/orders"),
+    (
+        {"aws.s3.prefix": "raw/", "file.name.template": "{{topic}}/{{start_offset}}"},
+        "s3://b/orders",
+    ),
+    ({"aws.s3.prefix": "raw/"}, "s3://b/raw"),
+    ({"aws_s3_prefix": "{{topic}}/", "file.compression.type": "zstd"}, "s3://b/orders"),
 )
-def test_files_of_aivens_s3_sink_are_in_a_directory_of_the_topic(
-    settings: Config, path: str
-) -> None:
+def test_aivens_s3_sink_has_a_directory_of_the_topic(settings: Config, path: str) -> None:
     """A prefix is one of the only topic, and no part of names by a template."""
     config = {"aws.s3.bucket.name": "b", "format.output.type": "jsonl", **VALUES, **PLAIN_JSON}
     found = resolved(AIVEN_S3, {**config, **settings})
@@ -192,19 +172,15 @@ def test_files_of_aivens_s3_sink_are_in_a_directory_of_the_topic(
     assert found.members["duplicates_allowed"] is True
 
 
-@pytest.mark.parametrize(
-    ("settings", "lines", "noted"),
-    [
-        ({}, "base64", True),
-        ({"format.output.fields.value.encoding": "none"}, "plain", True),
-        ({"format.output.type": "jsonl"}, "envelope", False),
-        ({"format.output.type": "jsonl", **VALUES}, None, False),
-        ({"format.output.type": "parquet", **VALUES}, None, False),
-    ],
+@cases(
+    "settings, lines, noted",
+    ({}, "base64", True),
+    ({"format.output.fields.value.encoding": "none"}, "plain", True),
+    ({"format.output.type": "jsonl"}, "envelope", False),
+    ({"format.output.type": "jsonl", **VALUES}, None, False),
+    ({"format.output.type": "parquet", **VALUES}, None, False),
 )
-def test_lines_of_aivens_s3_sink_are_what_its_config_says(
-    settings: Config, lines: str | None, noted: bool
-) -> None:
+def test_aivens_lines_follow_its_config(settings: Config, lines: str | None, noted: bool) -> None:
     """By default values are in Base64, and those in JSON in an object of their own."""
     config = {"aws.s3.bucket.name": "b", "aws.s3.prefix": "raw/", **PLAIN_JSON, **settings}
     found = resolved(AIVEN_S3, config)
@@ -229,21 +205,19 @@ def test_a_table_of_apaches_iceberg_sink_is_found_in_its_catalog() -> None:
     assert "1000 ms" in str(found.members["notes"])
 
 
-@pytest.mark.parametrize(
-    ("job", "config", "reason"),
-    [
-        ("topic-sink", {"connector.class": ICEBERG}, "may wait in its control topic"),
-        ("topic-sink", {"connector.class": "LakeSink", "format.class": "csv"}, "files of a lake"),
-        ("topic-sink", {"connector.class": AIVEN_S3}, "rows of other sinks"),
-        ("source-topic", {"connector.class": "LakeSource"}, "does not name rows of files"),
-        ("source-topic", {"connector.class": "x.Other"}, "which record Other makes"),
-        ("source-topic", {"connector.class": "SqlSource", "transforms": "a"}, "transformations"),
-        (
-            "source-topic",
-            {"connector.class": "SqlSource", "pyconnect.provenance.headers": "true"},
-            "are numbered",
-        ),
-    ],
+@cases(
+    "job, config, reason",
+    ("topic-sink", {"connector.class": ICEBERG}, "may wait in its control topic"),
+    ("topic-sink", {"connector.class": "LakeSink", "format.class": "csv"}, "files of a lake"),
+    ("topic-sink", {"connector.class": AIVEN_S3}, "rows of other sinks"),
+    ("source-topic", {"connector.class": "LakeSource"}, "does not name rows of files"),
+    ("source-topic", {"connector.class": "x.Other"}, "which record Other makes"),
+    ("source-topic", {"connector.class": "SqlSource", "transforms": "a"}, "transformations"),
+    (
+        "source-topic",
+        {"connector.class": "SqlSource", "pyconnect.provenance.headers": "true"},
+        "are numbered",
+    ),
 )
 def test_what_is_not_repaired_is_refused_with_the_reason(
     run: Run, connect: FakeConnect, tmp_path: Path, job: str, config: Config, reason: str
@@ -251,9 +225,7 @@ def test_what_is_not_repaired_is_refused_with_the_reason(
     """Before the report is looked at."""
     (tmp_path / "report.json").write_text(f'{{"job": "{job}", "target": "out"}}')
     connect.connectors["out"] = FakeConnector(type="sink", config={**config, "topics": "orders"})
-    outcome = run("reconcile", "repair", str(tmp_path))
-    assert outcome.code == 2
-    assert reason in outcome.err
+    assert reason in run("reconcile", "repair", str(tmp_path), code=2).err
 
 
 def test_a_catalog_in_a_database_has_its_user_in_settings_of_its_own() -> None:
@@ -277,41 +249,35 @@ def test_a_catalog_in_a_database_has_its_user_in_settings_of_its_own() -> None:
     assert found.secrets == {"user": "me", "password": "hunter2"}
 
 
-@pytest.mark.parametrize(
-    ("connector_class", "settings", "named"),
-    [
-        (CONFLUENT_JDBC, {"fields.whitelist": "a"}, "fields.whitelist"),
-        (CONFLUENT_JDBC, {"quote.sql.identifiers": "never"}, "quote.sql.identifiers"),
-        (CONFLUENT_JDBC, {"insert.mode": "update"}, "insert.mode"),
-        (CONFLUENT_JDBC, {"transforms": "x"}, "transformations"),
-        (CONFLUENT_JDBC, {"connection.url": "jdbc:oracle:thin:@db:1521/x"}, "connection.url"),
-        (CONFLUENT_JDBC, {"connection.url": "jdbc:postgresql://a:1,b:2/x"}, "connection.url"),
-        (CONFLUENT_JDBC, {"connection.url": "jdbc:sqlite:a.db"}, "connection.url"),
-        (AIVEN_JDBC, {"topics.to.tables.mapping": "x:a"}, "tables"),
-        (DEBEZIUM_JDBC, {"field.exclude.list": "t:a"}, "field.exclude.list"),
-        (DEBEZIUM_JDBC, {"column.naming.strategy": "x.Mine"}, "column.naming.strategy"),
-        (DEBEZIUM_JDBC, {"collection.name.format": "${source.db}"}, "collection.name.format"),
-        (CONFLUENT_S3, {"format.class": "x.OrcFormat"}, "format.class"),
-        (CONFLUENT_S3, {"store.kafka.keys": "true"}, "store.kafka.keys"),
-        (CONFLUENT_S3, {"behavior.on.null.values": "write"}, "behavior.on.null.values"),
-        (AIVEN_S3, {"format.output.type": "json"}, "format.output.type"),
-        (AIVEN_S3, {"format.output.type": "avro"}, "format.output.envelope"),
-        (AIVEN_S3, {"format.output.type": "parquet", **VALUES}, "file.name.template"),
-        (
-            AIVEN_S3,
-            {"file.compression.type": "zstd", "file.name.template": "{{topic}}/{{start_offset}}"},
-            "file.name.template",
-        ),
-        (AIVEN_S3, {**VALUES, "format.output.fields": "key,value"}, "format.output.fields"),
-        (ICEBERG, {"iceberg.tables.route-field": "f"}, "iceberg.tables.route-field"),
-        (ICEBERG, {"iceberg.tables.dynamic-enabled": "true"}, "iceberg.tables.dynamic-enabled"),
-        (ICEBERG, {"iceberg.tables": "a.b,a.c"}, "2 tables"),
-        (
-            ICEBERG,
-            {"iceberg.tables": "a.b", "iceberg.catalog.type": "hive"},
-            "iceberg.catalog.type",
-        ),
-    ],
+@cases(
+    "connector_class, settings, named",
+    (CONFLUENT_JDBC, {"fields.whitelist": "a"}, "fields.whitelist"),
+    (CONFLUENT_JDBC, {"quote.sql.identifiers": "never"}, "quote.sql.identifiers"),
+    (CONFLUENT_JDBC, {"insert.mode": "update"}, "insert.mode"),
+    (CONFLUENT_JDBC, {"transforms": "x"}, "transformations"),
+    (CONFLUENT_JDBC, {"connection.url": "jdbc:oracle:thin:@db:1521/x"}, "connection.url"),
+    (CONFLUENT_JDBC, {"connection.url": "jdbc:postgresql://a:1,b:2/x"}, "connection.url"),
+    (CONFLUENT_JDBC, {"connection.url": "jdbc:sqlite:a.db"}, "connection.url"),
+    (AIVEN_JDBC, {"topics.to.tables.mapping": "x:a"}, "tables"),
+    (DEBEZIUM_JDBC, {"field.exclude.list": "t:a"}, "field.exclude.list"),
+    (DEBEZIUM_JDBC, {"column.naming.strategy": "x.Mine"}, "column.naming.strategy"),
+    (DEBEZIUM_JDBC, {"collection.name.format": "${source.db}"}, "collection.name.format"),
+    (CONFLUENT_S3, {"format.class": "x.OrcFormat"}, "format.class"),
+    (CONFLUENT_S3, {"store.kafka.keys": "true"}, "store.kafka.keys"),
+    (CONFLUENT_S3, {"behavior.on.null.values": "write"}, "behavior.on.null.values"),
+    (AIVEN_S3, {"format.output.type": "json"}, "format.output.type"),
+    (AIVEN_S3, {"format.output.type": "avro"}, "format.output.envelope"),
+    (AIVEN_S3, {"format.output.type": "parquet", **VALUES}, "file.name.template"),
+    (
+        AIVEN_S3,
+        {"file.compression.type": "zstd", "file.name.template": "{{topic}}/{{start_offset}}"},
+        "file.name.template",
+    ),
+    (AIVEN_S3, {**VALUES, "format.output.fields": "key,value"}, "format.output.fields"),
+    (ICEBERG, {"iceberg.tables.route-field": "f"}, "iceberg.tables.route-field"),
+    (ICEBERG, {"iceberg.tables.dynamic-enabled": "true"}, "iceberg.tables.dynamic-enabled"),
+    (ICEBERG, {"iceberg.tables": "a.b,a.c"}, "2 tables"),
+    (ICEBERG, {"iceberg.tables": "a.b", "iceberg.catalog.type": "hive"}, "iceberg.catalog.type"),
 )
 def test_what_changes_rows_is_refused_by_the_name_of_its_setting(
     connector_class: str, settings: Config, named: str

@@ -1,7 +1,5 @@
 """The answer of a reconciliation on a terminal, in a pipe and for programs."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -59,10 +57,10 @@ def shown(
     return screen.getvalue()
 
 
-def test_colours_are_all_that_a_terminal_adds(
+def test_a_terminal_adds_colours_except_to_json(
     monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
 ) -> None:
-    """Scripts read them as ever, byte for byte; a terminal adds colours only."""
+    """Scripts read tables as ever, byte for byte; programs read JSON."""
     plain = summary(report_of(1), DIRECTORY, lambda text, style: text) + "\n"
     assert shown(monkeypatch, environ, terminal=False) == plain
     assert shown(monkeypatch, {**environ, "NO_COLOR": "1"}, terminal=True) == plain
@@ -71,11 +69,5 @@ def test_colours_are_all_that_a_terminal_adds(
     coloured = shown(monkeypatch, environ, terminal=True)
     assert coloured == forced != plain
     assert COLOUR.sub("", forced) == plain
-
-
-def test_json_is_the_report_on_a_terminal_too(
-    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
-) -> None:
-    """Programs read it."""
     text = shown(monkeypatch, environ, terminal=True, output="json")
     assert json.loads(text) == {**report_of(1), "report": str(DIRECTORY)}

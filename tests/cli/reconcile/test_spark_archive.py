@@ -1,7 +1,5 @@
 """The archive of Spark's classes is made once, bounded, and never in the way of an audit."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil
@@ -70,9 +68,7 @@ def test_the_options_of_the_user_come_after_that_of_the_archive(
     assert options.endswith('" -Xshare:off')
 
 
-def test_an_archive_is_made_once(
-    tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
-) -> None:
+def test_archives_are_kept(tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals) -> None:
     """The next audit uses the archive, and nothing unfinished stays beside it."""
     archive = archive_in(tmp_path / "archives", environ)
     archive.make()
@@ -130,10 +126,7 @@ def test_one_process_makes_it_while_others_go_on(
 
 
 def test_an_unwritable_cache_and_a_full_disk_stay_without(
-    tmp_path: Path,
-    environ: dict[str, str],
-    rehearsals: Rehearsals,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An audit runs on without the archive."""
     (tmp_path / "file").touch()
@@ -144,9 +137,7 @@ def test_an_unwritable_cache_and_a_full_disk_stay_without(
     assert rehearsals.count == 0
 
 
-def test_the_client_of_spark_connect_alone_needs_none(
-    tmp_path: Path, rehearsals: Rehearsals
-) -> None:
+def test_the_client_of_spark_connect_needs_none(tmp_path: Path, rehearsals: Rehearsals) -> None:
     """It has no jars."""
     environ = {"SPARK_HOME": str(tmp_path)}
     archive = archive_in(tmp_path / "archives", environ)
@@ -155,9 +146,7 @@ def test_the_client_of_spark_connect_alone_needs_none(
     assert rehearsals.count == 0
 
 
-def test_only_the_newest_archives_stay(
-    tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
-) -> None:
+def test_the_newest_stay(tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals) -> None:
     """Archives of former Javas and environments do not fill the disk; those of brokers stay."""
     root = tmp_path / "archives"
     root.mkdir()

@@ -1,7 +1,5 @@
 """Which jars an audit fetches for Spark."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -10,6 +8,7 @@ import pytest
 
 from pyconnect_cli.errors import PreconditionFailed
 from pyconnect_cli.reconcile import spark_jars
+from tests.support.cases import cases
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
     return install
 
 
-@pytest.mark.parametrize("version", ["3.4.4", "4.3.0", "5.0.0.dev1"])
+@cases("version", "3.4.4", "4.3.0", "5.0.0.dev1")
 def test_an_unknown_release_of_spark_is_refused_with_the_known_ones(
     version: str, installed: Callable[[str], None]
 ) -> None:
@@ -36,10 +35,7 @@ def test_an_unknown_release_of_spark_is_refused_with_the_known_ones(
     assert all(line in caught.value.message for line in spark_jars.RELEASES)
 
 
-@pytest.mark.parametrize(
-    ("version", "scala"),
-    [("3.5.0", "2.12"), ("4.0.5", "2.13"), ("4.1.0", "2.13"), ("4.2.1", "2.13")],
-)
+@cases("version, scala", ("3.5.0", "2.12"), ("4.0.5", "2.13"), ("4.1.0", "2.13"), ("4.2.1", "2.13"))
 def test_a_line_of_spark_has_its_jars_for_all_patch_releases(
     version: str, scala: str, installed: Callable[[str], None]
 ) -> None:
@@ -53,9 +49,7 @@ def test_a_line_of_spark_has_its_jars_for_all_patch_releases(
     assert len(spark_jars.known_jars(spark_jars.KAFKA)) == 4
 
 
-def test_a_release_without_a_jar_for_a_use_is_refused_by_name(
-    installed: Callable[[str], None],
-) -> None:
+def test_a_release_that_lacks_a_jar_is_refused(installed: Callable[[str], None]) -> None:
     """Iceberg has no library for Spark 4.2 yet: the error says so and names the ways out."""
     installed("4.2.1")
     with pytest.raises(PreconditionFailed, match=r"Spark 4\.2 reads Iceberg tables") as caught:

@@ -1,7 +1,5 @@
 """The summary of a reconciliation on the terminal."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pyconnect_cli.reconcile.run import SHOWN, summary
@@ -40,15 +38,11 @@ def test_the_summary_has_verdict_counts_places_and_report() -> None:
     assert "(key order-7) at t:1@1" in text_of(0, {**finding(1), "key": "order-7"})
 
 
-def test_many_findings_are_cut() -> None:
-    """The rest is in the report."""
+def test_many_findings_are_cut_and_hide_no_kind() -> None:
+    """Of many the first of each kind are shown; the rest is in the report."""
     text = text_of(SHOWN + 3)
     assert text.count("repeated") == SHOWN
     assert "and 3 more in findings/findings.ndjson" in text
-
-
-def test_no_kind_of_finding_hides_another() -> None:
-    """Of many the first of each kind are shown."""
     text = text_of(SHOWN + 3, {"kind": "rare", "severity": "note", "message": "seen", "count": 1})
     assert text.count("repeated") == SHOWN - 1
     assert "  rare seen\n" in text

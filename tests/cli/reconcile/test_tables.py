@@ -1,7 +1,5 @@
 """SqlSource and SqlSink as sides of a compare: what their configurations say."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path
@@ -19,6 +17,7 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.properties import store_properties, table_properties
 from pyconnect_reconcile.spec import TopicSide, read_spec
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 KAFKA = ("--kafka-bootstrap", "b:9092", "--print-spec", "-o", "json")
@@ -48,8 +47,7 @@ def audited(config: Config, *topics: str, offset: Document | None = None) -> Aud
 def test_a_sink_is_resolved_with_its_table_and_its_offsets(run: Run, connect: FakeConnect) -> None:
     """The spec that is printed has the address of the database and no secret."""
     connect.connectors["out"] = FakeConnector(type="sink", config=dict(SINK))
-    outcome = run("reconcile", "topic-sink", "out", *KAFKA)
-    assert outcome.code == 0, outcome.err
+    outcome = run("reconcile", "topic-sink", "out", *KAFKA, code=0)
     assert "hunter" not in outcome.out
     spec = read_spec(json.loads(outcome.out))
     assert spec.right == TableSide(
@@ -62,22 +60,20 @@ def test_a_sink_is_resolved_with_its_table_and_its_offsets(run: Run, connect: Fa
     assert (spec.mode, spec.duplicates_allowed) == ("append", False)
 
 
-@pytest.mark.parametrize(
-    ("settings", "mode", "row"),
-    [
-        ({}, "append", {"of": "value", "keys": []}),
-        ({"pk.mode": "kafka"}, "append", {"of": "kafka", "keys": []}),
-        (
-            {"pk.mode": "record_value", "pk.fields": "a, b", "insert.mode": "upsert"},
-            "upsert",
-            {"of": "value", "keys": ["a", "b"]},
-        ),
-        (
-            {"pk.mode": "record_key", "delete.enabled": "true"},
-            "upsert",
-            {"of": "key", "keys": []},
-        ),
-    ],
+@cases(
+    "settings, mode, row",
+    ({}, "append", {"of": "value", "keys": []}),
+    ({"pk.mode": "kafka"}, "append", {"of": "kafka", "keys": []}),
+    (
+        {"pk.mode": "record_value", "pk.fields": "a, b", "insert.mode": "upsert"},
+        "upsert",
+        {"of": "value", "keys": ["a", "b"]},
+    ),
+    (
+        {"pk.mode": "record_key", "delete.enabled": "true"},
+        "upsert",
+        {"of": "key", "keys": []},
+    ),
 )
 def test_the_key_of_rows_is_that_of_the_sink(settings: Config, mode: str, row: Document) -> None:
     """Rows are compared by key where later records change rows of earlier ones."""
@@ -122,35 +118,30 @@ def test_a_source_is_resolved_with_its_position() -> None:
         table="`or``ders`",
         options={"driver": "org.mariadb.jdbc.Driver"},
         position=TablePosition(
-            timestamps=("changed", "made"),
-            incrementing="id",
-            timestamp="2024-01-01",
-            number="7",
+            timestamps=("changed", "made"), incrementing="id", timestamp="2024-01-01", number="7"
         ),
     )
     assert spec.mode == "upsert"
 
 
-def test_a_file_of_sqlite_is_found_by_its_path() -> None:
-    """Its URL has no host and no user."""
+def test_addresses_and_topics_lead_to_the_table() -> None:
+    """SQLite has neither host nor user; the schema is before the first point."""
     found = written_table(audited({**SINK, "connection.url": "sqlite:////data/a.db"}, "t"))
     assert found.side["url"] == "jdbc:sqlite:/data/a.db"
+    config = {**SINK, "table.name.format": "shop.${topic}"}
+    assert written_table(audited(config, "a.b")).side["table"] == '"shop"."a.b"'
 
 
-@pytest.mark.parametrize(
-    ("config", "topics", "words"),
-    [
-        ({**SINK, "insert.mode": "update", "pk.mode": "record_key"}, ("t",), "insert.mode=update"),
-        ({**SINK, "transforms": "a"}, ("t",), "transformations"),
-        ({**SINK, "connection.url": "oracle://h/d"}, ("t",), "connection.url is not that"),
-        ({**SINK, "connection.url": "sqlite:///a.db"}, ("t",), "worker's own directory"),
-        ({**SINK, "connection.url": "${file:/a:url}"}, ("t",), "a reference"),
-        (SINK, ("t", "u"), "2 tables"),
-    ],
+@cases(
+    "config, topics, words",
+    ({**SINK, "insert.mode": "update", "pk.mode": "record_key"}, ("t",), "insert.mode=update"),
+    ({**SINK, "transforms": "a"}, ("t",), "transformations"),
+    ({**SINK, "connection.url": "oracle://h/d"}, ("t",), "connection.url is not that"),
+    ({**SINK, "connection.url": "sqlite:///a.db"}, ("t",), "worker's own directory"),
+    ({**SINK, "connection.url": "${file:/a:url}"}, ("t",), "a reference"),
+    (SINK, ("t", "u"), "2 tables"),
 )
-def test_configurations_that_say_too_little_are_refused(
-    config: Config, topics: tuple[str, ...], words: str
-) -> None:
+def test_vague_configurations_fail(config: Config, topics: tuple[str, ...], words: str) -> None:
     """The message names the setting, the hint names the options that take its place."""
     resolve = resolver(config, SINKS)
     assert resolve is not None
@@ -159,13 +150,12 @@ def test_configurations_that_say_too_little_are_refused(
     assert caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("mode", "offset", "words"),
-    [("bulk", {}, "mode=bulk has no offset"), ("incrementing", None, "no offset of or`ders yet")],
+@cases(
+    "mode, offset, words",
+    ("bulk", {}, "mode=bulk has no offset"),
+    ("incrementing", None, "no offset of or`ders yet"),
 )
-def test_a_source_without_a_position_is_refused(
-    mode: str, offset: Document | None, words: str
-) -> None:
+def test_sources_need_a_position(mode: str, offset: Document | None, words: str) -> None:
     """Everything would look like lag."""
     with pytest.raises(UsageError, match=words):
         read_table(audited({**SOURCE, "mode": mode}, "shop-or`ders", offset=offset))
@@ -218,9 +208,3 @@ def test_parameters_of_an_address_lead_to_the_table_of_the_connector() -> None:
     mysql = {**SINK, "connection.url": "mysql+pymysql://h/shop?unix_socket=/tmp/other.sock"}
     with pytest.raises(UsageError, match="parameter unix_socket"):
         written_table(audited(mysql, "orders"))
-
-
-def test_a_topic_with_points_is_the_table_that_the_sink_writes() -> None:
-    """The schema is before the first point, as in the sink itself."""
-    config = {**SINK, "table.name.format": "shop.${topic}"}
-    assert written_table(audited(config, "a.b")).side["table"] == '"shop"."a.b"'

@@ -1,7 +1,5 @@
 """Names, traces and answers of other systems never control the terminal."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -12,6 +10,7 @@ import yaml
 from pyconnect_cli.render.output import to_yaml
 from pyconnect_cli.render.styles import STYLES, displayed, json_text, paint
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 HOSTILE = "evil\x1b]0;title\x07\x9b2J\x85\u202e\x7f"
@@ -77,10 +76,8 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("form", ["", "coloured", "json", "yaml", "ndjson", "name"])
-def test_no_verb_sends_a_control_character(
-    run: Run, environ: dict[str, str], command: str, form: str
-) -> None:
+@cases("form", "", "coloured", "json", "yaml", "ndjson", "name")
+def test_no_verb_sends_controls(run: Run, environ: dict[str, str], command: str, form: str) -> None:
     """Not in any format; with colours there are only those of this program."""
     if form == "coloured":
         environ["FORCE_COLOR"], form = "1", ""
@@ -92,7 +89,7 @@ def test_no_verb_sends_a_control_character(
     assert not CONTROLS.search(printed)
 
 
-@pytest.mark.parametrize("form", ["json", "yaml"])
+@cases("form", "json", "yaml")
 def test_documents_keep_every_character(run: Run, form: str) -> None:
     """An escape of the format is the same text for a program."""
     ended = run("connectors", "get", HOSTILE, "-o", form)
@@ -108,7 +105,7 @@ def test_an_exported_file_keeps_every_character(run: Run) -> None:
     assert HOSTILE in {json.loads(text)["name"] for text in texts}
 
 
-@pytest.mark.parametrize("code", [*range(32), *range(0x7F, 0xA1), 0x202E, 0x2028, 0xFEFF, 0x1F600])
+@cases("code", *range(32), *range(0x7F, 0xA1), 0x202E, 0x2028, 0xFEFF, 0x1F600)
 def test_each_character_survives_json_and_yaml(code: int) -> None:
     """As a key, as a value, and beside texts that YAML would read as something else."""
     document = {f"k{chr(code)}": [f"{chr(code)}v", chr(code), f"- a: {chr(code)} #x"]}
@@ -119,7 +116,6 @@ def test_each_character_survives_json_and_yaml(code: int) -> None:
 def test_colours_are_ours_only() -> None:
     """A sequence that `paint` does not make is escaped also where colours are wanted."""
     painted = paint("ok", "good", colour=True)
-    assert displayed(f"{painted} \x1b[31mred\x1b[5m", colour=True) == (
-        f"{painted} \\x1b[31mred\\x1b[5m"
-    )
+    expected = f"{painted} \\x1b[31mred\\x1b[5m"
+    assert displayed(f"{painted} \x1b[31mred\x1b[5m", colour=True) == expected
     assert "\x1b" not in displayed(painted, colour=False)

@@ -1,7 +1,5 @@
 """Progress: a line per step; a live line below the last on a terminal, where it leaves nothing."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys
@@ -81,8 +79,9 @@ def left_on(sent: str) -> list[str]:
 
 
 def test_a_log_has_the_steps_only(report: Report) -> None:
-    """A stderr that is not a terminal gets no passing text."""
+    """A stderr that is not a terminal gets no passing text, and --quiet nothing."""
     assert report(work, terminal=False) == "fetching\ncomparing\n"
+    assert report(work, quiet=True) == ""
 
 
 def test_passing_steps_vanish_from_a_terminal(report: Report) -> None:
@@ -94,9 +93,7 @@ def test_passing_steps_vanish_from_a_terminal(report: Report) -> None:
     assert sent.rindex(SHOW_CURSOR) > sent.rindex("Spark tasks")
 
 
-def test_an_interrupted_step_leaves_a_clean_terminal(
-    report: Report, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_leaves_a_clean_line(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C comes while the live line is shown."""
 
     def interrupted(progress: StepLine) -> None:
@@ -110,11 +107,15 @@ def test_an_interrupted_step_leaves_a_clean_terminal(
     assert sent.rindex(SHOW_CURSOR) > sent.rindex("Spark tasks")
 
 
-def test_a_long_text_is_cut_to_the_line(report: Report) -> None:
-    """A line that wrapped could not be erased."""
+def test_a_dumb_terminal_gets_no_escapes_and_a_long_text_one_line(
+    report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It could not obey; a line that wrapped could not be erased."""
     texts = SEQUENCE.sub("\n", report(work)).splitlines()
     assert any("…" in text for text in texts)
     assert max(map(len, texts)) <= 80
+    monkeypatch.setenv("TERM", "dumb")
+    assert report(work) == "fetching\ncomparing\n"
 
 
 def test_names_are_shown_as_they_are(report: Report) -> None:
@@ -127,19 +128,6 @@ def test_names_are_shown_as_they_are(report: Report) -> None:
     sent = report(hostile)
     assert "[red]a\\x1b[2J" in sent
     assert "[bold]b\\x1b[2J" in sent
-
-
-def test_quiet_shows_no_progress(report: Report) -> None:
-    """With --quiet nothing is reported."""
-    assert report(work, quiet=True) == ""
-
-
-def test_a_dumb_terminal_is_sent_no_sequences(
-    report: Report, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It could not obey."""
-    monkeypatch.setenv("TERM", "dumb")
-    assert report(work) == "fetching\ncomparing\n"
 
 
 def test_work_goes_on_when_its_terminal_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """Tables line up, fit the terminal, and cannot be made to move its cursor."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,17 +32,10 @@ def lines(*rows: Row, width: int | None = None, colour: bool = False) -> list[st
     return table_lines(COLUMNS, rows, headers=True, width=width, colour=colour)
 
 
-def test_columns_line_up_with_wide_characters() -> None:
-    """A character of two columns counts as two."""
-    assert lines(("日本", "RUNNING"), ("abc", "FAILED")) == [
-        "NAME  STATE",
-        "日本  RUNNING",
-        "abc   FAILED",
-    ]
-
-
-def test_colours_change_nothing_but_the_sequences_around() -> None:
-    """A table reads the same without its colours."""
+def test_columns_line_up_with_wide_characters_and_colours() -> None:
+    """A character of two columns counts as two; colours add nothing but their sequences."""
+    expected = ["NAME  STATE", "日本  RUNNING", "abc   FAILED"]
+    assert lines(("日本", "RUNNING"), ("abc", "FAILED")) == expected
     import re
 
     rows = (("a", "RUNNING"), ("b", "1/2"))
@@ -91,18 +82,14 @@ def test_fitting_only_narrows_and_stops_when_it_fits(widths: list[int], availabl
     assert sum(fitted) <= max(available, NARROWEST * len(widths))
 
 
-def test_prose_is_wrapped_before_a_name_is_cut() -> None:
-    """Text for reading may take several lines; text for copying stays in one piece."""
+def test_narrow_tables_wrap_prose_or_become_blocks() -> None:
+    """Text for reading takes several lines; text for copying stays in one piece."""
     finding = [("orders-of-the-east", "the topic is not there and may not be created")]
     assert table_lines(FINDINGS, finding, headers=True, width=46, colour=False) == [
         "NAME                DETAIL",
         "orders-of-the-east  the topic is not there and",
         "                    may not be created",
     ]
-
-
-def test_a_table_that_cannot_be_read_becomes_blocks() -> None:
-    """On a terminal that is too narrow for its columns nothing is cut off."""
     findings = [("orders-of-the-east", "the topic is not there"), ("b", "denied")]
     assert table_lines(FINDINGS, findings, headers=True, width=30, colour=False) == [
         "NAME    orders-of-the-east",

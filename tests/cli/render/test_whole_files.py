@@ -1,7 +1,5 @@
 """Files are replaced whole, and only files are."""
 
-from __future__ import annotations
-
 import os
 import stat
 import threading

@@ -1,7 +1,5 @@
 """Reading JSON into types."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,6 +7,7 @@ from enum import StrEnum
 import pytest
 
 from pyconnect_cli.rest.model import Json, bind, member
+from tests.support.cases import cases
 
 
 class _Colour(StrEnum):
@@ -31,28 +30,20 @@ class _Whole:
 
 
 def test_members_become_the_types_of_their_fields() -> None:
-    """Numbers become texts where a text is expected, as with other servers of the interface."""
+    """Missing and null members give the default, or are required; None is a value."""
     body = {"class": 7, "colour": "red", "parts": [{"size": "3"}], "tags": {"a": 1, "b": None}}
     assert bind(_Whole, body, url="u") == _Whole(
         url="u", kind="7", parts=(_Part(size=3),), tags={"a": "1", "b": None}, raw=body
     )
-
-
-def test_null_and_missing_members_give_the_default() -> None:
-    """A later version may leave out a member, or write null."""
     body = {"class": "c", "parts": None, "tags": {}}
     found = bind(_Whole, body, url="u")
     assert (found.parts, found.colour) == ((), _Colour.RED)
-
-
-def test_a_member_without_default_is_required_and_may_be_null() -> None:
-    """None is a value of such a field, not its absence."""
     assert bind(_Part, {"size": None}) == _Part(size=None)
     with pytest.raises(KeyError, match="size"):
         bind(_Part, {})
 
 
-@pytest.mark.parametrize("body", [[], {"size": "many"}])
+@cases("body", [], {"size": "many"})
 def test_another_shape_or_value_is_refused(body: object) -> None:
     """The caller reports the reason."""
     with pytest.raises((TypeError, ValueError)):

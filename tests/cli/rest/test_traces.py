@@ -1,10 +1,7 @@
 """Which line of a stack trace names the cause."""
 
-from __future__ import annotations
-
-import pytest
-
 from pyconnect_cli.rest.model import root_cause
+from tests.support.cases import cases
 
 JAVA = """\
 org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkTask due to an exception.
@@ -41,16 +38,14 @@ ValueError: no x
 """
 
 
-@pytest.mark.parametrize(
-    ("trace", "line"),
-    [
-        ("java.lang.Error: full\n\tat org.example.A.b\n", "java.lang.Error: full"),
-        ('Traceback (most recent call last):\n  File "x"\nOSError: full\n', "OSError: full"),
-        (JAVA, "java.io.IOException: disk full"),
-        (PYTHON, "OSError: disk full"),
-        (HANDLING, "ValueError: no x"),
-        ("\n", ""),
-    ],
+@cases(
+    "trace, line",
+    ("java.lang.Error: full\n\tat org.example.A.b\n", "java.lang.Error: full"),
+    ('Traceback (most recent call last):\n  File "x"\nOSError: full\n', "OSError: full"),
+    (JAVA, "java.io.IOException: disk full"),
+    (PYTHON, "OSError: disk full"),
+    (HANDLING, "ValueError: no x"),
+    ("\n", ""),
 )
 def test_the_line_of_a_trace_that_names_the_cause(trace: str, line: str) -> None:
     """Java writes the outermost exception first, Python last; an operator mends the cause."""

@@ -1,7 +1,5 @@
 """Kafka client properties of commands: understood as the agent does, errors as the command's."""
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 
@@ -12,6 +10,7 @@ from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.admin import KafkaAccess
 from pyconnect_cli.settings.given_files import read_security
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 
 PLAIN = (
     "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -69,21 +68,17 @@ def test_without_a_file_connections_are_plain() -> None:
     assert (brokers.librdkafka(), brokers.username) == (plain, None)
 
 
-@pytest.mark.parametrize(
-    ("text", "message", "hint"),
-    [
-        ("security.protocol=SASL_SSL\nsasl.mechanism=X\n", "sasl.mechanism: X", "SCRAM-SHA-512"),
-        ("ssl.ca.location=/ca\n", "librdkafka's name", "ssl.truststore.location"),
-        (
-            "security.protocol=SSL\nssl.truststore.location=/nowhere\n",
-            "ssl.truststore.location: /nowhere cannot be used: No such file",
-            "",
-        ),
-    ],
+@cases(
+    "text, message, hint",
+    ("security.protocol=SASL_SSL\nsasl.mechanism=X\n", "sasl.mechanism: X", "SCRAM-SHA-512"),
+    ("ssl.ca.location=/ca\n", "librdkafka's name", "ssl.truststore.location"),
+    (
+        "security.protocol=SSL\nssl.truststore.location=/nowhere\n",
+        "ssl.truststore.location: /nowhere cannot be used: No such file",
+        "",
+    ),
 )
-def test_unusable_properties_are_usage_errors(
-    run: Run, tmp_path: Path, text: str, message: str, hint: str
-) -> None:
+def test_bad_properties_fail(run: Run, tmp_path: Path, text: str, message: str, hint: str) -> None:
     """Exit 2 before any broker is asked, with the key and what to do."""
     file = tmp_path / "client.properties"
     file.write_text(text)

@@ -1,7 +1,5 @@
 """Contexts: precedence, secrets by reference, unsafe files refused."""
 
-from __future__ import annotations
-
 import json
 import stat
 from dataclasses import replace
@@ -12,6 +10,7 @@ import pytest
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.session import Session
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 
 pytestmark = pytest.mark.wire
 
@@ -20,26 +19,18 @@ def user_file(environ: dict[str, str]) -> Path:
     return Path(environ["XDG_CONFIG_HOME"]) / "pyconnect" / "config.toml"
 
 
-def test_a_context_is_made_used_shown_and_deleted(
-    run: Run, url: str, environ: dict[str, str]
-) -> None:
+def test_a_contexts_whole_life(run: Run, url: str, environ: dict[str, str]) -> None:
     """The file is private, and the chosen context is in force."""
-    made = run("context", "set", "prod", "--url", url, "--username", "ops", "--use", address=None)
-    assert made.code == 0, made.err
+    run("context", "set", "prod", "--url", url, "--username", "ops", "--use", address=None, code=0)
     path = user_file(environ)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert run("context", "current", address=None).out == "prod\n"
-    assert run("connectors", "list", "-o", "name", address=None).out.split() == [
-        "broken",
-        "orders",
-    ]
+    assert run("connectors", "list", "-o", "name", address=None).out.split() == ["broken", "orders"]
     assert run("context", "delete", "prod", "--yes", address=None).code == 0
     assert run("context", "current", address=None).code == 3
 
 
-def test_a_renamed_context_keeps_its_settings_and_stays_current(
-    run: Run, url: str, environ: dict[str, str]
-) -> None:
+def test_a_renamed_context_stays_as_it_was(run: Run, url: str, environ: dict[str, str]) -> None:
     """A name that is taken is refused."""
     run("context", "set", "prod", "--url", url, "--username", "ops", "--use", address=None)
     run("context", "set", "other", "--url", url, address=None)
@@ -52,12 +43,8 @@ def test_a_renamed_context_keeps_its_settings_and_stays_current(
     assert "prod" not in user_file(environ).read_text()
 
 
-@pytest.mark.parametrize(
-    "wrong", [["--timeout", "soon"], ["--url", "http://host:port"], ["--url", ""]]
-)
-def test_a_context_with_unusable_values_is_not_stored(
-    run: Run, environ: dict[str, str], wrong: list[str]
-) -> None:
+@cases("wrong", ["--timeout", "soon"], ["--url", "http://host:port"], ["--url", ""])
+def test_bad_values_are_not_stored(run: Run, environ: dict[str, str], wrong: list[str]) -> None:
     """Exit 2 and no file."""
     arguments = ["--url", "http://host:8083", *wrong] if "--timeout" in wrong else wrong
     assert run("context", "set", "prod", *arguments, address=None).code == 2
@@ -71,16 +58,13 @@ def test_a_flag_overrides_the_context_for_one_command(run: Run, url: str) -> Non
     assert run("connectors", "list", "--url", url, address=None).code == 0
 
 
-def test_a_secret_in_a_file_that_others_read_is_refused(
-    run: Run, url: str, environ: dict[str, str]
-) -> None:
+def test_secrets_in_public_files_are_refused(run: Run, url: str, environ: dict[str, str]) -> None:
     """The message says which file and how to mend it."""
     path = user_file(environ)
     path.parent.mkdir(parents=True)
     path.write_text(f'current = "p"\n[contexts.p]\nurls = ["{url}"]\npassword = "s3cret"\n')
     path.chmod(0o644)
-    outcome = run("connectors", "list", address=None)
-    assert outcome.code == 2
+    outcome = run("connectors", "list", address=None, code=2)
     assert "chmod 600" in outcome.err
     assert "s3cret" not in outcome.err
 
@@ -111,8 +95,7 @@ def test_the_context_in_force_is_shown_without_a_name(run: Run) -> None:
 def test_an_unknown_context_names_the_near_ones(run: Run, url: str) -> None:
     """Exit 3 with a suggestion."""
     run("context", "set", "production", "--url", url, address=None)
-    outcome = run("--context", "producton", "connectors", "list", address=None)
-    assert outcome.code == 3
+    outcome = run("--context", "producton", "connectors", "list", address=None, code=3)
     assert "did you mean `production`?" in outcome.err
 
 
@@ -161,9 +144,7 @@ def test_the_group_of_a_context_answers_for_java_workers(url: str, environ: dict
     session.close()
 
 
-def test_a_cluster_is_reached_through_any_worker_of_the_inventory(
-    url: str, environ: dict[str, str]
-) -> None:
+def test_any_worker_of_an_inventory_is_a_way_in(url: str, environ: dict[str, str]) -> None:
     """The default address is not asked then; one that was given is asked first."""
     dead = "http://127.0.0.1:9"
     unnamed = Session(environ)

@@ -1,13 +1,12 @@
 """The inventory file: workers, addresses, commands; what is wrong is refused by name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.settings.inventory import Inventory, read_inventory
+from tests.support.cases import cases
 
 TEXT = """
 group = "g"
@@ -55,34 +54,28 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 
 
 def test_stop_and_start_make_a_restart(tmp_path: Path) -> None:
-    """One of them alone does not."""
+    """One of them alone does not; a missing inventory is named by its path."""
     inventory = read(tmp_path, '[commands]\nconfigure=["c"]\nstop=["a"]\nstart=["b"]\n')
     assert inventory.common.restart_names == ("stop", "start")
     assert not read(tmp_path, '[commands]\nconfigure=["c"]\nstop=["a"]\n').common.can_change
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_inventory(tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("x = [", "is not TOML"),
-        ("x = 1", "`x` is unknown"),
-        ("worker_configs = 'a'", "worker_configs: write a list"),
-        ("[commands]\nboot=['a']", "`boot` is unknown"),
-        ("[commands]\nstop='a b'", "stop must be a list of words"),
-        ("[commands]\nstop=[]", "stop must be a list of words"),
-        ("[commands]\nstop=['{hsot}']", "{hsot} is unknown"),
-        ("[commands]\ntimeout='soon'", "is not a duration"),
-        ("[[workers]]\naddress='a'", "`url` is missing"),
-        ("workers = 1", r"write \[\[workers\]\]"),
-    ],
+@cases(
+    "text, message",
+    ("x = [", "is not TOML"),
+    ("x = 1", "`x` is unknown"),
+    ("worker_configs = 'a'", "worker_configs: write a list"),
+    ("[commands]\nboot=['a']", "`boot` is unknown"),
+    ("[commands]\nstop='a b'", "stop must be a list of words"),
+    ("[commands]\nstop=[]", "stop must be a list of words"),
+    ("[commands]\nstop=['{hsot}']", "{hsot} is unknown"),
+    ("[commands]\ntimeout='soon'", "is not a duration"),
+    ("[[workers]]\naddress='a'", "`url` is missing"),
+    ("workers = 1", r"write \[\[workers\]\]"),
 )
 def test_faults_of_the_inventory_are_named(tmp_path: Path, text: str, message: str) -> None:
     """Before anything is looked at."""
     with pytest.raises(UsageError, match=message):
         read(tmp_path, text)
-
-
-def test_a_missing_inventory_is_named(tmp_path: Path) -> None:
-    """By its path."""
-    with pytest.raises(UsageError, match="cannot be read"):
-        read_inventory(tmp_path / "none.toml")

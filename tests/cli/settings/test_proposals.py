@@ -1,39 +1,21 @@
 """Commands and options that hints propose."""
 
-from __future__ import annotations
-
-import pytest
-
 from pyconnect_cli.parsing.near_names import slip_of
 from pyconnect_cli.settings.proposals import proposer
+from tests.support.cases import cases
 
 OPTIONS = [
-    "--kafka-bootstrap",
-    "--to-start",
-    "--to-end",
-    "--cert",
-    "--class",
-    "--output",
-    "--yes",
-    "--failed",
-    "-o",
-]
+    "--kafka-bootstrap", "--to-start", "--to-end", "--cert", "--class", "--output", "--yes",
+    "--failed", "-o",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("--ouput", "--output"),
-        ("--to-star", "--to-start"),
-        ("--OUTPUT", "--output"),
-        ("--to-offset", None),
-        ("--set", None),
-        ("--file", None),
-        ("--yess", None),
-        ("--bootstrap-server", "--kafka-bootstrap"),
-        ("--command-config", None),
-    ],
-)
+@cases(
+    "typed, meant",
+    ("--ouput", "--output"), ("--to-star", "--to-start"), ("--OUTPUT", "--output"),
+    ("--to-offset", None), ("--set", None), ("--file", None), ("--yess", None),
+    ("--bootstrap-server", "--kafka-bootstrap"), ("--command-config", None),
+)  # fmt: skip
 def test_only_a_slip_of_an_option_is_proposed(typed: str, meant: str | None) -> None:
     """An option that is only similar may do something else; consent is never proposed."""
     assert slip_of(typed, OPTIONS) == meant
@@ -59,12 +41,10 @@ def test_proposed_commands_carry_how_the_cluster_is_reached() -> None:
     assert propose("list them: pyconnect connectors list") == f"list them: {front} connectors list"
     expected = f"undo: {front} --kafka-bootstrap k:9092 offsets undo 7"
     assert propose("undo: pyconnect offsets undo 7") == expected
-    assert propose("choose one: pyconnect context use NAME") == (
-        "choose one: pyconnect context use NAME"
-    )
-    assert propose("see: pyconnect sandbox up; no command: my-pyconnect x") == (
-        "see: pyconnect sandbox up; no command: my-pyconnect x"
-    )
+    wanted = "choose one: pyconnect context use NAME"
+    assert propose("choose one: pyconnect context use NAME") == wanted
+    wanted = "see: pyconnect sandbox up; no command: my-pyconnect x"
+    assert propose("see: pyconnect sandbox up; no command: my-pyconnect x") == wanted
 
 
 def test_options_of_a_proposed_command_are_not_repeated() -> None:
@@ -80,11 +60,9 @@ def test_facts_of_workers_go_to_the_commands_that_take_them() -> None:
     arguments = ("upgrade", "--phase", "enabled", "--worker-config", "w 1.properties")
     propose = proposer({}, (*arguments, "--worker-property=sasl.password=x"))
     facts = "--worker-config 'w 1.properties' --worker-property 'sasl.password=********'"
-    assert propose("pyconnect acls check --phase enabled") == (
-        f"pyconnect acls check {facts} --phase enabled"
-    )
-    assert propose("first: pyconnect upgrade --phase preparing") == (
-        f"first: pyconnect upgrade {facts} --phase preparing"
-    )
+    expected = f"pyconnect acls check {facts} --phase enabled"
+    assert propose("pyconnect acls check --phase enabled") == expected
+    expected = f"first: pyconnect upgrade {facts} --phase preparing"
+    assert propose("first: pyconnect upgrade --phase preparing") == expected
     assert propose("pyconnect upgrade status") == "pyconnect upgrade status"
     assert propose("pyconnect health") == "pyconnect health"

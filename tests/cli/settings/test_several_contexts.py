@@ -1,7 +1,5 @@
 """The same command on several contexts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +8,7 @@ import pytest
 
 from pyconnect_cli.app import combined
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
@@ -37,8 +36,7 @@ def us_url(us: FakeConnect) -> Iterator[str]:
 @pytest.mark.usefixtures("contexts")
 def test_a_verb_runs_on_each_context(run: Run, us_url: str) -> None:
     """In the order given, each result under the name of its context."""
-    outcome = run("connectors", "list", "--context", "us,eu", address=None)
-    assert outcome.code == 0
+    outcome = run("connectors", "list", "--context", "us,eu", address=None, code=0)
     lines = outcome.out.splitlines()
     assert (lines[0], lines[3]) == ("context us:", "context eu:")
     assert len(lines) == 7
@@ -60,16 +58,12 @@ def test_a_failed_change_ends_the_run(run: Run, connect: FakeConnect, us: FakeCo
     looked = run("connectors", "list", "--context", "dead,us", address=None)
     assert (looked.code, "orders" in looked.out) == (8, True)
     assert run("connectors", "stop", "orders", "--context", "eu,us", address=None).code == 0
-    assert (connect.connectors["orders"].state, us.connectors["orders"].state) == (
-        "STOPPED",
-        "STOPPED",
-    )
+    expected = ("STOPPED", "STOPPED")
+    assert (connect.connectors["orders"].state, us.connectors["orders"].state) == expected
 
 
 @pytest.mark.usefixtures("contexts")
-def test_nothing_is_done_where_one_context_is_not_defined(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_an_unknown_context_stops_all(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """Exit 3; a file that holds one result only is refused for several."""
     assert run("connectors", "stop", "orders", "--context", "eu,nosuch", address=None).code == 3
     textfile = ("--textfile", str(tmp_path / "x.prom"))
@@ -88,9 +82,7 @@ def test_documents_of_each_context_are_separated(run: Run) -> None:
     assert [json.loads(line)["exit_code"] for line in lines] == [0, 0]
 
 
-@pytest.mark.parametrize(
-    ("codes", "expected"), [([0, 0], 0), ([7, 7], 7), ([0, 7], 8), ([7], 8), ([0, 130], 130)]
-)
+@cases("codes, expected", ([0, 0], 0), ([7, 7], 7), ([0, 7], 8), ([7], 8), ([0, 130], 130))
 def test_the_exit_code_combines_all_runs(codes: list[int], expected: int) -> None:
     """A code that all agree on keeps its meaning."""
     assert combined(codes, 2) == expected

@@ -1,7 +1,5 @@
 """Draws the pictures of the live view into docs/images: `python -m tests.cli.top.draw`."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable

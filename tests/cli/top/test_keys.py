@@ -1,7 +1,5 @@
 """Keys and the command lines that they stand for."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_cli.noun_groups import load_noun
@@ -25,38 +23,22 @@ def test_keys_of_connectors() -> None:
     assert words("u", page, "a") == ("connectors", "resume", "a")
     assert words("s", page, "a") == ("connectors", "stop", "a")
     assert words("r", page, "a") == ("connectors", "restart", "a")
-    assert words("f", page, "a") == (
-        "connectors",
-        "restart",
-        "--only-failed",
-        "a",
-    )
+    assert words("f", page, "a") == ("connectors", "restart", "--only-failed", "a")
     assert words("ctrl+d", page, "a") == ("connectors", "delete", "a")
     assert words("o", page, "a/b") == ("offsets", "get", "a/b")
 
 
-def test_keys_of_tasks() -> None:
-    """A key that acts on connectors acts on the connector of each task, once."""
+def test_keys_act_on_the_connector_of_each_task_once() -> None:
+    """Another page's key does nothing; a name like an option follows two hyphens."""
     page = Page.TASKS
     assert words("r", page, "a/0", "a/1") == ("tasks", "restart", "a/0", "a/1")
     assert words("ctrl+k", page, "a/0") == ("tasks", "kill", "a/0")
     assert words("p", page, "a/0", "a/1", "b/0") == ("connectors", "pause", "a", "b")
-    assert words("l", page, "a/1") == (
-        *("connectors", "logs", "--tail", "500", "--task", "1"),
-        "a",
-    )
+    assert words("l", page, "a/1") == (*("connectors", "logs", "--tail", "500", "--task", "1"), "a")
     assert words("t", page, "a/1") == ("tasks", "stacks", "a/1")
-
-
-def test_a_key_of_another_page_does_nothing() -> None:
-    """Also one without a row."""
     assert words("ctrl+k", Page.CONNECTORS, "a") is None
     assert words("p", Page.WORKERS, "w1:8083") is None
     assert words("p", Page.CONNECTORS) is None
-
-
-def test_a_name_like_an_option_stays_a_name() -> None:
-    """It follows two hyphens."""
     assert words("p", Page.CONNECTORS, "--all") == ("connectors", "pause", "--", "--all")
 
 

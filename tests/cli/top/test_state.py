@@ -1,23 +1,16 @@
 """The user's place in the live view, and the memory between looks."""
 
-from __future__ import annotations
-
-import pytest
-
 from pyconnect_cli.overview.rows import ClusterLook
 from pyconnect_cli.top.state import Page, Place, State, matches
 from tests.cli.overview.worlds import agent, child, look, positions, view
+from tests.support.cases import cases
 
 
 def test_enter_leads_to_the_tasks_and_escape_back_to_the_row() -> None:
-    """The page before is as it was left."""
+    """Of a connector or of a worker; the page before is as it was left."""
     state = State().entered("orders")
     assert state.place == Place(page=Page.TASKS, connector="orders")
     assert state.went_back().place == Place(row="orders")
-
-
-def test_a_worker_leads_to_its_tasks() -> None:
-    """Those of every connector."""
     state = State().commanded("w").entered("w1:8083")
     assert state.place == Place(page=Page.TASKS, worker="w1:8083")
 
@@ -34,25 +27,18 @@ def test_escape_takes_one_thing_away_at_a_time() -> None:
     assert state.went_back().place == state.place
 
 
-@pytest.mark.parametrize(
-    ("word", "page"),
-    [("c", Page.CONNECTORS), ("Tasks", Page.TASKS), (" workers ", Page.WORKERS)],
-)
+@cases("word, page", ("c", Page.CONNECTORS), ("Tasks", Page.TASKS), (" workers ", Page.WORKERS))
 def test_the_prompt_goes_to_a_page(word: str, page: Page) -> None:
     """By its name or first letter, in any case."""
     assert State().commanded(word).place.page is page
 
 
-def test_an_unknown_word_is_answered_with_the_near_one() -> None:
-    """The page stays."""
+def test_words_of_the_prompt() -> None:
+    """An unknown one gets the near one and keeps the page; q leaves."""
     state = State().commanded("conectors")
     assert state.place == Place()
     assert state.message == "`conectors` is not a command: did you mean `connectors`?"
     assert "workers" in State().commanded("zzz").message
-
-
-def test_q_leaves() -> None:
-    """An empty prompt does nothing."""
     assert State().commanded("q").leaving
     assert not State().commanded("").leaving
 
@@ -67,15 +53,11 @@ def test_a_filter_is_a_regular_expression_or_text() -> None:
     assert "taken as plain text" in State().filtered("a(b").message
 
 
-def test_sorting_twice_turns_round() -> None:
-    """Another column starts in its first direction."""
+def test_sorting_turns_round_and_marks_end() -> None:
+    """Another column starts in its first direction; an action or a page ends marks."""
     assert State().sorted_by("LAG").sorted_by("LAG").descending
     state = State().sorted_by("LAG").sorted_by("LAG").sorted_by("NAME")
     assert (state.sort, state.descending) == ("NAME", False)
-
-
-def test_marks_end_with_the_action_and_the_page() -> None:
-    """Space twice takes one away."""
     assert State().toggled("a").toggled("b").toggled("a").marked == {"b"}
     assert State().toggled("a").acted("a: paused").marked == frozenset()
     assert State().toggled("a").commanded("t").marked == frozenset()
@@ -92,8 +74,8 @@ def test_a_process_that_was_replaced_counts_as_a_restart() -> None:
     assert State().looked(seen(10)).restarts == {}
 
 
-def test_a_look_without_positions_keeps_the_last_ones() -> None:
-    """Rates of commits span the looks that have positions."""
+def test_looks_keep_positions_and_the_last_success() -> None:
+    """Rates of commits span the looks that have positions; a failure has its reason."""
     first, second = positions(1, s=[(0, 9)]), positions(6, s=[(5, 9)])
     state = (
         State()
@@ -105,10 +87,6 @@ def test_a_look_without_positions_keeps_the_last_ones() -> None:
     assert (state.before, state.positions) == (first, second)
     assert state.look is not None
     assert state.look.positions == second
-
-
-def test_a_failed_look_keeps_the_last_look() -> None:
-    """The reason goes with the next look that succeeds."""
     state = State().looked(look(view("a"))).look_failed("no answer")
     assert (state.fault, state.look is not None) == ("no answer", True)
     assert state.looked(look()).fault == ""

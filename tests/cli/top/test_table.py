@@ -1,16 +1,11 @@
 """Rows, columns and their fit into a terminal."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 
 from pyconnect_cli.render.tables import GAP
-from pyconnect_cli.top.state import (
-    Page,
-    State,
-)
+from pyconnect_cli.top.state import Page, State
 from pyconnect_cli.top.table import (
     Table,
     help_lines,
@@ -22,6 +17,7 @@ from pyconnect_cli.top.table import (
 )
 from tests.cli.overview.worlds import agent, child, look, view, worker
 from tests.cli.top.shown import busy_cluster
+from tests.support.cases import cases
 
 
 def busy() -> State:
@@ -41,34 +37,23 @@ def column(shown: Table, title: str) -> list[str]:
     return [line.cells[at].text.strip() for line in shown.lines]
 
 
-def test_failed_rows_come_first() -> None:
-    """Then by name."""
+def test_rows_are_sorted_by_failure_name_or_number() -> None:
+    """Failed ones first, then names; largest numbers first, unknown ones last."""
     assert names(drawn(busy())) == ["orders-lake", "clicks", "inventory", "invoices", "orders"]
     assert column(drawn(busy()), "CAUSE")[0] == "IllegalStateException: disk full"
-
-
-def test_the_largest_number_comes_first_and_unknown_values_last() -> None:
-    """Once more turns the known ones round."""
     assert names(drawn(busy().sorted_by("REC/S")))[:2] == ["orders", "orders-lake"]
     turned = drawn(busy().sorted_by("REC/S").sorted_by("REC/S"))
     assert names(turned)[:2] == ["orders-lake", "orders"]
     assert "REC/S↑" in [head.text for head in turned.heads]
-    assert names(drawn(busy().sorted_by("NAME"))) == [
-        "clicks",
-        "inventory",
-        "invoices",
-        "orders",
-        "orders-lake",
-    ]
+    expected = ["clicks", "inventory", "invoices", "orders", "orders-lake"]
+    assert names(drawn(busy().sorted_by("NAME"))) == expected
 
 
 def test_tasks_are_of_the_connector_or_worker_that_was_entered() -> None:
     """Without either, of all."""
     assert names(drawn(busy().entered("orders"))) == ["orders/0", "orders/1", "orders/2"]
-    assert names(drawn(busy().commanded("w").entered("connect-2:8083"))) == [
-        "orders-lake/1",
-        "orders-lake/0",
-    ]
+    expected = ["orders-lake/1", "orders-lake/0"]
+    assert names(drawn(busy().commanded("w").entered("connect-2:8083"))) == expected
     assert len(names(drawn(busy().commanded("t")))) == 6
 
 
@@ -90,21 +75,17 @@ def test_restarts_are_those_that_the_agent_counts_or_the_view_has_seen() -> None
     assert column(drawn(busy()), "RST")[-2:] == ["-", "0"]
 
 
-def test_a_filter_looks_at_every_column() -> None:
-    """Also at those that there is no room for; the title counts."""
+def test_a_filter_looks_at_every_column_and_marks_show() -> None:
+    """Also at columns without room; the title counts, the name has room for a mark."""
     shown = drawn(busy().filtered("connect-1"), width=60)
     assert names(shown) == ["clicks", "orders"]
     assert shown.title == "connectors (2 of 5) /connect-1"
-
-
-def test_a_mark_shows_before_the_name() -> None:
-    """The width of the column has room for it."""
     shown = drawn(busy().toggled("orders"))
     assert [line.cells[0].text for line in shown.lines if line.name == "orders"] == ["• orders"]
 
 
 @pytest.mark.parametrize("page", list(Page))
-@pytest.mark.parametrize("width", [50, 60, 80, 120, 200])
+@cases("width", 50, 60, 80, 120, 200)
 def test_a_page_fits_its_terminal(page: Page, width: int) -> None:
     """Spare columns go first; cells are never wider than their column."""
     shown = drawn(busy().commanded(page.value), width=width)
@@ -114,26 +95,20 @@ def test_a_page_fits_its_terminal(page: Page, width: int) -> None:
             assert len(cell.text) <= head.width
 
 
-def test_the_columns_of_80_characters() -> None:
-    """State, rate, lag, memory and cause are there; class and worker are on other pages."""
+def test_eighty_columns_hold_what_matters() -> None:
+    """State, rate, lag, memory and cause; names cannot move the cursor."""
     titles = [head.key for head in drawn(busy(), width=78).heads]
     assert titles == ["NAME", "STATE", "TASKS", "REC/S", "LAG", "MEMORY", "CAUSE"]
-
-
-def test_a_name_cannot_move_the_cursor() -> None:
-    """Names come from elsewhere."""
     state = State().looked(look(view("a\x1b[2Jb", "RUNNING")))
     shown = table(state, width=80, now_ms=0)
     assert "\x1b" not in shown.lines[0].cells[0].text
     assert shown.lines[0].name == "a\x1b[2Jb"
 
 
-@pytest.mark.parametrize(
-    ("rate", "text"),
-    [
-        (None, "-"), (0.0, "0"), (0.5, "0.5"), (12.0, "12"), (340.4, "340"), (9_900.0, "9900"),
-        (12_345.0, "12.3k"), (999_400.0, "999k"), (1_234_567.0, "1.2M"),
-    ],
+@cases(
+    "rate, text",
+    (None, "-"), (0.0, "0"), (0.5, "0.5"), (12.0, "12"), (340.4, "340"), (9_900.0, "9900"),
+    (12_345.0, "12.3k"), (999_400.0, "999k"), (1_234_567.0, "1.2M"),
 )  # fmt: skip
 def test_a_rate_has_three_digits(rate: float | None, text: str) -> None:
     """The size of the rate does not matter."""
@@ -143,12 +118,10 @@ def test_a_rate_has_three_digits(rate: float | None, text: str) -> None:
 def test_the_summary_counts_states_and_names_what_failed() -> None:
     """Before the first look it says that there is none yet."""
     first, second = summary(State().looked(busy_cluster()), "prod")
-    assert "".join(text for text, _ in first) == (
-        "prod  3 of 3 workers healthy  exactly once: enabled  lag: 48,300"
-    )
-    assert "".join(text for text, _ in second) == (
-        "connectors: 1 PAUSED, 3 RUNNING, 1 STOPPED  tasks: 5 RUNNING, 1 FAILED"
-    )
+    expected = "prod  3 of 3 workers healthy  exactly once: enabled  lag: 48,300"
+    assert "".join(text for text, _ in first) == expected
+    expected = "connectors: 1 PAUSED, 3 RUNNING, 1 STOPPED  tasks: 5 RUNNING, 1 FAILED"
+    assert "".join(text for text, _ in second) == expected
     assert summary(State(), "prod") == ([("prod", "strong"), ("  looking…", "dim")], [])
 
 
@@ -162,8 +135,8 @@ def test_the_texts_around_the_table_fit_80_columns(page: Page) -> None:
         assert any(line.startswith(f"  shift-{letter.lower()} ") for line in lines)
 
 
-def test_columns_that_no_worker_fills_take_no_room() -> None:
-    """A cluster of Java workers has no rates, memory or restarts; the cause gets their width."""
+def test_unfilled_columns_take_no_room_and_silent_workers_are_marked() -> None:
+    """The cause gets the width; states are the last ones that the worker wrote."""
     java = look(view("orders", "RUNNING", "FAILED"), workers=[worker()])
     state = State().looked(java)
     heads = [head.text.strip() for head in table(state, width=100, now_ms=0).heads]
@@ -171,10 +144,6 @@ def test_columns_that_no_worker_fills_take_no_room() -> None:
     tasks = state.entered("orders")
     heads = [head.text.strip() for head in table(tasks, width=100, now_ms=0).heads]
     assert heads == ["TASK", "STATE", "WORKER", "CAUSE"]
-
-
-def test_connectors_of_a_worker_without_an_answer_are_marked() -> None:
-    """Their states are the last ones that the worker wrote."""
     frozen = worker("http://w1:8083", status="unreachable")
     shown = look(
         view("a", "RUNNING", worker="w1:8083"),
@@ -182,7 +151,5 @@ def test_connectors_of_a_worker_without_an_answer_are_marked() -> None:
         workers=[frozen, worker("http://w2:8083")],
     )
     lines = table(State().looked(shown), width=100, now_ms=0).lines
-    assert {line.name: line.cells[2].text for line in lines} == {
-        "a": "RUNNING (no answer)",
-        "b": "RUNNING",
-    }
+    expected = {"a": "RUNNING (no answer)", "b": "RUNNING"}
+    assert {line.name: line.cells[2].text for line in lines} == expected

@@ -1,7 +1,5 @@
 """`pyconnect top` in a real terminal, tmux's: what a person sees, and what is left afterwards."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil
@@ -15,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
@@ -106,7 +105,7 @@ def top_command(url: str | None, environ: dict[str, str]) -> str:
     return shlex.join([*words, sys.executable, "-m", "pyconnect_cli", "top"]) + "; echo exit=$?"
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@cases("width", 80, 120)
 def test_a_cluster_is_watched_and_operated(
     terminal: Terminal, url: str, environ: dict[str, str], connect: FakeConnect, width: int
 ) -> None:
@@ -184,21 +183,13 @@ def test_a_signal_gives_the_terminal_back(
     assert not any("connectors (2)" in line for line in terminal.screen)
 
 
-def test_without_a_terminal_the_command_says_what_to_use(run: Run) -> None:
-    """Exit 9, before anything is asked of the cluster."""
-    outcome = run("top")
-    assert outcome.code == 9
+def test_the_view_needs_a_terminal_and_its_extra(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit 9 with what to use or install, before the cluster is asked."""
+    outcome = run("top", code=9)
     assert "needs a terminal" in outcome.err
     assert "pyconnect status" in outcome.err
-
-
-def test_without_the_extra_the_command_says_which_one_is_missing(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Exit 9 with the command that installs it."""
     monkeypatch.setattr("pyconnect_cli.top.commands.find_spec", lambda _: None)
-    outcome = run("top")
-    assert outcome.code == 9
+    outcome = run("top", code=9)
     assert "install the extra [top]: " in outcome.err
     assert "pyconnect status" in outcome.err
 

@@ -1,7 +1,5 @@
 """Verbs that the view runs: on its cluster, with its credentials, without a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,13 +22,19 @@ def session(url: str, environ: dict[str, str]) -> Iterator[Session]:
     made.close()
 
 
-def test_a_verb_prints_into_lines(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
-    """No output reaches the terminal, which belongs to the view."""
+def test_a_verbs_output_and_errors_are_lines(
+    session: Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """None reaches the terminal, which belongs to the view; with exit code and hint."""
     ended = run_verb(session, ("connectors", "describe", "orders"), width=80)
     assert ended.code == 0
     assert any("org.example.FileSource" in line for line in ended.lines)
     assert "hunter2" not in "".join(ended.lines)
     assert capsys.readouterr() == ("", "")
+    ended = run_verb(session, ("connectors", "describe", "ordres"), width=80)
+    assert ended.code == 3
+    assert "orders" in ended.lines[-1]
+    assert run_verb(session, ("connectors", "describe"), width=80).code == 2
 
 
 def test_a_plan_changes_nothing_and_an_agreed_verb_asks_nothing(
@@ -44,14 +48,6 @@ def test_a_plan_changes_nothing_and_an_agreed_verb_asks_nothing(
     ended = run_verb(session, ("connectors", "delete", "orders"), width=80, agreed=True)
     assert ended.code == 0
     assert "orders" not in connect.connectors
-
-
-def test_an_error_is_part_of_the_answer(session: Session) -> None:
-    """With its exit code and its hint."""
-    ended = run_verb(session, ("connectors", "describe", "ordres"), width=80)
-    assert ended.code == 3
-    assert "orders" in ended.lines[-1]
-    assert run_verb(session, ("connectors", "describe"), width=80).code == 2
 
 
 def test_secrets_are_fetched_once(

@@ -1,7 +1,5 @@
 """The view on textual's own terminal: keys in, cells and questions out."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -19,7 +17,7 @@ from pyconnect_cli.top.table import NAVIGATION, sort_columns
 from pyconnect_cli.top.view import Top
 from tests.cli.overview.worlds import look, view
 from tests.cli.top.shown import ShownCluster, busy_cluster
-from tests.support.event_loop import asynchronous
+from tests.support.cases import cases
 
 # An event loop and threads.
 pytestmark = pytest.mark.wire
@@ -77,7 +75,6 @@ async def playing(
         yield stage
 
 
-@asynchronous
 async def test_the_first_look_fills_the_table() -> None:
     """The cursor is on the failed task."""
     async with playing() as stage:
@@ -86,7 +83,6 @@ async def test_the_first_look_fills_the_table() -> None:
         assert "connectors (5)" in stage.text
 
 
-@asynchronous
 async def test_enter_and_escape_lead_down_and_back_to_the_row() -> None:
     """Also with the keys of vi."""
     async with playing() as stage:
@@ -97,7 +93,6 @@ async def test_enter_and_escape_lead_down_and_back_to_the_row() -> None:
         assert stage.row == "orders"
 
 
-@asynchronous
 async def test_the_cursor_stays_on_its_row_when_others_come_and_go() -> None:
     """By its name, not its number."""
     async with playing() as stage:
@@ -109,7 +104,6 @@ async def test_the_cursor_stays_on_its_row_when_others_come_and_go() -> None:
         assert stage.row == "invoices"
 
 
-@asynchronous
 async def test_a_cell_changes_in_place() -> None:
     """The same rows are not made again."""
     async with playing(ShownCluster(look(view("a")))) as stage:
@@ -120,7 +114,6 @@ async def test_a_cell_changes_in_place() -> None:
         assert list(stage.table.rows) == before
 
 
-@asynchronous
 async def test_the_filter_follows_the_typing_and_ends_with_escape() -> None:
     """Letters that are keys elsewhere are text in the prompt."""
     async with playing() as stage:
@@ -131,7 +124,6 @@ async def test_the_filter_follows_the_typing_and_ends_with_escape() -> None:
         assert stage.cluster.ran == []
 
 
-@asynchronous
 async def test_the_prompt_goes_to_another_page() -> None:
     """Its own first character is part of what is shown, and taking it away closes it."""
     async with playing() as stage:
@@ -141,7 +133,6 @@ async def test_the_prompt_goes_to_another_page() -> None:
         assert not stage.top.screen.query_one(Input).display
 
 
-@asynchronous
 async def test_colon_q_leaves() -> None:
     """Without an error."""
     async with playing() as stage:
@@ -150,7 +141,6 @@ async def test_colon_q_leaves() -> None:
         assert stage.top.fault is None
 
 
-@asynchronous
 async def test_a_change_shows_its_plan_and_is_done_only_with_y() -> None:
     """The plan is the verb's own, run with --dry-run; enter is no agreement."""
     plan = ("connectors", "restart", "--dry-run", "orders-lake")
@@ -171,7 +161,6 @@ async def test_a_change_shows_its_plan_and_is_done_only_with_y() -> None:
         await stage.until(lambda: cluster.looks > 1)
 
 
-@asynchronous
 async def test_marked_rows_are_one_batch() -> None:
     """In the order of the table; the marks go with the action."""
     async with playing() as stage:
@@ -182,7 +171,6 @@ async def test_marked_rows_are_one_batch() -> None:
         await stage.until(lambda: not stage.top.state.marked)
 
 
-@asynchronous
 async def test_a_failed_plan_asks_no_question() -> None:
     """The refusal is shown instead."""
     words = ("tasks", "kill", "--dry-run", "orders-lake/1")
@@ -195,7 +183,6 @@ async def test_a_failed_plan_asks_no_question() -> None:
         assert stage.row == "orders-lake/1"
 
 
-@asynchronous
 async def test_a_failed_change_shows_all_that_the_verb_printed() -> None:
     """Its error and its hint."""
     act = ("connectors", "stop", "orders-lake")
@@ -208,7 +195,6 @@ async def test_a_failed_change_shows_all_that_the_verb_printed() -> None:
         await stage.screen(TextScreen, "hint: wait")
 
 
-@asynchronous
 async def test_a_key_of_another_page_says_so() -> None:
     """The key runs no verb."""
     async with playing() as stage:
@@ -217,7 +203,6 @@ async def test_a_key_of_another_page_says_so() -> None:
         assert stage.cluster.ran == []
 
 
-@asynchronous
 async def test_texts_are_read_again_on_demand() -> None:
     """Describe, offsets, stacks: what the verb prints now."""
     async with playing() as stage:
@@ -230,7 +215,6 @@ async def test_texts_are_read_again_on_demand() -> None:
         assert not isinstance(stage.top.screen, TextScreen)
 
 
-@asynchronous
 async def test_help_lists_the_keys() -> None:
     """Those that move, act and sort."""
     async with playing() as stage:
@@ -239,7 +223,6 @@ async def test_help_lists_the_keys() -> None:
         assert "shift-l" in stage.text
 
 
-@asynchronous
 async def test_shifted_letters_sort() -> None:
     """The title of the column shows the order."""
     async with playing() as stage:
@@ -249,25 +232,18 @@ async def test_shifted_letters_sort() -> None:
         assert stage.names[0] == "orders-lake"
 
 
-@asynchronous
-async def test_a_cluster_that_stops_answering_stays_on_the_screen() -> None:
-    """With the reason, until it answers."""
+async def test_a_silent_cluster_stays_on_the_screen_with_its_reason() -> None:
+    """Until it answers; without a first answer the reason stands for the table."""
     async with playing() as stage:
         stage.cluster.unreachable = "no worker answered"
         stage.top._look()
         await stage.until(lambda: "not up to date: no worker answered" in stage.text)
         assert len(stage.names) == 5
-
-
-@asynchronous
-async def test_a_cluster_that_never_answered_says_why() -> None:
-    """Instead of an empty table."""
     async with playing(ShownCluster(look(), unreachable="connection refused")) as stage:
         assert "prod  connection refused" in stage.text
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
-@asynchronous
+@cases("width", 60, 80, 120)
 async def test_the_table_fits_its_terminal(width: int) -> None:
     """The table needs no scrolling to the side."""
     async with playing(width=width) as stage:
@@ -281,7 +257,6 @@ CONTEXTS = tuple(
 )
 
 
-@asynchronous
 async def test_another_context_is_watched() -> None:
     """From the list by enter, or by name; rows, marks and lag of the first cluster go."""
     other = ShownCluster(look(view("elsewhere")), title="test", contexts=CONTEXTS)
@@ -300,7 +275,6 @@ async def test_another_context_is_watched() -> None:
         await stage.until(lambda: "orders" in stage.names)
 
 
-@asynchronous
 async def test_the_page_of_contexts_is_the_fleet() -> None:
     """Clusters with faults come first, with their causes; enter leads to one of them."""
     silent = ClusterRow(name="test", silence="no answer within 5s")
@@ -317,14 +291,11 @@ async def test_the_page_of_contexts_is_the_fleet() -> None:
         await stage.until(lambda: "elsewhere" in stage.names)
 
 
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        ("lost", "lost: its password command failed"),
-        ("tset", "context `tset` is not defined; did you mean `test`?"),
-    ],
+@cases(
+    "typed, message",
+    ("lost", "lost: its password command failed"),
+    ("tset", "context `tset` is not defined; did you mean `test`?"),
 )
-@asynchronous
 async def test_a_context_that_cannot_be_used_leaves_the_cluster(typed: str, message: str) -> None:
     """The message says why."""
     cluster = ShownCluster(busy_cluster(), contexts=CONTEXTS)
@@ -336,7 +307,6 @@ async def test_a_context_that_cannot_be_used_leaves_the_cluster(typed: str, mess
         assert not cluster.closed
 
 
-@asynchronous
 async def test_a_log_is_followed_until_that_is_switched_off() -> None:
     """New lines come by themselves, and the end stays in sight."""
     words = ("connectors", "logs", "--tail", "500", "orders-lake")
@@ -360,7 +330,6 @@ async def test_a_log_is_followed_until_that_is_switched_off() -> None:
         await stage.screen(TextScreen, "line 101")
 
 
-@asynchronous
 async def test_a_question_goes_with_the_cluster_that_it_is_about() -> None:
     """An answer must not reach the cluster that is shown next."""
     other = ShownCluster(look(view("elsewhere")), title="test", contexts=CONTEXTS)
@@ -377,7 +346,6 @@ async def test_a_question_goes_with_the_cluster_that_it_is_about() -> None:
         assert other.ran == [(("connectors", "get", "-o", "yaml", "elsewhere"), False)]
 
 
-@asynchronous
 async def test_lines_of_a_log_are_filtered_as_rows_are() -> None:
     """New lines too; escape removes the filter first, and leaves the log then."""
     words = ("connectors", "logs", "--tail", "500", "orders-lake")
@@ -411,7 +379,6 @@ async def test_lines_of_a_log_are_filtered_as_rows_are() -> None:
     [(key, page) for key in KEYS for page in sorted(key.pages, key=lambda page: page.value)],
     ids=lambda value: value.key if isinstance(value, Key) else value.value,
 )
-@asynchronous
 async def test_each_key_of_a_verb_runs_its_command_line(key: Key, page: Page) -> None:
     """The plan first where it changes something; a verb that needs the terminal cannot have it."""
     async with playing() as stage:
@@ -431,7 +398,6 @@ async def test_each_key_of_a_verb_runs_its_command_line(key: Key, page: Page) ->
     ("page", "letter", "title"),
     [(page, letter, title) for page in Page for letter, title in sort_columns(page).items()],
 )
-@asynchronous
 async def test_each_key_that_sorts_sorts(page: Page, letter: str, title: str) -> None:
     """By the column that the help names."""
     async with playing() as stage:
@@ -458,7 +424,6 @@ MOVES: dict[str, tuple[Sequence[str], Callable[[Stage], bool]]] = {
 
 
 @pytest.mark.parametrize("shown", [shown for shown, _ in NAVIGATION])
-@asynchronous
 async def test_each_key_that_moves_moves(shown: str) -> None:
     """The keys of the help's first section."""
     keys, moved = MOVES[shown]

@@ -1,14 +1,12 @@
 """Obstacles of an upgrade for which only the list of ACLs is known."""
 
-from __future__ import annotations
-
-import pytest
+from pyconnect_clients.phases import Phase
 
 from pyconnect_cli.acls.plan.check import check
 from pyconnect_cli.upgrade.gather import acl_doubts
 from pyconnect_clients.acls.facts import ClusterFacts, WorkerFacts
 from pyconnect_clients.acls.model import Evidence
-from pyconnect_clients.connect_names import Phase
+from tests.support.cases import cases
 
 PRINCIPAL = "User:connect"
 WORKER = WorkerFacts(
@@ -26,13 +24,11 @@ WORKER = WorkerFacts(
 )
 
 
-@pytest.mark.parametrize(
-    ("super_users", "only_listed", "blocked", "doubtful"),
-    [
-        (frozenset(), True, False, True),
-        (frozenset(), False, True, False),
-        (frozenset({PRINCIPAL}), False, False, False),
-    ],
+@cases(
+    "super_users, only_listed, blocked, doubtful",
+    (frozenset(), True, False, True),
+    (frozenset(), False, True, False),
+    (frozenset({PRINCIPAL}), False, False, False),
 )
 def test_a_principal_without_bindings_may_be_a_super_user(
     super_users: frozenset[str], only_listed: bool, blocked: bool, doubtful: bool

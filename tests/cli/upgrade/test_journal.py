@@ -1,16 +1,15 @@
 """The journal: what was written is read again, also after a kill in the middle of a line."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyconnect_cli.upgrade.journal import Journal, last_runs, unfinished_group
+from pyconnect_clients.phases import Phase
 
 from pyconnect_cli.acting.journal import entries_of
 from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
-from pyconnect_cli.upgrade.perform import Journal, last_runs, unfinished_group
 from pyconnect_cli.upgrade.plan.run import (
     Entry,
     Finished,
@@ -25,7 +24,7 @@ from pyconnect_cli.upgrade.plan.run import (
     StepVerified,
     replay,
 )
-from pyconnect_clients.connect_names import Phase
+from tests.support.cases import cases
 
 STARTED = Started(
     run_id="r",
@@ -96,14 +95,12 @@ def test_without_a_journal_there_is_no_run(journal: Journal) -> None:
     assert journal.run() is None
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
-    [
-        '{"entry": "Vanished", "at": "now"}',
-        '{"entry": "Finished", "at": "now", "later": true}',
-        '{"entry": "StepChanged", "at": "now", "url": "http://never-started"}',
-        '{"entry": "StepStarted", "at": "now", "url": "u", "phase": "beyond", "instance": null}',
-    ],
+    '{"entry": "Vanished", "at": "now"}',
+    '{"entry": "Finished", "at": "now", "later": true}',
+    '{"entry": "StepChanged", "at": "now", "url": "http://never-started"}',
+    '{"entry": "StepStarted", "at": "now", "url": "u", "phase": "beyond", "instance": null}',
 )
 def test_an_unreadable_journal_is_named_and_hides_no_other(journal: Journal, line: str) -> None:
     """It is neither taken for another state nor for none; runs of other clusters are shown."""

@@ -1,7 +1,5 @@
 """Two operators at once: the plan of the second is of a cluster that the first has changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -62,9 +60,7 @@ def journal(environ: dict[str, str]) -> Journal:
     return journal
 
 
-def test_a_run_that_was_begun_meanwhile_is_not_abandoned(
-    session: Session, journal: Journal
-) -> None:
+def test_a_run_begun_meanwhile_is_not_abandoned(session: Session, journal: Journal) -> None:
     """It was killed or halted in the middle of a step, and the shown plan does not know it."""
     with pytest.raises(Conflict, match="run theirs to enabled was begun meanwhile"):
         commands._carry_out(session, OBSERVER, cast("Any", None), OURS)

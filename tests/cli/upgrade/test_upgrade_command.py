@@ -1,10 +1,7 @@
 """`pyconnect upgrade` before it reaches a cluster: usage, what is missing, status."""
 
-from __future__ import annotations
-
 import json
 
-import pytest
 from typer import Context
 
 from pyconnect_cli.noun_groups import load_noun
@@ -14,6 +11,7 @@ from pyconnect_cli.upgrade.perform import Journal, journal_directory
 from pyconnect_cli.upgrade.plan.run import Halted, Inventoried, Leg, Started, StepStarted
 from pyconnect_clients.connect_names import Phase
 from tests.cli.conftest import Run
+from tests.support.cases import cases
 
 STARTED = Started(
     run_id="r1",
@@ -27,22 +25,21 @@ STARTED = Started(
 )
 
 
-def test_a_phase_must_be_named(run: Run) -> None:
-    """Exit 2; a word that is none too."""
+def test_a_phase_and_kafka_must_be_named(run: Run) -> None:
+    """Exit 2, also for another word; exit 9 with the option to give."""
     assert run("upgrade").code == 2
     assert run("upgrade", "--phase", "ready").code == 2
+    assert "--kafka-bootstrap" in run("upgrade", "--phase", "preparing", code=9).err
 
 
-@pytest.mark.parametrize(
-    ("words", "verb"),
-    [
-        (["--phase", "preparing"], "run"),
-        (["-v", "--context", "status", "--phase", "preparing"], "run"),
-        (["--resume"], "run"),
-        ([], "run"),
-        (["--context", "run", "plan"], "--context"),
-        (["status"], "status"),
-    ],
+@cases(
+    "words, verb",
+    (["--phase", "preparing"], "run"),
+    (["-v", "--context", "status", "--phase", "preparing"], "run"),
+    (["--resume"], "run"),
+    ([], "run"),
+    (["--context", "run", "plan"], "--context"),
+    (["status"], "status"),
 )
 def test_a_verb_that_is_left_out_is_run(words: list[str], verb: str) -> None:
     """The value of an option is not a verb."""
@@ -53,19 +50,10 @@ def test_a_verb_that_is_left_out_is_run(words: list[str], verb: str) -> None:
     assert command.with_verb(Context(command, info_name="upgrade"), words)[0] == verb
 
 
-@pytest.mark.parametrize("option", ["--hard", "--direct"])
+@cases("option", "--hard", "--direct")
 def test_ways_down_go_down(run: Run, option: str) -> None:
     """They mean nothing on the way up."""
-    outcome = run("upgrade", "--phase", "enabled", option)
-    assert outcome.code == 2
-    assert "need --phase disabled" in outcome.err
-
-
-def test_kafka_is_needed(run: Run) -> None:
-    """Exit 9 with the option to give."""
-    outcome = run("upgrade", "--phase", "preparing")
-    assert outcome.code == 9
-    assert "--kafka-bootstrap" in outcome.err
+    assert "need --phase disabled" in run("upgrade", "--phase", "enabled", option, code=2).err
 
 
 def test_the_status_sends_no_request(run: Run, environ: dict[str, str]) -> None:

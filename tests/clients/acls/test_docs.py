@@ -1,7 +1,5 @@
 """docs/reference/acls.md explains every row of the table."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

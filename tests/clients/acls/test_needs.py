@@ -1,16 +1,13 @@
 """Needs follow from configurations, the phase and the existing topics."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-
-import pytest
 
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, Named, WorkerFacts
 from pyconnect_clients.acls.model import Need, NeedSeverity, Role
 from pyconnect_clients.acls.needs import cluster_needs
 from pyconnect_clients.connect_names import Phase
 from pyconnect_clients.security import principal_of
+from tests.support.cases import cases
 from tests.support.servers.acls import WORKER, jaas
 
 SOURCE = ConnectorFacts(
@@ -103,13 +100,14 @@ def test_the_leaders_id_may_be_an_own_one() -> None:
     assert "the transactional id g-c-1 belongs to the leader and c" in notes(facts)
 
 
-@pytest.mark.parametrize(
-    ("tasks", "tasks_max", "fenced", "ids"),
-    [(2, "10", None, 10), (2, "2", 10, 10), (12, "2", 1, 12), (0, "1", None, 1)],
+@cases(
+    "tasks, tasks_max, fenced, ids",
+    (2, "10", None, 10),
+    (2, "2", 10, 10),
+    (12, "2", 1, 12),
+    (0, "1", None, 1),
 )
-def test_ids_cover_present_possible_and_former_tasks(
-    tasks: int, tasks_max: str, fenced: int | None, ids: int
-) -> None:
+def test_ids_cover_all_tasks(tasks: int, tasks_max: str, fenced: int | None, ids: int) -> None:
     """A connector that shrank from 10 tasks to 2 has 10 to fence."""
     facts = with_source(
         tasks=tasks, fenced_tasks=fenced, config={**SOURCE.config, "tasks.max": tasks_max}
@@ -117,11 +115,15 @@ def test_ids_cover_present_possible_and_former_tasks(
     assert len(texts("X2", facts)) == ids
 
 
-def test_topics_that_a_sink_has_read_are_among_its_topics() -> None:
-    """From its history, or given with --topic."""
+def test_topics_that_a_sink_has_read_or_transformed_are_asked_for() -> None:
+    """From its history or --topic; names after transformations are not guessed."""
     sink = replace(SINK, topics=("seen", "more"))
     facts = replace(FACTS, connectors=(sink,))
     assert texts("K2", facts) == ["Read Topic more", "Read Topic records", "Read Topic seen"]
+    facts = with_config(transforms="route")
+    assert texts("S1", facts) == []
+    assert "--topic c=TOPIC" in notes(facts)
+    assert texts("S1", with_source(topics=("seen",), config={})) == ["Write Topic seen"]
 
 
 def test_fencing_a_single_task_is_not_a_blocker() -> None:
@@ -131,23 +133,15 @@ def test_fencing_a_single_task_is_not_a_blocker() -> None:
     assert {n.severity for n in needs() if n.rule.id == "X2"} == {NeedSeverity.BLOCKER}
 
 
-def test_enabled_makes_connectors_use_the_workers_offsets_topic_themselves() -> None:
-    """With their own principals, which only the worker's touched before."""
+def test_offsets_topics_are_needed_and_created_where_they_lack() -> None:
+    """An own one in every phase; at enabled connectors use the worker's themselves."""
     assert texts("O1") == ["Write Topic offsets"]
     assert texts("O1", phase=Phase.PREPARING) == []
-
-
-def test_an_own_offsets_topic_is_needed_in_every_phase() -> None:
-    """And must be created when it does not exist."""
     facts = with_config(offsets_storage_topic="own")
     assert texts("O2", facts, Phase.DISABLED) == ["Read Topic own"]
     assert texts("O4", facts) == []
     known = replace(facts, existing_topics={"": INTERNAL})
     assert texts("O4", known) == ["Create Topic own"]
-
-
-def test_topics_that_exist_need_no_creation() -> None:
-    """Creation is asked for only where it is known that a topic lacks."""
     assert texts("W5") == texts("S4") == []
     known = replace(FACTS, existing_topics={"": frozenset({"configs", "records", "statuses"})})
     assert texts("W5", known) == ["Create Topic offsets"]
@@ -167,14 +161,6 @@ def test_topic_creation_is_done_by_the_admin_client() -> None:
     assert texts("S3", replace(facts, workers=(worker,))) == []
 
 
-def test_topics_after_transformations_are_not_guessed() -> None:
-    """The configured name may not be the final one; the user is told how to say it."""
-    facts = with_config(transforms="route")
-    assert texts("S1", facts) == []
-    assert "--topic c=TOPIC" in notes(facts)
-    assert texts("S1", with_source(topics=("seen",), config={})) == ["Write Topic seen"]
-
-
 def test_a_sink_reads_its_topics_in_its_group() -> None:
     """All of `topics`, and what `topics.regex` matches as a whole."""
     assert texts("K1") == ["Read Group connect-s"]
@@ -187,16 +173,12 @@ def test_a_sink_reads_its_topics_in_its_group() -> None:
     assert "topics.regex" in notes(replace(FACTS, connectors=(pattern,)))
 
 
-def test_a_sinks_group_may_be_overridden() -> None:
-    """By the connector, else by the worker's consumer settings."""
+def test_groups_and_dead_letter_queues_of_a_sink_are_its_clients() -> None:
+    """A group of the connector, else the worker's; the queue is looked for and written."""
     sink = replace(SINK, config={"topics": "t", "consumer.override.group.id": "mine"})
     assert texts("K1", replace(FACTS, connectors=(sink,))) == ["Read Group mine"]
     worker = replace(WORKER, properties={**WORKER.properties, "consumer.group.id": "theirs"})
     assert texts("K1", replace(FACTS, workers=(worker,))) == ["Read Group theirs"]
-
-
-def test_a_dead_letter_queue_is_looked_for_created_and_written() -> None:
-    """By admin client and producer of the sink."""
     sink = replace(SINK, config={"topics": "t", "errors.deadletterqueue.topic.name": "dead"})
     facts = replace(FACTS, connectors=(sink,), existing_topics={"": INTERNAL})
     assert texts("K3", facts) == ["Write Topic dead"]
@@ -232,10 +214,7 @@ def test_producers_do_not_inherit_the_workers_credentials() -> None:
 def test_a_principal_that_is_not_known_is_asked_for() -> None:
     """A reference to a secret tells no name; what the user says does."""
     facts = with_source(
-        config={
-            **SOURCE.config,
-            "producer.override.sasl.jaas.config": "${file:/run/secrets:jaas}",
-        }
+        config={**SOURCE.config, "producer.override.sasl.jaas.config": "${file:/run/secrets:jaas}"}
     )
     assert principals(facts, "X1") == {None}
     assert "--principal c:producer=User:NAME" in notes(facts)
@@ -256,17 +235,13 @@ def test_principals_reported_by_a_worker_outweigh_masked_properties() -> None:
     assert principals(facts, "X2") == {"User:adm"}
 
 
-def test_clients_of_another_cluster_are_checked_there() -> None:
-    """And a connector whose clients disagree on the cluster is told of."""
+def test_a_connectors_cluster_is_a_set_of_addresses() -> None:
+    """Its clients are checked there, and have to agree; the order does not matter."""
     other = {"producer.override.bootstrap.servers": "other:9092"}
     facts = with_source(config={**SOURCE.config, **other})
     assert {n.servers for n in needs(facts) if n.rule.id == "X1"} == {"other:9092"}
     assert {n.servers for n in needs(facts) if n.rule.id == "X2"} == {""}
     assert "different clusters" in notes(facts)
-
-
-def test_the_order_of_addresses_does_not_matter() -> None:
-    """Only the set counts."""
     worker = replace(WORKER, properties={**WORKER.properties, "bootstrap.servers": "a:1,b:2"})
     facts = replace(
         with_source(config={"producer.override.bootstrap.servers": "b:2, a:1"}), workers=(worker,)
@@ -305,37 +280,35 @@ def test_the_tools_own_needs_are_listed_when_it_is_known() -> None:
     assert {need.severity for need in found} == {NeedSeverity.WARNING}
 
 
-@pytest.mark.parametrize(
-    ("config", "principal"),
-    [
-        ({}, "User:ANONYMOUS"),
-        ({"security.protocol": "SSL"}, None),
-        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, None),
-        (
-            {
-                "security.protocol": "sasl_plaintext",
-                "sasl.mechanism": "PLAIN",
-                "sasl.jaas.config": jaas('a\\"b'),
-            },
-            'User:a"b',
-        ),
-        (
-            {
-                "security.protocol": "SASL_SSL",
-                "sasl.mechanism": "SCRAM-SHA-512",
-                "sasl.jaas.config": "x.ScramLoginModule required password='p' username='u';",
-            },
-            "User:u",
-        ),
-        (
-            {
-                "security.protocol": "SASL_SSL",
-                "sasl.mechanism": "PLAIN",
-                "sasl.jaas.config": 'x required username="${env:USER}" password="p";',
-            },
-            None,
-        ),
-    ],
+@cases(
+    "config, principal",
+    ({}, "User:ANONYMOUS"),
+    ({"security.protocol": "SSL"}, None),
+    ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, None),
+    (
+        {
+            "security.protocol": "sasl_plaintext",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": jaas('a\\"b'),
+        },
+        'User:a"b',
+    ),
+    (
+        {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.jaas.config": "x.ScramLoginModule required password='p' username='u';",
+        },
+        "User:u",
+    ),
+    (
+        {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": 'x required username="${env:USER}" password="p";',
+        },
+        None,
+    ),
 )
 def test_principals_of_configurations(config: dict[str, str | None], principal: str | None) -> None:
     """SASL tells a name, TLS and references do not."""

@@ -1,12 +1,11 @@
 """Heads of class files."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_clients.plugin_jars.class_file import ClassHead, read_class_head
+from tests.support.cases import cases
 from tests.support.plugins.java_jars import ABSTRACT, INTERFACE, PUBLIC, class_file
 
 
@@ -14,16 +13,16 @@ def test_names_and_parents_are_read() -> None:
     """Behind constants of every size."""
     content = class_file("a.Outer$In", "b.Base", ("c.One", "c.Two"))
     assert read_class_head(content) == ClassHead(
-        name="a.Outer$In",
-        super_name="b.Base",
-        interfaces=("c.One", "c.Two"),
-        access=PUBLIC,
+        name="a.Outer$In", super_name="b.Base", interfaces=("c.One", "c.Two"), access=PUBLIC
     )
 
 
-@pytest.mark.parametrize(
-    ("access", "concrete"),
-    [(PUBLIC, True), (0, False), (PUBLIC | ABSTRACT, False), (PUBLIC | INTERFACE, False)],
+@cases(
+    "access, concrete",
+    (PUBLIC, True),
+    (0, False),
+    (PUBLIC | ABSTRACT, False),
+    (PUBLIC | INTERFACE, False),
 )
 def test_only_public_classes_that_can_be_made_are_concrete(access: int, concrete: bool) -> None:
     """Neither interfaces nor abstract classes are."""

@@ -1,7 +1,5 @@
 """Links of Java plugins to Kafka, with jars that are made without Java."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -23,20 +21,15 @@ def links(tmp_path: Path, **classes: bytes) -> KafkaLinks:
     return read_links([make_jar(tmp_path / "plugin.jar", named)])
 
 
-def test_a_class_that_a_release_lacks_is_named_with_its_user(tmp_path: Path) -> None:
-    """Kafka 4.4 moved it away."""
+def test_what_a_release_lacks_is_named_with_its_user(tmp_path: Path) -> None:
+    """A class that Kafka 4.4 moved, a method that 4.0 removed from a class that stayed."""
     found = links(tmp_path, Used=class_file("a.Used", names=(SANITIZER,)))
     assert found.missing(kafka_api(), "4.3") == []
     assert found.missing(kafka_api(), "4.4.0") == [Missing(SANITIZER, "a.Used", "4.3")]
     assert found.releases(kafka_api()) == ("3.9", "4.0", "4.1", "4.2", "4.3")
-
-
-def test_a_method_that_a_release_lacks_is_named(tmp_path: Path) -> None:
-    """Kafka 4.0 removed it; its class stayed."""
     found = links(tmp_path, Used=class_file("a.Used", uses=[(UTILS, *MK_SET)]))
-    assert found.missing(kafka_api(), "4.4") == [
-        Missing(f"{UTILS}.{''.join(MK_SET)}", "a.Used", "3.9")
-    ]
+    expected = [Missing(f"{UTILS}.{''.join(MK_SET)}", "a.Used", "3.9")]
+    assert found.missing(kafka_api(), "4.4") == expected
     assert found.releases(kafka_api()) == ("3.9",)
 
 
@@ -54,10 +47,12 @@ def test_kafkas_own_connectors_are_plugins_like_others(tmp_path: Path) -> None:
     assert links.bundled == frozenset()
 
 
-def test_a_class_that_no_plugin_reaches_does_not_count(tmp_path: Path) -> None:
-    """Jars hold classes for other programs."""
+def test_only_reached_classes_of_kafka_count(tmp_path: Path) -> None:
+    """Jars hold classes for other programs; Kafka Streams is not part of Connect."""
     found = links(tmp_path, Other=class_file("a.Other", names=(SANITIZER,)))
     assert found.missing(kafka_api(), "4.4") == []
+    used = class_file("a.Used", names=("org.apache.kafka.streams.KafkaStreams",))
+    assert links(tmp_path, Used=used).releases(kafka_api()) == kafka_api().releases
 
 
 def test_a_class_is_reached_by_its_name_in_a_text(tmp_path: Path) -> None:
@@ -74,12 +69,6 @@ def test_a_class_is_reached_by_its_name_in_a_text(tmp_path: Path) -> None:
     assert read_links([jar]).missing(kafka_api(), "4.4")
 
 
-def test_what_kafka_never_had_is_not_missing(tmp_path: Path) -> None:
-    """Kafka Streams is not part of Connect."""
-    used = class_file("a.Used", names=("org.apache.kafka.streams.KafkaStreams",))
-    assert links(tmp_path, Used=used).releases(kafka_api()) == kafka_api().releases
-
-
 def test_an_own_copy_stands_in_for_a_class_that_kafka_lacks(tmp_path: Path) -> None:
     """Connect's loader asks the location for what Kafka's jars lack."""
     main = class_file("a.Main", SOURCE_CONNECTOR, names=(SANITIZER,), uses=[(UTILS, *MK_SET)])
@@ -90,9 +79,8 @@ def test_an_own_copy_stands_in_for_a_class_that_kafka_lacks(tmp_path: Path) -> N
     found = read_links([jar])
     assert found.bundled == {SANITIZER, UTILS}
     # Kafka has the class Utils, and its own comes first.
-    assert [each.needed for each in found.missing(kafka_api(), "4.4")] == [
-        f"{UTILS}.{''.join(MK_SET)}"
-    ]
+    expected = [f"{UTILS}.{''.join(MK_SET)}"]
+    assert [each.needed for each in found.missing(kafka_api(), "4.4")] == expected
 
 
 def test_an_inherited_member_is_looked_up_in_kafka(tmp_path: Path) -> None:
@@ -106,37 +94,27 @@ def test_an_inherited_member_is_looked_up_in_kafka(tmp_path: Path) -> None:
         Child=class_file(child, result, ["java.util.List"], methods=[("own", "()Ljava/util/Map;")]),
     )
     assert found.missing(kafka_api(), "3.9") == []
-    assert found.missing(kafka_api(), "4.0") == [
-        Missing(f"{result}.values()Ljava/util/Map;", "a.Used", "3.9")
-    ]
+    expected = [Missing(f"{result}.values()Ljava/util/Map;", "a.Used", "3.9")]
+    assert found.missing(kafka_api(), "4.0") == expected
     assert found.absent(kafka_api()) == []
 
 
 def test_what_kafka_lost_or_hid_long_ago_is_in_no_release(tmp_path: Path) -> None:
     """SystemTime is not public any more: code that makes one ends with IllegalAccessError."""
     time, old = "org.apache.kafka.common.utils.SystemTime", ("removed", "()V")
-    used = class_file(
-        "a.Used",
-        names=("org.apache.kafka.streams.KafkaStreams",),
-        uses=[(time, "<init>", "()V"), (UTILS, *old), (UTILS, "notifyAll", "()V")],
-    )
+    uses = [(time, "<init>", "()V"), (UTILS, *old), (UTILS, "notifyAll", "()V")]
+    used = class_file("a.Used", names=("org.apache.kafka.streams.KafkaStreams",), uses=uses)
     found = links(tmp_path, Used=used)
-    assert found.absent(kafka_api()) == [
-        Missing(time, "a.Used"),
-        Missing(f"{UTILS}.{''.join(old)}", "a.Used"),
-    ]
+    expected = [Missing(time, "a.Used"), Missing(f"{UTILS}.{''.join(old)}", "a.Used")]
+    assert found.absent(kafka_api()) == expected
     # Which release a location runs with depends on the rest.
     assert found.releases(kafka_api()) == kafka_api().releases
 
 
-def test_classes_of_the_worker_are_reported_as_internals(tmp_path: Path) -> None:
-    """Iceberg's sink reads a field of this one."""
+def test_classes_of_the_worker_and_of_newer_java_are_reported(tmp_path: Path) -> None:
+    """Iceberg's sink reads an internal field; the newest reachable class names the Java."""
     name = "org.apache.kafka.connect.runtime.WorkerSinkTaskContext"
     assert links(tmp_path, Used=class_file("a.Used", names=(name,))).internals == {name: "a.Used"}
-
-
-def test_the_newest_class_file_names_the_java(tmp_path: Path) -> None:
-    """The one that a plugin reaches."""
     assert links(tmp_path, Used=class_file("a.Used", java=21), Far=b"").java == 21
 
 

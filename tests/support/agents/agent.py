@@ -1,7 +1,5 @@
 """A real agent process, as tests use it."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence

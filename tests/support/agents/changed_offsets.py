@@ -1,7 +1,5 @@
 """Connectors whose offsets are changed on agents: numbers of a source, lines of a sink."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

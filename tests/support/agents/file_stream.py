@@ -1,7 +1,5 @@
 """A file source and a file sink of one test, with a topic between them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

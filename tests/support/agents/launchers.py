@@ -3,8 +3,6 @@
 And what they launch.
 """
 
-from __future__ import annotations
-
 import atexit
 import selectors
 from functools import cache

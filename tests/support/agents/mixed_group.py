@@ -1,7 +1,5 @@
 """A Java worker and an agent in one group, on the same internal topics."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

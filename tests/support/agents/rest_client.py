@@ -3,8 +3,6 @@
 httpx and its like normalise paths, and that is what many tests are about.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import ssl

@@ -4,8 +4,6 @@ Each worker has a host of its own: its port and its file stay, whichever kind ru
 for agents has one line more.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whether statuses say what really runs: REST and the status topic against processes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """An agent whose wall clock a test can set: that of the worker process and of its children."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A config topic full of stopped connectors, as a group's workers leave it."""
 
-from __future__ import annotations
-
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 

@@ -1,7 +1,5 @@
 """Agents in one group, and `pyconnect upgrade` as a process against them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -101,10 +99,7 @@ class Tool:
 
 @contextmanager
 def upgradable_cluster(
-    size: int,
-    bootstrap_servers: str,
-    directory: Path,
-    properties: Mapping[str, str] | None = None,
+    size: int, bootstrap_servers: str, directory: Path, properties: Mapping[str, str] | None = None
 ) -> Iterator[Cluster]:
     """Agents that may change their phase."""
     settings = {**ALLOWED, **(properties or {})}

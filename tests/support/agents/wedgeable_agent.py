@@ -3,8 +3,6 @@
 Only the main thread stands still: the group's thread and the children go on.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """A worker configuration for tests."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"

@@ -1,7 +1,5 @@
 """The REST API of a worker of either kind, as tests use it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any, Generic, Protocol, TypeVar

@@ -1,7 +1,5 @@
 """Every audit once, on seeded faults, for tests of places and releases that run audits."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import time
@@ -149,10 +147,8 @@ def _of_offsets(bootstrap: str) -> SeededAudit:
     worker = seed_topic(bootstrap, config={"cleanup.policy": "compact"})
     key = json.dumps(["c", {"file": "a"}]).encode()
     back = worker.write([Record(b'{"position":%d}' % n, key=key) for n in (90, 40)])
-    return SeededAudit(
-        asked={"job": "offsets", "offsets": {"worker": worker.topic, "known": ["c"]}},
-        found=[("regression", list(back))],
-    )
+    asked = {"job": "offsets", "offsets": {"worker": worker.topic, "known": ["c"]}}
+    return SeededAudit(asked=asked, found=[("regression", list(back))])
 
 
 def _of_rows(bootstrap: str, directory: Path) -> list[SeededAudit]:

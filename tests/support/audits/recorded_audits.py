@@ -1,7 +1,5 @@
 """Compares of records that are given in memory: the jobs themselves, without a broker."""
 
-from __future__ import annotations
-
 import io
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence

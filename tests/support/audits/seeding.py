@@ -1,7 +1,5 @@
 """Writes records with known faults; keeps a list of what is where."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Sequences in a topic, as readers with either isolation level see them."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path

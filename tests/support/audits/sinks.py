@@ -1,19 +1,12 @@
 """Sink connectors of the tests, that run in real children."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-from pyconnect_api import (
-    ConnectException,
-    SinkRecord,
-    SinkTask,
-    TopicPartition,
-)
+from pyconnect_api import ConnectException, SinkRecord, SinkTask, TopicPartition
 from tests.support.plugins.plain_connectors import PlainSink, PlainSinkTask
 
 

@@ -8,8 +8,6 @@ restarted as an operator would. Everything random comes from one seed, though wh
 depends on the machine.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

@@ -1,7 +1,5 @@
 """Numbered lines that are appended to files all the time, and what readers see of them."""
 
-from __future__ import annotations
-
 import random
 import threading
 import time

@@ -1,7 +1,5 @@
 """The connectors of `chaos`: sources in Python and Java, and Java sinks behind the latter."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

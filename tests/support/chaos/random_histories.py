@@ -1,7 +1,5 @@
 """Topics with random records, and what their readers see of them, kept in memory."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A transactional producer that never rests, as a source's task under load."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ Settings: `journal` (a file that all tasks append to), `stop.seconds` (how long 
 stop). A task holds a lock while it lives; the kernel frees the lock of one that was killed.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

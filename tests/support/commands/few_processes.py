@@ -3,8 +3,6 @@
 The limit does not hold for root, so root becomes another user.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

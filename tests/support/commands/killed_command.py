@@ -3,8 +3,6 @@
 The environment names the point: the entry, `before` or `after`, and which one of its kind.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

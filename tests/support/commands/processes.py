@@ -1,7 +1,5 @@
 """Questions of tests about processes of servers that they started."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Progress as a test sees it."""
 
-from __future__ import annotations
-
 
 class RecordedProgress:
     """Keeps what was reported; a `Progress`."""

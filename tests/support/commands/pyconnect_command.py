@@ -1,7 +1,5 @@
 """Run `pyconnect` in this process, with a home of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`pyconnect reconcile` as a process of its own, and the report that it leaves."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The canonical form of JSON values in plain Python, and the verdict on two topics. Pure."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """A host for child processes that acts out a script: `act` in the task or connector config."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal
@@ -12,9 +10,7 @@ from collections.abc import Callable
 
 from pyconnect_agent.channel import (
     Channel,
-    DescribePluginJob,
     GenerateTaskConfigsRequest,
-    PluginDescribed,
     ReadOffsetsRequest,
     RequestFailed,
     RunConnectorJob,
@@ -24,7 +20,6 @@ from pyconnect_agent.channel import (
     Stop,
     TaskConfigs,
     TopicUsed,
-    ValidateConfigJob,
     WriteOffsetsRequest,
     encode,
 )
@@ -47,11 +42,6 @@ def run(connection: socket.socket, last_words: int) -> None:
     elif isinstance(job, RunConnectorJob):
         act = job.config.get("act") or "run"
         target_state = job.target_state
-    elif isinstance(job, ValidateConfigJob):
-        act, target_state = job.config.get("act") or "refuse", TargetState.STARTED
-    elif isinstance(job, DescribePluginJob):
-        channel.send(PluginDescribed(keys=({"name": job.plugin},)))
-        os._exit(0)
     else:
         os._exit(99)
     ACTS.get(act, _run)(channel, target_state)
@@ -104,10 +94,6 @@ def _hang(channel: Channel, target_state: TargetState) -> None:
     # Python code that never looks at its channel, and takes no hint from SIGTERM.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     channel.send(StateReported(state=State.RUNNING, version="1.2"))
-    threading.Event().wait()
-
-
-def _silent(channel: Channel, target_state: TargetState) -> None:
     threading.Event().wait()
 
 
@@ -171,18 +157,11 @@ def _last_words(channel: Channel, target_state: TargetState) -> None:
     channel.send(StateReported(state=State.FAILED, trace="last words"))
 
 
-def _refuse(channel: Channel, target_state: TargetState) -> None:
-    channel.send(
-        RequestFailed(request_id=0, error_class="BadRequestError", message="no such class")
-    )
-
-
 ACTS: dict[str, Callable[[Channel, TargetState], None]] = {
     "run": _run,
     "exit-3": _exit_3,
     "exit-now": _exit_now,
     "hang": _hang,
-    "silent": _silent,
     "late": _late,
     "topics": _topics,
     "offsets": _offsets,
@@ -192,5 +171,4 @@ ACTS: dict[str, Callable[[Channel, TargetState], None]] = {
     "crash": _crash,
     "long-last-words": _long_last_words,
     "last-words": _last_words,
-    "refuse": _refuse,
 }

@@ -1,7 +1,5 @@
 """A listener that remembers what children reported, and an offset store in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Children with the worker's own host, for tests with real plugins."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 

@@ -4,8 +4,6 @@ It keeps connectors and their states and answers in Connect's shapes. The comman
 `tests/java/test_cli_on_workers.py` run against real workers and against this one.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """One worker's admin interface in memory."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

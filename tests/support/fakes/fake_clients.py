@@ -1,8 +1,6 @@
 """A task's producer and consumer in memory, at the seams of `kafka.task_producer` and
 `kafka.task_consumer`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -143,11 +143,7 @@ class FakeMember:
     """One worker's membership from its start to its crash; made in place of `GroupThread`."""
 
     def __init__(
-        self,
-        coordinator: FakeCoordinator,
-        name: str,
-        hooks: LeaderHooks,
-        listener: GroupListener,
+        self, coordinator: FakeCoordinator, name: str, hooks: LeaderHooks, listener: GroupListener
     ) -> None:
         self.name = name
         self.hooks = hooks

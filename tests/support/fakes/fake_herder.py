@@ -4,8 +4,6 @@ It keeps Apache's order of checks and texts for what does not need a group, hold
 demand, and fails as told. Not a model of the real herder's timing: changes are visible at once.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
@@ -209,10 +207,7 @@ class FakeHerder:
 
     def verify_signature(self, content: bytes, headers: Mapping[str, str]) -> None:
         verify_request(
-            content,
-            headers,
-            session_key=self.session_key,
-            permitted_algorithms=("HmacSHA256",),
+            content, headers, session_key=self.session_key, permitted_algorithms=("HmacSHA256",)
         )
 
     def _answer(self, request: requests.Request) -> Any:

@@ -5,8 +5,6 @@ reader is given records by `tail` or `read_to_end`, and sends end by `settle` or
 `tests/kafka/test_stores_log.py` holds fake and real log to the same contract.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 

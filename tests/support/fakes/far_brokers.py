@@ -1,7 +1,5 @@
 """Brokers with a second way to them: its clients go through proxies that a test can silence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass

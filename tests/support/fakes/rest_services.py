@@ -1,7 +1,5 @@
 """The REST application over a fake herder, with and without sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Logs of internal topics as a worker's configuration gives them to its stores."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pyconnect_agent.core.clients.configs import InternalTopic, leader_producer

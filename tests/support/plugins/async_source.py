@@ -1,7 +1,5 @@
 """A source of pages: its methods are coroutines, its settings a dataclass, and it counts pages."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

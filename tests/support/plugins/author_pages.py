@@ -1,7 +1,5 @@
 """The projects that the pages for authors show, as files."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Connectors and tasks that behave as their config says, mostly badly."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

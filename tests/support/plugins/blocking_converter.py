@@ -3,8 +3,6 @@
 Setting `directory`: while `hold` is in it, configuring waits; `held` then appears in it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from pathlib import Path

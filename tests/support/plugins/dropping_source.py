@@ -4,8 +4,6 @@ The file `told` in its directory gets a line per `commit_record` — the number,
 offset it was written at — and a line `commit` per commit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A connector that may be put to sleep, and writes down what is called."""
 
-from __future__ import annotations
-
 import subprocess
 import threading
 import time

@@ -1,7 +1,5 @@
 """Jars and class files that are made without Java: enough to be found, not to be run."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Locations of Java plugins for tests: Apache's file connectors, and those of `java_plugins`."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

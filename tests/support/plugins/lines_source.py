@@ -5,18 +5,11 @@ Settings: `files`, JSON of file by topic; `batch`, lines of a file per poll (20)
 not there yet is left for later; the offset of a file is a position in it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyconnect_api import (
-    STRING_SCHEMA,
-    ExactlyOnceSupport,
-    SourceRecord,
-    SourceTask,
-)
+from pyconnect_api import STRING_SCHEMA, ExactlyOnceSupport, SourceRecord, SourceTask
 from tests.support.plugins.plain_connectors import PlainSource, PlainSourceTask
 
 LINES_SOURCE = f"{__name__}.LinesSource"

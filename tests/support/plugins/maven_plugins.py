@@ -3,8 +3,6 @@
 `maven_plugins.sha256` has a line for each file: SHA-256, plugin, path in the repository.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import tarfile

@@ -4,8 +4,6 @@
 `die`, `hang`. `told`: a file that gets the offsets as JSON pairs, each call a line.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

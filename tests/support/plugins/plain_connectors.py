@@ -1,7 +1,5 @@
 """The common base of test connectors: a version, no settings of their own, no work at stop."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pyconnect_api import ConfigDef, SinkConnector, SinkTask, SourceConnector, SourceTask

@@ -1,7 +1,5 @@
 """A plugin directory with a config provider of its own, whose values expire."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 VAULT_PROVIDER = "vault_plugin.VaultProvider"

@@ -9,8 +9,6 @@ Flags in the directory, each obeyed once by one task: `die-in-commit` (SIGKILL w
 commit), `hang-in-poll` (for ever).
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """A source of one record with everything a record can carry."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pyconnect_api import ConnectHeaders, SourceRecord

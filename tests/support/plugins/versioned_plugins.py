@@ -1,7 +1,5 @@
 """Plugins in directories of their own that need contradicting versions of one library."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 LIBRARY = "contradicting_library"

@@ -1,7 +1,5 @@
 """Bodies of `PATCH /connectors/absent/offsets` (KIP-875)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from tests.support.rest_scenarios.scenario import (

@@ -1,7 +1,5 @@
 """Answers of the resources without a connector."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from tests.support.rest_scenarios.scenario import (
@@ -50,11 +48,7 @@ def _absent_connector() -> Iterable[Scenario]:
         content_type="application/json",
     )
     yield Scenario(
-        method="PUT",
-        target="/connectors/absent/topics/reset",
-        status=202,
-        text="",
-        content_type="",
+        method="PUT", target="/connectors/absent/topics/reset", status=202, text="", content_type=""
     )
 
 
@@ -80,14 +74,8 @@ def _loggers() -> Iterable[Scenario]:
                 body=f'{{"level":{level}}}',
                 headers=JSON,
             )
-        yield error(
-            "PUT",
-            target + scope,
-            500,
-            "Illegal null or empty Level name.",
-            body='{"level":""}',
-            headers=JSON,
-        )
+        message = "Illegal null or empty Level name."
+        yield error("PUT", target + scope, 500, message, body='{"level":""}', headers=JSON)
     yield error("GET", "/admin/loggers/nope", 404, "Logger nope not found.")
     yield refused_body("PUT", target, "[]")
 
@@ -107,14 +95,8 @@ def _plugins() -> Iterable[Scenario]:
         )
     bad_request = "org.apache.kafka.connect.runtime.rest.errors.BadRequestException: "
     for body, printed in (("{}", "{}"), ('{"connector.class":null}', "{connector.class=null}")):
-        yield error(
-            "PUT",
-            target,
-            500,
-            f"{bad_request}Connector config {printed} contains no connector type",
-            body=body,
-            headers=JSON,
-        )
+        message = f"{bad_request}Connector config {printed} contains no connector type"
+        yield error("PUT", target, 500, message, body=body, headers=JSON)
     # A Java worker puts another exception's name between from the second time on.
     yield Scenario(
         method="PUT",
@@ -135,17 +117,8 @@ def _internal_requests() -> Iterable[Scenario]:
     yield error("POST", target, 400, NO_SIGNATURE, body="[]", headers=PLAIN)
     yield error("PUT", "/connectors/absent/fence", 400, NO_SIGNATURE)
     for body in (
-        "",
-        "[1]",
-        "{}",
-        '"x"',
-        '["x"]',
-        '[""]',
-        '[{"a":[]}]',
-        "[",
-        '[{"a":"b"},',
-        '[{"a":"b"} {',
-    ):
+        "", "[1]", "{}", '"x"', '["x"]', '[""]', '[{"a":[]}]', "[", '[{"a":"b"},', '[{"a":"b"} {',
+    ):  # fmt: skip
         yield refused_body("POST", target, body)
     for signature, algorithm, status, message in (
         ("abc", None, 400, NO_SIGNATURE),

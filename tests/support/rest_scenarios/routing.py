@@ -1,7 +1,5 @@
 """Paths, methods and media types."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from tests.support.rest_scenarios.scenario import (
@@ -17,33 +15,19 @@ from tests.support.rest_scenarios.scenario import (
 
 def _router_errors() -> Iterable[Scenario]:
     for method, target in (
-        ("GET", "/nope"),
-        ("GET", "/Connectors"),
-        ("GET", "/admin"),
-        ("FOO", "/nope"),
-        ("OPTIONS", "/nope"),
-        ("OPTIONS", "/application.wadl"),
-        ("GET", "/%63onnectors"),
-        ("GET", "/connectors/absent/tasks-config"),
-        ("GET", "/connectors/absent/tasks/0"),
-        ("GET", "/admin/loggers/a/b"),
-        ("GET", "/connectors/../connectors"),
-    ):
+        ("GET", "/nope"), ("GET", "/Connectors"), ("GET", "/admin"), ("FOO", "/nope"),
+        ("OPTIONS", "/nope"), ("OPTIONS", "/application.wadl"), ("GET", "/%63onnectors"),
+        ("GET", "/connectors/absent/tasks-config"), ("GET", "/connectors/absent/tasks/0"),
+        ("GET", "/admin/loggers/a/b"), ("GET", "/connectors/../connectors"),
+    ):  # fmt: skip
         yield error(method, target, 404, NOT_FOUND, content_type="")
     for method, target in (
-        ("POST", "/"),
-        ("DELETE", "/connectors"),
-        ("PUT", "/connectors"),
-        ("POST", "/connectors/absent"),
-        ("PATCH", "/connectors/absent"),
-        ("GET", "/connectors/absent/pause"),
-        ("GET", "/connectors/absent/tasks/0/restart"),
-        ("PUT", "/connectors/absent/restart"),
-        ("TRACE", "/connectors"),
-        ("FOO", "/connectors"),
-        ("DELETE", "/health"),
-        ("GET", "/connector-plugins/x/config/validate"),
-    ):
+        ("POST", "/"), ("DELETE", "/connectors"), ("PUT", "/connectors"),
+        ("POST", "/connectors/absent"), ("PATCH", "/connectors/absent"),
+        ("GET", "/connectors/absent/pause"), ("GET", "/connectors/absent/tasks/0/restart"),
+        ("PUT", "/connectors/absent/restart"), ("TRACE", "/connectors"), ("FOO", "/connectors"),
+        ("DELETE", "/health"), ("GET", "/connector-plugins/x/config/validate"),
+    ):  # fmt: skip
         yield error(method, target, 405, NOT_ALLOWED, content_type="")
     for number in ("abc", "99999999999", "1.0", "1_0", "%201"):
         for method, suffix in (("GET", "status"), ("POST", "restart")):
@@ -79,12 +63,7 @@ def _media_types() -> Iterable[Scenario]:
     yield error("POST", "/connectors", 415, UNSUPPORTED, body="{}")
     for name in ("application/*", "*/*"):
         yield error(
-            "POST",
-            "/connectors",
-            415,
-            UNSUPPORTED,
-            body="{}",
-            headers={"Content-Type": name},
+            "POST", "/connectors", 415, UNSUPPORTED, body="{}", headers={"Content-Type": name}
         )
     for name in (
         "application/json; charset=utf-8",
@@ -101,15 +80,9 @@ def _media_types() -> Iterable[Scenario]:
             content_type="application/json",
         )
     for name in (
-        "nonsense",
-        "",
-        "/json",
-        "application/",
-        "application/json/x",
-        "application/json,text/plain",
-        "application/json; charset",
-        'application/json; a="b',
-    ):
+        "nonsense", "", "/json", "application/", "application/json/x",
+        "application/json,text/plain", "application/json; charset", 'application/json; a="b',
+    ):  # fmt: skip
         yield Scenario(
             method="POST",
             target="/connectors",
@@ -122,14 +95,10 @@ def _media_types() -> Iterable[Scenario]:
     yield error("PUT", "/connectors/absent/pause", 404, "Unknown connector absent", body="hello")
     for accept in ("text/plain", "text/html", "nonsense", "application/xml"):
         for method, target in (
-            ("GET", "/connectors"),
-            ("GET", "/"),
-            ("GET", "/admin/loggers"),
-            ("DELETE", "/connectors/absent"),
-            ("PUT", "/connectors/absent/pause"),
-            ("POST", "/connectors/absent/tasks"),
-            ("PUT", "/connectors/absent/fence"),
-        ):
+            ("GET", "/connectors"), ("GET", "/"), ("GET", "/admin/loggers"),
+            ("DELETE", "/connectors/absent"), ("PUT", "/connectors/absent/pause"),
+            ("POST", "/connectors/absent/tasks"), ("PUT", "/connectors/absent/fence"),
+        ):  # fmt: skip
             yield error(
                 method, target, 406, NOT_ACCEPTABLE, headers={"Accept": accept}, content_type=""
             )
@@ -150,12 +119,7 @@ def _media_types() -> Iterable[Scenario]:
         content_type="",
     )
     yield error(
-        "DELETE",
-        "/connectors",
-        405,
-        NOT_ALLOWED,
-        headers={"Accept": "text/plain"},
-        content_type="",
+        "DELETE", "/connectors", 405, NOT_ALLOWED, headers={"Accept": "text/plain"}, content_type=""
     )
 
 
@@ -207,26 +171,12 @@ def _options() -> Iterable[Scenario]:
 
 def _refused_targets() -> Iterable[Scenario]:
     for target in (
-        "/connectors/a%2Fb",
-        "/connectors/a%2fb",
-        "/connectors/a%25b",
-        "/connectors/a%5Cb",
-        "/connectors/a\\b",
-        "/connectors/a%00",
-        "/connectors/a%0Ab",
-        "/connectors/a%7Fb",
-        "/connectors/a%zz",
-        "/connectors/a%",
-        "/connectors/a%E9",
-        "/connectors/%2E%2E/x",
-        "/connectors/%2e",
-        "/connectors/a/..;/b",
-        "/connectors/{c}",
-        "/connectors/a|b",
-        '/connectors/a"b',
-        "/connectors//",
-        "//connectors",
-    ):
+        "/connectors/a%2Fb", "/connectors/a%2fb", "/connectors/a%25b", "/connectors/a%5Cb",
+        "/connectors/a\\b", "/connectors/a%00", "/connectors/a%0Ab", "/connectors/a%7Fb",
+        "/connectors/a%zz", "/connectors/a%", "/connectors/a%E9", "/connectors/%2E%2E/x",
+        "/connectors/%2e", "/connectors/a/..;/b", "/connectors/{c}", "/connectors/a|b",
+        '/connectors/a"b', "/connectors//", "//connectors",
+    ):  # fmt: skip
         yield Scenario(method="GET", target=target, status=400)
 
 

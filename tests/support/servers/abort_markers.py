@@ -3,8 +3,6 @@
 Consumers never show these; kafka-python's classes read the log's batches.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Iterator
 from typing import Any

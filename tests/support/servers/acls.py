@@ -1,7 +1,5 @@
 """A worker and its credentials, for tests of ACLs."""
 
-from __future__ import annotations
-
 from pyconnect_clients.acls.facts import WorkerFacts
 
 

@@ -1,7 +1,5 @@
 """Several agents in one group, as an operator and as clients see them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,11 +36,7 @@ class Cluster:
         return agent
 
     def outsider(
-        self,
-        *,
-        properties: Mapping[str, str] | None = None,
-        wait: bool = True,
-        **options: Any,
+        self, *, properties: Mapping[str, str] | None = None, wait: bool = True, **options: Any
     ) -> Agent:
         """Start an agent of the same group that does not count as one of the cluster.
 

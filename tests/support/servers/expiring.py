@@ -1,7 +1,5 @@
 """A config provider whose values expire: `${expiring:<file>:value}` is the text of a file."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A catalog that speaks Iceberg's REST protocol, over pyiceberg's catalog of SQL."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Java workers as services of hosts, with an inventory of their commands, and a source's lines."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

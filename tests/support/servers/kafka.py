@@ -1,7 +1,5 @@
 """Real Kafka for tests: what the fixtures in conftest.py hand out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,13 +21,9 @@ BOOTSTRAP_VARIABLE = "PYCONNECT_TEST_BOOTSTRAP"
 
 SHIPPED_HEAP_MB = 2048
 SHIPPED_JVM_OPTIONS = (
-    "-Xms256M",
-    "-server",
-    "-XX:+UseG1GC",
-    "-XX:MaxGCPauseMillis=20",
-    "-XX:InitiatingHeapOccupancyPercent=35",
-    "-XX:+ExplicitGCInvokesConcurrent",
-)
+    "-Xms256M", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent",
+)  # fmt: skip
 """KAFKA_HEAP_OPTS and KAFKA_JVM_PERFORMANCE_OPTS of connect-distributed.sh."""
 
 
@@ -72,10 +66,7 @@ class Servers:
         self._count = 0
 
     def broker(
-        self,
-        *,
-        security: BrokerSecurity | None = None,
-        properties: Mapping[str, str] | None = None,
+        self, *, security: BrokerSecurity | None = None, properties: Mapping[str, str] | None = None
     ) -> KafkaBroker:
         """Start a broker."""
         broker = KafkaBroker(self._broker_config("broker", security, properties))

@@ -1,7 +1,5 @@
 """Several brokers that form one cluster, and different free ports."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Self

@@ -1,7 +1,5 @@
 """Offset topics as their readers see them, and as other workers write them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

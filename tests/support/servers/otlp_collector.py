@@ -1,7 +1,5 @@
 """A collector of spans: OTLP over HTTP, decoded by OpenTelemetry's own messages."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

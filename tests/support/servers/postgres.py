@@ -3,8 +3,6 @@
 The server refuses to run as root: then it runs as the user that its package makes.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

@@ -1,7 +1,5 @@
 """A TCP proxy that a test can cut or silence: the network between two processes."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

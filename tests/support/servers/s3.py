@@ -1,7 +1,5 @@
 """A server of S3 for tests, in a process of its own."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence

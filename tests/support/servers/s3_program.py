@@ -5,8 +5,6 @@
 `overwrites`: it ignores conditions of writes, as older servers do.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from http import HTTPStatus

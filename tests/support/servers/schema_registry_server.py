@@ -4,8 +4,6 @@
 comes from a Maven repository, as Kafka's jars do, and is known by its SHA-256.
 """
 
-from __future__ import annotations
-
 import os
 import tarfile
 import urllib.error

@@ -1,7 +1,5 @@
 """A broker with ACLs and users, and agents that log in."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping

@@ -5,8 +5,6 @@ Verbs: configure PHASE, show, stop (SIGTERM, waits for the end, kills a Java wor
 start, restart, replace (from then on the argv of `replacement.json` runs).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -5,8 +5,6 @@ The first process that asks starts the server, under a lock; each holds it (see
 process is killed.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -65,11 +63,8 @@ One that pytest starts again in its directory has to wait for so long."""
 @contextmanager
 def shared_broker(directory: Path, name: str, config: BrokerConfig) -> Iterator[SharedBroker]:
     """Yield the session's broker `name`; it gets a directory of its own and a hold file."""
-    config = replace(
-        config,
-        directory=directory / f"shared-{name}",
-        properties={**SELDOM_FENCED, **config.properties},
-    )
+    properties = {**SELDOM_FENCED, **config.properties}
+    config = replace(config, directory=directory / f"shared-{name}", properties=properties)
 
     def start(hold_file: Path) -> tuple[Server, Mapping[str, str]]:
         broker = KafkaBroker(replace(config, hold_file=hold_file)).start()

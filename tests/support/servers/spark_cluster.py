@@ -1,7 +1,5 @@
 """A standalone Spark master with two workers, from PySpark's wheel."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A Spark Connect server from PySpark's wheel, with Spark's Kafka source, and its web UI."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Brokers behind TLS, and the stores of their clients in every form that Java reads."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Topics of a real broker: made, written, read to their ends."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

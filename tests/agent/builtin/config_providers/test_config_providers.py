@@ -1,7 +1,5 @@
 """The config providers that ship with the worker, alone and at work."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from pyconnect_agent.builtin.config_providers import (
 from pyconnect_agent.plugins.resolve_worker import VariableResolver
 from pyconnect_agent.plugins.scan import installed_catalog
 from pyconnect_api import ConfigException
+from tests.support.cases import cases
 
 
 @pytest.fixture
@@ -27,22 +26,18 @@ def secrets(tmp_path: Path) -> Path:
 
 
 def test_the_file_provider_reads_properties(secrets: Path) -> None:
-    """All of them, or those asked for."""
+    """It gives all of them, or those asked for; an unreadable file is an error with its name."""
     provider = FileConfigProvider()
     provider.configure({})
     path = str(secrets / "db.properties")
     assert provider.get(path).data == {"user": "alice", "pass": "s3 cret"}
     assert provider.get(path, ["user", "missing"]).data == {"user": "alice"}
     assert provider.get("").data == {}
-
-
-def test_an_unreadable_file_is_an_error(secrets: Path) -> None:
-    """The text names the file."""
     with pytest.raises(ConfigException, match="Could not read properties from file /no/such"):
         FileConfigProvider().get("/no/such", ["k"])
 
 
-@pytest.mark.parametrize("path", ["../outside.properties", "link.properties"])
+@cases("path", "../outside.properties", "link.properties")
 def test_paths_outside_the_allowed_ones_give_nothing(
     secrets: Path, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -54,9 +49,7 @@ def test_paths_outside_the_allowed_ones_give_nothing(
     assert provider.get(str(secrets / "db.properties")).data
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"), [("relative", "is not absolute"), ("/no/such/path", "does not exist")]
-)
+@cases("setting, message", ("relative", "is not absolute"), ("/no/such/path", "does not exist"))
 def test_allowed_paths_must_be_absolute_and_exist(setting: str, message: str) -> None:
     """A typo must not open or close everything."""
     with pytest.raises(ConfigException, match=message):
@@ -64,20 +57,15 @@ def test_allowed_paths_must_be_absolute_and_exist(setting: str, message: str) ->
 
 
 def test_the_directory_provider_reads_whole_files(secrets: Path) -> None:
-    """Untrimmed; directories and links out of the allowed paths are left out."""
+    """Untrimmed, within allowed paths only; a file that is no text is an error with its key."""
     (secrets / "token").write_text(" abc\n")
     (secrets / "nested").mkdir()
     provider = DirectoryConfigProvider()
     provider.configure({"allowed.paths": str(secrets)})
-    assert provider.get(str(secrets), ["token", "nested", "link.properties"]).data == {
-        "token": " abc\n"
-    }
+    expected = {"token": " abc\n"}
+    assert provider.get(str(secrets), ["token", "nested", "link.properties"]).data == expected
     assert set(provider.get(str(secrets)).data) == {"token", "db.properties"}
     assert provider.get(str(secrets.parent)).data == {}
-
-
-def test_a_file_that_is_no_text_is_an_error(secrets: Path) -> None:
-    """The text names file and key."""
     (secrets / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigException, match="binary for property binary"):
         DirectoryConfigProvider().get(str(secrets), ["binary"])
@@ -89,15 +77,13 @@ def test_the_environment_provider_takes_no_path(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PYCONNECT_TEST_B", "2")
     provider = EnvVarConfigProvider()
     provider.configure({"allowlist.pattern": "PYCONNECT_TEST_A"})
-    assert provider.get("", ["PYCONNECT_TEST_A", "PYCONNECT_TEST_B"]).data == {
-        "PYCONNECT_TEST_A": "1"
-    }
+    expected = {"PYCONNECT_TEST_A": "1"}
+    assert provider.get("", ["PYCONNECT_TEST_A", "PYCONNECT_TEST_B"]).data == expected
     assert provider.get("").data == {"PYCONNECT_TEST_A": "1"}
     with pytest.raises(ConfigException) as refused:
         provider.get("p", ["PYCONNECT_TEST_A"])
-    assert str(refused.value) == (
-        "Path is not supported for EnvVarConfigProvider, invalid value 'p'"
-    )
+    expected = "Path is not supported for EnvVarConfigProvider, invalid value 'p'"
+    assert str(refused.value) == expected
     with pytest.raises(ConfigException, match=r"allowlist\.pattern"):
         provider.configure({"allowlist.pattern": "("})
 
@@ -132,17 +118,13 @@ def test_providers_of_a_worker_resolve_its_connectors(secrets: Path) -> None:
     assert worker["plugin.path"] == worker["agent.java.home"] == "${env:HOME}"
 
 
-@pytest.mark.parametrize(
-    ("properties", "message"),
-    [
-        ({}, r'Missing required configuration "config\.providers\.f\.class"'),
-        ({"config.providers.f.class": "no.Such"}, r"Class no\.Such could not be found"),
-        ({"config.providers.f.class": "JsonConverter"}, "could not be found"),
-    ],
+@cases(
+    "properties, message",
+    ({}, r'Missing required configuration "config\.providers\.f\.class"'),
+    ({"config.providers.f.class": "no.Such"}, r"Class no\.Such could not be found"),
+    ({"config.providers.f.class": "JsonConverter"}, "could not be found"),
 )
-def test_a_provider_that_cannot_be_made_stops_the_worker(
-    properties: dict[str, str], message: str
-) -> None:
+def test_a_provider_that_fails_stops_the_worker(properties: dict[str, str], message: str) -> None:
     """The text names the key."""
     with pytest.raises(ConfigException, match=message):
         VariableResolver({"config.providers": "f"} | properties, installed_catalog())

@@ -1,7 +1,5 @@
 """FileStreamSource and FileStreamSink."""
 
-from __future__ import annotations
-
 import errno
 import os
 import threading
@@ -29,6 +27,7 @@ from pyconnect_api import (
     SourceRecord,
     TopicPartition,
 )
+from tests.support.cases import cases
 
 
 class Context:
@@ -76,12 +75,8 @@ def test_every_line_is_a_record(tmp_path: Path) -> None:
     records = list(task.poll() or ())
     assert values(records) == [("one", 5), ("zwölf", 12), ("", 13)]
     first: SourceRecord = records[0]
-    assert (first.topic, first.kafka_partition, first.key, first.key_schema) == (
-        "t",
-        None,
-        None,
-        None,
-    )
+    expected = ("t", None, None, None)
+    assert (first.topic, first.kafka_partition, first.key, first.key_schema) == expected
     assert first.value_schema is STRING_SCHEMA
     assert first.source_partition == {"filename": str(path)}
     assert first.timestamp is not None
@@ -99,16 +94,12 @@ def test_positions_are_bytes_and_resume_there(tmp_path: Path) -> None:
         assert values(resumed.poll()) == everything[number + 1 :]
 
 
-def test_malformed_text_is_replaced(tmp_path: Path) -> None:
-    """The position still counts the bytes that are there."""
+def test_a_poll_returns_a_batch_or_replaces_malformed_text(tmp_path: Path) -> None:
+    """The rest comes at the next poll; the position counts the bytes that are there."""
     path = tmp_path / "f"
     path.write_bytes(b"a\xffb\n")
     task, _ = source_task(path)
     assert values(task.poll()) == [("a\ufffdb", 4)]
-
-
-def test_a_poll_returns_at_most_a_batch(tmp_path: Path) -> None:
-    """The rest comes at the next poll, without new data in the file."""
     path = tmp_path / "f"
     path.write_bytes(b"1\n2\n3\n")
     task, _ = source_task(path, batch_size="2")
@@ -161,7 +152,7 @@ def test_an_idle_poll_waits_a_second_at_most(tmp_path: Path) -> None:
     assert sum(context.waits_s) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("position", ["7", 7.0, True])
+@cases("position", "7", 7.0, True)
 def test_a_stored_position_must_be_an_integer(tmp_path: Path, position: object) -> None:
     """The text is Connect's."""
     path = tmp_path / "f"
@@ -179,8 +170,8 @@ def test_a_stored_null_position_is_the_beginning(tmp_path: Path) -> None:
     assert values(task.poll()) == [("1", 2)]
 
 
-def test_truncation_waits_by_default(tmp_path: Path) -> None:
-    """The connector reads nothing until the file is longer than the stored position."""
+def test_truncation_waits_or_restarts_or_fails(tmp_path: Path) -> None:
+    """By default until the file is longer than the stored position; the error says what to do."""
     path = tmp_path / "f"
     path.write_bytes(b"123456\n")
     task, _ = source_task(path)
@@ -188,10 +179,6 @@ def test_truncation_waits_by_default(tmp_path: Path) -> None:
     path.write_bytes(b"ab\n")
     assert task.poll() is None
     assert task.poll() is None
-
-
-def test_truncation_can_restart_at_the_beginning(tmp_path: Path) -> None:
-    """Positions start from the beginning."""
     path = tmp_path / "f"
     path.write_bytes(b"123456\n")
     task, _ = source_task(path, on_truncate="restart")
@@ -199,10 +186,6 @@ def test_truncation_can_restart_at_the_beginning(tmp_path: Path) -> None:
     path.write_bytes(b"ab\n")
     assert task.poll() is None
     assert values(task.poll()) == [("ab", 3)]
-
-
-def test_truncation_can_fail_the_task(tmp_path: Path) -> None:
-    """The text says what to do."""
     path = tmp_path / "f"
     path.write_bytes(b"123456\n")
     task, _ = source_task(path, on_truncate="fail")
@@ -258,17 +241,15 @@ def test_only_files_support_exactly_once() -> None:
     assert connector.exactly_once_support({"topic": "t"}) is ExactlyOnceSupport.UNSUPPORTED
 
 
-@pytest.mark.parametrize(
-    ("file", "partition", "offset", "text"),
-    [
-        ("", None, None, "Offsets cannot be modified if the 'file' configuration is unspecified"),
-        ("f", {}, {}, "Offset objects should either be null or contain the key 'position'"),
-        ("f", {}, {"position": "1"}, "expected to be a Long value"),
-        ("f", {}, {"position": True}, "expected to be a Long value"),
-        ("f", {}, {"position": -1}, "should be a non-negative value"),
-        ("f", None, {"position": 1}, "Partition objects cannot be null"),
-        ("f", {}, {"position": 1}, "Partition objects should contain the key 'filename'"),
-    ],
+@cases(
+    "file, partition, offset, text",
+    ("", None, None, "Offsets cannot be modified if the 'file' configuration is unspecified"),
+    ("f", {}, {}, "Offset objects should either be null or contain the key 'position'"),
+    ("f", {}, {"position": "1"}, "expected to be a Long value"),
+    ("f", {}, {"position": True}, "expected to be a Long value"),
+    ("f", {}, {"position": -1}, "should be a non-negative value"),
+    ("f", None, {"position": 1}, "Partition objects cannot be null"),
+    ("f", {}, {"position": 1}, "Partition objects should contain the key 'filename'"),
 )
 def test_wrong_offsets_are_refused(
     file: str,
@@ -339,9 +320,7 @@ class FullDisk:
         return written
 
 
-def test_a_full_disk_is_waited_out_without_torn_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_tears_no_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines written before the disk was full stay, and the repeated batch follows them."""
     path = tmp_path / "out"
     task, context = sink_task(path)
@@ -355,9 +334,7 @@ def test_a_full_disk_is_waited_out_without_torn_lines(
     assert path.read_text() == "one\ntwo\n"
 
 
-def test_other_records_after_a_full_disk_are_written_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_full_disk_writing_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rebalance changes the batch that is repeated: none may be taken for written."""
     path = tmp_path / "out"
     task, _ = sink_task(path)
@@ -378,9 +355,7 @@ def test_text_that_utf_8_cannot_hold_is_replaced(tmp_path: Path) -> None:
     assert path.read_bytes() == b"a?b\n"
 
 
-def test_another_write_error_fails_the_task(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_write_errors_fail_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not swallowed, so no offset is committed."""
     task, _ = sink_task(tmp_path / "out")
 

@@ -1,7 +1,5 @@
 """Lines of a growing stream, with byte positions."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import given
@@ -49,20 +47,11 @@ def test_lines_and_terminators_are_the_stream(text: bytes) -> None:
     assert rest.count(b"\r") <= 1
 
 
-def test_a_trailing_return_is_held_back() -> None:
-    """Whether a line feed belongs to it is not known yet."""
+def test_empty_lines_are_lines_and_a_trailing_return_is_held_back() -> None:
+    """Also at the beginning; whether a line feed follows the return is not known yet."""
     splitter = LineSplitter()
     assert splitter.feed(b"one\r") == ([], [])
     assert splitter.feed(b"\ntwo\r") == ([b"one"], [5])
     assert splitter.feed(b"x\n") == ([b"two", b"x"], [9, 11])
-
-
-def test_empty_lines_are_lines() -> None:
-    """Also at the beginning."""
-    assert lines_and_positions([b"\n\n\r\n\r\r\n"]) == [
-        (b"", 1),
-        (b"", 2),
-        (b"", 4),
-        (b"", 5),
-        (b"", 7),
-    ]
+    expected = [(b"", 1), (b"", 2), (b"", 4), (b"", 5), (b"", 7)]
+    assert lines_and_positions([b"\n\n\r\n\r\r\n"]) == expected

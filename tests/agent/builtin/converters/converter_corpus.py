@@ -3,8 +3,6 @@
 Each line says what Apache's converter did with an input; `ours` does the same with ours.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import b64decode

@@ -1,9 +1,4 @@
-"""Rules about corpus cases in which our converters differ from Apache's on purpose.
-
-`reasons` returns the rules by which a case differs; `unexplained` describes a case without one.
-"""
-
-from __future__ import annotations
+"""Rules about corpus cases in which our converters differ from Apache's on purpose."""
 
 import re
 from collections.abc import Callable
@@ -210,15 +205,7 @@ def _without_blanks(outcome: Any) -> Any:
 
 
 RULES: tuple[Callable[[Case, Any, int], bool], ...] = (
-    _both_refuse,
-    _refused_on_purpose,
-    _more_float_digits,
-    _reads_what_it_writes,
-    _keeps_digits,
-    _lone_surrogate_in_a_name,
-    _keeps_what_follows,
-    _no_lenient_dates,
-    _no_maps_as_keys,
-    _keeps_blanks_in_quotes,
-    _no_schema_for_mixtures,
-)
+    _both_refuse, _refused_on_purpose, _more_float_digits, _reads_what_it_writes, _keeps_digits,
+    _lone_surrogate_in_a_name, _keeps_what_follows, _no_lenient_dates, _no_maps_as_keys,
+    _keeps_blanks_in_quotes, _no_schema_for_mixtures,
+)  # fmt: skip

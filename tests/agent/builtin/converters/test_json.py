@@ -1,7 +1,5 @@
 """The JSON converter."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -35,6 +33,7 @@ from pyconnect_api import (
 )
 from pyconnect_api.logical import decimal_of
 from pyconnect_api.validation import hashable_key
+from tests.support.cases import cases
 
 RECORD = (
     SchemaBuilder.struct()
@@ -78,18 +77,14 @@ def test_the_envelope_holds_schema_and_payload_in_kafkas_order() -> None:
     assert written(converter(), RECORD, Struct(RECORD).put("id", 1)) == RECORD_BYTES
 
 
-def test_no_schema_and_no_value_is_a_kafka_null() -> None:
-    """Only then: a schema with None has a null payload."""
+def test_null_needs_an_optional_schema() -> None:
+    """Only no schema and no value make Kafka's null; a required value is never null."""
     for made in (converter(), plain()):
         assert written(made, None, None) is None
         assert read(made, None) == NULL
     null_record = written(converter(), OPTIONAL_INT32_SCHEMA, None)
     assert null_record == b'{"schema":{"type":"int32","optional":true},"payload":null}'
     assert written(plain(), OPTIONAL_INT32_SCHEMA, None) == b"null"
-
-
-def test_a_required_value_without_default_cannot_be_null() -> None:
-    """Neither written nor read."""
     with pytest.raises(DataException, match="required and has no default value"):
         written(plain(), INT32_SCHEMA, None)
     with pytest.raises(DataException, match="Invalid null value for required INT32 field"):
@@ -126,17 +121,17 @@ def test_infinite_and_nan_numbers_are_written_as_text_and_read_back() -> None:
         assert str(read(converter(), data).value) == "nan"
 
 
-@pytest.mark.parametrize(
+@cases(
     "payload",
-    ["1", "null", "{}", "[]", '{"schema":null}', '{"schema":null,"payload":1,"x":1}', "", " "],
-)
+    "1", "null", "{}", "[]", '{"schema":null}', '{"schema":null,"payload":1,"x":1}', "", " ",
+)  # fmt: skip
 def test_with_schemas_only_an_envelope_is_read(payload: str) -> None:
     """The message says what to change."""
     with pytest.raises(DataException, match=r'requires "schema" and "payload" fields'):
         read(converter(), payload.encode())
 
 
-@pytest.mark.parametrize("data", [b"{", b"\xff", b'{"schema":null,"payload":1}x', b"{}{}"])
+@cases("data", b"{", b"\xff", b'{"schema":null,"payload":1}x', b"{}{}")
 def test_bytes_that_are_no_single_json_value_are_refused(data: bytes) -> None:
     """Apache ignores what follows the first value; then a cut or doubled record goes unnoticed."""
     for made in (converter(), plain()):
@@ -169,51 +164,45 @@ def test_a_payload_that_contains_the_end_of_an_envelope_is_read_whole() -> None:
         read(made, extended)
 
 
-@pytest.mark.parametrize(
-    ("schema", "payload"),
-    [
-        ('{"type":"int8"}', "128"),
-        ('{"type":"int32"}', "2147483648"),
-        ('{"type":"int64"}', "9223372036854775808"),
-        ('{"type":"int64"}', "1e999999999"),
-        ('{"type":"int64"}', "1.5"),
-        ('{"type":"int8"}', "1e-400"),
-        ('{"type":"double"}', "1e400"),
-        ('{"type":"float"}', "-1e39"),
-        ('{"type":"int32"}', '"1"'),
-        ('{"type":"int32"}', "true"),
-        ('{"type":"double"}', '"x"'),
-        ('{"type":"boolean"}', "1"),
-        ('{"type":"string"}', "1"),
-        ('{"type":"bytes"}', '"?"'),
-        ('{"type":"bytes"}', "1"),
-        ('{"type":"array","items":{"type":"int8"}}', "{}"),
-        ('{"type":"int32","name":"org.apache.kafka.connect.data.Time"}', "86400000"),
-        ('{"type":"int32","name":"org.apache.kafka.connect.data.Date"}', "1.5"),
-        ('{"type":"int64","name":"org.apache.kafka.connect.data.Timestamp"}', "1" + "0" * 17),
-    ],
+@cases(
+    "schema, payload",
+    ('{"type":"int8"}', "128"),
+    ('{"type":"int32"}', "2147483648"),
+    ('{"type":"int64"}', "9223372036854775808"),
+    ('{"type":"int64"}', "1e999999999"),
+    ('{"type":"int64"}', "1.5"),
+    ('{"type":"int8"}', "1e-400"),
+    ('{"type":"double"}', "1e400"),
+    ('{"type":"float"}', "-1e39"),
+    ('{"type":"int32"}', '"1"'),
+    ('{"type":"int32"}', "true"),
+    ('{"type":"double"}', '"x"'),
+    ('{"type":"boolean"}', "1"),
+    ('{"type":"string"}', "1"),
+    ('{"type":"bytes"}', '"?"'),
+    ('{"type":"bytes"}', "1"),
+    ('{"type":"array","items":{"type":"int8"}}', "{}"),
+    ('{"type":"int32","name":"org.apache.kafka.connect.data.Time"}', "86400000"),
+    ('{"type":"int32","name":"org.apache.kafka.connect.data.Date"}', "1.5"),
+    ('{"type":"int64","name":"org.apache.kafka.connect.data.Timestamp"}', "1" + "0" * 17),
 )
 def test_data_that_would_be_altered_is_refused(schema: str, payload: str) -> None:
-    """Apache keeps the low bits or stores 0; a sink should not store a value that the source did
-    not send.
-    """
+    """Apache keeps the low bits or stores 0: a value that the source did not send."""
     with pytest.raises(DataException):
         read_as(schema, payload)
 
 
-@pytest.mark.parametrize(
-    ("payload", "value"),
-    [
-        ("0.1", 0.1),
-        ("5E-324", 5e-324),
-        ("1.7976931348623157E+308", 1.7976931348623157e308),
-        ("9223372036854775807", 2**63 - 1),
-        ("9223372036854775808", Decimal(2**63)),
-        ("12345678901234567890.123456789", Decimal("12345678901234567890.123456789")),
-        ("1E+400", Decimal("1E+400")),
-        ("-1E-400", Decimal("-1E-400")),
-        ("9007199254740993.0", Decimal("9007199254740993.0")),
-    ],
+@cases(
+    "payload, value",
+    ("0.1", 0.1),
+    ("5E-324", 5e-324),
+    ("1.7976931348623157E+308", 1.7976931348623157e308),
+    ("9223372036854775807", 2**63 - 1),
+    ("9223372036854775808", Decimal(2**63)),
+    ("12345678901234567890.123456789", Decimal("12345678901234567890.123456789")),
+    ("1E+400", Decimal("1E+400")),
+    ("-1E-400", Decimal("-1E-400")),
+    ("9007199254740993.0", Decimal("9007199254740993.0")),
 )
 def test_schemaless_numbers_keep_their_digits(payload: str, value: object) -> None:
     """A number that 64 bits would change is a Decimal, and comes back as it was."""
@@ -223,37 +212,33 @@ def test_schemaless_numbers_keep_their_digits(payload: str, value: object) -> No
     assert read(plain(), written(plain(), None, [found])).value == [value]
 
 
-@pytest.mark.parametrize(
-    "digits", ["0.10000000000000001", "0.1000000000000000055511151231257827", "1e-1", "0.100000000"]
+@cases(
+    "digits", "0.10000000000000001", "0.1000000000000000055511151231257827", "1e-1", "0.100000000"
 )
 def test_a_number_that_a_double_has_is_a_double(digits: str) -> None:
     """Also with the 17 digits that some languages write."""
     assert read_as("null", digits) == 0.1
 
 
-@pytest.mark.parametrize(
-    ("schema", "value"),
-    [
-        (INT32_SCHEMA, True),
-        (INT32_SCHEMA, 2**31),
-        (INT32_SCHEMA, "1"),
-        (FLOAT64_SCHEMA, 1),
-        (STRING_SCHEMA, b"x"),
-        (Schema(Type.BOOLEAN), 1),
-        (RECORD, {"id": 1}),
-        (RECORD, Struct(SchemaBuilder.struct().build())),
-        (DATE_SCHEMA, 1),
-        (TIME_SCHEMA, datetime(2020, 1, 1, tzinfo=UTC)),
-        (TIMESTAMP_SCHEMA, 1),
-        (decimal_schema(2), Decimal("1.5")),
-        (decimal_schema(2), 1.5),
-        (None, Decimal("NaN")),
-        (None, Struct(SchemaBuilder.struct().build())),
-    ],
+@cases(
+    "schema, value",
+    (INT32_SCHEMA, True),
+    (INT32_SCHEMA, 2**31),
+    (INT32_SCHEMA, "1"),
+    (FLOAT64_SCHEMA, 1),
+    (STRING_SCHEMA, b"x"),
+    (Schema(Type.BOOLEAN), 1),
+    (RECORD, {"id": 1}),
+    (RECORD, Struct(SchemaBuilder.struct().build())),
+    (DATE_SCHEMA, 1),
+    (TIME_SCHEMA, datetime(2020, 1, 1, tzinfo=UTC)),
+    (TIMESTAMP_SCHEMA, 1),
+    (decimal_schema(2), Decimal("1.5")),
+    (decimal_schema(2), 1.5),
+    (None, Decimal("NaN")),
+    (None, Struct(SchemaBuilder.struct().build())),
 )
-def test_values_that_do_not_fit_their_schema_are_refused(
-    schema: Schema | None, value: object
-) -> None:
+def test_values_that_do_not_fit_a_schema_are_refused(schema: Schema | None, value: object) -> None:
     """The converter does not cast a value to the type of its schema."""
     for made in (converter(), plain()):
         with pytest.raises(DataException):
@@ -272,9 +257,8 @@ def test_a_fixed_schema_describes_payloads_without_envelope() -> None:
     """`schema.content` (KIP-1054) is for reading; writing keeps the envelope."""
     made = converter(schema_content='{"type":"int32"}')
     assert read(made, b"5") == SchemaAndValue(INT32_SCHEMA, 5)
-    assert written(made, INT32_SCHEMA, 5) == (
-        b'{"schema":{"type":"int32","optional":false},"payload":5}'
-    )
+    expected = b'{"schema":{"type":"int32","optional":false},"payload":5}'
+    assert written(made, INT32_SCHEMA, 5) == expected
     with pytest.raises(DataException, match="Schema must contain 'type' field"):
         converter(schema_content="{}")
 

@@ -1,7 +1,5 @@
 """Converters give for many values what they give for each of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -78,9 +76,7 @@ def test_many_values_are_written_as_each_of_them(
 
 @pytest.mark.parametrize("make", CONVERTERS)
 @given(data=consumed)
-def test_many_values_are_read_as_each_of_them(
-    make: Callable[[], Converter], data: list[bytes | None]
-) -> None:
+def test_many_are_read_as_single(make: Callable[[], Converter], data: list[bytes | None]) -> None:
     """Schemas and values."""
     converter = make()
     expected = outcome(lambda: [tuple(converter.to_connect_data("t", [], each)) for each in data])

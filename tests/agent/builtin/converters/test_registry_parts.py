@@ -1,7 +1,5 @@
 """Parts of the converters with a schema registry, without a registry and without a network."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping
@@ -44,6 +42,7 @@ from pyconnect_api import (
     decimal_schema,
 )
 from pyconnect_clients.installation import install_command
+from tests.support.cases import cases
 
 PLAIN = (
     SchemaBuilder.struct()
@@ -79,9 +78,7 @@ def test_a_schema_may_be_named_in_a_header() -> None:
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=4), st.binary())
-def test_message_indexes_come_apart_as_they_were_put_together(
-    indexes: list[int], rest: bytes
-) -> None:
+def test_message_indexes_survive_a_round_trip(indexes: list[int], rest: bytes) -> None:
     """Zigzag varints after their count."""
     assert converter.read_indexes(converter.write_indexes(indexes) + rest) == (tuple(indexes), rest)
 
@@ -95,25 +92,26 @@ def test_the_first_message_has_a_path_of_one_byte() -> None:
             converter.read_indexes(damaged)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("TopicNameStrategy", "t-value"),
-        ("io.confluent.kafka.serializers.subject.RecordNameStrategy", "com.example.R"),
-        ("TopicRecordNameStrategy", "t-com.example.R"),
-    ],
+@cases(
+    "name, expected",
+    ("TopicNameStrategy", "t-value"),
+    ("io.confluent.kafka.serializers.subject.RecordNameStrategy", "com.example.R"),
+    ("TopicRecordNameStrategy", "t-com.example.R"),
 )
 def test_subjects_are_named_by_strategy(name: str, expected: str) -> None:
     """With or without package."""
     assert subject_strategy(name)("t", False, "com.example.R") == expected
 
 
-def test_record_strategies_need_a_name() -> None:
-    """And unknown strategies are refused."""
+def test_strategies_and_logins_are_checked() -> None:
+    """Record strategies need a name, others are known; the text of a login is not shown."""
     with pytest.raises(DataException, match="key of topic t"):
         subject_strategy("RecordNameStrategy")("t", True, None)
     with pytest.raises(ConfigException, match="Unknown subject name strategy Nope"):
         subject_strategy("Nope")
+    with pytest.raises(ConfigException, match="hidden") as refused:
+        client_settings(basic_auth_credentials_source="SASL_INHERIT", sasl_jaas_config="hunter2")
+    assert "hunter2" not in str(refused.value)
 
 
 def client_settings(**settings: str) -> Mapping[str, object]:
@@ -123,13 +121,6 @@ def client_settings(**settings: str) -> Mapping[str, object]:
     options = registry_options(config, is_key=False)
     assert "hunter2" not in repr(options)
     return options.client
-
-
-def test_an_unusable_login_is_an_error_of_the_configuration() -> None:
-    """The text of the login is not shown."""
-    with pytest.raises(ConfigException, match="hidden") as refused:
-        client_settings(basic_auth_credentials_source="SASL_INHERIT", sasl_jaas_config="hunter2")
-    assert "hunter2" not in str(refused.value)
 
 
 def test_access_is_handed_to_the_client() -> None:
@@ -157,14 +148,12 @@ def test_access_is_handed_to_the_client() -> None:
     assert stores["ssl.key.password"] == "hunter2"
 
 
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"basic_auth_credentials_source": "USER_INFO"}, "basic.auth.user.info' is missing"),
-        ({"schema_registry_ssl_truststore_location": "/a.jks"}, "must be a PEM file"),
-        ({"use_latest_version": "true"}, "auto.register.schemas"),
-        ({"value_subject_name_strategy": "Nope"}, "Unknown subject name strategy"),
-    ],
+@cases(
+    "settings, text",
+    ({"basic_auth_credentials_source": "USER_INFO"}, "basic.auth.user.info' is missing"),
+    ({"schema_registry_ssl_truststore_location": "/a.jks"}, "must be a PEM file"),
+    ({"use_latest_version": "true"}, "auto.register.schemas"),
+    ({"value_subject_name_strategy": "Nope"}, "Unknown subject name strategy"),
 )
 def test_wrong_access_is_refused(settings: dict[str, str], text: str) -> None:
     """Before anything connects."""
@@ -208,13 +197,20 @@ def one_field(name: str, schema: Schema = INT64_SCHEMA) -> Schema:
     return SchemaBuilder.struct().field(name, schema).build()
 
 
-def test_names_that_avro_lacks_are_refused_or_changed() -> None:
-    """As scrub.invalid.names says."""
+def test_avro_lacks_some_names_and_endless_records() -> None:
+    """Names are refused or changed as scrub.invalid.names says; schemas are finite here."""
     with pytest.raises(DataException, match="scrub"):
         avro_schema(one_field("a-b"), AvroOptions())
     changed = avro_schema(one_field("1-b"), AvroOptions(scrub_invalid_names=True))
     assert isinstance(changed, dict)
     assert changed["fields"][0]["name"] == "x1_b"
+    node = {
+        "type": "record",
+        "name": "Node",
+        "fields": [{"name": "next", "type": ["null", "Node"], "default": None}],
+    }
+    with pytest.raises(DataException, match="Node contains itself"):
+        connect_schema(without_logical_types(node), {"Node": node}, AvroOptions())
 
 
 def test_unnamed_structs_are_numbered_and_named_ones_defined_once() -> None:
@@ -231,17 +227,6 @@ def test_unnamed_structs_are_numbered_and_named_ones_defined_once() -> None:
     contradicting = SchemaBuilder.struct().field("a", part).field("b", other).build()
     with pytest.raises(DataException, match="Two different structs are named P"):
         avro_schema(contradicting, AvroOptions())
-
-
-def test_a_record_that_contains_itself_is_refused() -> None:
-    """Schemas are finite here."""
-    node = {
-        "type": "record",
-        "name": "Node",
-        "fields": [{"name": "next", "type": ["null", "Node"], "default": None}],
-    }
-    with pytest.raises(DataException, match="Node contains itself"):
-        connect_schema(without_logical_types(node), {"Node": node}, AvroOptions())
 
 
 def test_the_json_schema_is_what_confluents_converter_writes() -> None:
@@ -289,15 +274,11 @@ def test_the_proto_file_is_what_protoc_and_confluents_registry_read() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "schema",
-    [
-        one_field("a-b"),
-        one_field("lists", SchemaBuilder.array(SchemaBuilder.array(STRING_SCHEMA)).build()),
-        one_field(
-            "maps", SchemaBuilder.map(STRING_SCHEMA, SchemaBuilder.array(INT8_SCHEMA)).build()
-        ),
-    ],
+    one_field("a-b"),
+    one_field("lists", SchemaBuilder.array(SchemaBuilder.array(STRING_SCHEMA)).build()),
+    one_field("maps", SchemaBuilder.map(STRING_SCHEMA, SchemaBuilder.array(INT8_SCHEMA)).build()),
     ids=["name", "lists of lists", "maps of lists"],
 )
 def test_types_that_protobuf_lacks_are_refused(schema: Schema) -> None:
@@ -319,20 +300,15 @@ class OnlyLatest:
         return self._schema
 
 
-@pytest.mark.parametrize(
-    ("converter", "latest"),
-    [
-        (
-            AvroConverter(),
-            OnlyLatest(
-                '{"type":"record","name":"R","fields":[{"name":"a","type":["null","int"]}]}', "AVRO"
-            ),
+@cases(
+    "converter, latest",
+    (
+        AvroConverter(),
+        OnlyLatest(
+            '{"type":"record","name":"R","fields":[{"name":"a","type":["null","int"]}]}', "AVRO"
         ),
-        (
-            ProtobufConverter(),
-            OnlyLatest('syntax = "proto3"; message R { int32 a = 1; }', "PROTOBUF"),
-        ),
-    ],
+    ),
+    (ProtobufConverter(), OnlyLatest('syntax = "proto3"; message R { int32 a = 1; }', "PROTOBUF")),
     ids=["avro", "protobuf"],
 )
 def test_a_value_that_does_not_fit_the_latest_schema_is_not_quoted(
@@ -349,20 +325,15 @@ def test_a_value_that_does_not_fit_the_latest_schema_is_not_quoted(
     assert SECRET not in format_trace(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("converter", "extra", "missing"),
-    [
-        (AvroConverter, "avro", "fastavro"),
-        (JsonSchemaConverter, "json-schema", "jsonschema"),
-        (ProtobufConverter, "protobuf", "grpc_tools.protoc"),
-        (ProtobufConverter, "protobuf", "confluent_kafka.schema_registry"),
-    ],
+@cases(
+    "converter, extra, missing",
+    (AvroConverter, "avro", "fastavro"),
+    (JsonSchemaConverter, "json-schema", "jsonschema"),
+    (ProtobufConverter, "protobuf", "grpc_tools.protoc"),
+    (ProtobufConverter, "protobuf", "confluent_kafka.schema_registry"),
 )
 def test_a_missing_library_is_reported_with_the_extra_of_the_converter(
-    converter: type[RegistryConverter],
-    extra: str,
-    missing: str,
-    monkeypatch: pytest.MonkeyPatch,
+    converter: type[RegistryConverter], extra: str, missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Validation asks for the definition, so the connector is refused at its creation."""
     monkeypatch.setitem(sys.modules, missing, None)

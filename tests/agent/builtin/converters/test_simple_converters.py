@@ -1,7 +1,5 @@
 """Converters of strings, bytes, numbers and header texts."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest
@@ -33,6 +31,7 @@ from pyconnect_api import (
     DataException,
     SchemaAndValue,
 )
+from tests.support.cases import cases
 
 NUMBERS: list[tuple[type[NumberConverter], str]] = [
     (ShortConverter, ">h"),
@@ -57,17 +56,11 @@ def test_strings_survive_the_round_trip(text: str) -> None:
     assert strings().to_connect_data("t", [], data) == SchemaAndValue(OPTIONAL_STRING_SCHEMA, text)
 
 
-@pytest.mark.parametrize(
-    ("encoding", "text", "data"),
-    [
-        ("UTF-16", "aü", b"\xfe\xff\x00a\x00\xfc"),
-        ("UTF-16", "", b""),
-        ("UTF-16LE", "a", b"a\x00"),
-        ("UTF-32", "a", b"\x00\x00\x00a"),
-        ("ISO-8859-1", "ü", b"\xfc"),
-        ("windows-1252", "€", b"\x80"),
-    ],
-)
+@cases(
+    "encoding, text, data",
+    ("UTF-16", "aü", b"\xfe\xff\x00a\x00\xfc"), ("UTF-16", "", b""), ("UTF-16LE", "a", b"a\x00"),
+    ("UTF-32", "a", b"\x00\x00\x00a"), ("ISO-8859-1", "ü", b"\xfc"), ("windows-1252", "€", b"\x80"),
+)  # fmt: skip
 def test_other_encodings_are_javas(encoding: str, text: str, data: bytes) -> None:
     """Byte order and byte order mark as a Java worker has them."""
     made = strings(encoding)
@@ -75,34 +68,25 @@ def test_other_encodings_are_javas(encoding: str, text: str, data: bytes) -> Non
     assert made.to_connect_data("t", [], data).value == text
 
 
-def test_characters_that_cannot_be_encoded_or_decoded_are_replaced() -> None:
-    """As Java's string converter does; it never fails for the content of a string."""
+def test_only_an_unknown_encoding_is_refused() -> None:
+    """Characters that cannot be encoded or decoded are replaced, as by Java's string converter."""
     assert strings("US-ASCII").from_connect_data("t", [], None, "aü") == b"a?"
     assert strings().from_connect_data("t", [], None, "a\ud800") == b"a?"
     assert strings().to_connect_data("t", [], b"a\xff").value == "a\ufffd"
     assert strings("UTF-16").to_connect_data("t", [], b"\xff\xfea\x00").value == "a"
-
-
-def test_an_unknown_encoding_is_refused_at_once() -> None:
-    """Not record by record."""
     with pytest.raises(ConfigException, match=r"Invalid value klingon.*converter\.encoding"):
         strings("klingon")
 
 
-def test_other_values_are_written_as_java_text_and_bytes_are_refused() -> None:
-    """None stays a Kafka null."""
+def test_strings_have_java_text_for_headers_too() -> None:
+    """None stays a Kafka null, bytes are refused; one class serves keys, values and headers."""
     made = strings()
     assert made.from_connect_data("t", [], None, None) is None
     assert made.from_connect_data("t", [], INT32_SCHEMA, 5) == b"5"
-    assert (
-        made.from_connect_data("t", [], None, {"a": [1.0, None, True]}) == b"{a=[1.0, null, true]}"
-    )
+    expected = b"{a=[1.0, null, true]}"
+    assert made.from_connect_data("t", [], None, {"a": [1.0, None, True]}) == expected
     with pytest.raises(DataException, match="Bytes have no text form"):
         made.from_connect_data("t", [], BYTES_SCHEMA, b"x")
-
-
-def test_strings_are_also_converted_as_headers() -> None:
-    """One class serves keys, values and headers."""
     made = StringConverter()
     made.configure({"converter.type": "header"})
     assert made.from_connect_header("t", "h", STRING_SCHEMA, "x") == b"x"
@@ -126,9 +110,7 @@ def test_bytes_pass_as_they_are() -> None:
 
 @pytest.mark.parametrize(("converter", "layout"), NUMBERS)
 @given(data=st.binary(min_size=8, max_size=8))
-def test_numbers_survive_the_round_trip(
-    converter: type[NumberConverter], layout: str, data: bytes
-) -> None:
+def test_numbers_are_read_back(converter: type[NumberConverter], layout: str, data: bytes) -> None:
     """The layout is Java's: big-endian, of fixed size."""
     made = converter()
     given_bytes = data[: struct.calcsize(layout)]
@@ -139,9 +121,7 @@ def test_numbers_survive_the_round_trip(
 
 
 @pytest.mark.parametrize(("converter", "layout"), NUMBERS)
-def test_numbers_of_another_size_type_or_range_are_refused(
-    converter: type[NumberConverter], layout: str
-) -> None:
+def test_numbers_that_do_not_fit_are_refused(converter: type[NumberConverter], layout: str) -> None:
     """The converter neither widens nor cuts a number."""
     made = converter()
     with pytest.raises(DataException, match=f"is not {struct.calcsize(layout)}$"):
@@ -172,16 +152,12 @@ def test_booleans_are_one_byte() -> None:
 
 
 def test_header_texts_lose_their_types() -> None:
-    """A string of digits comes back as a number: the price of readable headers."""
+    """Digits come back as a number; bytes that are not UTF-8 stay bytes, unlike at Apache."""
     made = SimpleHeaderConverter()
     assert made.from_connect_header("t", "h", STRING_SCHEMA, "12") == b"12"
     assert made.to_connect_header("t", "h", b"12") == SchemaAndValue(INT8_SCHEMA, 12)
     assert made.from_connect_header("t", "h", None, None) is None
     assert made.to_connect_header("t", "h", None) == NULL
-
-
-def test_headers_that_are_not_utf8_stay_bytes() -> None:
-    """Apache damages them with replacement characters."""
     read = SimpleHeaderConverter().to_connect_header("t", "h", b"\xff\x00")
     assert read == SchemaAndValue(BYTES_SCHEMA, b"\xff\x00")
 

@@ -1,46 +1,35 @@
 """Predicates hold for the records they are meant for."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_api import INT32_SCHEMA, ConfigException, Header
 from tests.agent.builtin.transforms.transformations import predicate, source_record
+from tests.support.cases import cases
 
 
-def test_has_header_key_looks_for_the_key() -> None:
-    """One header is enough, whatever it holds."""
+def test_predicates_look_at_header_value_or_topic() -> None:
+    """One header is enough; a tombstone has no value; the whole topic must match."""
     made = predicate("HasHeaderKey", name="h")
     headers = [Header("a", None, 1), Header("h", None, None)]
     assert made.test(source_record(1, headers=headers)) is True
     assert made.test(source_record(1, headers=headers[:1])) is False
     assert made.test(source_record(1)) is False
-
-
-def test_a_tombstone_has_no_value() -> None:
-    """The schema of the null value does not matter."""
     made = predicate("RecordIsTombstone")
     assert made.test(source_record(None)) is True
     assert made.test(source_record(None, INT32_SCHEMA)) is True
     assert made.test(source_record("")) is False
-
-
-def test_the_whole_topic_must_match() -> None:
-    """The pattern is Java's; a record without a topic matches none."""
     made = predicate("TopicNameMatches", pattern=r"orders-\p{Digit}+")
     assert made.test(source_record(1, topic="orders-12")) is True
     assert made.test(source_record(1, topic="my-orders-12")) is False
     assert made.test(source_record(1, topic=None)) is False
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("HasHeaderKey", {}, 'Missing required configuration "name"'),
-        ("HasHeaderKey", {"name": ""}, "String must be non-empty"),
-        ("TopicNameMatches", {"pattern": ""}, "String must be non-empty"),
-        ("TopicNameMatches", {"pattern": "("}, "Invalid regex: Unclosed group"),
-    ],
+@cases(
+    "name, options, message",
+    ("HasHeaderKey", {}, 'Missing required configuration "name"'),
+    ("HasHeaderKey", {"name": ""}, "String must be non-empty"),
+    ("TopicNameMatches", {"pattern": ""}, "String must be non-empty"),
+    ("TopicNameMatches", {"pattern": "("}, "Invalid regex: Unclosed group"),
 )
 def test_wrong_options_are_refused(name: str, options: dict[str, str], message: str) -> None:
     """When configured, in Kafka's words."""

@@ -4,8 +4,6 @@ The record is what tests/java/transforms/TransformCorpus.java prints for seed 11
 tests/java/transforms runs that program with many more.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -27,13 +25,9 @@ CASES = [
 
 
 def test_transformations_differ_from_apaches_by_known_rules_only() -> None:
-    """Every recorded case gives the same record or refusal, or differs on purpose."""
+    """The record covers every class; each case gives the same or differs on purpose."""
     differences = [text for case in CASES if (text := unexplained(case, JAVA_VERSION))]
     assert not differences, "\n".join(differences[:5])
-
-
-def test_the_record_covers_every_class() -> None:
-    """A record that lost a transformation or predicate would prove nothing about it."""
     covered = {case.name for case in CASES if not isinstance(case.outcome, Failed)}
     known = {name.rpartition(".")[2].partition("$")[0] for name in transform_corpus.CLASSES}
     assert covered == known
@@ -59,9 +53,6 @@ def test_the_comparison_notices_a_changed_record() -> None:
 def test_the_comparison_notices_another_refusal() -> None:
     """A case that Apache refuses with other words is reported."""
     case = next(case for case in CASES if isinstance(case.outcome, Failed))
-    other = Failed(
-        java_class="org.apache.kafka.connect.errors.DataException",
-        message="something else",
-        stage="apply",
-    )
+    java_class = "org.apache.kafka.connect.errors.DataException"
+    other = Failed(java_class=java_class, message="something else", stage="apply")
     assert unexplained(replace(case, outcome=other), JAVA_VERSION)

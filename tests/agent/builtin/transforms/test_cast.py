@@ -1,7 +1,5 @@
 """Cast changes types as Java does."""
 
-from __future__ import annotations
-
 from datetime import date
 from decimal import Decimal
 
@@ -22,46 +20,43 @@ from pyconnect_api import (
     decimal_schema,
 )
 from tests.agent.builtin.transforms.transformations import applied, source_record, transformation
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("value", "target", "expected"),
-    [
-        (300, "int8", 44),
-        (-129, "int8", 127),
-        (2**31, "int32", -(2**31)),
-        (1e10, "int8", -1),
-        (1e10, "int32", 2**31 - 1),
-        (-1e30, "int64", -(2**63)),
-        (float("nan"), "int16", 0),
-        (-1.9, "int32", -1),
-        (True, "int64", 1),
-        ("-12", "INT8", -12),
-        (2**53 + 1, "float64", 2.0**53),
-        (2**24 + 1, "float32", 2.0**24),
-        (9007199791611905, "float32", 9007200328482816.0),
-        ("1.00000017881393432617187499", "float32", 1.0000001192092896),
-        (" 0x1p3f ", "float64", 8.0),
-        ("-Infinity", "float32", float("-inf")),
-        (0.9, "boolean", False),
-        (-1, "boolean", True),
-        ("TRUE", "boolean", True),
-        ("yes", "boolean", False),
-        (1e10, "string", "1.0E10"),
-        (False, "string", "false"),
-        (b"\x00\xff", "string", "AP8="),
-    ],
+@cases(
+    "value, target, expected",
+    (300, "int8", 44),
+    (-129, "int8", 127),
+    (2**31, "int32", -(2**31)),
+    (1e10, "int8", -1),
+    (1e10, "int32", 2**31 - 1),
+    (-1e30, "int64", -(2**63)),
+    (float("nan"), "int16", 0),
+    (-1.9, "int32", -1),
+    (True, "int64", 1),
+    ("-12", "INT8", -12),
+    (2**53 + 1, "float64", 2.0**53),
+    (2**24 + 1, "float32", 2.0**24),
+    (9007199791611905, "float32", 9007200328482816.0),
+    ("1.00000017881393432617187499", "float32", 1.0000001192092896),
+    (" 0x1p3f ", "float64", 8.0),
+    ("-Infinity", "float32", float("-inf")),
+    (0.9, "boolean", False),
+    (-1, "boolean", True),
+    ("TRUE", "boolean", True),
+    ("yes", "boolean", False),
+    (1e10, "string", "1.0E10"),
+    (False, "string", "false"),
+    (b"\x00\xff", "string", "AP8="),
 )
-def test_a_value_without_schema_becomes_one_of_the_type(
-    value: object, target: str, expected: object
-) -> None:
+def test_schemaless_values_become_the_type(value: object, target: str, expected: object) -> None:
     """Integers wrap, floats are cut and limited, strings are parsed in Java's syntax."""
     record = applied(transformation("Cast$Value", spec=target), source_record(value))
     assert (record.value, record.value_schema) == (expected, None)
     assert record.value.__class__ is expected.__class__
 
 
-@pytest.mark.parametrize("value", ["1.5", "128", "", "one", "1_0", " 1", "9" * 5_000])
+@cases("value", "1.5", "128", "", "one", "1_0", " 1", "9" * 5_000)
 def test_a_string_out_of_range_is_refused_without_being_shown(value: str) -> None:
     """Messages go to logs, values of records must not."""
     cast = transformation("Cast$Value", spec="int8")
@@ -70,14 +65,12 @@ def test_a_string_out_of_range_is_refused_without_being_shown(value: str) -> Non
     assert str(caught.value) == "Value was out of range for requested data type INT8"
 
 
-@pytest.mark.parametrize(
-    ("schema", "value", "target", "expected"),
-    [
-        (DATE_SCHEMA, date(1970, 1, 3), "int64", 2),
-        (DATE_SCHEMA, date(1965, 1, 3), "string", "1965-01-03"),
-        (decimal_schema(2), Decimal("12.99"), "int32", 12),
-        (decimal_schema(2), Decimal("12.90"), "string", "12.90"),
-    ],
+@cases(
+    "schema, value, target, expected",
+    (DATE_SCHEMA, date(1970, 1, 3), "int64", 2),
+    (DATE_SCHEMA, date(1965, 1, 3), "string", "1965-01-03"),
+    (decimal_schema(2), Decimal("12.99"), "int32", 12),
+    (decimal_schema(2), Decimal("12.90"), "string", "12.90"),
 )
 def test_a_cast_removes_the_logical_type(
     schema: Schema, value: object, target: str, expected: object
@@ -119,20 +112,16 @@ def test_a_cast_struct_keeps_name_version_doc_and_parameters() -> None:
     assert kept.stored_values() == [None, 1.5]
 
 
-def test_an_absent_field_of_a_map_becomes_none() -> None:
-    """As in Kafka; the given map is not changed."""
+def test_absent_fields_and_none_are_cast_to_none() -> None:
+    """As in Kafka; neither the given map nor the schema of None changes."""
     given = {"a": "1"}
     record = applied(transformation("Cast$Key", spec="a:int8,b:int8"), source_record(given))
     assert (record.key, record.value) == ({"a": 1, "b": None}, {"a": "1"})
-
-
-def test_none_passes_unchanged() -> None:
-    """Its schema too."""
     record = source_record(None, INT64_SCHEMA)
     assert transformation("Cast$Value", spec="int8").apply(record) is record
 
 
-@pytest.mark.parametrize("value", [[1], {"a": 1}, Struct(SchemaBuilder.struct().build())])
+@cases("value", [1], {"a": 1}, Struct(SchemaBuilder.struct().build()))
 def test_containers_cannot_be_cast(value: object) -> None:
     """The message lists what can."""
     cast = transformation("Cast$Value", spec="f:int8")
@@ -146,25 +135,21 @@ def test_a_field_that_cannot_be_cast_fails_only_with_a_value() -> None:
     schema = SchemaBuilder.struct().field("f", array).build()
     cast = transformation("Cast$Value", spec="f:int32")
     empty = applied(cast, source_record(Struct(schema), schema))
-    assert (
-        empty.value_schema
-        == SchemaBuilder.struct().field("f", SchemaBuilder.int32().optional()).build()
-    )
+    expected = SchemaBuilder.struct().field("f", SchemaBuilder.int32().optional()).build()
+    assert empty.value_schema == expected
     with pytest.raises(DataException, match="casting from ARRAY"):
         cast.apply(source_record(Struct(schema).put("f", [1]), schema))
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ("", "Must specify at least one field to cast."),
-        ("int128", "Invalid type found in casting spec: int128"),
-        ("a:", "Invalid type found in casting spec: a"),
-        ("bytes", "Cast transformation does not support casting to BYTES"),
-        ("a:int8,int8", "may only specify a single cast"),
-        ("a:b:int8", "Invalid rename mapping: a:b:int8"),
-        (":", "Invalid rename mapping: :"),
-    ],
+@cases(
+    "spec, message",
+    ("", "Must specify at least one field to cast."),
+    ("int128", "Invalid type found in casting spec: int128"),
+    ("a:", "Invalid type found in casting spec: a"),
+    ("bytes", "Cast transformation does not support casting to BYTES"),
+    ("a:int8,int8", "may only specify a single cast"),
+    ("a:b:int8", "Invalid rename mapping: a:b:int8"),
+    (":", "Invalid rename mapping: :"),
 )
 def test_a_wrong_spec_is_refused(spec: str, message: str) -> None:
     """When configured, in Kafka's words."""

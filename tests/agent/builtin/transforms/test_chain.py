@@ -1,7 +1,5 @@
 """The shipped transformations work together in a task's chain."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest
@@ -14,10 +12,7 @@ from tests.agent.builtin.transforms.transformations import predicate, source_rec
 from tests.support.functions import chain_of
 
 TOLERANCE = Tolerance(
-    tolerate_all=False,
-    policy=RetryPolicy(),
-    reporters=(),
-    stop_requested=threading.Event(),
+    tolerate_all=False, policy=RetryPolicy(), reporters=(), stop_requested=threading.Event()
 )
 
 
@@ -61,9 +56,7 @@ def test_a_negated_predicate_guards_against_tombstones() -> None:
 
 
 def test_many_records_end_with_the_first_that_fails() -> None:
-    """The records before the failed one can be finished first; the chain then continues, and no
-    step is repeated.
-    """
+    """The records before it can be finished; the chain then continues and repeats no step."""
     steps: list[tuple[str, object]] = []
     left = [RetriableException("not yet"), DataException("never")]
 

@@ -1,7 +1,5 @@
 """Rules of the transformation and the predicate that take expressions."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -25,6 +23,7 @@ from tests.agent.builtin.transforms.transformations import (
     source_record,
     transformation,
 )
+from tests.support.cases import cases
 
 INNER = SchemaBuilder.struct().field("card", OPTIONAL_STRING_SCHEMA).optional().build()
 ORDER = (
@@ -57,22 +56,20 @@ def order() -> Struct:
     )
 
 
-@pytest.mark.parametrize(
-    ("expression", "expected"),
-    [
-        ("value.id == 9223372036854775807", True),
-        ("value.price == '12.50' && double(value.price) > 12.0", True),
-        ("value.day > '2026-01-31' && value.at == '13:05:00'", True),
-        ("value.seen == timestamp('2026-02-03T04:05:06.789Z')", True),
-        (r"value.data == b'\x00\xff' && value.ratio == 0.1", True),
-        ("value.payment != null && value.payment.card.startsWith('41')", True),
-        ("has(value.payment.card) && !has(value.payment.gone)", True),
-        ("value['payment'].card.substring(12) == '4444'", True),
-        ("math.greatest(1, 2) == 2 && topic == 'topic' && partition == null", True),
-        ("headers.tenant == 'b' && [1].exists(value, value == 1)", True),
-        ("timestamp == timestamp('1970-01-01T00:00:01Z') // value.gone isn't read", True),
-        (r"'value.gone' == r'\' || key.id == 1", False),
-    ],
+@cases(
+    "expression, expected",
+    ("value.id == 9223372036854775807", True),
+    ("value.price == '12.50' && double(value.price) > 12.0", True),
+    ("value.day > '2026-01-31' && value.at == '13:05:00'", True),
+    ("value.seen == timestamp('2026-02-03T04:05:06.789Z')", True),
+    (r"value.data == b'\x00\xff' && value.ratio == 0.1", True),
+    ("value.payment != null && value.payment.card.startsWith('41')", True),
+    ("has(value.payment.card) && !has(value.payment.gone)", True),
+    ("value['payment'].card.substring(12) == '4444'", True),
+    ("math.greatest(1, 2) == 2 && topic == 'topic' && partition == null", True),
+    ("headers.tenant == 'b' && [1].exists(value, value == 1)", True),
+    ("timestamp == timestamp('1970-01-01T00:00:01Z') // value.gone isn't read", True),
+    (r"'value.gone' == r'\' || key.id == 1", False),
 )
 def test_an_expression_sees_values_as_they_are(expression: str, expected: bool) -> None:
     """64 bits, digits, bytes with zeros and milliseconds included."""
@@ -106,10 +103,8 @@ def test_an_expression_drops_routes_masks_and_sets() -> None:
     assert record.value == order()
     assert made.apply(source_record(order().put("id", 5), ORDER)) is None
     plain = transformation("Expression", set_key="{'id': null, 'a.b': key.id}")
-    assert applied(plain, source_record({"id": 7, "a": {"c": 1}})).key == {
-        "id": None,
-        "a": {"c": 1, "b": 7},
-    }
+    expected = {"id": None, "a": {"c": 1, "b": 7}}
+    assert applied(plain, source_record({"id": 7, "a": {"c": 1}})).key == expected
 
 
 def test_optional_schemas_stay_optional_with_new_fields() -> None:
@@ -123,16 +118,14 @@ def test_optional_schemas_stay_optional_with_new_fields() -> None:
     assert payment.fields[1].schema is OPTIONAL_STRING_SCHEMA
 
 
-@pytest.mark.parametrize(
-    ("expression", "text"),
-    [
-        ("value.gone == 1", "the record has no value.gone"),
-        ("value.id + 1 > 0", "'expression' failed: OverflowError"),
-        ("value.id > 'a'", "No such overload"),
-        ("value.id", "returned a int, expected a bool"),
-        ("headers.big == 1", "headers.big is an integer of more than 64 bits"),
-        ("headers.odd == 1", "headers.odd is a object, for which CEL has no type"),
-    ],
+@cases(
+    "expression, text",
+    ("value.gone == 1", "the record has no value.gone"),
+    ("value.id + 1 > 0", "'expression' failed: OverflowError"),
+    ("value.id > 'a'", "No such overload"),
+    ("value.id", "returned a int, expected a bool"),
+    ("headers.big == 1", "headers.big is an integer of more than 64 bits"),
+    ("headers.odd == 1", "headers.odd is a object, for which CEL has no type"),
 )
 def test_a_value_that_would_change_is_refused(expression: str, text: str) -> None:
     """So is an expression that fails; its error shows no values."""
@@ -144,15 +137,13 @@ def test_a_value_that_would_change_is_refused(expression: str, text: str) -> Non
     assert "9223372036854775807" not in str(failed.value)
 
 
-@pytest.mark.parametrize(
-    ("expression", "text"),
-    [
-        ("{'id': 1.5}", "value.id"),
-        ("{'price': '1.5'}", "scale"),
-        ("{'day': 'x'}", "new text of value.day is not a"),
-        ("{'other': null}", "value.other is a new field, and a null has no type"),
-        ("{'id.x': 1}", "value.id is a int and has no fields"),
-    ],
+@cases(
+    "expression, text",
+    ("{'id': 1.5}", "value.id"),
+    ("{'price': '1.5'}", "scale"),
+    ("{'day': 'x'}", "new text of value.day is not a"),
+    ("{'other': null}", "value.other is a new field, and a null has no type"),
+    ("{'id.x': 1}", "value.id is a int and has no fields"),
 )
 def test_a_new_value_must_be_of_the_fields_type(expression: str, text: str) -> None:
     """Nothing is converted but texts of decimals, dates and times."""
@@ -160,13 +151,11 @@ def test_a_new_value_must_be_of_the_fields_type(expression: str, text: str) -> N
         transformation("Expression", set_value=expression).apply(source_record(order(), ORDER))
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({}, "Set at least one of filter, topic, set.key, set.value"),
-        ({"filter": "1 +"}, "Invalid value 1 \\+ for configuration filter"),
-        ({"filter": "vlaue.a == 1"}, "vlaue is not a part of a record, which are topic"),
-    ],
+@cases(
+    "options, text",
+    ({}, "Set at least one of filter, topic, set.key, set.value"),
+    ({"filter": "1 +"}, "Invalid value 1 \\+ for configuration filter"),
+    ({"filter": "vlaue.a == 1"}, "vlaue is not a part of a record, which are topic"),
 )
 def test_a_faulty_expression_is_refused_by_validation(options: dict[str, str], text: str) -> None:
     """A misspelt name too."""

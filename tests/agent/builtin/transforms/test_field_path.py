@@ -1,7 +1,5 @@
 """Paths of fields are read as KIP-821 says."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.builtin.transforms.fields import FieldPath
@@ -13,25 +11,24 @@ from pyconnect_api import (
     SchemaBuilder,
     Struct,
 )
+from tests.support.cases import cases
 
 INNER = SchemaBuilder.struct().field("x.y", OPTIONAL_STRING_SCHEMA).build()
 OUTER = SchemaBuilder.struct().field("a", INNER).field("s", STRING_SCHEMA).build()
 
 
-@pytest.mark.parametrize(
-    ("text", "steps"),
-    [
-        ("a", ("a",)),
-        ("a.b.c", ("a", "b", "c")),
-        ("`a.b`.c", ("a.b", "c")),
-        ("a.`b.c`", ("a", "b.c")),
-        ("a`b.c", ("a`b", "c")),
-        ("`a`b`.c", ("a`b", "c")),
-        (r"`a\`.b`.c", ("a`.b", "c")),
-        ("a.", ("a", "")),
-        (".a", ("", "a")),
-        ("`a`", ("a",)),
-    ],
+@cases(
+    "text, steps",
+    ("a", ("a",)),
+    ("a.b.c", ("a", "b", "c")),
+    ("`a.b`.c", ("a.b", "c")),
+    ("a.`b.c`", ("a", "b.c")),
+    ("a`b.c", ("a`b", "c")),
+    ("`a`b`.c", ("a`b", "c")),
+    (r"`a\`.b`.c", ("a`.b", "c")),
+    ("a.", ("a", "")),
+    (".a", ("", "a")),
+    ("`a`", ("a",)),
 )
 def test_dots_separate_steps_unless_in_backticks(text: str, steps: tuple[str, ...]) -> None:
     """A backtick ends a step only before a dot or the end, and only without a backslash."""
@@ -39,9 +36,7 @@ def test_dots_separate_steps_unless_in_backticks(text: str, steps: tuple[str, ..
     assert FieldPath(text, "V1").steps == (text,)
 
 
-@pytest.mark.parametrize(
-    ("text", "position"), [("`a", 0), ("a.`b", 2), (r"`a\`", 0), ("`a`.`b", 4)]
-)
+@cases("text, position", ("`a", 0), ("a.`b", 2), (r"`a\`", 0), ("`a`.`b", 4))
 def test_a_lone_backtick_is_refused(text: str, position: int) -> None:
     """The message names the path and the place of the backtick."""
     with pytest.raises(ConfigException) as caught:

@@ -1,7 +1,5 @@
 """Rules of Flatten; its results are compared with Apache\'s elsewhere."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import pytest

@@ -1,7 +1,5 @@
 """Rules of InsertField; its results are compared with Apache\'s elsewhere."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest
@@ -52,8 +50,8 @@ def test_insert_field_adds_what_is_known_in_order() -> None:
     ]
 
 
-def test_insert_field_leaves_out_what_is_not_known() -> None:
-    """A required field then fails when the struct is checked; offsets are for sinks."""
+def test_insert_field_leaves_out_what_is_not_known_and_takes_no_field() -> None:
+    """A required one fails when the struct is checked; a map's own is replaced."""
     options = {"partition_field": "p!", "timestamp_field": "w!"}
     made = transformation("InsertField$Value", **options)
     assert applied(made, source_record({})).value == {}
@@ -63,10 +61,6 @@ def test_insert_field_leaves_out_what_is_not_known() -> None:
         struct.validate()
     with pytest.raises(DataException, match=r"^Only SinkRecord supported for .field insertion."):
         transformation("InsertField$Value", offset_field="o").apply(source_record({}))
-
-
-def test_an_inserted_field_must_be_new() -> None:
-    """In a struct; a map's own is replaced."""
     made = transformation("InsertField$Value", topic_field="a")
     assert applied(made, source_record({"a": 1})).value == {"a": "topic"}
     with pytest.raises(SchemaBuilderException, match="field name duplication a"):

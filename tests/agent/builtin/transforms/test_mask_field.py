@@ -1,7 +1,5 @@
 """Rules of MaskField; its results are compared with Apache\'s elsewhere."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -18,19 +16,6 @@ from pyconnect_api import (
 from tests.agent.builtin.transforms.transformations import applied, source_record, transformation
 
 
-def test_masked_decimals_keep_their_scale() -> None:
-    """Kafka's zero has scale 0 and cannot be written."""
-    schema = SchemaBuilder.struct().field("d", decimal_schema(2)).build()
-    record = source_record(Struct(schema).put("d", Decimal("1.25")), schema)
-    for options, expected in (({}, "0.00"), ({"replacement": "7"}, "7.00")):
-        masked = applied(transformation("MaskField$Value", fields="d", **options), record).value
-        assert isinstance(masked, Struct)
-        assert str(masked.get("d")) == expected
-    too_fine = transformation("MaskField$Value", fields="d", replacement="0.125")
-    with pytest.raises(DataException, match="to a Decimal of scale 2"):
-        too_fine.apply(record)
-
-
 def test_masks_do_not_share_containers() -> None:
     """A change to the mask in one record must not change the mask of the next record."""
     made = transformation("MaskField$Value", fields="a")
@@ -41,8 +26,8 @@ def test_masks_do_not_share_containers() -> None:
     assert first["a"] is not second["a"]
 
 
-def test_masks_are_of_the_fields_type() -> None:
-    """A replacement is converted once and refused for what is no number or string."""
+def test_masks_are_of_the_fields_type_and_scale() -> None:
+    """A replacement is converted once; Kafka's zero has scale 0 and cannot be written."""
     made = transformation("MaskField$Value", fields="a,b,c", replacement="300")
     record = applied(made, source_record({"a": 1, "b": 1.5, "c": "x"}))
     assert record.value == {"a": 300, "b": 300.0, "c": "300"}
@@ -53,3 +38,12 @@ def test_masks_are_of_the_fields_type() -> None:
     for value in (True, b"x", [1], datetime(2024, 1, 1, tzinfo=UTC)):
         with pytest.raises(DataException, match=r"Cannot mask value of type class"):
             made.apply(source_record({"a": value}))
+    schema = SchemaBuilder.struct().field("d", decimal_schema(2)).build()
+    record = source_record(Struct(schema).put("d", Decimal("1.25")), schema)
+    for options, expected in (({}, "0.00"), ({"replacement": "7"}, "7.00")):
+        masked = applied(transformation("MaskField$Value", fields="d", **options), record).value
+        assert isinstance(masked, Struct)
+        assert str(masked.get("d")) == expected
+    too_fine = transformation("MaskField$Value", fields="d", replacement="0.125")
+    with pytest.raises(DataException, match="to a Decimal of scale 2"):
+        too_fine.apply(record)

@@ -1,14 +1,10 @@
 """Rules of ReplaceField; its results are compared with Apache\'s elsewhere."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest
 
-from pyconnect_api import (
-    ConfigException,
-)
+from pyconnect_api import ConfigException
 from tests.agent.builtin.transforms.transformations import (
     PAIR,
     applied,
@@ -16,6 +12,7 @@ from tests.agent.builtin.transforms.transformations import (
     source_record,
     transformation,
 )
+from tests.support.cases import cases
 
 
 def test_replace_field_excludes_before_it_includes_and_renames() -> None:
@@ -30,16 +27,10 @@ def test_replace_field_excludes_before_it_includes_and_renames() -> None:
     assert [field.name for field in renamed.value_schema.fields] == ["a", "x"]
 
 
-def test_a_rename_of_a_missing_field_leaves_its_namesake_alone() -> None:
-    """Kafka looks for the old name and fails."""
+def test_replace_field_knows_kafkas_names_only(caplog: pytest.LogCaptureFixture) -> None:
+    """A rename of a missing field leaves its namesake; removed options are reported."""
     made = transformation("ReplaceField$Value", renames="z:a")
     assert applied(made, source_record(pair("v", 1), PAIR)).value == pair("v", 1)
-
-
-def test_removed_options_of_replace_field_are_warned_about(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Kafka ignores them silently."""
     with caplog.at_level(logging.WARNING):
         made = transformation("ReplaceField$Value", blacklist="a")
     assert applied(made, source_record({"a": 1})).value == {"a": 1}
@@ -47,7 +38,7 @@ def test_removed_options_of_replace_field_are_warned_about(
     assert "'exclude'" in caplog.text
 
 
-@pytest.mark.parametrize("mapping", ["a", "a:b:c", "a:", ""])
+@cases("mapping", "a", "a:b:c", "a:", "")
 def test_a_rename_has_two_names(mapping: str) -> None:
     """In Kafka's words."""
     with pytest.raises(ConfigException, match=f"Invalid rename mapping: {mapping}$"):

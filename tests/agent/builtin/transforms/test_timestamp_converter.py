@@ -1,7 +1,5 @@
 """TimestampConverter converts every form into every other one."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, time
 
 import pytest
@@ -21,6 +19,7 @@ from pyconnect_api import (
     Struct,
 )
 from tests.agent.builtin.transforms.transformations import applied, source_record, transformation
+from tests.support.cases import cases
 
 FORMAT = "yyyy-MM-dd HH:mm:ss.SSS"
 MOMENTS = (
@@ -70,7 +69,7 @@ def held_by(form: str, moment: datetime, precision: str) -> datetime:
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("target", SCHEMAS)
 @pytest.mark.parametrize("source", SCHEMAS)
-@pytest.mark.parametrize("with_schema", [False, True])
+@cases("with_schema", False, True)
 def test_every_form_becomes_every_other_one(
     source: str, target: str, moment: datetime, precision: str, with_schema: bool
 ) -> None:
@@ -106,24 +105,20 @@ def test_a_field_keeps_its_optionality_and_loses_its_default() -> None:
     assert applied(converter, source_record(None, schema)).value_schema == expected
 
 
-def test_a_missing_field_is_ignored_with_a_schema_and_none_without() -> None:
-    """As in Kafka."""
+def test_missing_fields_and_none_are_no_errors() -> None:
+    """A missing field is ignored with a schema, None without; a whole None gets the schema."""
     converter = transformation("TimestampConverter$Value", target_type="unix", field="created")
     assert applied(converter, source_record({"a": 1})).value == {"a": 1, "created": None}
     schema = SchemaBuilder.struct().field("a", INT32_SCHEMA).build()
     struct = Struct(schema).put("a", 1)
     assert applied(converter, source_record(struct, schema)).value == struct
-
-
-def test_none_stays_none() -> None:
-    """A whole value gets the schema of the target."""
     converter = transformation("TimestampConverter$Value", target_type="Date")
     assert applied(converter, source_record(None)).value is None
     record = applied(converter, source_record(None, INT64_SCHEMA))
     assert (record.value_schema, record.value) == (DATE_SCHEMA, None)
 
 
-@pytest.mark.parametrize("schema", [INT32_SCHEMA, SchemaBuilder.array(STRING_SCHEMA).build()])
+@cases("schema", INT32_SCHEMA, SchemaBuilder.array(STRING_SCHEMA).build())
 def test_a_schema_without_a_form_is_refused(schema: Schema) -> None:
     """Also as a field, once there is a struct."""
     message = "does not correspond to a known timestamp type format"
@@ -137,7 +132,7 @@ def test_a_schema_without_a_form_is_refused(schema: Schema) -> None:
         of_field.apply(source_record(Struct(struct_schema), struct_schema))
 
 
-@pytest.mark.parametrize("value", [True, 1.5, b"x", [1]])
+@cases("value", True, 1.5, b"x", [1])
 def test_a_class_without_a_form_is_refused(value: object) -> None:
     """A bool is no number of seconds."""
     converter = transformation("TimestampConverter$Value", target_type="unix")

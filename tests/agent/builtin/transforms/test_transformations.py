@@ -1,7 +1,5 @@
 """Rules of single transformations; their results are compared with Apache's elsewhere."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest
@@ -28,38 +26,31 @@ from tests.agent.builtin.transforms.transformations import (
     source_record,
     transformation,
 )
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("Flatten$Value", {}),
-        ("InsertField$Value", {"topic_field": "t"}),
-        ("ReplaceField$Value", {"exclude": "a"}),
-        ("Cast$Value", {"spec": "a:int8"}),
-    ],
+@cases(
+    "name, options",
+    ("Flatten$Value", {}),
+    ("InsertField$Value", {"topic_field": "t"}),
+    ("ReplaceField$Value", {"exclude": "a"}),
+    ("Cast$Value", {"spec": "a:int8"}),
 )
-@pytest.mark.parametrize("schema", [None, PAIR])
-def test_records_without_a_value_pass_unchanged(
-    name: str, options: dict[str, str], schema: Schema | None
-) -> None:
+@cases("schema", None, PAIR)
+def test_tombstones_pass_through(name: str, options: dict[str, str], schema: Schema | None) -> None:
     """With a schema or without."""
     record = source_record(None, schema)
     assert transformation(name, **options).apply(record) is record
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "purpose"),
-    [
-        ("MaskField$Value", {"fields": "a"}, "mask fields"),
-        ("ValueToKey", {"fields": "a"}, "copying fields from value to key"),
-        ("HeaderFrom$Key", {"fields": "a", "headers": "h", "operation": "move"}, "header move"),
-        ("HeaderFrom$Value", {"fields": "a", "headers": "h", "operation": "copy"}, "header copy"),
-    ],
+@cases(
+    "name, options, purpose",
+    ("MaskField$Value", {"fields": "a"}, "mask fields"),
+    ("ValueToKey", {"fields": "a"}, "copying fields from value to key"),
+    ("HeaderFrom$Key", {"fields": "a", "headers": "h", "operation": "move"}, "header move"),
+    ("HeaderFrom$Value", {"fields": "a", "headers": "h", "operation": "copy"}, "header copy"),
 )
-def test_records_without_a_value_are_refused_by_some(
-    name: str, options: dict[str, str], purpose: str
-) -> None:
+def test_some_refuse_tombstones(name: str, options: dict[str, str], purpose: str) -> None:
     """The messages are Kafka's."""
     made = transformation(name, **options)
     with pytest.raises(DataException, match=r"^Only Map objects supported in absence of schema"):
@@ -69,17 +60,15 @@ def test_records_without_a_value_are_refused_by_some(
     assert str(caught.value) == f"Only Struct objects supported for [{purpose}], found: null"
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("ReplaceField$Value", {"exclude": "x"}),
-        ("InsertField$Value", {"static_field": "x", "static_value": "y"}),
-        ("SetSchemaMetadata$Value", {"schema_version": "3"}),
-        ("MaskField$Value", {"fields": "b"}),
-        ("TimestampConverter$Value", {"field": "x", "target_type": "unix"}),
-        ("Cast$Value", {"spec": "b:int64"}),
-        ("HeaderFrom$Value", {"fields": "b", "headers": "h", "operation": "move"}),
-    ],
+@cases(
+    "name, options",
+    ("ReplaceField$Value", {"exclude": "x"}),
+    ("InsertField$Value", {"static_field": "x", "static_value": "y"}),
+    ("SetSchemaMetadata$Value", {"schema_version": "3"}),
+    ("MaskField$Value", {"fields": "b"}),
+    ("TimestampConverter$Value", {"field": "x", "target_type": "unix"}),
+    ("Cast$Value", {"spec": "b:int64"}),
+    ("HeaderFrom$Value", {"fields": "b", "headers": "h", "operation": "move"}),
 )
 def test_a_default_replaces_none_unless_switched_off(name: str, options: dict[str, str]) -> None:
     """`replace.null.with.default`; a required field without a value is refused either way."""
@@ -92,15 +81,13 @@ def test_a_default_replaces_none_unless_switched_off(name: str, options: dict[st
     assert kept.get_without_default("a") is None
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("ReplaceField$Value", {"renames": "b:c"}),
-        ("InsertField$Value", {"static_field": "x", "static_value": "y"}),
-        ("SetSchemaMetadata$Value", {"schema_name": "n"}),
-        ("ValueToKey", {"fields": "b"}),
-        ("Flatten$Value", {}),
-    ],
+@cases(
+    "name, options",
+    ("ReplaceField$Value", {"renames": "b:c"}),
+    ("InsertField$Value", {"static_field": "x", "static_value": "y"}),
+    ("SetSchemaMetadata$Value", {"schema_name": "n"}),
+    ("ValueToKey", {"fields": "b"}),
+    ("Flatten$Value", {}),
 )
 def test_a_required_field_without_a_value_is_refused(name: str, options: dict[str, str]) -> None:
     """In the words a struct uses."""
@@ -108,13 +95,9 @@ def test_a_required_field_without_a_value_is_refused(name: str, options: dict[st
         transformation(name, **options).apply(source_record(pair("x", None), PAIR))
 
 
-def test_filter_drops_every_record() -> None:
-    """Predicates decide which ones it sees."""
+def test_filter_and_drop_headers_drop_all() -> None:
+    """Predicates decide which records; a record without headers passes unchanged."""
     assert transformation("Filter").apply(source_record(1)) is None
-
-
-def test_drop_headers_removes_all_of_a_key() -> None:
-    """A record without headers passes unchanged."""
     headers = [Header("a", None, 1), Header("b", None, 2), Header("a", None, 3)]
     made = transformation("DropHeaders", headers="a,c")
     record = applied(made, source_record(1, headers=headers))
@@ -231,10 +214,8 @@ def test_value_to_key_takes_paths_in_kafka_4_4() -> None:
     nested = partial(transformation, "ValueToKey", RELEASE_4_4, field_syntax_version="V2")
     found = applied(nested(fields="p.b,p.a"), record)
     assert found.key_schema is not None
-    assert [(f.name, f.schema) for f in found.key_schema.fields] == [
-        ("p.b", INT32_SCHEMA),
-        ("p.a", WITH_DEFAULT),
-    ]
+    expected = [("p.b", INT32_SCHEMA), ("p.a", WITH_DEFAULT)]
+    assert [(f.name, f.schema) for f in found.key_schema.fields] == expected
     assert isinstance(found.key, Struct)
     assert (found.key.get("p.b"), found.key.get("p.a")) == (1, "default")
     without = applied(nested(fields="p.a", replace_null_with_default="false"), record).key

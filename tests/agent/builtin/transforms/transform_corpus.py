@@ -4,8 +4,6 @@ Each line says what one of Apache's transformations or predicates did with a rec
 same with ours.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -26,10 +24,7 @@ from pyconnect_api import (
     SourceRecord,
     Transformation,
 )
-from pyconnect_api.logical import (
-    date_to_days,
-    timestamp_from_milliseconds,
-)
+from pyconnect_api.logical import date_to_days, timestamp_from_milliseconds
 from tests.agent.builtin.converters.converter_corpus import schema_of, text_of, value_of
 
 _CATALOG = Catalog(builtin_plugins(RELEASE_4_4))  # does what 4.3 does with its options
@@ -179,10 +174,7 @@ def _case(described: dict[str, Any]) -> Case:
         outcome = None if described["result"] is None else _record(described["result"])
     record = _record(described["record"])
     return Case(
-        java_class=described["class"],
-        options=described["options"],
-        record=record,
-        outcome=outcome,
+        java_class=described["class"], options=described["options"], record=record, outcome=outcome
     )
 
 

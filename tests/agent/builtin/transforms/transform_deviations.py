@@ -1,9 +1,4 @@
-"""Rules about corpus cases in which our transformations differ from Apache's on purpose.
-
-`reasons` returns the rules by which a case differs; `unexplained` describes a case without one.
-"""
-
-from __future__ import annotations
+"""Rules about corpus cases in which our transformations differ from Apache's on purpose."""
 
 import re
 from collections.abc import Callable
@@ -22,10 +17,7 @@ _KAFKA = "org.apache.kafka."
 _LEFT_OUT = (
     # Values of records do not belong into messages.
     (re.compile(r"Value \(.*\) was out of range", re.DOTALL), "Value was out of range"),
-    (
-        re.compile(r"convert .* \((class [\w.$\[;]+)\) to", re.DOTALL),
-        r"convert a value of \1 to",
-    ),
+    (re.compile(r"convert .* \((class [\w.$\[;]+)\) to", re.DOTALL), r"convert a value of \1 to"),
     (re.compile(r"(was out of range for requested data type) \w+$"), r"\1"),
     (re.compile(r"timestamp: value \(.*\) does not match", re.DOTALL), "timestamp: value does not"),
     (
@@ -156,9 +148,7 @@ def _another_of_two_faults(case: Case, ours: Any, _: int) -> bool:
 
 
 def _says_what_is_needed(case: Case, ours: Any, _: int) -> bool:
-    """For a schema without fields, Apache's text names the missing fields and ours the expected
-    Struct.
-    """
+    """Apache names the fields that a schema lacks, ours the expected Struct."""
     if not (isinstance(ours, Failed) and isinstance(case.outcome, Failed)):
         return False
     expected = (ours.message or "").startswith("Only Struct objects supported for [")
@@ -325,21 +315,8 @@ def _years_of_python(case: Case, ours: Any, _: int) -> bool:
 
 
 RULES: tuple[Callable[[Case, Any, int], bool], ...] = (
-    _same_refusal,
-    _java_crashes,
-    _refused_when_configured,
-    _cause_instead_of_name,
-    _another_of_two_faults,
-    _says_what_is_needed,
-    _every_schema_can_be_renamed,
-    _rename_of_nothing,
-    _no_longer_logical,
-    _decimals_have_their_scale,
-    _temporals_by_class,
-    _more_float_digits,
-    _no_lenient_dates,
-    _no_negative_fields,
-    _one_calendar,
-    _no_day_of_weeks,
-    _years_of_python,
-)
+    _same_refusal, _java_crashes, _refused_when_configured, _cause_instead_of_name,
+    _another_of_two_faults, _says_what_is_needed, _every_schema_can_be_renamed, _rename_of_nothing,
+    _no_longer_logical, _decimals_have_their_scale, _temporals_by_class, _more_float_digits,
+    _no_lenient_dates, _no_negative_fields, _one_calendar, _no_day_of_weeks, _years_of_python,
+)  # fmt: skip

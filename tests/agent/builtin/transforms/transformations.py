@@ -1,7 +1,5 @@
 """Transformations and predicates by Connect's names, configured, and records for them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pyconnect_agent.core.apache_release import CONNECT_VERSION

@@ -1,8 +1,5 @@
 """The leader's division of work: Apache's worked cases and what must hold of every division."""
 
-from __future__ import annotations
-
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +13,7 @@ from pyconnect_agent.core.assign.incremental import (
 from pyconnect_agent.core.assign.leader import assign_eagerly
 from pyconnect_agent.core.group_protocol import Work
 from pyconnect_agent.core.ids import ConnectorTaskId
+from tests.support.cases import cases
 
 MAX_DELAY_MS = 300_000
 
@@ -128,13 +126,20 @@ def test_a_departed_worker_is_waited_for_and_its_successor_gets_its_work() -> No
     group.check_settled()
 
 
-def test_without_a_delay_lost_work_moves_at_once() -> None:
-    """`scheduled.rebalance.max.delay.ms=0` gives a dead worker's work away in the same round."""
+def test_lost_work_moves_at_once_without_a_delay_or_a_memory() -> None:
+    """With a delay of 0 ms, and under a leader that does not remember the work."""
     group = Group(configured(4, 2), max_delay_ms=0)
     group.owned = {"w1": Work(), "w2": Work()}
     group.settle()
     del group.owned["w2"]
     group.rebalance()
+    group.check_settled()
+    group = Group(configured(4, 2))
+    group.owned = {"w1": Work(), "w2": Work()}
+    group.settle()
+    del group.owned["w1"]
+    group.state = AssignorState()
+    assert group.rebalance().delay_ms == 0
     group.check_settled()
 
 
@@ -150,27 +155,12 @@ def test_work_created_during_a_delay_is_assigned_at_once() -> None:
     assert "c003" in result.increments["w1"].assigned.connectors
 
 
-def test_a_new_leader_reassigns_without_delay() -> None:
-    """A fresh assignor treats work that it does not remember as unowned, not as lost."""
-    group = Group(configured(4, 2))
-    group.owned = {"w1": Work(), "w2": Work()}
-    group.settle()
-    del group.owned["w1"]
-    group.state = AssignorState()
-    assert group.rebalance().delay_ms == 0
-    group.check_settled()
-
-
-def test_a_new_leader_revokes_work_deleted_before_its_time() -> None:
-    """A leader revokes work without a configuration even if it never assigned that work."""
+def test_deleted_and_duplicated_work_is_taken_first() -> None:
+    """A leader need not have assigned it; two owners lose an item, one gets it back."""
     group = Group(configured(1, 1))
     group.owned = {"w1": Work.of(["c001", "gone"], [ConnectorTaskId("gone", 0)])}
     result = group.rebalance()
     assert result.increments["w1"].revoked == Work.of(["gone"], [ConnectorTaskId("gone", 0)])
-
-
-def test_duplicated_work_is_taken_from_every_owner_first() -> None:
-    """Two owners lose the item in one round and one gets it in the next."""
     group = Group(configured(1, 1))
     both = configured(1, 1)
     group.owned = {"w1": both, "w2": both}
@@ -192,15 +182,13 @@ def test_an_assignment_that_no_member_received_is_assigned_again() -> None:
     group.check_settled()
 
 
-@pytest.mark.parametrize(
-    ("successive", "expected_ms"), [(1, 40), (2, 1_600), (3, 64_000), (4, 300_000), (9, 300_000)]
-)
+@cases("successive, expected_ms", (1, 40), (2, 1_600), (3, 64_000), (4, 300_000), (9, 300_000))
 def test_successive_revocations_back_off(successive: int, expected_ms: int) -> None:
     """40 ms to the power of the round, capped at the maximal delay."""
     assert successive_delay_ms(successive, MAX_DELAY_MS) == expected_ms
 
 
-@pytest.mark.parametrize("maximum", [0, 1])
+@cases("maximum", 0, 1)
 def test_a_tiny_maximum_is_the_delay(maximum: int) -> None:
     """Maxima of 0 and 1 ms are used as they are."""
     assert successive_delay_ms(5, maximum) == maximum
@@ -235,9 +223,7 @@ churn = st.lists(
 
 @settings(max_examples=150)
 @given(churn, st.sampled_from([0, 1, 5_000, MAX_DELAY_MS]))
-def test_any_churn_ends_balanced_with_every_item_owned_once(
-    steps: list[tuple[str, int]], max_delay_ms: int
-) -> None:
+def test_churn_ends_balanced_owned_once(steps: list[tuple[str, int]], max_delay_ms: int) -> None:
     """No schedule of joins, departures, changes and missed rounds loses or doubles work."""
     group = Group(configured(3, 2), max_delay_ms)
     group.owned = {"w1": Work()}

@@ -1,7 +1,5 @@
 """The elected leader's answer: whose log decides, what each member gets, who owns what."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -17,6 +15,7 @@ from pyconnect_agent.core.group_protocol import (
 )
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
+from tests.support.cases import cases
 
 
 def snapshot(offset: int, **task_counts: int) -> ConfigSnapshot:
@@ -61,18 +60,14 @@ def member(name: str, offset: int, work: Work | None = None) -> Subscription:
     )
 
 
-def test_all_members_join_again_when_the_leader_lags_behind() -> None:
-    """CONFIG_MISMATCH goes to all, with the offset they have to reach."""
+def test_a_leader_that_lags_behind_catches_up_or_lets_all_join() -> None:
+    """CONFIG_MISMATCH goes to all with the offset to reach; its newest snapshot counts."""
     verdict = elect({"m1": member("m1", 5), "m2": member("m2", 9)}, snapshot(5, c=1))
     assert verdict.owners is None
     for assignment in verdict.assignments.values():
         assert assignment.error == AssignmentError.CONFIG_MISMATCH
         assert assignment.config_offset == 9
         assert assignment.assigned.empty
-
-
-def test_a_leader_that_caught_up_meanwhile_uses_its_newest_snapshot() -> None:
-    """The assignment carries the newer offset, which may exceed what any member had."""
     verdict = elect(
         {"m1": member("m1", 5), "m2": member("m2", 9)}, snapshot(5, old=1), snapshot(11, c=2)
     )
@@ -84,10 +79,7 @@ def test_a_leader_that_caught_up_meanwhile_uses_its_newest_snapshot() -> None:
 def test_an_inconsistent_connector_contributes_no_tasks() -> None:
     """Its instance is assigned so that it can produce a complete task set."""
     damaged = ConfigSnapshot(
-        offset=3,
-        connector_configs={"c": {}},
-        task_counts={"c": 4},
-        inconsistent=frozenset({"c"}),
+        offset=3, connector_configs={"c": {}}, task_counts={"c": 4}, inconsistent=frozenset({"c"})
     )
     verdict = elect({"m1": member("m1", 3)}, damaged)
     assert verdict.assignments["m1"].assigned == Work.of(["c"])
@@ -112,7 +104,7 @@ def test_owners_name_the_advertised_url_of_every_item(protocol: ProtocolVersion)
         assert verdict.assignments["m1"].assigned.empty, "kept work is not sent again"
 
 
-@pytest.mark.parametrize("java", [False, True])
+@cases("java", False, True)
 def test_assignments_say_whether_all_members_are_agents(java: bool) -> None:
     """A member that does not mark itself is a Java worker, or an agent of earlier."""
     members = {"m1": replace(member("w1", 7), agent=True), "m2": member("w2", 7)}

@@ -1,11 +1,8 @@
 """Whether the members of a group agree on their leader's transactional id."""
 
-from __future__ import annotations
-
-import pytest
-
 from pyconnect_agent.core.assign.leader import LeaderIds
 from pyconnect_agent.core.group_protocol import Subscription
+from tests.support.cases import cases
 
 KAFKAS = "connect-cluster-g"
 
@@ -24,16 +21,14 @@ def members(*told: str | None) -> dict[str, Subscription]:
     }
 
 
-@pytest.mark.parametrize(
-    ("own", "told", "others"),
-    [
-        (KAFKAS, (None, None), {}),
-        (KAFKAS, (None, KAFKAS), {}),
-        ("own", ("own", "own"), {}),
-        ("own", ("own", None), {"http://w1/": KAFKAS}),
-        ("own", ("own", "b", "own", "c"), {"http://w1/": "b", "http://w3/": "c"}),
-        (KAFKAS, (None, "own"), {"http://w1/": "own"}),
-    ],
+@cases(
+    "own, told, others",
+    (KAFKAS, (None, None), {}),
+    (KAFKAS, (None, KAFKAS), {}),
+    ("own", ("own", "own"), {}),
+    ("own", ("own", None), {"http://w1/": KAFKAS}),
+    ("own", ("own", "b", "own", "c"), {"http://w1/": "b", "http://w3/": "c"}),
+    (KAFKAS, (None, "own"), {"http://w1/": "own"}),
 )
 def test_members_with_another_leader_id_are_named(
     own: str, told: tuple[str | None, ...], others: dict[str, str]
@@ -42,18 +37,14 @@ def test_members_with_another_leader_id_are_named(
     assert ids(own).others(members(*told)) == others
 
 
-def test_without_transactions_no_id_is_wrong() -> None:
-    """At `disabled` the leader does not fence, so its id does not matter."""
+def test_an_id_counts_for_fencing_only() -> None:
+    """At `disabled` no id is wrong; Kafka's own is not sent: subscriptions have Apache's bytes."""
     assert ids("own", fencing=False).others(members("own", None)) == {}
+    assert ids(KAFKAS).told is None
+    assert ids("own").told == "own"
 
 
 def test_a_member_that_cannot_be_understood_is_named_by_its_member_id() -> None:
     """It has no URL, and it did not say the own id."""
     unreadable = {"m9": Subscription(version=0, url="", config_offset=-1)}
     assert ids("own").others(unreadable) == {"m9": KAFKAS}
-
-
-def test_kafkas_leader_id_is_not_sent() -> None:
-    """Subscriptions then have Apache's bytes, also where the key names the same id."""
-    assert ids(KAFKAS).told is None
-    assert ids("own").told == "own"

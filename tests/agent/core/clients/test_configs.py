@@ -1,7 +1,5 @@
 """Client configurations in Java's keys, layer upon layer."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.clients.configs import (
@@ -22,6 +20,7 @@ from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_api import ConfigException
 from pyconnect_clients.connect_names import sink_group_id
 from tests.support.agents.worker_properties import PROPERTIES
+from tests.support.cases import cases
 
 
 def worker(**properties: str) -> DistributedConfig:
@@ -30,17 +29,20 @@ def worker(**properties: str) -> DistributedConfig:
     return DistributedConfig.parse(PROPERTIES | changed)
 
 
-def test_later_layers_win() -> None:
-    """Framework, then the worker's `producer.`, then the connector's override."""
+def test_overrides_are_the_last_layer_and_may_be_forbidden() -> None:
+    """After the framework and the worker's `producer.`; the policy counts at start too."""
     config = connector_producer(
         worker(producer__linger__ms="5", producer__acks="1"), {"producer.override.acks": "0"}, "id"
     ).java_config
     assert (config["acks"], config["linger.ms"], config["client.id"]) == ("0", "5", "id")
     assert config["max.in.flight.requests.per.connection"] == "1"
+    strict = worker(connector__client__config__override__policy="None")
+    with pytest.raises(ConfigException, match="Client Config Overrides not allowed"):
+        connector_producer(strict, {"producer.override.acks": "0"}, "i")
 
 
-def test_connector_clients_inherit_only_the_brokers() -> None:
-    """Security of the worker itself is not theirs; admin clients inherit it all."""
+def test_clients_inherit_brokers_and_hide_secrets() -> None:
+    """Admin clients inherit security too; no text form shows a secret."""
     secured = worker(
         bootstrap__servers="b:1", security__protocol="SSL", producer__security__protocol="SASL_SSL"
     )
@@ -48,13 +50,12 @@ def test_connector_clients_inherit_only_the_brokers() -> None:
     assert "security.protocol" not in sink_consumer(secured, "c", {}, "i").java_config
     assert connector_admin(secured, {}, "i").java_config["security.protocol"] == "SSL"
     assert connector_producer(secured, {}, "i").java_config["bootstrap.servers"] == "b:1"
-
-
-def test_a_forbidden_override_stops_the_client() -> None:
-    """The policy counts at start too."""
-    strict = worker(connector__client__config__override__policy="None")
-    with pytest.raises(ConfigException, match="Client Config Overrides not allowed"):
-        connector_producer(strict, {"producer.override.acks": "0"}, "i")
+    config = connector_producer(worker(), {"producer.override.sasl.jaas.config": "hunter22"}, "i")
+    assert "hunter22" not in repr(config)
+    built = translate(
+        {"ssl.key.password": "hunter22", "security.protocol": "SSL"}, ClientKind.PRODUCER
+    )
+    assert "hunter22" not in repr(built)
 
 
 def test_internal_producers_are_never_transactional_by_accident() -> None:
@@ -68,8 +69,8 @@ def test_internal_producers_are_never_transactional_by_accident() -> None:
     assert statuses["client.id"] == "jb-statuses"
 
 
-def test_the_leaders_transactional_id_cannot_be_changed() -> None:
-    """Another value is replaced, and the operator told."""
+def test_the_leaders_transactional_id_has_a_key_of_its_own() -> None:
+    """`transactional.id` is ignored with a warning, also beside the agent's key."""
     config = leader_producer(worker(transactional__id="mine"))
     assert config.java_config["transactional.id"] == "connect-cluster-jb"
     assert config.warnings == (
@@ -80,10 +81,6 @@ def test_the_leaders_transactional_id_cannot_be_changed() -> None:
             "instead."
         ),
     )
-
-
-def test_the_agents_own_key_names_the_leaders_transactional_id() -> None:
-    """A top-level `transactional.id` stays ignored, with the same warning."""
     config = leader_producer(worker(agent__leader__transactional__id="own"))
     assert (config.java_config["transactional.id"], config.warnings) == ("own", ())
     both = leader_producer(worker(agent__leader__transactional__id="own", transactional__id="mine"))
@@ -92,16 +89,14 @@ def test_the_agents_own_key_names_the_leaders_transactional_id() -> None:
     assert "The value 'mine' for the 'transactional.id' property will be ignored" in warning
 
 
-@pytest.mark.parametrize(
-    ("support", "given", "level"),
-    [
-        ("disabled", None, "read_uncommitted"),
-        ("disabled", "read_committed", "read_committed"),
-        ("preparing", None, "read_uncommitted"),
-        ("enabled", None, "read_committed"),
-        ("enabled", "read_uncommitted", "read_committed"),
-        ("enabled", "READ_COMMITTED", "read_committed"),
-    ],
+@cases(
+    "support, given, level",
+    ("disabled", None, "read_uncommitted"),
+    ("disabled", "read_committed", "read_committed"),
+    ("preparing", None, "read_uncommitted"),
+    ("enabled", None, "read_committed"),
+    ("enabled", "read_uncommitted", "read_committed"),
+    ("enabled", "READ_COMMITTED", "read_committed"),
 )
 def test_config_and_offsets_topics_are_read_committed_only_when_enabled(
     support: str, given: str | None, level: str
@@ -168,20 +163,10 @@ def test_fencing_connects_as_the_connectors_admin_client() -> None:
     assert config.java_config["acks"] == "all"
 
 
-def test_secrets_do_not_show_in_the_text_form() -> None:
-    """Neither before nor after translation."""
-    config = connector_producer(worker(), {"producer.override.sasl.jaas.config": "hunter22"}, "i")
-    assert "hunter22" not in repr(config)
-    built = translate(
-        {"ssl.key.password": "hunter22", "security.protocol": "SSL"}, ClientKind.PRODUCER
-    )
-    assert "hunter22" not in repr(built)
-
-
 TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
 
 
-@pytest.mark.parametrize("url", ["https://own/token", "https://listed/token"])
+@cases("url", "https://own/token", "https://listed/token")
 def test_a_connector_has_tokens_fetched_from_urls_of_the_worker(url: str) -> None:
     """From one of its clients, or from its list."""
     allowing = worker(
@@ -192,7 +177,7 @@ def test_a_connector_has_tokens_fetched_from_urls_of_the_worker(url: str) -> Non
     assert connector_producer(allowing, overrides, "c").java_config[TOKEN_URL] == url
 
 
-@pytest.mark.parametrize("url", ["file:///etc/shadow", "http://169.254.169.254/", "https://own/"])
+@cases("url", "file:///etc/shadow", "http://169.254.169.254/", "https://own/")
 def test_a_connector_cannot_have_other_urls_read(url: str) -> None:
     """The error names the key of the worker that could allow it."""
     strict = worker(**{TOKEN_URL: "https://own/token"})

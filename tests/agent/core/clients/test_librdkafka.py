@@ -1,54 +1,51 @@
 """Java's client settings in librdkafka's words."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.clients.configs import ClientConfig
 from pyconnect_agent.core.clients.librdkafka import translate
 from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_api import ConfigException
+from tests.support.cases import cases
 
 PRODUCER, CONSUMER, ADMIN = ClientKind.PRODUCER, ClientKind.CONSUMER, ClientKind.ADMIN
 
 
-@pytest.mark.parametrize(
-    ("kind", "java", "librdkafka"),
-    [
-        (PRODUCER, {"delivery.timeout.ms": "2147483647"}, {"delivery.timeout.ms": "0"}),
-        (PRODUCER, {"max.request.size": "5000000"}, {"message.max.bytes": "5000000"}),
-        (PRODUCER, {"buffer.memory": "33554432"}, {"queue.buffering.max.kbytes": "32768"}),
-        (
-            PRODUCER,
-            {"compression.type": "zstd", "compression.zstd.level": "7"},
-            {"compression.type": "zstd", "compression.level": "7"},
-        ),
-        (PRODUCER, {"partitioner.ignore.keys": "true"}, {"partitioner": "random"}),
-        (CONSUMER, {"fetch.max.wait.ms": "100"}, {"fetch.wait.max.ms": "100"}),
-        (CONSUMER, {"auto.offset.reset": "none"}, {"auto.offset.reset": "error"}),
-        (
-            CONSUMER,
-            {"auto.offset.reset": "by_duration:PT1H"},
-            {"auto.offset.reset": "by_duration:3600000"},
-        ),
-        (
-            CONSUMER,
-            {"auto.offset.reset": "By_Duration:p1dT-1h2m3.5s"},
-            {"auto.offset.reset": "by_duration:82923500"},
-        ),
-        (
-            CONSUMER,
-            {
-                "partition.assignment.strategy": (
-                    "org.apache.kafka.clients.consumer.RangeAssignor, "
-                    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
-                )
-            },
-            {"partition.assignment.strategy": "range"},
-        ),
-        (ADMIN, {"send.buffer.bytes": "-1"}, {"socket.send.buffer.bytes": "0"}),
-        (ADMIN, {"request.timeout.ms": "40000"}, {"socket.timeout.ms": "40000"}),
-    ],
+@cases(
+    "kind, java, librdkafka",
+    (PRODUCER, {"delivery.timeout.ms": "2147483647"}, {"delivery.timeout.ms": "0"}),
+    (PRODUCER, {"max.request.size": "5000000"}, {"message.max.bytes": "5000000"}),
+    (PRODUCER, {"buffer.memory": "33554432"}, {"queue.buffering.max.kbytes": "32768"}),
+    (
+        PRODUCER,
+        {"compression.type": "zstd", "compression.zstd.level": "7"},
+        {"compression.type": "zstd", "compression.level": "7"},
+    ),
+    (PRODUCER, {"partitioner.ignore.keys": "true"}, {"partitioner": "random"}),
+    (CONSUMER, {"fetch.max.wait.ms": "100"}, {"fetch.wait.max.ms": "100"}),
+    (CONSUMER, {"auto.offset.reset": "none"}, {"auto.offset.reset": "error"}),
+    (
+        CONSUMER,
+        {"auto.offset.reset": "by_duration:PT1H"},
+        {"auto.offset.reset": "by_duration:3600000"},
+    ),
+    (
+        CONSUMER,
+        {"auto.offset.reset": "By_Duration:p1dT-1h2m3.5s"},
+        {"auto.offset.reset": "by_duration:82923500"},
+    ),
+    (
+        CONSUMER,
+        {
+            "partition.assignment.strategy": (
+                "org.apache.kafka.clients.consumer.RangeAssignor, "
+                "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+            )
+        },
+        {"partition.assignment.strategy": "range"},
+    ),
+    (ADMIN, {"send.buffer.bytes": "-1"}, {"socket.send.buffer.bytes": "0"}),
+    (ADMIN, {"request.timeout.ms": "40000"}, {"socket.timeout.ms": "40000"}),
 )
 def test_settings_are_put_into_librdkafkas_words(
     kind: ClientKind, java: dict[str, str], librdkafka: dict[str, str]
@@ -81,22 +78,24 @@ def test_transactional_producers_have_no_longer_limit_than_their_transaction() -
     )
 
 
-def test_limits_the_caller_has_to_keep_are_handed_over() -> None:
-    """They are not librdkafka's, and Java's largest number is no limit."""
+def test_the_caller_adds_and_keeps_what_librdkafka_does_not_know() -> None:
+    """Limits are handed over, properties put on top; Java's largest number is no limit."""
     built = translate({"max.poll.records": "7", "max.block.ms": "9223372036854775807"}, CONSUMER)
     assert built.max_poll_records == 7
     assert built.max_block_ms is None
     assert not {"max.poll.records", "max.block.ms"} & set(built.properties)
+    config = ClientConfig(kind=CONSUMER, java_config={"group.id": "g"})
+    assert config.build({"enable.partition.eof": "true"}).properties["enable.partition.eof"] == (
+        "true"
+    )
 
 
-@pytest.mark.parametrize(
-    ("java", "part"),
-    [
-        ({"no.such.setting": "1"}, "'no.such.setting' is unknown"),
-        ({"interceptor.classes": "a.B"}, "'interceptor.classes' has no effect"),
-        ({"linger.ms": "1000000"}, "900000 is used"),
-        ({"partitioner.class": "a.Mine"}, "The partitioner a.Mine is not available"),
-    ],
+@cases(
+    "java, part",
+    ({"no.such.setting": "1"}, "'no.such.setting' is unknown"),
+    ({"interceptor.classes": "a.B"}, "'interceptor.classes' has no effect"),
+    ({"linger.ms": "1000000"}, "900000 is used"),
+    ({"partitioner.class": "a.Mine"}, "The partitioner a.Mine is not available"),
 )
 def test_unsupported_settings_give_a_warning(java: dict[str, str], part: str) -> None:
     """The warning names the setting."""
@@ -104,27 +103,15 @@ def test_unsupported_settings_give_a_warning(java: dict[str, str], part: str) ->
     assert part in warning
 
 
-def test_settings_of_other_kinds_of_clients_are_dropped_silently() -> None:
-    """A worker's unprefixed properties go to all of its clients."""
+def test_values_of_the_wrong_type_are_refused() -> None:
+    """With Kafka's text; settings of other kinds of clients are dropped in silence."""
+    with pytest.raises(ConfigException, match=r"configuration linger\.ms: Not a number"):
+        translate({"linger.ms": "soon"}, PRODUCER)
     assert translate({"fetch.min.bytes": "1"}, PRODUCER).warnings == ()
     assert "fetch.min.bytes" not in translate({"fetch.min.bytes": "1"}, PRODUCER).properties
 
 
-def test_values_of_the_wrong_type_are_refused() -> None:
-    """With Kafka's text."""
-    with pytest.raises(ConfigException, match=r"configuration linger\.ms: Not a number"):
-        translate({"linger.ms": "soon"}, PRODUCER)
-
-
-def test_librdkafka_properties_can_be_put_on_top() -> None:
-    """For what only the caller knows, such as the end-of-partition events it needs."""
-    config = ClientConfig(kind=CONSUMER, java_config={"group.id": "g"})
-    assert config.build({"enable.partition.eof": "true"}).properties["enable.partition.eof"] == (
-        "true"
-    )
-
-
-@pytest.mark.parametrize("text", ["", "P", "PT", "1h", "P1Y", "P1DT", "-PT1S", "PT-1S"])
+@cases("text", "", "P", "PT", "1h", "P1Y", "P1DT", "-PT1S", "PT-1S")
 def test_a_duration_that_java_refuses_is_refused(text: str) -> None:
     """A wrong one would begin somewhere else, or nowhere."""
     with pytest.raises(ConfigException, match="by_duration offset reset strategy"):

@@ -1,7 +1,5 @@
 """Meaning of client properties, in the agent's errors and warnings."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.clients.librdkafka import client_security, translate

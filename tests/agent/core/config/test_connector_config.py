@@ -1,7 +1,5 @@
 """The framework's settings of a connector, typed."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.config.connector_config import (
@@ -15,13 +13,15 @@ from pyconnect_api import ConfigException
 MINIMAL = {"name": "c", "connector.class": "FileStreamSource", "own.setting": "x"}
 
 
-def test_defaults_are_connects() -> None:
-    """A connector that says nothing fails at the first error and has one task."""
+def test_defaults_are_connects_and_wrong_settings_stop_the_connector() -> None:
+    """It fails at the first error and has one task, as validation would have said."""
     settings = ConnectorSettings.parse(MINIMAL)
     assert (settings.tasks_max, settings.tolerate_all_errors) == (1, False)
     assert (settings.errors_retry_timeout_ms, settings.errors_retry_delay_max_ms) == (0, 60_000)
     assert settings.key_converter is None
     assert settings.restart_on_reload
+    with pytest.raises(ConfigException, match=r"configuration tasks\.max: Value must be at least"):
+        SourceTaskSettings.parse(MINIMAL | {"tasks.max": "0"})
 
 
 def test_sinks_know_their_topics_and_where_errors_go() -> None:
@@ -50,12 +50,6 @@ def test_sources_know_their_boundaries_and_topics() -> None:
     assert settings.transaction_boundary is TransactionBoundary.INTERVAL
     assert settings.transaction_interval_ms is None
     assert [group.name for group in settings.topic_creation] == ["default"]
-
-
-def test_wrong_settings_stop_the_connector() -> None:
-    """As validation would have said."""
-    with pytest.raises(ConfigException, match=r"configuration tasks\.max: Value must be at least"):
-        SourceTaskSettings.parse(MINIMAL | {"tasks.max": "0"})
 
 
 def test_each_setting_of_a_sink_comes_from_its_key() -> None:

@@ -1,9 +1,5 @@
 """The configuration as an operator may see it."""
 
-from __future__ import annotations
-
-import pytest
-
 from pyconnect_agent.core.config.effective import (
     HIDDEN,
     ConfigSource,
@@ -12,6 +8,7 @@ from pyconnect_agent.core.config.effective import (
 )
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from tests.support.agents.worker_properties import PROPERTIES
+from tests.support.cases import cases
 
 
 def shown(name: str, value: str, **others: str) -> tuple[str | None, ConfigSource]:
@@ -22,54 +19,37 @@ def shown(name: str, value: str, **others: str) -> tuple[str | None, ConfigSourc
     return found.value, found.source
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
-    [
-        "ssl.key.password",
-        "ssl.keystore.key",
-        "sasl.jaas.config",
-        "producer.sasl.jaas.config",
-        "listeners.https.ssl.keystore.password",
-        "value.converter.basic.auth.user.info",
-        "config.providers.vault.param.token",
-        "my.Secret",
-    ],
-)
+    "ssl.key.password", "ssl.keystore.key", "sasl.jaas.config", "producer.sasl.jaas.config",
+    "listeners.https.ssl.keystore.password", "value.converter.basic.auth.user.info",
+    "config.providers.vault.param.token", "my.Secret",
+)  # fmt: skip
 def test_secrets_are_hidden(name: str) -> None:
     """Known passwords, and whatever is called like one, under any prefix."""
     assert shown(name, "tiger") == (HIDDEN, ConfigSource.FILE)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("agent.admin.basic.auth.file", "/etc/users"),
-        ("key.converter.schemas.enable", "true"),
-        ("sasl.oauthbearer.token.endpoint.url", "https://login.example/token"),
-        ("ssl.keystore.location", "/etc/store"),
-        ("group.id", "g"),
-        ("ssl.key.password", "${file:/run/secrets:key}"),
-        ("ssl.key.password", ""),
-    ],
+@cases(
+    "name, value",
+    ("agent.admin.basic.auth.file", "/etc/users"),
+    ("key.converter.schemas.enable", "true"),
+    ("sasl.oauthbearer.token.endpoint.url", "https://login.example/token"),
+    ("ssl.keystore.location", "/etc/store"),
+    ("group.id", "g"),
+    ("ssl.key.password", "${file:/run/secrets:key}"),
+    ("ssl.key.password", ""),
 )
 def test_values_without_secrets_are_shown(name: str, value: str) -> None:
     """Locations of secrets, and references to them, are what an operator looks for."""
     assert shown(name, value) == (value, ConfigSource.FILE)
 
 
-def test_a_reference_does_not_reveal_the_text_beside_it() -> None:
-    """Only a value that is nothing but a reference is shown under a secret's name."""
+def test_secrets_within_texts_are_hidden() -> None:
+    """In addresses, parameters and beside references, whatever the key; a reference alone stays."""
     assert shown("sasl.jaas.config", 'x password="${a:b:c}" y="tiger"')[0] == HIDDEN
-
-
-def test_passwords_in_addresses_are_hidden() -> None:
-    """The name of the key does not matter."""
     value, _ = shown("value.converter.schema.registry.url", "http://u:tiger@a:1,http://v:cat@b:2")
     assert value == f"http://u:{HIDDEN}@a:1,http://v:{HIDDEN}@b:2"
-
-
-def test_passwords_in_parameters_are_hidden() -> None:
-    """A reference stays."""
     url = "jdbc:mysql://db/x?password={}&user=ann"
     assert shown("url", url.format("tiger"))[0] == url.format(HIDDEN)
     assert shown("url", url.format("${file:/f:p}"))[0] == url.format("${file:/f:p}")
@@ -83,10 +63,8 @@ def test_values_from_the_environment_are_marked() -> None:
         "config.providers.env.class": f"{package}.EnvVarConfigProvider",
         "config.providers.file.class": f"{package}.FileConfigProvider",
     }
-    assert shown("group.id", "${env:GROUP}", **providers) == (
-        "${env:GROUP}",
-        ConfigSource.ENVIRONMENT,
-    )
+    expected = ("${env:GROUP}", ConfigSource.ENVIRONMENT)
+    assert shown("group.id", "${env:GROUP}", **providers) == expected
     assert shown("group.id", "${file:/f:g}", **providers)[1] is ConfigSource.FILE
 
 
@@ -98,44 +76,37 @@ def test_defaults_are_listed_with_the_rest() -> None:
     assert names == sorted(names)
     assert set(DistributedConfig.definition().keys) | {"zzz"} == set(names)
     by_name = {value.name: value for value in values}
-    assert by_name["session.timeout.ms"].to_json() == {
-        "name": "session.timeout.ms",
-        "value": "10000",
-        "source": "default",
-    }
+    expected = {"name": "session.timeout.ms", "value": "10000", "source": "default"}
+    assert by_name["session.timeout.ms"].to_json() == expected
     assert by_name["admin.listeners"].value is None
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "secrets"),
-    [
-        ("db.password", " open sesame ", {" open sesame ", "open sesame"}),
-        ("connection.url", "postgresql://ann:tiger@db/x", {"tiger"}),
-        ("connection.url", "jdbc:mysql://db/x?user=ann&password=tiger&ssl=1", {"tiger"}),
-        (
-            "consumer.override.sasl.jaas.config",
-            'x.PlainLoginModule required username="ann" password="tiger";',
-            {"tiger", 'x.PlainLoginModule required username="ann" password="tiger";'},
-        ),
-        ("url", "jdbc:x://ann:p@ss%20w@${env:DB}/x", {"p@ss%20w", "p@ss w"}),
-        ("url", "jdbc:x://ann:pass/wd@db/x", {"pass/wd"}),
-        ("url", "jdbc:x://db/x?sslpassword='ti ger'&a=b", {"ti ger", "ti%20ger"}),
-        ("headers", "Authorization: Bearer abc.def|X-A: b", {"abc.def"}),
-        ("http.headers.authorization", "Basic dGlnZXI=", {"Basic dGlnZXI="}),
-        ("db.password", "${file:/f:p}", set()),
-        ("url", "jdbc:x://ann:${env:P}@db/x?password=${env:P}", set()),
-        ("url", "http://host:8083/a@b", set()),
-        ("db.password.file", "/etc/password", set()),
-        ("token.enabled", "true", set()),
-        ("pin.password", "123", set()),
-        ("topics", "secret", set()),
-        ("db.password", None, set()),
-    ],
+@cases(
+    "name, value, secrets",
+    ("db.password", " open sesame ", {" open sesame ", "open sesame"}),
+    ("connection.url", "postgresql://ann:tiger@db/x", {"tiger"}),
+    ("connection.url", "jdbc:mysql://db/x?user=ann&password=tiger&ssl=1", {"tiger"}),
+    (
+        "consumer.override.sasl.jaas.config",
+        'x.PlainLoginModule required username="ann" password="tiger";',
+        {"tiger", 'x.PlainLoginModule required username="ann" password="tiger";'},
+    ),
+    ("url", "jdbc:x://ann:p@ss%20w@${env:DB}/x", {"p@ss%20w", "p@ss w"}),
+    ("url", "jdbc:x://ann:pass/wd@db/x", {"pass/wd"}),
+    ("url", "jdbc:x://db/x?sslpassword='ti ger'&a=b", {"ti ger", "ti%20ger"}),
+    ("headers", "Authorization: Bearer abc.def|X-A: b", {"abc.def"}),
+    ("http.headers.authorization", "Basic dGlnZXI=", {"Basic dGlnZXI="}),
+    ("db.password", "${file:/f:p}", set()),
+    ("url", "jdbc:x://ann:${env:P}@db/x?password=${env:P}", set()),
+    ("url", "http://host:8083/a@b", set()),
+    ("db.password.file", "/etc/password", set()),
+    ("token.enabled", "true", set()),
+    ("pin.password", "123", set()),
+    ("topics", "secret", set()),
+    ("db.password", None, set()),
 )
 def test_secrets_in_plain_text_are_found(name: str, value: str | None, secrets: set[str]) -> None:
-    """Also within an address or a login, and in other forms of writing; a text that masks every
-    second line is not taken for one.
-    """
+    """Also in addresses and other forms of writing; a mask of every second line is none."""
     found = literal_secrets({name: value})
     assert secrets <= found.keys()
     assert bool(found) == bool(secrets)

@@ -1,11 +1,10 @@
 """Groups of topics a source connector has created (KIP-158)."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.config.topic_creation import topic_creation_groups
 from pyconnect_api import ConfigException
+from tests.support.cases import cases
 
 DEFAULT = {
     "topic.creation.default.partitions": "2",
@@ -13,9 +12,13 @@ DEFAULT = {
 }
 
 
-def test_without_settings_there_are_no_groups() -> None:
-    """Topic creation is then left to the broker."""
+def test_settings_make_the_default_group_required() -> None:
+    """Without any, creation is left to the broker; its own patterns are ignored."""
     assert topic_creation_groups({"name": "c"}) == ()
+    (default,) = topic_creation_groups(DEFAULT | {"topic.creation.default.include": "("})
+    assert default.matches("anything")
+    with pytest.raises(ConfigException, match=r"topic\.creation\.default\.replication\.factor"):
+        topic_creation_groups({"topic.creation.groups": "g"})
 
 
 def test_groups_come_in_order_and_default_last() -> None:
@@ -38,9 +41,7 @@ def test_groups_come_in_order_and_default_last() -> None:
     assert (big.partitions, default.partitions) == (50, 2)
 
 
-@pytest.mark.parametrize(
-    ("topic", "group"), [("c-1", "g"), ("c-x", "default"), ("xc-1", "default"), ("d", "g")]
-)
+@cases("topic, group", ("c-1", "g"), ("c-x", "default"), ("xc-1", "default"), ("d", "g"))
 def test_names_match_as_a_whole_and_exclusion_wins(topic: str, group: str) -> None:
     """The first matching group is used."""
     groups = topic_creation_groups(
@@ -54,35 +55,18 @@ def test_names_match_as_a_whole_and_exclusion_wins(topic: str, group: str) -> No
     assert next(item.name for item in groups if item.matches(topic)) == group
 
 
-def test_patterns_of_the_default_group_are_ignored() -> None:
-    """It is for every topic no other group takes."""
-    (default,) = topic_creation_groups(DEFAULT | {"topic.creation.default.include": "("})
-    assert default.matches("anything")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"topic.creation.default.partitions": "0"},
-            "Number of partitions must be positive, or -1 to use the broker's default",
-        ),
-        (
-            {"topic.creation.groups": "g", "topic.creation.g.include": "("},
-            "Syntax error in regular",
-        ),
-    ],
+@cases(
+    "changes, message",
+    (
+        {"topic.creation.default.partitions": "0"},
+        "Number of partitions must be positive, or -1 to use the broker's default",
+    ),
+    ({"topic.creation.groups": "g", "topic.creation.g.include": "("}, "Syntax error in regular"),
 )
 def test_wrong_settings_are_refused(changes: dict[str, str], message: str) -> None:
     """The text names the key."""
     with pytest.raises(ConfigException, match=message):
         topic_creation_groups(DEFAULT | changes)
-
-
-def test_the_default_group_must_say_partitions_and_replicas() -> None:
-    """Any other setting below `topic.creation.` makes them required."""
-    with pytest.raises(ConfigException, match=r"topic\.creation\.default\.replication\.factor"):
-        topic_creation_groups({"topic.creation.groups": "g"})
 
 
 def test_patterns_have_javas_meaning() -> None:

@@ -1,7 +1,5 @@
 """Rules of connector validation beyond the recorded answers of Connect."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest
@@ -31,6 +29,7 @@ from pyconnect_api import (
 )
 from tests.agent.plugins.plugin_table import HoistField, PlainSink, PlainSource, TablePluginSource
 from tests.support.agents.worker_properties import distributed
+from tests.support.cases import cases
 
 ConnectorConfig = Mapping[str, str | None]
 
@@ -147,16 +146,15 @@ def test_a_missing_connector_class_is_refused_with_the_submitted_map() -> None:
             worker=distributed(),
             raw_config={"name": "c", "password": "${f:p:k}", "none": None},
         )
-    assert str(refused.value) == (
-        "Connector config {name=c, password=${f:p:k}, none=null} contains no connector type"
-    )
+    expected = "Connector config {name=c, password=${f:p:k}, none=null} contains no connector type"
+    assert str(refused.value) == expected
     with pytest.raises(BadRequestError, match=r"^Connector config contains no connector type$"):
         validate_connector_config(
             {"name": "c"}, plugins=PLUGINS, worker=distributed(agent_connect_release="4.4.0")
         )
 
 
-@pytest.mark.parametrize("name", ["no.such.Class", "", "a.Hoist"])
+@cases("name", "no.such.Class", "", "a.Hoist")
 def test_an_unknown_connector_class_is_refused(name: str) -> None:
     """The text names the connectors there are."""
     with pytest.raises(BadRequestError) as refused:
@@ -178,13 +176,6 @@ def test_connectors_that_break_their_contract_are_refused() -> None:
         validate(connector_class="a.NotConstructible")
 
 
-def test_secrets_of_password_keys_are_hidden() -> None:
-    """A PASSWORD value never appears in an answer."""
-    infos = validate(connector_class="a.Source", secret="s3cret")
-    assert "s3cret" not in str(infos.to_json())
-    assert "[hidden]" in str(infos.to_json())
-
-
 def test_resolved_references_are_shown_as_submitted() -> None:
     """Neither values nor messages tell what a provider returned."""
     infos = validate_connector_config(
@@ -200,20 +191,17 @@ def test_resolved_references_are_shown_as_submitted() -> None:
         secrets={"s3cret": "${f:p:k}"},
     )
     assert "s3cret" not in str(infos.to_json())
-    assert errors(infos)["tasks.max"][0] == (
-        "Invalid value ${f:p:k} for configuration tasks.max: Not a number of type INT"
-    )
+    expected = "Invalid value ${f:p:k} for configuration tasks.max: Not a number of type INT"
+    assert errors(infos)["tasks.max"][0] == expected
 
 
-@pytest.mark.parametrize(
-    ("answer", "worker_support", "expected"),
-    [
-        ("SUPPORTED", "enabled", []),
-        ("SUPPORTED", "preparing", ["This worker does not have"]),
-        ("UNSUPPORTED", "enabled", ["The connector does not support exactly-once semantics"]),
-        (None, "disabled", ["This worker does not have", "The connector does not implement"]),
-        ("raise", "enabled", ["An unexpected error occurred during validation: no idea"]),
-    ],
+@cases(
+    "answer, worker_support, expected",
+    ("SUPPORTED", "enabled", []),
+    ("SUPPORTED", "preparing", ["This worker does not have"]),
+    ("UNSUPPORTED", "enabled", ["The connector does not support exactly-once semantics"]),
+    (None, "disabled", ["This worker does not have", "The connector does not implement"]),
+    ("raise", "enabled", ["An unexpected error occurred during validation: no idea"]),
 )
 def test_required_exactly_once_support_is_checked_on_both_sides(
     answer: str | None, worker_support: str, expected: list[str]
@@ -230,18 +218,14 @@ def test_required_exactly_once_support_is_checked_on_both_sides(
     assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        ("SUPPORTED", None),
-        ("UNSUPPORTED", "The connector does not support connector-defined transaction boundaries"),
-        (None, "This connector has returned a null value"),
-        ("raise", "An unexpected error occurred during validation; please see the worker logs"),
-    ],
+@cases(
+    "answer, expected",
+    ("SUPPORTED", None),
+    ("UNSUPPORTED", "The connector does not support connector-defined transaction boundaries"),
+    (None, "This connector has returned a null value"),
+    ("raise", "An unexpected error occurred during validation; please see the worker logs"),
 )
-def test_connector_defined_boundaries_need_the_connectors_consent(
-    answer: str | None, expected: str | None
-) -> None:
+def test_connectors_consent_to_their_boundaries(answer: str | None, expected: str | None) -> None:
     """It is checked whatever the worker supports."""
     infos = validate(
         None,
@@ -250,9 +234,8 @@ def test_connector_defined_boundaries_need_the_connectors_consent(
         **({} if answer is None else {"boundaries": answer}),
     )
     found = errors(infos).get("transaction.boundary", ())
-    assert [text.startswith(expected or "-") for text in found] == (
-        [] if expected is None else [True]
-    )
+    wanted = [] if expected is None else [True]
+    assert [text.startswith(expected or "-") for text in found] == wanted
 
 
 def test_clients_of_an_exactly_once_source_must_reach_one_cluster() -> None:
@@ -302,19 +285,17 @@ def test_a_sink_must_not_use_the_workers_group() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("policy", "allowlist", "refused"),
-    [
-        ("All", "", set()),
-        ("None", "", {"acks", "sasl.mechanism"}),
-        ("Principal", "", {"acks"}),
-        ("Allowlist", "acks", {"sasl.mechanism"}),
-        (
-            "org.apache.kafka.connect.connector.policy.NoneConnectorClientConfigOverridePolicy",
-            "",
-            {"acks", "sasl.mechanism"},
-        ),
-    ],
+@cases(
+    "policy, allowlist, refused",
+    ("All", "", set()),
+    ("None", "", {"acks", "sasl.mechanism"}),
+    ("Principal", "", {"acks"}),
+    ("Allowlist", "acks", {"sasl.mechanism"}),
+    (
+        "org.apache.kafka.connect.connector.policy.NoneConnectorClientConfigOverridePolicy",
+        "",
+        {"acks", "sasl.mechanism"},
+    ),
 )
 def test_the_policy_decides_which_client_settings_may_be_overridden(
     policy: str, allowlist: str, refused: set[str]
@@ -342,14 +323,10 @@ def test_the_policy_decides_which_client_settings_may_be_overridden(
         )
 
 
-def test_an_unknown_policy_is_refused() -> None:
-    """The text names the policies."""
+def test_the_policy_is_known_and_checked_at_start_too() -> None:
+    """An unknown policy is refused by name; it may have changed since the connector was created."""
     with pytest.raises(ConfigException, match="must be one of All, None, Principal, Allowlist"):
         OverridePolicy.parse("Everything")
-
-
-def test_overrides_are_checked_again_at_start() -> None:
-    """A policy may have changed since the connector was created."""
     with pytest.raises(ConfigException, match=r"Client Config Overrides not allowed \[The 'None'"):
         check_overrides(
             {"admin.override.retries": "1"}, ClientKind.ADMIN, OverridePolicy.parse("None")
@@ -361,23 +338,23 @@ def test_only_clients_the_connector_uses_are_checked() -> None:
     worker = distributed(connector_client_config_override_policy="None")
     unused = validate(worker, connector_class="a.Source", admin_override_retries="1")
     used = validate(
-        worker,
-        connector_class="a.Source",
-        admin_override_retries="1",
-        topic_creation_groups="",
+        worker, connector_class="a.Source", admin_override_retries="1", topic_creation_groups=""
     )
     assert (unused.error_count, used.error_count) == (0, 1)
 
 
 def test_key_definitions_begin_with_the_connectors_own() -> None:
-    """Framework keys follow, except those the connector redefines."""
+    """Framework keys follow, unless redefined; values of PASSWORD keys are hidden."""
     names = [info["name"] for info in connector_key_infos(PLUGINS.connector("a.Sink"), PLUGINS)]
     assert names[:3] == ["secret", "name", "connector.class"]
     assert "topics.regex" in names
     assert len(set(names)) == len(names)
+    infos = validate(connector_class="a.Source", secret="s3cret")
+    assert "s3cret" not in str(infos.to_json())
+    assert "[hidden]" in str(infos.to_json())
 
 
-@pytest.mark.parametrize("named_by", ["connector", "worker"])
+@cases("named_by", "connector", "worker")
 def test_a_converter_that_lacks_its_library_is_refused_at_creation(named_by: str) -> None:
     """The reason stands at the converter's key, whether the connector or the worker chose it."""
     if named_by == "connector":

@@ -1,20 +1,14 @@
 """References to config providers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.core.config.variables import (
-    mask,
-    resolve,
-    restore_references,
-)
+from pyconnect_agent.core.config.variables import mask, resolve, restore_references
 from pyconnect_api import ConfigData
+from tests.support.cases import cases
 
 VALUES: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("file", "/secrets"): {"user": "alice", "a:b": "colon", "nested": "${file:/secrets:user}"},
@@ -33,16 +27,14 @@ def lookup(provider: str, path: str, keys: frozenset[str]) -> ConfigData | None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("${file:/secrets:user}@${env:HOME}", "alice@/home/alice"),
-        ("${file:/secrets:a:b}", "colon"),
-        ("${env:EMPTY}", ""),
-        ("${file:/secrets:nested}", "${file:/secrets:user}"),
-        ("${file:/secrets:missing}", "${file:/secrets:missing}"),
-        ("${vault:/secrets:user}", "${vault:/secrets:user}"),
-    ],
+@cases(
+    "text, value",
+    ("${file:/secrets:user}@${env:HOME}", "alice@/home/alice"),
+    ("${file:/secrets:a:b}", "colon"),
+    ("${env:EMPTY}", ""),
+    ("${file:/secrets:nested}", "${file:/secrets:user}"),
+    ("${file:/secrets:missing}", "${file:/secrets:missing}"),
+    ("${vault:/secrets:user}", "${vault:/secrets:user}"),
 )
 def test_references_are_replaced_once_or_left(text: str, value: str) -> None:
     """Unknown providers and keys stay as text; values are not resolved again."""
@@ -76,11 +68,8 @@ def test_task_configurations_are_stored_with_references() -> None:
     """A key that both have gets the connector's raw text, so that no secret is stored."""
     raw = {"password": "${file:/secrets:user}", "file": "/tmp/f", "other": "${env:HOME}"}
     task = {"password": "alice", "file": "/tmp/f-0", "task": "0"}
-    assert restore_references(raw, task) == {
-        "password": "${file:/secrets:user}",
-        "file": "/tmp/f-0",
-        "task": "0",
-    }
+    expected = {"password": "${file:/secrets:user}", "file": "/tmp/f-0", "task": "0"}
+    assert restore_references(raw, task) == expected
 
 
 @given(st.dictionaries(st.sampled_from("abc"), st.text("ab${}:/", max_size=20)))
@@ -103,18 +92,15 @@ def test_masking_puts_references_back() -> None:
     )
     masked = mask("failed with secret-2 and secret, plain", secrets)
     assert masked == "failed with ${f:p:b} and ${f:p:a}, plain"
-    assert mask("a long-secret", {"long-secret": "${file:p:b}", "file": "${f:p:a}"}) == (
-        "a ${file:p:b}"
-    )
+    expected = "a ${file:p:b}"
+    assert mask("a long-secret", {"long-secret": "${file:p:b}", "file": "${f:p:a}"}) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     "quoted",
-    [
-        "cannot log in with 'user=alice;password=open-sesame'",
-        "cannot log in with 'open-sesame'",
-        "cannot log in with open-sesame\n",
-    ],
+    "cannot log in with 'user=alice;password=open-sesame'",
+    "cannot log in with 'open-sesame'",
+    "cannot log in with open-sesame\n",
 )
 def test_secrets_that_are_a_part_of_a_value_are_masked_too(quoted: str) -> None:
     """A plugin takes its setting apart, and trims what a file ended with."""
@@ -124,13 +110,9 @@ def test_secrets_that_are_a_part_of_a_value_are_masked_too(quoted: str) -> None:
     assert "${f:p:password}" in mask(quoted, secrets)
 
 
-def test_escaped_secrets_are_masked_too() -> None:
-    """A representation and a line of JSON hold them with backslashes."""
+def test_escaped_secrets_are_masked_and_short_values_are_not() -> None:
+    """JSON holds secrets with backslashes; to replace every `1` would hide nothing."""
     key = 'begin "key"\nend'
     masked = mask(f"no key: {json.dumps(key)}", secrets_of({"k": "${f:p:k}"}, {"k": key}))
     assert masked == 'no key: "${f:p:k}"'
-
-
-def test_short_values_are_not_masked() -> None:
-    """To replace every `1` would garble a message and hide nothing."""
     assert mask("line 1 of 10", secrets_of({"k": "${f:p:k}"}, {"k": "1"})) == "line 1 of 10"

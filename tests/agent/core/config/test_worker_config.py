@@ -1,7 +1,5 @@
 """The typed configuration of workers."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from pathlib import Path
@@ -25,6 +23,7 @@ from pyconnect_agent.core.config.worker_config import (
 from pyconnect_api.errors import ConfigException
 from pyconnect_clients.connect_names import Phase
 from tests.support.agents.worker_properties import PROPERTIES, distributed
+from tests.support.cases import cases
 
 CONNECT_KEYS = json.loads(
     (Path(__file__).parent / "connect_4_3_1_worker_keys.json").read_text(encoding="utf-8")
@@ -60,93 +59,83 @@ def test_values_are_typed_and_named_after_their_keys() -> None:
     assert distributed(exactly_once_source_support="enabled").exactly_once_source_enabled
 
 
-def test_secrets_do_not_show_in_the_text_form() -> None:
-    """The original properties stay out of logs and tracebacks."""
+def test_configurations_are_pickled_and_printed_without_secrets() -> None:
+    """Child processes get them; logs and tracebacks show no original properties."""
     config = distributed(ssl_key_password="hunter22")
     assert "hunter22" not in repr(config)
     assert config.originals["ssl.key.password"] == "hunter22"
-
-
-def test_configurations_can_be_sent_to_child_processes() -> None:
-    """They survive pickling."""
     assert pickle.loads(pickle.dumps(distributed())) == distributed()
 
 
-@pytest.mark.parametrize("name", ["group.id", "key.converter", "config.storage.topic"])
+@cases("name", "group.id", "key.converter", "config.storage.topic")
 def test_required_keys_must_be_set(name: str) -> None:
     """The text is Kafka's."""
     properties = {key: value for key, value in PROPERTIES.items() if key != name}
     with pytest.raises(ConfigException) as refused:
         DistributedConfig.parse(properties)
-    assert str(refused.value) == (
-        f'Missing required configuration "{name}" which has no default value.'
-    )
+    expected = f'Missing required configuration "{name}" which has no default value.'
+    assert str(refused.value) == expected
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+@cases(
+    "changes, message",
+    (
+        {"exactly_once_source_support": "on"},
         (
-            {"exactly_once_source_support": "on"},
-            (
-                "Invalid value on for configuration exactly.once.source.support: "
-                "String must be one of (case insensitive): DISABLED, ENABLED, PREPARING"
-            ),
+            "Invalid value on for configuration exactly.once.source.support: "
+            "String must be one of (case insensitive): DISABLED, ENABLED, PREPARING"
         ),
+    ),
+    (
+        {"inter_worker_signature_algorithm": "HmacSHA1"},
         (
-            {"inter_worker_signature_algorithm": "HmacSHA1"},
-            (
-                "Invalid value HmacSHA1 for configuration inter.worker.signature.algorithm: "
-                "Signature algorithm must be present in inter.worker.verification.algorithms list"
-            ),
+            "Invalid value HmacSHA1 for configuration inter.worker.signature.algorithm: "
+            "Signature algorithm must be present in inter.worker.verification.algorithms list"
         ),
+    ),
+    (
+        {"offset_storage_partitions": "0"},
         (
-            {"offset_storage_partitions": "0"},
-            (
-                "Invalid value 0 for configuration offset.storage.partitions: "
-                "Number of partitions must be positive, or -1 to use the broker's default"
-            ),
+            "Invalid value 0 for configuration offset.storage.partitions: "
+            "Number of partitions must be positive, or -1 to use the broker's default"
         ),
+    ),
+    (
+        {"inter_worker_verification_algorithms": ""},
         (
-            {"inter_worker_verification_algorithms": ""},
-            (
-                "Invalid value [] for configuration inter.worker.verification.algorithms: "
-                "At least one signature verification algorithm must be provided"
-            ),
+            "Invalid value [] for configuration inter.worker.verification.algorithms: "
+            "At least one signature verification algorithm must be provided"
         ),
+    ),
+    (
+        {"listeners": "localhost:8083"},
+        "Listener doesn't have the right format (protocol://hostname:port).",
+    ),
+    ({"listeners": "ftp://localhost:8083"}, 'Listener protocol must be either "http" or "https".'),
+    ({"listeners": "http://:1,,"}, "Empty URL found when parsing listeners list."),
+    ({"admin_listeners": "http://:1,"}, "Empty URL found when parsing admin.listeners list."),
+    ({"bootstrap_servers": "a:1,b"}, "Invalid url in bootstrap.servers: b"),
+    ({"bootstrap_servers": "a:b"}, "Invalid url in bootstrap.servers: a:b"),
+    ({"bootstrap_servers": "a:65536"}, "Invalid port in bootstrap.servers: a:65536"),
+    (
+        {"inter_worker_key_size": "39"},
         (
-            {"listeners": "localhost:8083"},
-            "Listener doesn't have the right format (protocol://hostname:port).",
+            "Unable to create key generator with algorithm HmacSHA256 and key size 39: "
+            "Key length must be at least 40 bits"
         ),
+    ),
+    (
+        {"status_storage_topic": " "},
+        ("Invalid value  for configuration status.storage.topic: Must be specified"),
+    ),
+    ({"group_id": " "}, "Invalid value  for configuration group.id: Must be specified"),
+    (
+        {"session_timeout_ms": "3000", "heartbeat_interval_ms": "3000"},
         (
-            {"listeners": "ftp://localhost:8083"},
-            'Listener protocol must be either "http" or "https".',
+            "Invalid value 3000 for configuration heartbeat.interval.ms: "
+            "Heartbeat must be set lower than the session timeout (session.timeout.ms 3000)"
         ),
-        ({"listeners": "http://:1,,"}, "Empty URL found when parsing listeners list."),
-        ({"admin_listeners": "http://:1,"}, "Empty URL found when parsing admin.listeners list."),
-        ({"bootstrap_servers": "a:1,b"}, "Invalid url in bootstrap.servers: b"),
-        ({"bootstrap_servers": "a:b"}, "Invalid url in bootstrap.servers: a:b"),
-        ({"bootstrap_servers": "a:65536"}, "Invalid port in bootstrap.servers: a:65536"),
-        (
-            {"inter_worker_key_size": "39"},
-            (
-                "Unable to create key generator with algorithm HmacSHA256 and key size 39: "
-                "Key length must be at least 40 bits"
-            ),
-        ),
-        (
-            {"status_storage_topic": " "},
-            ("Invalid value  for configuration status.storage.topic: Must be specified"),
-        ),
-        ({"group_id": " "}, "Invalid value  for configuration group.id: Must be specified"),
-        (
-            {"session_timeout_ms": "3000", "heartbeat_interval_ms": "3000"},
-            (
-                "Invalid value 3000 for configuration heartbeat.interval.ms: "
-                "Heartbeat must be set lower than the session timeout (session.timeout.ms 3000)"
-            ),
-        ),
-    ],
+    ),
 )
 def test_invalid_values_are_refused(changes: dict[str, str], message: str) -> None:
     """The worker does not start with an invalid value."""
@@ -161,18 +150,14 @@ def test_addresses_of_brokers_are_of_any_form_that_kafka_knows() -> None:
     assert distributed(bootstrap_servers=text).bootstrap_servers == tuple(text.split(","))
 
 
-def test_classes_are_checked_when_a_resolver_is_given() -> None:
-    """A worker with an unknown converter does not start."""
+def test_only_converters_are_looked_up() -> None:
+    """A worker with an unknown one does not start; other keys name classes of Java clients."""
 
     def resolve(name: str) -> object:
         raise LookupError(name)
 
     with pytest.raises(ConfigException, match=r"configuration key\.converter: Class .* could not"):
         DistributedConfig.parse(PROPERTIES, resolve)
-
-
-def test_only_converters_are_looked_up() -> None:
-    """Other keys of type CLASS name classes of the Java clients."""
     config = DistributedConfig.parse(
         PROPERTIES, {PROPERTIES["key.converter"]: 1, SIMPLE: 2}.__getitem__
     )
@@ -211,30 +196,22 @@ def test_properties_without_effect_are_named() -> None:
     assert len(worker_config_warnings(config)) == 4
 
 
-@pytest.mark.parametrize(
-    ("given", "missing"),
-    [
-        ({"security.protocol": "SASL_SSL"}, "producer. and consumer."),
-        ({"security.protocol": "SSL", "producer.security.protocol": "SSL"}, "prefix consumer."),
-        ({"security.protocol": "plaintext"}, None),
-        ({}, None),
-    ],
+@cases(
+    "given, missing",
+    ({"security.protocol": "SASL_SSL"}, "producer. and consumer."),
+    ({"security.protocol": "SSL", "producer.security.protocol": "SSL"}, "prefix consumer."),
+    ({"security.protocol": "plaintext"}, None),
+    ({}, None),
 )
-def test_clients_of_connectors_without_security_are_reported(
-    given: dict[str, str], missing: str | None
-) -> None:
+def test_insecure_clients_are_reported(given: dict[str, str], missing: str | None) -> None:
     """They inherit none of the worker's; their tasks would wait for a broker without a reason."""
     warnings = worker_config_warnings(DistributedConfig.parse({**PROPERTIES, **given}))
     assert [missing in text for text in warnings if missing] == ([True] if missing else [])
     assert len(warnings) == (1 if missing else 0)
 
 
-@pytest.mark.parametrize(
-    ("idle_ms", "reported"), [("59999", True), ("60000", False), ("-1", False), (None, False)]
-)
-def test_connections_that_end_within_a_rebalance_are_reported(
-    idle_ms: str | None, reported: bool
-) -> None:
+@cases("idle_ms, reported", ("59999", True), ("60000", False), ("-1", False), (None, False))
+def test_short_idle_connections_are_reported(idle_ms: str | None, reported: bool) -> None:
     """As by Connect 4.4: idle connections that are closed sooner than a rebalance may end."""
     given = {} if idle_ms is None else {"connections.max.idle.ms": idle_ms}
     warnings = worker_config_warnings(
@@ -264,15 +241,11 @@ def test_settings_of_internal_topics_are_the_rest_below_their_prefix() -> None:
     assert config.storage_topic_settings("config") == {"max.message.bytes": "9"}
 
 
-def test_client_ids_start_with_group_and_client_id() -> None:
-    """Without a client id the group stands alone."""
+def test_ids_start_with_the_group() -> None:
+    """Client ids with group and client id; the leader's is Kafka's or that of the key."""
     assert distributed().client_id_base == "jb-"
     assert distributed(client_id="w1").client_id_base == "jb-w1-"
     assert distributed().leader_transactional_id == "connect-cluster-jb"
-
-
-def test_a_key_names_the_leaders_transactional_id() -> None:
-    """It is told to the group, unless it is Kafka's; nothing is compared at `disabled`."""
     key = "agent.leader.transactional.id"
     own = distributed(**{key: "own"}, exactly_once_source_support="preparing")
     assert own.leader_transactional_id == "own"
@@ -300,13 +273,11 @@ def test_prefixed_tls_settings_replace_all_unprefixed_ones() -> None:
     assert shared.rest_ssl()["ssl.client.auth"] == "required"
 
 
-@pytest.mark.parametrize(
-    ("text", "listener"),
-    [
-        ("HTTP://:8083", Listener(protocol="http", host="", port=8083)),
-        ("https://[::1]:0", Listener(protocol="https", host="::1", port=0)),
-        ("http://host-1.a:80", Listener(protocol="http", host="host-1.a", port=80)),
-    ],
+@cases(
+    "text, listener",
+    ("HTTP://:8083", Listener(protocol="http", host="", port=8083)),
+    ("https://[::1]:0", Listener(protocol="https", host="::1", port=0)),
+    ("http://host-1.a:80", Listener(protocol="http", host="host-1.a", port=80)),
 )
 def test_listeners_are_parsed(text: str, listener: Listener) -> None:
     """The protocol may be in any case, an IPv6 address is in brackets."""
@@ -321,16 +292,15 @@ def test_the_advertised_url_prefers_http_and_the_given_parts() -> None:
     """Host and port of the first listener of the protocol stand in for what is not given."""
     assert advertised_url([HTTPS, HTTP], default_host="me") == "http://me:8083/"
     assert advertised_url([HTTPS], default_host="me") == "https://[::1]:8443/"
-    assert advertised_url([HTTP, HTTPS], default_host="me", protocol="HTTPS") == (
-        "https://[::1]:8443/"
-    )
+    expected = "https://[::1]:8443/"
+    assert advertised_url([HTTP, HTTPS], default_host="me", protocol="HTTPS") == expected
     assert advertised_url([HTTP], default_host="me", host_name="you", port=1) == "http://you:1/"
     with pytest.raises(ConfigException, match="No listener has the advertised protocol https"):
         advertised_url([HTTP], default_host="me", protocol="https")
 
 
 def test_header_rules_are_parsed() -> None:
-    """A rule that holds a comma is quoted; actions may be in any case."""
+    """A rule that holds a comma is quoted; actions in any case, values valid for HTTP."""
     rules = parse_header_rules(
         'set X-A: b, "ADD Cache-Control:no-cache, no-store", addDate E:60000'
     )
@@ -340,40 +310,34 @@ def test_header_rules_are_parsed() -> None:
         HeaderRule(action=HeaderAction.ADD_DATE, name="E", value="60000"),
     )
     assert parse_header_rules("  ") == ()
-
-
-def test_header_values_are_made_valid_for_http() -> None:
-    """As Jetty sends them: no other lines, and question marks outside of Latin-1."""
     assert parse_header_rules("set A: é€\r\nB=1")[0].value == "é?  B=1"
 
 
-@pytest.mark.parametrize(
-    ("rule", "message"),
-    [
+@cases(
+    "rule, message",
+    (
+        "set",
         (
-            "set",
-            (
-                "Invalid format of header config 'set'. "
-                "Expected: '[action] [header name]:[header value]'"
-            ),
+            "Invalid format of header config 'set'. "
+            "Expected: '[action] [header name]:[header value]'"
         ),
+    ),
+    (
+        "put A:b",
+        ("Invalid header config action: 'put'. Expected one of [set, add, setDate, addDate]"),
+    ),
+    (
+        "set A",
         (
-            "put A:b",
-            ("Invalid header config action: 'put'. Expected one of [set, add, setDate, addDate]"),
+            "Invalid format of header name and header value pair 'A'. "
+            "Expected: '[header name]:[header value]'"
         ),
-        (
-            "set A",
-            (
-                "Invalid format of header name and header value pair 'A'. "
-                "Expected: '[header name]:[header value]'"
-            ),
-        ),
-        ("set A b:c", "Invalid header name 'A b'. The '[header name]' cannot contain whitespace"),
-        (
-            "set A(b):c",
-            "Invalid header name 'A(b)'. It may hold letters, digits and !#$%&'*+-.^_`|~ only",
-        ),
-    ],
+    ),
+    ("set A b:c", "Invalid header name 'A b'. The '[header name]' cannot contain whitespace"),
+    (
+        "set A(b):c",
+        "Invalid header name 'A(b)'. It may hold letters, digits and !#$%&'*+-.^_`|~ only",
+    ),
 )
 def test_broken_header_rules_are_refused(rule: str, message: str) -> None:
     """The texts are Kafka's."""

@@ -1,7 +1,5 @@
 """When transactions end: poll, interval, connector."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.transaction_boundary import (
@@ -27,17 +25,13 @@ def test_every_poll_ends_a_transaction() -> None:
 
 
 def test_an_interval_is_counted_from_the_last_commit() -> None:
-    """The first poll that ends late enough commits, and the next interval begins there."""
+    """The first poll that ends late enough commits; so does a pause, whose time does not count."""
     boundary = IntervalBoundary(100)
     boundary.begin(1_000)
     assert boundary.after_batch(1_099) is Decision.CONTINUE
     assert boundary.after_batch(1_130) is Decision.COMMIT
     assert boundary.after_batch(1_229) is Decision.CONTINUE
     assert boundary.after_batch(1_230) is Decision.COMMIT
-
-
-def test_a_pause_ends_the_transaction_and_starts_the_interval_again() -> None:
-    """The time of the pause does not count."""
     boundary = IntervalBoundary(100)
     boundary.begin(0)
     assert boundary.before_rest(complete=True) is Decision.COMMIT
@@ -46,7 +40,7 @@ def test_a_pause_ends_the_transaction_and_starts_the_interval_again() -> None:
 
 
 def test_a_connector_decides_for_a_batch_once() -> None:
-    """A request is forgotten when it was followed; without one the transaction goes on."""
+    """A request is forgotten when it was followed; an explicit None is refused as by Kafka."""
     requested = RequestedTransactions()
     boundary = ConnectorBoundary(requested)
     requested.commit_transaction()
@@ -55,19 +49,21 @@ def test_a_connector_decides_for_a_batch_once() -> None:
     requested.abort_transaction()
     assert boundary.before_rest(complete=True) is Decision.ABORT
     assert boundary.before_rest(complete=True) is Decision.CONTINUE
+    requested = RequestedTransactions()
+    for call in (requested.commit_transaction, requested.abort_transaction):
+        with pytest.raises(ConnectException, match="may not be null"):
+            call(None)
+        with pytest.raises(ConnectException, match="may not be null"):
+            call(record=None)
 
 
-def test_a_connectors_request_for_a_batch_waits_for_the_whole_batch() -> None:
-    """A part of it is not committed before a rest, and the request stands for the rest of it."""
+def test_a_rest_commits_a_part_of_a_poll_but_not_of_a_connectors_batch() -> None:
+    """Progress is better than none, unless the connector asked for a whole batch (KIP-618)."""
     requested = RequestedTransactions()
     boundary = ConnectorBoundary(requested)
     requested.commit_transaction()
     assert boundary.before_rest(complete=False) is Decision.CONTINUE
     assert boundary.after_batch(0) is Decision.COMMIT
-
-
-def test_a_part_of_a_poll_is_committed_before_a_rest() -> None:
-    """Without a connector's wish some progress is better than none (KIP-618)."""
     for boundary in (PollBoundary(), IntervalBoundary(100)):
         assert boundary.before_rest(complete=False) is Decision.COMMIT
 
@@ -83,16 +79,6 @@ def test_a_connector_decides_for_that_very_record_once() -> None:
     assert boundary.after_record(first) is Decision.COMMIT
     assert boundary.after_record(first) is Decision.CONTINUE
     assert boundary.after_record(third) is Decision.ABORT
-
-
-def test_no_record_is_not_a_record() -> None:
-    """None given explicitly is refused as Kafka does."""
-    requested = RequestedTransactions()
-    for call in (requested.commit_transaction, requested.abort_transaction):
-        with pytest.raises(ConnectException, match="may not be null"):
-            call(None)
-        with pytest.raises(ConnectException, match="may not be null"):
-            call(record=None)
 
 
 def test_both_commit_and_abort_fail_the_task() -> None:

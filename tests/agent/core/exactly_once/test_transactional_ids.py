@@ -1,34 +1,26 @@
 """Transactional ids that two users of one Kafka cluster would share."""
 
-from __future__ import annotations
-
-import pytest
-
-from pyconnect_agent.core.herder.requests.configs import (
-    SharedId,
-    shared_id,
-)
+from pyconnect_agent.core.herder.requests.configs import SharedId, shared_id
 from pyconnect_clients.connect_names import (
     alter_transactional_id,
     leader_transactional_id,
     task_transactional_ids,
 )
+from tests.support.cases import cases
 
 OTHERS = {"foo": 2, "bar-7": 1, "x-01": 1}
 LEADER = "connect-cluster-g"
 
 
-@pytest.mark.parametrize(
-    ("connector", "tasks_max", "expected"),
-    [
-        ("new", 3, None),
-        ("foo-1", 1, SharedId("g-foo-1", "foo")),
-        ("foo-2", 1, None),
-        ("foo-01", 1, None),
-        ("bar", 8, SharedId("g-bar-7", "bar-7")),
-        ("bar", 7, None),
-        ("x", 5, None),
-    ],
+@cases(
+    "connector, tasks_max, expected",
+    ("new", 3, None),
+    ("foo-1", 1, SharedId("g-foo-1", "foo")),
+    ("foo-2", 1, None),
+    ("foo-01", 1, None),
+    ("bar", 8, SharedId("g-bar-7", "bar-7")),
+    ("bar", 7, None),
+    ("x", 5, None),
 )
 def test_the_id_for_offsets_of_one_may_be_that_of_anothers_task(
     connector: str, tasks_max: int, expected: SharedId | None
@@ -52,16 +44,12 @@ def test_it_is_found_by_comparing_all_ids_too() -> None:
                     assert (found is not None) is met
 
 
-def test_a_group_may_make_a_connectors_id_its_leaders() -> None:
-    """Then the connector's producer would take the config topic from the leader."""
+def test_a_connectors_id_may_be_its_leaders() -> None:
+    """Kafka's, or that of `agent.leader.transactional.id`: it would take the config topic."""
     leader = leader_transactional_id("connect")
     shared = SharedId(leader, None)
     assert shared_id("connect", "cluster-connect", 1, OTHERS.get, leader=leader) == shared
     assert shared_id("connect", "cluster", 1, OTHERS.get, leader=leader) is None
-
-
-def test_the_leaders_own_id_counts_instead_of_kafkas() -> None:
-    """A connector may not take the id that `agent.leader.transactional.id` names."""
     own = "connect-writes-1"
     taken = SharedId(own, None)
     assert shared_id("connect", "writes", 2, OTHERS.get, leader=own) == taken

@@ -1,9 +1,5 @@
 """The herder's reactions to reports of children."""
 
-from __future__ import annotations
-
-import pytest
-
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.decide import decide
 from pyconnect_agent.core.herder.effects import PutStatus
@@ -11,15 +7,15 @@ from pyconnect_agent.core.herder.requests import PutConnectorConfig
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.reporting import Reported
 from tests.simulation.herder_world import TASKS, World
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize("member", [True, False])
-@pytest.mark.parametrize("state", [State.UNASSIGNED, State.FAILED, State.RUNNING])
+@cases("member", True, False)
+@cases("state", State.UNASSIGNED, State.FAILED, State.RUNNING)
 def test_a_final_report_without_membership_is_late(member: bool, state: State) -> None:
     """Others may have the work by then, so the status topic has to be read before the write."""
     world = World()
-    world.ask(PutConnectorConfig(connector="a", config={TASKS: "1"}))
-    world.settle()
+    world.settled(PutConnectorConfig(connector="a", config={TASKS: "1"}))
     found = world.state
     if not member:
         found, _ = decide(found, on.MembershipLost(), world.now_ms)

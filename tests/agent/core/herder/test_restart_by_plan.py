@@ -1,12 +1,7 @@
 """The answer to a restart by plan (KIP-745)."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.errors import NotFoundError
-from pyconnect_agent.core.herder.requests import (
-    PutConnectorConfig,
-    RestartConnectorAndTasks,
-)
+from pyconnect_agent.core.herder.requests import PutConnectorConfig, RestartConnectorAndTasks
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.reporting import ConnectorStateInfo
@@ -16,8 +11,7 @@ from tests.simulation.herder_world import TASKS, World
 def world_with_a_failed_task() -> World:
     """Two tasks, of which number 1 has failed."""
     world = World()
-    world.ask(PutConnectorConfig(connector="a", config={TASKS: "2"}))
-    world.settle()
+    world.settled(PutConnectorConfig(connector="a", config={TASKS: "2"}))
     world.fail_task(ConnectorTaskId("a", 1))
     world.settle()
     return world
@@ -27,8 +21,7 @@ def restart(world: World, *, only_failed: bool, include_tasks: bool) -> object:
     """Ask for it; what it restarts runs again before the herder hears that the write is done."""
     flags = {"only_failed": only_failed, "include_tasks": include_tasks}
     number = world.ask(RestartConnectorAndTasks(connector="a", **flags))
-    while world.inbox:
-        world.deliver()
+    world.deliver_all()
     (write,) = world.answers
     world.answers.remove(write)
     world.write_elsewhere(config_records.restart_request("a", **flags))
@@ -45,10 +38,8 @@ def test_the_answer_keeps_traces_and_versions_of_what_is_restarted() -> None:
     assert isinstance(info, ConnectorStateInfo)
     assert info.connector.state is State.RUNNING
     states = {number: (status.state, status.trace) for number, status in info.tasks}
-    assert states == {
-        0: (State.RUNNING, None),
-        1: (State.RESTARTING, "ConnectException: on purpose"),
-    }
+    expected = {0: (State.RUNNING, None), 1: (State.RESTARTING, "ConnectException: on purpose")}
+    assert states == expected
     assert {status.version for _, status in info.tasks} == {"1"}
 
 

@@ -1,7 +1,5 @@
 """Records that leaders write into the config topic, and a reducer that is fed with them."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
@@ -35,10 +33,7 @@ class ConfigTopicFeed:
 
 
 def full_write(connector: str, tasks: int, config: dict[str, str]) -> list[LogRecord]:
-    """Return the records that a leader writes.
-
-    The config, a full set of tasks made from it, the commit.
-    """
+    """Return the records that a leader writes: config, a full set of tasks made from it, commit."""
     return [
         config_records.connector_config(connector, config),
         *(

@@ -1,7 +1,5 @@
 """The records of the config topic."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey

@@ -1,7 +1,5 @@
 """The reducer of the config topic."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
@@ -20,6 +18,7 @@ from pyconnect_agent.core.internal_topics.configlog import (
 )
 from pyconnect_agent.core.internal_topics.log_record import NoticeLevel
 from tests.agent.core.internal_topics.config_topic import ConfigTopicFeed, full_write
+from tests.support.cases import cases
 
 
 @pytest.fixture
@@ -27,41 +26,31 @@ def feed() -> ConfigTopicFeed:
     return ConfigTopicFeed()
 
 
-def test_a_new_connector_is_started_unless_a_state_was_written_before(
-    feed: ConfigTopicFeed,
-) -> None:
-    """The default target state is STARTED; an initial one precedes the config, unreported."""
+def test_a_target_state_is_reported_only_when_it_differs(feed: ConfigTopicFeed) -> None:
+    """The default is STARTED; states before the config and equal states are unreported."""
     assert feed.write(config_records.connector_config("a", {})).changes == (
         ConnectorConfigUpdated(connector="a"),
     )
     assert feed.write(config_records.target_state("b", TargetState.STOPPED)).changes == ()
     feed.write(config_records.connector_config("b", {}))
     assert feed.state.target_states == {"a": TargetState.STARTED, "b": TargetState.STOPPED}
-
-
-def test_a_target_state_is_reported_only_when_it_differs(feed: ConfigTopicFeed) -> None:
-    """Writing the state that is there changes nothing for the owner."""
     feed.full("c", 0)
     paused = config_records.target_state("c", TargetState.PAUSED)
     assert feed.write(paused).changes == (TargetStateChanged(connector="c"),)
     assert feed.write(paused).changes == ()
 
 
-@pytest.mark.parametrize(
-    ("value", "state", "notices"),
-    [
-        ('{"state":"PAUSED","state.v2":"STOPPED"}', TargetState.STOPPED, 0),
-        ('{"state":"PAUSED"}', TargetState.PAUSED, 0),
-        ('{"state":"PAUSED","state.v2":null}', TargetState.PAUSED, 0),
-        ('{"state":"PAUSED","state.v2":7}', TargetState.PAUSED, 1),
-        ('{"state":7,"state.v2":7}', TargetState.STARTED, 2),
-        ('{"state.v2":"GONE","state":"PAUSED"}', TargetState.STARTED, 1),
-        ("[1]", TargetState.STARTED, 1),
-    ],
+@cases(
+    "value, state, notices",
+    ('{"state":"PAUSED","state.v2":"STOPPED"}', TargetState.STOPPED, 0),
+    ('{"state":"PAUSED"}', TargetState.PAUSED, 0),
+    ('{"state":"PAUSED","state.v2":null}', TargetState.PAUSED, 0),
+    ('{"state":"PAUSED","state.v2":7}', TargetState.PAUSED, 1),
+    ('{"state":7,"state.v2":7}', TargetState.STARTED, 2),
+    ('{"state.v2":"GONE","state":"PAUSED"}', TargetState.STARTED, 1),
+    ("[1]", TargetState.STARTED, 1),
 )
-def test_state_v2_is_read_before_state(
-    feed: ConfigTopicFeed, value: str, state: TargetState, notices: int
-) -> None:
+def test_state_v2_wins(feed: ConfigTopicFeed, value: str, state: TargetState, notices: int) -> None:
     """An unusable `state.v2` falls back to `state`, an unknown name keeps what was."""
     feed.full("c", 0)
     assert len(feed("target-state-c", value).notices) == notices
@@ -78,10 +67,8 @@ def test_a_removed_target_state_of_a_configured_connector_is_started(feed: Confi
     assert feed.state.target_state("other") is None
 
 
-@pytest.mark.parametrize("value", [None, b"", b"  ", b"null"])
-def test_payloads_that_jackson_reads_as_null_remove_a_connector(
-    feed: ConfigTopicFeed, value: bytes | None
-) -> None:
+@cases("value", None, b"", b"  ", b"null")
+def test_null_payloads_remove_a_connector(feed: ConfigTopicFeed, value: bytes | None) -> None:
     """Empty payloads and a null literal are tombstones for the config store."""
     feed.full("c", 1)
     assert feed("connector-c", value).changes == (ConnectorConfigRemoved(connector="c"),)
@@ -211,36 +198,34 @@ def test_restart_requests_and_logger_levels_are_only_reported(feed: ConfigTopicF
     assert feed.state.connector_configs is before.connector_configs
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("connector-c", "[]"),
-        ("connector-c", "{}"),
-        ("connector-c", '{"properties":"x"}'),
-        ("task-c", '{"properties":{}}'),
-        ("task-c-x", '{"properties":{}}'),
-        ("task-c-0", None),
-        ("task-c-0", '{"properties":[]}'),
-        ("commit-c", None),
-        ("commit-c", '{"tasks":"2"}'),
-        ("commit-c", '{"tasks":1.0}'),
-        ("commit-c", '{"tasks":true}'),
-        ("commit-c", '{"tasks":-1}'),
-        ("tasks-fencing-c", None),
-        ("tasks-fencing-c", '{"task-count":null}'),
-        ("session-key", None),
-        ("session-key", '{"key":"?","algorithm":"a","creation-timestamp":1}'),
-        ("session-key", '{"key":"AAAA","algorithm":"a","creation-timestamp":"1"}'),
-        ("session-key", '{"key":"AAAA","creation-timestamp":1}'),
-        ("restart-connector-c", None),
-        ("logger-cluster-a", None),
-        ("logger-cluster-a", '{"level":1}'),
-        ("logger-cluster-a", '{"level":"warning"}'),
-        ("logger-cluster-a", '{"level":""}'),
-        ("session-key-2", "{}"),
-        ("unknown", "{}"),
-        (None, "{}"),
-    ],
+@cases(
+    "key, value",
+    ("connector-c", "[]"),
+    ("connector-c", "{}"),
+    ("connector-c", '{"properties":"x"}'),
+    ("task-c", '{"properties":{}}'),
+    ("task-c-x", '{"properties":{}}'),
+    ("task-c-0", None),
+    ("task-c-0", '{"properties":[]}'),
+    ("commit-c", None),
+    ("commit-c", '{"tasks":"2"}'),
+    ("commit-c", '{"tasks":1.0}'),
+    ("commit-c", '{"tasks":true}'),
+    ("commit-c", '{"tasks":-1}'),
+    ("tasks-fencing-c", None),
+    ("tasks-fencing-c", '{"task-count":null}'),
+    ("session-key", None),
+    ("session-key", '{"key":"?","algorithm":"a","creation-timestamp":1}'),
+    ("session-key", '{"key":"AAAA","algorithm":"a","creation-timestamp":"1"}'),
+    ("session-key", '{"key":"AAAA","creation-timestamp":1}'),
+    ("restart-connector-c", None),
+    ("logger-cluster-a", None),
+    ("logger-cluster-a", '{"level":1}'),
+    ("logger-cluster-a", '{"level":"warning"}'),
+    ("logger-cluster-a", '{"level":""}'),
+    ("session-key-2", "{}"),
+    ("unknown", "{}"),
+    (None, "{}"),
 )
 def test_a_useless_record_is_noticed_and_counts_for_the_offset(
     feed: ConfigTopicFeed, key: str | None, value: str | None
@@ -257,10 +242,8 @@ def test_a_useless_record_is_noticed_and_counts_for_the_offset(
     assert feed.state.offset == feed.next_offset
 
 
-@pytest.mark.parametrize("value", [b"{", b"\xff", b"nonsense", b"'x'", b"NaN"])
-def test_an_undecodable_value_does_not_advance_the_offset(
-    feed: ConfigTopicFeed, value: bytes
-) -> None:
+@cases("value", b"{", b"\xff", b"nonsense", b"'x'", b"NaN")
+def test_an_unreadable_value_keeps_the_offset(feed: ConfigTopicFeed, value: bytes) -> None:
     """Workers compare offsets, and Apache's stays behind such a record."""
     feed.full("c", 1)
     before = feed.state

@@ -1,7 +1,5 @@
 """The image of an offset topic."""
 
-from __future__ import annotations
-
 import json
 from itertools import permutations
 
@@ -10,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.core.internal_topics.offsetlog import OffsetLog
+from tests.support.cases import cases
 
 DB_TABLE = b'["c",{"db":"d","table":"t"}]'
 TABLE_DB = b'["c",{"table":"t","db":"d"}]'
@@ -31,46 +30,34 @@ def test_a_tombstone_removes_by_raw_key(log: OffsetLog) -> None:
     assert log.connector_entries("c") == {}
 
 
-def test_lookup_prefers_the_exact_bytes(log: OffsetLog) -> None:
-    """A newer entry under another order does not hide what the connector itself wrote."""
+def test_a_lookup_prefers_the_exact_bytes_then_the_newest(log: OffsetLog) -> None:
+    """By the record's timestamp: reading order means nothing across partitions."""
     log.apply(DB_TABLE, b"exact", 1)
     log.apply(TABLE_DB, b"newer", 2)
     assert log.lookup(DB_TABLE) == b"exact"
-
-
-def test_lookup_finds_the_newest_entry_of_equal_content(log: OffsetLog) -> None:
-    """Newest by the record's timestamp: reading order means nothing across partitions."""
     log.apply(b'["c",{"b":1,"a":2,"x":null}]', b"new", 20)
     log.apply(b'["c",{"x":null,"a":2,"b":1}]', b"old", 10)
     assert log.lookup(b'["c",{"a":2,"b":1,"x":null}]') == b"new"
     assert log.lookup(b'["d",{"a":2,"b":1,"x":null}]') is None
 
 
-@pytest.mark.parametrize("other", [b'["c",{"a":1.0}]', b'["c",{"a":true}]', b'["c",{"a":"1"}]'])
+@cases("other", b'["c",{"a":1.0}]', b'["c",{"a":true}]', b'["c",{"a":"1"}]')
 def test_values_of_other_types_are_other_partitions(log: OffsetLog, other: bytes) -> None:
     """Java's maps tell 1, 1.0, true and "1" apart."""
     log.apply(b'["c",{"a":1}]', b"v")
     assert log.lookup(other) is None
 
 
-def test_writes_use_the_raw_key_in_use(log: OffsetLog) -> None:
-    """So a Java connector that wrote it finds the offset again."""
+def test_writes_leave_one_live_key_that_is_in_use(log: OffsetLog) -> None:
+    """A Java connector finds its bytes again; the newest key gets the value of the last entry."""
+    assert log.plan_write([(DB_TABLE, b"1"), (TABLE_DB, b"2")]) == ((DB_TABLE, b"2"),)
     log.apply(TABLE_DB, b"1")
     assert log.plan_write([(DB_TABLE, b"2")]) == ((TABLE_DB, b"2"),)
     assert log.plan_write([(DB_TABLE, None)]) == ((TABLE_DB, None),)
-
-
-def test_writes_leave_one_live_key(log: OffsetLog) -> None:
-    """The newest gets the value, the others tombstones."""
     log.apply(TABLE_DB, b"1", 10)
     log.apply(DB_TABLE, b"2", 20)
     assert set(log.plan_write([(TABLE_DB, b"3")])) == {(DB_TABLE, b"3"), (TABLE_DB, None)}
     assert set(log.plan_write([(TABLE_DB, None)])) == {(DB_TABLE, None), (TABLE_DB, None)}
-
-
-def test_equal_partitions_in_one_write_become_one_record(log: OffsetLog) -> None:
-    """The later entry wins."""
-    assert log.plan_write([(DB_TABLE, b"1"), (TABLE_DB, b"2")]) == ((DB_TABLE, b"2"),)
 
 
 def test_a_null_partition_is_an_entry_of_its_connector(log: OffsetLog) -> None:
@@ -80,9 +67,7 @@ def test_a_null_partition_is_an_entry_of_its_connector(log: OffsetLog) -> None:
     assert log.connector_entries("c") == {b'["c",null]': b"1"}
 
 
-@pytest.mark.parametrize(
-    "key", [b"{", b"\xff", b"{}", b'["c"]', b'["c",{},1]', b"[1,{}]", b'["c",[]]', b'["c","x"]']
-)
+@cases("key", b"{", b"\xff", b"{}", b'["c"]', b'["c",{},1]', b"[1,{}]", b'["c",[]]', b'["c","x"]')
 def test_a_foreign_key_is_kept_by_its_bytes_and_noticed(log: OffsetLog, key: bytes) -> None:
     """It belongs to no connector."""
     (notice,) = log.apply(key, b"1")
@@ -162,15 +147,12 @@ def test_after_a_write_every_order_finds_it_under_one_live_key(
         reordered = json.dumps([connector, dict(order)], separators=(",", ":")).encode()
         assert log.lookup(reordered) == value
     touched = {record.key for record in plan}
-    assert {k: v for k, v in before.items() if k not in touched} == {
-        k: v for k, v in log.entries().items() if k not in touched
-    }
+    expected = {k: v for k, v in log.entries().items() if k not in touched}
+    assert {k: v for k, v in before.items() if k not in touched} == expected
 
 
 @given(st.lists(st.tuples(raw_keys(), st.one_of(st.none(), st.just(b"v"))), max_size=25))
-def test_connector_entries_are_what_compaction_leaves(
-    history: list[tuple[bytes, bytes | None]],
-) -> None:
+def test_entries_are_what_compaction_leaves(history: list[tuple[bytes, bytes | None]]) -> None:
     """The index never disagrees with the data."""
     log = OffsetLog()
     for record in history:

@@ -1,7 +1,5 @@
 """The reducer of the status topic and its rules of writing."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +15,7 @@ from pyconnect_agent.core.internal_topics.statuslog import (
     topic_removal,
 )
 from pyconnect_agent.core.reporting import Status
+from tests.support.cases import cases
 
 TASK = ConnectorTaskId("c-1", 0)
 
@@ -116,12 +115,8 @@ def test_removing_a_connector_drops_its_tasks(log: StatusLog) -> None:
     assert log.topics("c") == ()
 
 
-@pytest.mark.parametrize(
-    ("generation", "state_after"), [(1, State.RUNNING), (2, State.RUNNING), (3, State.UNASSIGNED)]
-)
-def test_a_late_unassigned_does_not_hide_a_running_task(
-    log: StatusLog, generation: int, state_after: State
-) -> None:
+@cases("generation, state_after", (1, State.RUNNING), (2, State.RUNNING), (3, State.UNASSIGNED))
+def test_late_unassigned_hides_no_task(log: StatusLog, generation: int, state_after: State) -> None:
     """It counts only with a higher generation."""
     late = encode_status(status(State.UNASSIGNED, worker="old:1", generation=generation))
     log.apply(b"status-task-c-0", encode_status(status(State.RUNNING, generation=2)))
@@ -131,10 +126,8 @@ def test_a_late_unassigned_does_not_hide_a_running_task(
     assert task.state is state_after
 
 
-@pytest.mark.parametrize(("generation", "state_after"), [(1, State.RUNNING), (2, State.UNASSIGNED)])
-def test_a_worker_ends_its_own_running_task(
-    log: StatusLog, generation: int, state_after: State
-) -> None:
+@cases("generation, state_after", (1, State.RUNNING), (2, State.UNASSIGNED))
+def test_a_worker_ends_its_own_task(log: StatusLog, generation: int, state_after: State) -> None:
     """Its own reports come in order; only one of an earlier generation is late."""
     log.apply(b"status-task-c-0", encode_status(status(State.RUNNING, generation=2)))
     log.apply(b"status-task-c-0", encode_status(status(State.UNASSIGNED, generation=generation)))
@@ -143,14 +136,12 @@ def test_a_worker_ends_its_own_running_task(
     assert task.state is state_after
 
 
-@pytest.mark.parametrize(
-    ("worker", "generation", "state_after"),
-    [
-        ("old:1", 1, State.RUNNING),
-        ("old:1", 2, State.UNASSIGNED),
-        ("new:1", 1, State.UNASSIGNED),
-        ("new:1", 2, State.UNASSIGNED),
-    ],
+@cases(
+    "worker, generation, state_after",
+    ("old:1", 1, State.RUNNING),
+    ("old:1", 2, State.UNASSIGNED),
+    ("new:1", 1, State.UNASSIGNED),
+    ("new:1", 2, State.UNASSIGNED),
 )
 def test_a_late_unassigned_of_a_former_owner_does_not_hide_a_running_connector(
     log: StatusLog, worker: str, generation: int, state_after: State
@@ -165,9 +156,12 @@ def test_a_late_unassigned_of_a_former_owner_does_not_hide_a_running_connector(
     assert connector.state is state_after
 
 
-@pytest.mark.parametrize(
-    ("worker", "generation", "written"),
-    [("w:1", 1, True), ("other:1", 5, True), ("other:1", 6, True), ("other:1", 4, False)],
+@cases(
+    "worker, generation, written",
+    ("w:1", 1, True),
+    ("other:1", 5, True),
+    ("other:1", 6, True),
+    ("other:1", 4, False),
 )
 def test_a_safe_write_never_hides_a_newer_workers_status(
     log: StatusLog, worker: str, generation: int, written: bool
@@ -201,7 +195,7 @@ def test_a_failed_send_is_not_repeated_after_a_newer_one(log: StatusLog) -> None
     assert [log.should_repeat(send) for send in (first, second, third)] == [False, False, True]
 
 
-@pytest.mark.parametrize("safe", [True, False])
+@cases("safe", True, False)
 def test_a_failed_send_is_not_repeated_over_a_later_owner(log: StatusLog, safe: bool) -> None:
     """Another worker's newer status was read meanwhile."""
     send = sent(log.send(TASK, status(generation=1), safe=safe))
@@ -210,11 +204,9 @@ def test_a_failed_send_is_not_repeated_over_a_later_owner(log: StatusLog, safe: 
     assert not log.should_repeat(send)
 
 
-@pytest.mark.parametrize("late", [State.RUNNING, State.UNASSIGNED, State.FAILED])
-@pytest.mark.parametrize("key", [b"status-task-c-1-0", b"status-connector-c-1"])
-def test_an_owner_corrects_a_status_of_an_earlier_generation(
-    log: StatusLog, key: bytes, late: State
-) -> None:
+@cases("late", State.RUNNING, State.UNASSIGNED, State.FAILED)
+@cases("key", b"status-task-c-1-0", b"status-connector-c-1")
+def test_an_owner_corrects_an_older_generation(log: StatusLog, key: bytes, late: State) -> None:
     """It may have waited in the network of a former owner; the correction is not repeated."""
     own = status(worker="new:1", generation=6)
     if key.startswith(b"status-task"):
@@ -229,19 +221,15 @@ def test_an_owner_corrects_a_status_of_an_earlier_generation(
     assert log.corrections() == ()
 
 
-@pytest.mark.parametrize(
-    ("own", "read"),
-    [
-        (status(State.UNASSIGNED, generation=6), status(worker="old:1", generation=5)),
-        (status(generation=6), status(worker="new:1", generation=6)),
-        (status(generation=6), status(worker="new:1", generation=7)),
-        (status(generation=6), status(generation=5)),
-        (None, status(worker="old:1", generation=5)),
-    ],
+@cases(
+    "own, read",
+    (status(State.UNASSIGNED, generation=6), status(worker="old:1", generation=5)),
+    (status(generation=6), status(worker="new:1", generation=6)),
+    (status(generation=6), status(worker="new:1", generation=7)),
+    (status(generation=6), status(generation=5)),
+    (None, status(worker="old:1", generation=5)),
 )
-def test_other_statuses_need_no_correction(
-    log: StatusLog, own: Status | None, read: Status
-) -> None:
+def test_others_need_no_correction(log: StatusLog, own: Status | None, read: Status) -> None:
     """Of work that is not here, of the same worker, of an owner that is not older."""
     if own is not None:
         log.send(TASK, own, safe=False)
@@ -249,44 +237,30 @@ def test_other_statuses_need_no_correction(
     assert log.corrections() == ()
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "severity"),
-    [
-        (None, b"{}", NoticeLevel.WARNING),
-        (b"other", b"{}", NoticeLevel.WARNING),
-        (b"status-connector-", b"{}", NoticeLevel.WARNING),
-        (b"status-task-c", b"{}", NoticeLevel.WARNING),
-        (b"status-task-c-x", b"{}", NoticeLevel.WARNING),
-        (b"status-topic-t", b"{}", NoticeLevel.WARNING),
-        (b"status-topic-:connector-c", b"{}", NoticeLevel.WARNING),
-        (b"status-topic-t:connector-", b"{}", NoticeLevel.WARNING),
-        (b"status-topic-t:nothing", b"{}", NoticeLevel.WARNING),
-        (b"status-connector-c", b"{", NoticeLevel.ERROR),
-        (b"status-connector-c", b"", NoticeLevel.ERROR),
-        (b"status-connector-c", b"null", NoticeLevel.ERROR),
-        (
-            b"status-connector-c",
-            b'{"state":"GONE","worker_id":"w","generation":1}',
-            NoticeLevel.ERROR,
-        ),
-        (b"status-connector-c", b'{"state":"RUNNING","worker_id":"w"}', NoticeLevel.ERROR),
-        (
-            b"status-task-c-0",
-            b'{"state":"RUNNING","worker_id":1,"generation":1}',
-            NoticeLevel.ERROR,
-        ),
-        (
-            b"status-task-c-0",
-            b'{"state":"RUNNING","trace":1,"worker_id":"w","generation":1}',
-            NoticeLevel.ERROR,
-        ),
-        (b"status-topic-t:connector-c", b'{"topic":[]}', NoticeLevel.ERROR),
-        (
-            b"status-topic-t:connector-c",
-            b'{"topic":{"name":"t","connector":"c"}}',
-            NoticeLevel.ERROR,
-        ),
-    ],
+@cases(
+    "key, value, severity",
+    (None, b"{}", NoticeLevel.WARNING),
+    (b"other", b"{}", NoticeLevel.WARNING),
+    (b"status-connector-", b"{}", NoticeLevel.WARNING),
+    (b"status-task-c", b"{}", NoticeLevel.WARNING),
+    (b"status-task-c-x", b"{}", NoticeLevel.WARNING),
+    (b"status-topic-t", b"{}", NoticeLevel.WARNING),
+    (b"status-topic-:connector-c", b"{}", NoticeLevel.WARNING),
+    (b"status-topic-t:connector-", b"{}", NoticeLevel.WARNING),
+    (b"status-topic-t:nothing", b"{}", NoticeLevel.WARNING),
+    (b"status-connector-c", b"{", NoticeLevel.ERROR),
+    (b"status-connector-c", b"", NoticeLevel.ERROR),
+    (b"status-connector-c", b"null", NoticeLevel.ERROR),
+    (b"status-connector-c", b'{"state":"GONE","worker_id":"w","generation":1}', NoticeLevel.ERROR),
+    (b"status-connector-c", b'{"state":"RUNNING","worker_id":"w"}', NoticeLevel.ERROR),
+    (b"status-task-c-0", b'{"state":"RUNNING","worker_id":1,"generation":1}', NoticeLevel.ERROR),
+    (
+        b"status-task-c-0",
+        b'{"state":"RUNNING","trace":1,"worker_id":"w","generation":1}',
+        NoticeLevel.ERROR,
+    ),
+    (b"status-topic-t:connector-c", b'{"topic":[]}', NoticeLevel.ERROR),
+    (b"status-topic-t:connector-c", b'{"topic":{"name":"t","connector":"c"}}', NoticeLevel.ERROR),
 )
 def test_a_useless_record_is_noticed_and_changes_nothing(
     log: StatusLog, key: bytes | None, value: bytes, severity: NoticeLevel

@@ -1,7 +1,5 @@
 """JSON text as Jackson writes and reads it."""
 
-from __future__ import annotations
-
 import json
 import struct
 from decimal import Decimal
@@ -13,6 +11,7 @@ from hypothesis import strategies as st
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.java_text.json_text import JsonTextError, dumps, loads, parse
 from pyconnect_api import DataException
+from tests.support.cases import cases
 
 JSON_VALUES = st.recursive(
     st.none()
@@ -25,30 +24,28 @@ JSON_VALUES = st.recursive(
 )
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ('"\\\b\t\n\f\r/', r'"\"\\\b\t\n\f\r/"'),
-        ("\x00\x1f\x1b", r'"\u0000\u001F\u001B"'),
-        ("\\u001f", r'"\\u001f"'),
-        ("\x7f\x80ü€\u2028<&>'", '"\x7f\x80ü€\u2028<&>\'"'),
-        ("😀", r'"\uD83D\uDE00"'),
-        ("\ud800", r'"\uD800"'),
-        ([1.0, 1e7, 1e-5, 0.001, -0.0], "[1.0,1.0E7,1.0E-5,0.001,-0.0]"),
-        ([float("nan"), float("-inf")], '["NaN","-Infinity"]'),
-        (b"ab?", '"YWI/"'),
-        (["c", {"b": 1, "a": None}], '["c",{"b":1,"a":null}]'),
-        ({"a": True, 1: False}, '[["a",true],[1,false]]'),
-        ({}, "{}"),
-        (None, "null"),
-    ],
+@cases(
+    "value, expected",
+    ('"\\\b\t\n\f\r/', r'"\"\\\b\t\n\f\r/"'),
+    ("\x00\x1f\x1b", r'"\u0000\u001F\u001B"'),
+    ("\\u001f", r'"\\u001f"'),
+    ("\x7f\x80ü€\u2028<&>'", '"\x7f\x80ü€\u2028<&>\'"'),
+    ("😀", r'"\uD83D\uDE00"'),
+    ("\ud800", r'"\uD800"'),
+    ([1.0, 1e7, 1e-5, 0.001, -0.0], "[1.0,1.0E7,1.0E-5,0.001,-0.0]"),
+    ([float("nan"), float("-inf")], '["NaN","-Infinity"]'),
+    (b"ab?", '"YWI/"'),
+    (["c", {"b": 1, "a": None}], '["c",{"b":1,"a":null}]'),
+    ({"a": True, 1: False}, '[["a",true],[1,false]]'),
+    ({}, "{}"),
+    (None, "null"),
 )
 def test_the_bytes_are_jacksons(value: object, expected: str) -> None:
     """Offset keys are compared by bytes, so escapes, digits and order count."""
     assert dumps(value) == expected.encode()
 
 
-@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, Decimal("NaN"), object(), [{"a": {1}}]])
+@cases("value", 2**63, -(2**63) - 1, Decimal("NaN"), object(), [{"a": {1}}])
 def test_values_without_a_json_form_are_refused(value: object) -> None:
     """Kafka has no such values either."""
     with pytest.raises(DataException):
@@ -72,35 +69,33 @@ def test_written_values_are_read_back(value: object) -> None:
     assert json.loads(dumps(value)) == value
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (b"", None),
-        (b" \t\r\n", None),
-        (b"null", None),
-        (b"\xef\xbb\xbf1", 1),
-        (b"007", 7),
-        (b"-012 ", -12),
-        (b'[00.5,"00",{"007":08}]', [0.5, "00", {"007": 8}]),
-        (b"[1e05,0.05,10,0]", [1e5, 0.05, 10, 0]),
-        (b"1 2", 1),
-        (b"{} x", {}),
-        (b'{"a":1,"a":2}', {"a": 2}),
-        (b"9223372036854775808", -(2**63)),
-        (b"18446744073709551617", 1),
-        (b"-9223372036854775809", 2**63 - 1),
-        (b"1e400", float("inf")),
-    ],
+@cases(
+    "data, expected",
+    (b"", None),
+    (b" \t\r\n", None),
+    (b"null", None),
+    (b"\xef\xbb\xbf1", 1),
+    (b"007", 7),
+    (b"-012 ", -12),
+    (b'[00.5,"00",{"007":08}]', [0.5, "00", {"007": 8}]),
+    (b"[1e05,0.05,10,0]", [1e5, 0.05, 10, 0]),
+    (b"1 2", 1),
+    (b"{} x", {}),
+    (b'{"a":1,"a":2}', {"a": 2}),
+    (b"9223372036854775808", -(2**63)),
+    (b"18446744073709551617", 1),
+    (b"-9223372036854775809", 2**63 - 1),
+    (b"1e400", float("inf")),
 )
 def test_internal_topics_are_read_as_kafka_reads_them(data: bytes, expected: object) -> None:
     """Leading zeros, garbage after the value and too large integers are tolerated."""
     assert loads(data) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
-    [b"NaN", b"Infinity", b"'a'", b"{a:1}", b"[1,]", b"{", b'"\t"', b"\xff", b"+1", b".5", b"tru"],
-)
+    b"NaN", b"Infinity", b"'a'", b"{a:1}", b"[1,]", b"{", b'"\t"', b"\xff", b"+1", b".5", b"tru",
+)  # fmt: skip
 def test_text_that_is_not_json_is_a_value_error(data: bytes) -> None:
     """Stores tell it apart from other failures."""
     with pytest.raises(JsonTextError):
@@ -110,17 +105,13 @@ def test_text_that_is_not_json_is_a_value_error(data: bytes) -> None:
 
 
 def test_strict_reading_loses_nothing() -> None:
-    """Integers are unbounded, fractions exact, and nothing may follow the value."""
+    """Integers are unbounded, fractions exact, nothing follows; a value may be a prefix."""
     assert parse(b"18446744073709551617") == 2**64 + 1
     assert parse(b" [0.10, 007] ") == [Decimal("0.10"), 7]
     assert str(parse(b"0.10")) == "0.10"
     for data in (b"1 2", b"", b" ", b"{}x"):
         with pytest.raises(JsonTextError):
             parse(data)
-
-
-def test_a_value_within_a_text_is_read_with_its_end() -> None:
-    """Envelopes are read piece by piece."""
     assert json_text.parse_prefix('x{"a":1.5},y', 1) == ({"a": Decimal("1.5")}, 10)
 
 

@@ -1,58 +1,53 @@
 """Java's regular expressions mean the same after translation."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
 
 from pyconnect_agent.core.java_text.regex import compile_java_regex
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("pattern", "matching", "other"),
-    [
-        (r"\Qa.b\E+", "a.bb", "axb"),
-        (r"[a-z&&[^aeiou]]+", "bcd", "bad"),
-        (r"[^a-c[x-z]]", "m", "x"),
-        (r"[]a]+", "]a", "b"),
-        (r"[a-]", "-", "b"),
-        (r"[\w&&[^\d_]]", "x", "1"),
-        (r"[^\W&&[^_]]|no", "no", "no?"),
-        (r"\p{Lu}\p{Ll}*", "Äb", "äb"),
-        (r"\P{Alpha}", "ä", "a"),
-        (r"\p{IsLetter}+", "aä", "1"),
-        (r"\p{IsGreek}\p{InGreek}", "\u03b1\u03b2", "\u03b1b"),
-        (r"\p{javaUpperCase}\P{L}", "Ä1", "äa"),
-        (r"(?i)[b-d]\p{Upper}x", "CaX", "eaX"),
-        (r"(?i)[^b-d]", "e", "C"),
-        (r"(?i)(a)\1", "aA", "ab"),
-        (r"[a||c~~d]+", "|~d", "-"),
-        (r"\X", "e\u0301", "ee"),
-        (r"a(?i)b|c", "aB", "Ab"),
-        (r"a(?i)b|c", "C", "A"),
-        (r"(?:a(?i)b)c", "aBc", "aBC"),
-        (r"(?i)a(?-i)b", "Ab", "AB"),
-        (r"(?i)ä", "ä", "Ä"),
-        (r"(?iu)ä", "Ä", "ö"),
-        (r"(?x) a b # comment", "ab", "a b"),
-        (r"(?<word>\w+)-\k<word>", "a-a", "a-b"),
-        (r"(a)(b)\11", "aba1", "aba"),
-        (r"a*+a|b", "b", "aa"),
-        (r"(?>a|ab)c|x", "ac", "abc"),
-        (r"\x41\u0042\x{43}\0104\cM", "ABCD\r", "ABCD"),
-        (r"a.c", "a\u2027c", "a\u2028c"),
-        (r"(?s)a.c", "a\nc", "ac"),
-        (r"(?d)a.c", "a\rc", "a\nc"),
-        (r"\h\v\R", " \n\r\n", "a\n\n"),
-        (r"\d+", "42", "٣"),
-        (r"ab{2,3}?", "abbb", "abbbb"),
-        (r"\.\-\$", ".-$", "a-$"),
-    ],
+@cases(
+    "pattern, matching, other",
+    (r"\Qa.b\E+", "a.bb", "axb"),
+    (r"[a-z&&[^aeiou]]+", "bcd", "bad"),
+    (r"[^a-c[x-z]]", "m", "x"),
+    (r"[]a]+", "]a", "b"),
+    (r"[a-]", "-", "b"),
+    (r"[\w&&[^\d_]]", "x", "1"),
+    (r"[^\W&&[^_]]|no", "no", "no?"),
+    (r"\p{Lu}\p{Ll}*", "Äb", "äb"),
+    (r"\P{Alpha}", "ä", "a"),
+    (r"\p{IsLetter}+", "aä", "1"),
+    (r"\p{IsGreek}\p{InGreek}", "\u03b1\u03b2", "\u03b1b"),
+    (r"\p{javaUpperCase}\P{L}", "Ä1", "äa"),
+    (r"(?i)[b-d]\p{Upper}x", "CaX", "eaX"),
+    (r"(?i)[^b-d]", "e", "C"),
+    (r"(?i)(a)\1", "aA", "ab"),
+    (r"[a||c~~d]+", "|~d", "-"),
+    (r"\X", "e\u0301", "ee"),
+    (r"a(?i)b|c", "aB", "Ab"),
+    (r"a(?i)b|c", "C", "A"),
+    (r"(?:a(?i)b)c", "aBc", "aBC"),
+    (r"(?i)a(?-i)b", "Ab", "AB"),
+    (r"(?i)ä", "ä", "Ä"),
+    (r"(?iu)ä", "Ä", "ö"),
+    (r"(?x) a b # comment", "ab", "a b"),
+    (r"(?<word>\w+)-\k<word>", "a-a", "a-b"),
+    (r"(a)(b)\11", "aba1", "aba"),
+    (r"a*+a|b", "b", "aa"),
+    (r"(?>a|ab)c|x", "ac", "abc"),
+    (r"\x41\u0042\x{43}\0104\cM", "ABCD\r", "ABCD"),
+    (r"a.c", "a\u2027c", "a\u2028c"),
+    (r"(?s)a.c", "a\nc", "ac"),
+    (r"(?d)a.c", "a\rc", "a\nc"),
+    (r"\h\v\R", " \n\r\n", "a\n\n"),
+    (r"\d+", "42", "٣"),
+    (r"ab{2,3}?", "abbb", "abbbb"),
+    (r"\.\-\$", ".-$", "a-$"),
 )
-def test_a_translated_expression_matches_as_in_java(
-    pattern: str, matching: str, other: str
-) -> None:
+def test_translated_expressions_match_as_in_java(pattern: str, matching: str, other: str) -> None:
     """The whole first text matches, the other one does not."""
     compiled = compile_java_regex(pattern)
     assert compiled.fullmatch(matching)
@@ -68,31 +63,11 @@ def test_the_end_of_input_may_be_followed_by_a_line_end() -> None:
     assert not compile_java_regex("^b").search("a\nb")
 
 
-@pytest.mark.parametrize(
+@cases(
     "pattern",
-    [
-        "[",
-        "[a",
-        "(",
-        ")",
-        "*a",
-        "a{",
-        "a{2",
-        "a{,2}",
-        "{",
-        "[z-a]",
-        "\\",
-        r"\y",
-        r"[\b]",
-        r"\p{Nope}",
-        r"\k",
-        r"\x{110000}",
-        "(?U)a",
-        "(?<1>a)",
-        "(?y)",
-        "a**",
-    ],
-)
+    "[", "[a", "(", ")", "*a", "a{", "a{2", "a{,2}", "{", "[z-a]", "\\", r"\y", r"[\b]",
+    r"\p{Nope}", r"\k", r"\x{110000}", "(?U)a", "(?<1>a)", "(?y)", "a**",
+)  # fmt: skip
 def test_wrong_expressions_and_those_without_counterpart_are_refused(pattern: str) -> None:
     """An expression either works as in Java or is refused; none is approximated."""
     with pytest.raises(re.error):

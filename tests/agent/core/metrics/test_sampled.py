@@ -1,13 +1,12 @@
 """Averages, extremes, rates and shares over sample windows, as Kafka's clients compute them."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metric_values import Outcomes, Sampled, Sampling, StateTimes
+from tests.support.cases import cases
 
 TWO = Sampling(count=2, window_ms=1_000)
 
@@ -21,8 +20,8 @@ def test_statistics_without_records_are_nan() -> None:
     assert (empty.rate(5), empty.total) == (0.0, 0.0)
 
 
-def test_values_leave_with_their_window_and_the_total_stays() -> None:
-    """A window counts until as much time has passed as all windows last."""
+def test_values_leave_with_their_window_and_windows_are_few() -> None:
+    """They count until as much time has passed as all windows last; the total stays."""
     sampled = Sampled(TWO)
     for now_ms, value in ((0, 10), (500, 20), (1_200, 60)):
         sampled.record(value, now_ms)
@@ -30,18 +29,6 @@ def test_values_leave_with_their_window_and_the_total_stays() -> None:
     assert (sampled.minimum(2_100), sampled.average(2_100)) == (60, 60)
     assert math.isnan(sampled.maximum(3_300))
     assert sampled.total == 90
-
-
-@pytest.mark.parametrize(("now_ms", "rate"), [(10, 99.0099), (500, 66.6667), (1_500, 66.6667)])
-def test_a_rate_never_covers_less_than_all_windows_but_one(now_ms: int, rate: float) -> None:
-    """So a first burst does not look like a rate of millions (Kafka: Rate.windowSize)."""
-    sampled = Sampled(TWO)
-    sampled.record(100, 0)
-    assert sampled.rate(now_ms) == pytest.approx(rate, abs=0.001)
-
-
-def test_no_more_windows_are_kept_than_configured() -> None:
-    """However many have passed since the start; one is allowed too."""
     for count in (1, 3):
         sampled = Sampled(Sampling(count=count, window_ms=10))
         for now_ms in range(0, 1_000, 10):
@@ -49,17 +36,21 @@ def test_no_more_windows_are_kept_than_configured() -> None:
         assert len(sampled._samples) == count
 
 
-def test_shares_of_outcomes() -> None:
-    """Both are 0 before the first outcome."""
+@cases("now_ms, rate", (10, 99.0099), (500, 66.6667), (1_500, 66.6667))
+def test_a_rate_never_covers_less_than_all_windows_but_one(now_ms: int, rate: float) -> None:
+    """So a first burst does not look like a rate of millions (Kafka: Rate.windowSize)."""
+    sampled = Sampled(TWO)
+    sampled.record(100, 0)
+    assert sampled.rate(now_ms) == pytest.approx(rate, abs=0.001)
+
+
+def test_shares_of_outcomes_and_of_time() -> None:
+    """0 before the first outcome or state; the present state counts up to now."""
     outcomes = Outcomes(TWO)
     assert (outcomes.success_share(0), outcomes.failure_share(0)) == (0.0, 0.0)
     for success in (True, True, False, True):
         outcomes.record(success=success, now_ms=0)
     assert (outcomes.success_share(1), outcomes.failure_share(1)) == (0.75, 0.25)
-
-
-def test_shares_of_time_in_a_state() -> None:
-    """Counted since the first state, the present one up to now."""
     times = StateTimes()
     assert times.share(State.RUNNING, 0) == 0.0
     for now_ms, state in ((100, State.RUNNING), (400, State.PAUSED), (500, State.RUNNING)):

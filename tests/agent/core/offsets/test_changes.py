@@ -1,7 +1,5 @@
 """Requests for new offsets, in Kafka Connect's lenient reading of JSON."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any
@@ -19,6 +17,7 @@ from pyconnect_agent.core.offsets.changes import (
 )
 from pyconnect_agent.core.offsets.connector_offsets import StoredPairs
 from pyconnect_api import DataException, TopicPartition
+from tests.support.cases import cases
 
 
 def sink_pair(partition: Any, offset: Any, topic: Any = "t") -> Any:
@@ -26,27 +25,20 @@ def sink_pair(partition: Any, offset: Any, topic: Any = "t") -> Any:
     return {"kafka_topic": topic, "kafka_partition": partition}, asked
 
 
-@pytest.mark.parametrize("number", [3, "3", "+3", "003"])
+@cases("number", 3, "3", "+3", "003")
 def test_numbers_of_a_sink_may_be_texts(number: object) -> None:
     """As Java parses them."""
     assert sink_offsets_asked([sink_pair(number, number)]) == {TopicPartition("t", 3): 3}
 
 
 def test_the_last_of_a_partitions_entries_counts() -> None:
-    """Also when they are spelled differently; extra members are ignored."""
+    """However it is spelled; members of new partitions are in the order of Java's maps."""
     more = ({"kafka_topic": "t", "kafka_partition": 0, "x": 1}, {"kafka_offset": 5, "y": 2})
     asked = sink_offsets_asked([sink_pair(0, 1), sink_pair("0", 2), sink_pair(1, None), more])
     assert asked == {TopicPartition("t", 0): 5, TopicPartition("t", 1): None}
     pairs = [({"a": 1, "b": 2}, {"o": 1}), ({"b": 2, "a": 1}, {"o": 2}), ({"a": True}, None)]
     entries = source_entries_asked("c", pairs)
-    assert list(StoredPairs(entries.items())) == [
-        ({"a": 1, "b": 2}, {"o": 2}),
-        ({"a": True}, None),
-    ]
-
-
-def test_members_of_new_partitions_are_in_the_order_of_javas_maps() -> None:
-    """A Java plugin may look for the offset of an operator who wrote them in another order."""
+    assert list(StoredPairs(entries.items())) == [({"a": 1, "b": 2}, {"o": 2}), ({"a": True}, None)]
     entries = source_entries_asked("c", [({"place": 1, "zone": 2}, {"o": 1})])
     assert list(entries) == [b'["c",{"zone":2,"place":1}]']
 
@@ -57,48 +49,43 @@ def test_a_topic_of_any_type_becomes_its_text() -> None:
     assert asked == {TopicPartition("1.5", -1): -5, TopicPartition("{a=[null]}", 0): 1}
 
 
-@pytest.mark.parametrize(
-    ("pair", "text"),
-    [
-        ((None, None), "The partition for a sink connector offset cannot be null or missing"),
+@cases(
+    "pair, text",
+    ((None, None), "The partition for a sink connector offset cannot be null or missing"),
+    (
+        ({"kafka_topic": "t"}, None),
         (
-            ({"kafka_topic": "t"}, None),
-            (
-                "The partition for a sink connector offset must contain the keys 'kafka_topic' and"
-                " 'kafka_partition'"
-            ),
+            "The partition for a sink connector offset must contain the keys 'kafka_topic' and"
+            " 'kafka_partition'"
         ),
-        (sink_pair(0, 1, None), "Kafka topic names must be valid strings and may not be null"),
-        (sink_pair(None, 1), "Kafka partitions must be valid numbers and may not be null"),
+    ),
+    (sink_pair(0, 1, None), "Kafka topic names must be valid strings and may not be null"),
+    (sink_pair(None, 1), "Kafka partitions must be valid numbers and may not be null"),
+    (
+        sink_pair(2**31, 1),
         (
-            sink_pair(2**31, 1),
-            (
-                "Failed to parse the following Kafka partition value in the provided offsets:"
-                " '2147483648'. Partition values for sink connectors need to be integers."
-            ),
+            "Failed to parse the following Kafka partition value in the provided offsets:"
+            " '2147483648'. Partition values for sink connectors need to be integers."
         ),
+    ),
+    (
+        sink_pair(0, 2**63),
         (
-            sink_pair(0, 2**63),
-            (
-                "Failed to parse the following Kafka offset value in the provided offsets:"
-                " '9223372036854775808'. Offset values for sink connectors need to be integers."
-            ),
+            "Failed to parse the following Kafka offset value in the provided offsets:"
+            " '9223372036854775808'. Offset values for sink connectors need to be integers."
         ),
+    ),
+    (
+        sink_pair(0, 1e3),
         (
-            sink_pair(0, 1e3),
-            (
-                "Failed to parse the following Kafka offset value in the provided offsets:"
-                " '1000.0'. Offset values for sink connectors need to be integers."
-            ),
+            "Failed to parse the following Kafka offset value in the provided offsets:"
+            " '1000.0'. Offset values for sink connectors need to be integers."
         ),
-        (
-            ({"kafka_topic": "t", "kafka_partition": 0}, {}),
-            (
-                "The offset for a sink connector should either be null or contain the key"
-                " 'kafka_offset'"
-            ),
-        ),
-    ],
+    ),
+    (
+        ({"kafka_topic": "t", "kafka_partition": 0}, {}),
+        ("The offset for a sink connector should either be null or contain the key 'kafka_offset'"),
+    ),
 )
 def test_a_sinks_entry_that_cannot_be_meant_is_a_bad_request(pair: Any, text: str) -> None:
     """In Kafka Connect's words."""
@@ -107,10 +94,7 @@ def test_a_sinks_entry_that_cannot_be_meant_is_a_bad_request(pair: Any, text: st
     assert str(refused.value) == text
 
 
-@pytest.mark.parametrize(
-    ("value", "found"),
-    [([1], "ARRAY"), ({"a": 1}, "MAP"), (2**63, "class java.math.BigInteger")],
-)
+@cases("value, found", ([1], "ARRAY"), ({"a": 1}, "MAP"), (2**63, "class java.math.BigInteger"))
 def test_a_sources_values_are_primitive(value: object, found: str) -> None:
     """In partitions and offsets alike."""
     for pair in (({"f": value}, None), ({"p": 1}, {"f": value})):
@@ -132,20 +116,15 @@ def test_the_text_of_a_request_is_read_as_pairs() -> None:
         assert list(read_pairs(spelled.encode())) == [({"a": 1}, None), (None, {"b": 2})]
 
 
-def test_the_message_of_success_names_remaining_steps() -> None:
+def test_texts_name_remaining_steps_and_the_present_one() -> None:
     """A connector that cannot tell is assumed to have offsets elsewhere."""
-    assert success_text(is_reset=True, complete=True) == (
-        "The offsets for this connector have been reset successfully"
-    )
+    expected = "The offsets for this connector have been reset successfully"
+    assert success_text(is_reset=True, complete=True) == expected
     assert success_text(is_reset=False, complete=False) == (
         "The Connect framework-managed offsets for this connector have been altered successfully."
         " However, if this connector manages offsets externally, they will need to be manually"
         " altered in the system that the connector uses."
     )
-
-
-def test_a_timeout_names_the_step() -> None:
-    """By kind of connector and step."""
     texts = {timed_out_text("c", k, stage) for k in ("source", "sink") for stage in ChangeStage}
     assert len(texts) == 6
     assert all(text.endswith("c") for text in texts)

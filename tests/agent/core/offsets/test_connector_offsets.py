@@ -1,7 +1,5 @@
 """Offsets of connectors as clients see them."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.offsets.connector_offsets import (
     CommittedOffset,
@@ -25,9 +23,7 @@ def test_a_sinks_offsets_are_numbers_under_kafkas_names() -> None:
 
 
 def test_a_sources_offsets_are_its_own_objects() -> None:
-    """The result is the JSON that the connector stored, with the types that the connector would
-    read.
-    """
+    """The JSON that the connector stored, with the types that it would read."""
     offsets, unreadable = source_offsets(
         {entry({"file": "a"}): b'{"position":30,"part":1.5,"done":true}'}
     )
@@ -39,21 +35,13 @@ def test_a_sources_offsets_are_its_own_objects() -> None:
     assert unreadable == ()
 
 
-def test_keys_of_equal_meaning_are_one_partition() -> None:
-    """Java may order the members of a partition differently; the newest, the last, counts."""
+def test_a_partition_has_its_newest_readable_offset() -> None:
+    """Java may order members differently; null is no offset, damaged values hide no other."""
     offsets, _ = source_offsets(
         {b'["c",{"a":1,"b":2}]': b'{"p":1}', b'["c",{"b":2,"a":1}]': b'{"p":2}'}
     )
     assert offsets == (ConnectorOffset(partition={"b": 2, "a": 1}, offset={"p": 2}),)
-
-
-def test_partitions_without_an_offset_are_left_out() -> None:
-    """A stored JSON null is no offset."""
     assert source_offsets({entry({"file": "a"}): b"null"}) == ((), ())
-
-
-def test_unreadable_offsets_are_named_and_left_out() -> None:
-    """One damaged value does not hide the other offsets."""
     damaged, no_object = entry({"file": "a"}), entry({"file": "b"})
     offsets, unreadable = source_offsets(
         {damaged: b"{", no_object: b"3", entry({"file": "c"}): b'{"p":1}'}

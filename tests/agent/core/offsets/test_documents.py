@@ -1,7 +1,5 @@
 """Very many offsets without very many objects."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hypothesis import given

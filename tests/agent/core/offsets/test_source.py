@@ -11,18 +11,13 @@ from pyconnect_agent.core.offsets.source import (
 from pyconnect_api import DataException
 
 
-def test_the_bytes_are_apaches() -> None:
-    """A JSON array and a JSON object without blanks, members in the order of the plugin."""
+def test_offsets_have_apaches_bytes_and_types() -> None:
+    """JSON without blanks, members in the plugin's order; only maps of strings to primitives."""
     assert partition_key("c", {"b": 1, "a": "x"}) == b'["c",{"b":1,"a":"x"}]'
     assert partition_key("c", None) == b'["c",null]'
-    assert offset_value({"position": 12, "ok": True, "x": None}) == (
-        b'{"position":12,"ok":true,"x":null}'
-    )
+    expected = b'{"position":12,"ok":true,"x":null}'
+    assert offset_value({"position": 12, "ok": True, "x": None}) == expected
     assert offset_value(None) is None
-
-
-def test_offsets_are_maps_of_strings_to_primitives() -> None:
-    """The texts are Connect's."""
     with pytest.raises(DataException, match="Offsets may only use String keys"):
         offset_value({1: "x"})  # type: ignore[dict-item]
     with pytest.raises(DataException, match="primitive types as values, but field f contains list"):
@@ -31,21 +26,15 @@ def test_offsets_are_maps_of_strings_to_primitives() -> None:
         offset_value([1])  # type: ignore[arg-type]
 
 
-def test_equal_partitions_have_one_offset() -> None:
-    """In any order of their members, in a flush and over a failed one; types count."""
+def test_offsets_survive_bytes_and_equal_partitions_have_one() -> None:
+    """In any order of members, in a flush and over a failed one; only objects are offsets."""
     writer = OffsetWriter("c")
     writer.put([({"b": 1, "a": "x"}, {"p": 1}), ({"b": 1.0, "a": "x"}, {"p": 7})])
     assert len(writer.begin_flush()) == 2
     writer.put([({"a": "x", "b": 1}, {"p": 2})])
     writer.cancel_flush()
-    assert writer.begin_flush() == {
-        b'["c",{"a":"x","b":1}]': b'{"p":2}',
-        b'["c",{"b":1.0,"a":"x"}]': b'{"p":7}',
-    }
-
-
-def test_an_offset_survives_its_bytes() -> None:
-    """An offset that is not a JSON object is refused."""
+    expected = {b'["c",{"a":"x","b":1}]': b'{"p":2}', b'["c",{"b":1.0,"a":"x"}]': b'{"p":7}'}
+    assert writer.begin_flush() == expected
     assert parse_offset(b'{"position":12}') == {"position": 12}
     assert parse_offset(None) is None
     for broken in (b"{", b"[1]", b"12"):
@@ -53,8 +42,8 @@ def test_an_offset_survives_its_bytes() -> None:
             parse_offset(broken)
 
 
-def test_a_cancelled_flush_goes_back_under_newer_offsets() -> None:
-    """Newer values win, others are written again."""
+def test_a_flush_that_fails_keeps_newer_offsets() -> None:
+    """Cancelled, the rest is written again; without bytes there is nothing to cancel."""
     writer = OffsetWriter("c")
     a: dict[str, object] = {"f": "a"}
     b: dict[str, object] = {"f": "b"}
@@ -62,16 +51,9 @@ def test_a_cancelled_flush_goes_back_under_newer_offsets() -> None:
     assert len(writer.begin_flush()) == 2
     writer.put([(b, {"p": 2})])
     writer.cancel_flush()
-    assert writer.begin_flush() == {
-        b'["c",{"f":"a"}]': b'{"p":1}',
-        b'["c",{"f":"b"}]': b'{"p":2}',
-    }
+    assert writer.begin_flush() == {b'["c",{"f":"a"}]': b'{"p":1}', b'["c",{"f":"b"}]': b'{"p":2}'}
     writer.end_flush()
     assert writer.begin_flush() == {}
-
-
-def test_an_offset_without_bytes_begins_no_flush() -> None:
-    """Waiting offsets stay as they are, because there is no write to cancel."""
     writer = OffsetWriter("c")
     writer.put([({"f": "a"}, {"p": object()})])
     with pytest.raises(DataException):

@@ -1,7 +1,5 @@
 """Acknowledged prefixes of source partitions."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +10,7 @@ from pyconnect_agent.core.offsets.submitted import (
     SubmittedRecords,
     canonical_partition,
 )
+from tests.support.cases import cases
 
 
 def committed(result: CommittableOffsets) -> list[tuple[object, object]]:
@@ -73,9 +72,7 @@ def test_a_committed_partition_starts_with_a_new_queue(submitted: SubmittedRecor
         assert committed(submitted.committable_offsets()) == [({"p": "a"}, {"o": number})]
 
 
-def test_equal_partitions_share_a_queue_in_any_order_of_members(
-    submitted: SubmittedRecords,
-) -> None:
+def test_equal_partitions_share_a_queue_in_any_order(submitted: SubmittedRecords) -> None:
     """As Java's map equality."""
     blocked = submitted.submit({"a": 1, "b": "x"}, {"o": 1})
     submitted.submit({"b": "x", "a": 1}, {"o": 2}).ack()
@@ -84,7 +81,7 @@ def test_equal_partitions_share_a_queue_in_any_order_of_members(
     assert committed(submitted.committable_offsets()) == [({"a": 1, "b": "x"}, {"o": 2})]
 
 
-@pytest.mark.parametrize(("one", "other"), [(1, True), (1, 1.0), (0, False), ("1", 1)])
+@cases("one, other", (1, True), (1, 1.0), (0, False), ("1", 1))
 def test_partitions_whose_values_differ_in_type_are_different(
     submitted: SubmittedRecords, one: object, other: object
 ) -> None:
@@ -101,21 +98,17 @@ def test_a_connector_may_reuse_its_partition_dict(submitted: SubmittedRecords) -
     partition["p"] = "b"
     submitted.submit(partition, {"o": 2}).ack()
     partition["p"] = "c"
-    assert committed(submitted.committable_offsets()) == [
-        ({"p": "a"}, {"o": 1}),
-        ({"p": "b"}, {"o": 2}),
-    ]
+    expected = [({"p": "a"}, {"o": 1}), ({"p": "b"}, {"o": 2})]
+    assert committed(submitted.committable_offsets()) == expected
 
 
 def test_nested_partitions_are_compared_by_content() -> None:
     """They are refused when written, not when submitted."""
-    assert canonical_partition({"p": [1, {"q": None}]}) == canonical_partition(
-        {"p": [1, {"q": None}]}
-    )
+    expected = canonical_partition({"p": [1, {"q": None}]})
+    assert canonical_partition({"p": [1, {"q": None}]}) == expected
     assert canonical_partition({"p": [1, {"q": 1}]}) != canonical_partition({"p": [1, {"q": True}]})
-    assert canonical_partition({"p": bytearray(b"x")}) == canonical_partition(
-        {"p": bytearray(b"x")}
-    )
+    expected = canonical_partition({"p": bytearray(b"x")})
+    assert canonical_partition({"p": bytearray(b"x")}) == expected
 
 
 def test_later_results_override_and_counts_add(submitted: SubmittedRecords) -> None:
@@ -170,9 +163,7 @@ steps = st.lists(
 
 
 @given(steps)
-def test_committed_offsets_are_those_of_the_longest_acknowledged_prefix(
-    history: list[tuple[str, object, int]],
-) -> None:
+def test_the_longest_prefix_is_committed(history: list[tuple[str, object, int]]) -> None:
     """Against a model that remembers everything, whatever the order of acknowledgements."""
     submitted = SubmittedRecords()
     handles: list[SubmittedRecord] = []

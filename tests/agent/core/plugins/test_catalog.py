@@ -1,7 +1,5 @@
 """Names, aliases and versions of plugins."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +13,7 @@ from pyconnect_agent.core.plugin_catalog import (
     Version,
     VersionRange,
 )
+from tests.support.cases import cases
 
 
 def plugin(
@@ -43,42 +42,36 @@ CATALOG = Catalog(
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "class_name"),
-    [
-        ("a.FileStreamSourceConnector", "a.FileStreamSourceConnector"),
-        ("FileStreamSourceConnector", "a.FileStreamSourceConnector"),
-        ("FileStreamSource", "a.FileStreamSourceConnector"),
-        ("py.a:FileStreamSourceConnector", "a.FileStreamSourceConnector"),
-        ("py.a.FileStreamSourceConnector", "a.FileStreamSourceConnector"),
-        ("Json", "a.JsonConverter"),
-        ("Cast$Value", "t.Cast$Value"),
-        ("TopicNameMatches", "p.TopicNameMatches"),
-    ],
+@cases(
+    "name, class_name",
+    ("a.FileStreamSourceConnector", "a.FileStreamSourceConnector"),
+    ("FileStreamSourceConnector", "a.FileStreamSourceConnector"),
+    ("FileStreamSource", "a.FileStreamSourceConnector"),
+    ("py.a:FileStreamSourceConnector", "a.FileStreamSourceConnector"),
+    ("py.a.FileStreamSourceConnector", "a.FileStreamSourceConnector"),
+    ("Json", "a.JsonConverter"),
+    ("Cast$Value", "t.Cast$Value"),
+    ("TopicNameMatches", "p.TopicNameMatches"),
 )
 def test_a_plugin_answers_to_its_names(name: str, class_name: str) -> None:
     """Full names in Java's or Python's form, the simple name, and that without its suffix."""
     assert {found.class_name for found in CATALOG.find(name)} == {class_name}
 
 
-@pytest.mark.parametrize("name", ["Value", "Same", "SameConnector", "filestreamsource", ""])
+@cases("name", "Value", "Same", "SameConnector", "filestreamsource", "")
 def test_ambiguous_and_unknown_names_find_nothing(name: str) -> None:
     """An alias of two classes is of no use."""
     assert CATALOG.find(name) == ()
 
 
-def test_an_ambiguous_connector_alias_is_explained() -> None:
-    """The text says what to do and names the candidates."""
+def test_a_name_that_is_no_one_connectors_is_explained() -> None:
+    """An ambiguous alias has its candidates named; a class of another kind is not found."""
     with pytest.raises(PluginNotFoundError) as refused:
         CATALOG.connector("Same")
     assert str(refused.value).startswith(
         "More than one connector matches alias Same. Please use full package and class name "
         "instead. Classes found: PluginDesc{klass=class a.SameConnector"
     )
-
-
-def test_a_class_of_another_kind_is_not_a_connector() -> None:
-    """It is not found, although it exists."""
     with pytest.raises(
         PluginNotFoundError, match=r"which name matches a\.JsonConverter, available"
     ):
@@ -119,36 +112,21 @@ def test_of_two_copies_of_a_java_plugin_the_last_location_counts() -> None:
     assert Catalog(copies[1:]).plugin("a.Copied").location == "file:/p/b.jar"
 
 
-def test_plugins_are_listed_by_kind_and_name() -> None:
-    """Sinks, sources, transformations, predicates, converters, header converters."""
+def test_plugins_are_listed_by_kind_and_name_and_survive_json() -> None:
+    """Sinks first, header converters last; a scan in another process reports them."""
     listed = [(item.kind.value, item.class_name) for item in CATALOG.listed(connectors_only=False)]
     assert listed[:2] == [("sink", "a.SameConnector"), ("sink", "b.SameConnector")]
-    assert [kind for kind, _ in listed[5:]] == [
-        "transformation",
-        "transformation",
-        "predicate",
-        "converter",
-        "header_converter",
-    ]
+    expected = ["transformation", "transformation", "predicate", "converter", "header_converter"]
+    assert [kind for kind, _ in listed[5:]] == expected
     assert len(CATALOG.listed(connectors_only=True)) == 5
-
-
-def test_descriptions_survive_json() -> None:
-    """A scan in another process can report them."""
     for desc in CATALOG.plugins:
         assert PluginDesc.from_json(desc.to_json()) == desc
 
 
-@pytest.mark.parametrize(
-    ("lower", "higher"),
-    [
-        ("1.9", "1.10"),
-        ("1.0rc1", "1.0"),
-        ("1.0", "1.0.1"),
-        ("4.3.1-SNAPSHOT", "4.3.1"),
-        ("0", "0.1"),
-    ],
-)
+@cases(
+    "lower, higher",
+    ("1.9", "1.10"), ("1.0rc1", "1.0"), ("1.0", "1.0.1"), ("4.3.1-SNAPSHOT", "4.3.1"), ("0", "0.1"),
+)  # fmt: skip
 def test_versions_compare_by_number_and_pre_releases_come_first(lower: str, higher: str) -> None:
     """As Maven and Python packaging agree."""
     assert Version(lower) < Version(higher)
@@ -171,16 +149,14 @@ def test_a_plain_version_means_exactly_itself(numbers: list[int]) -> None:
     assert str(wanted) == f"[{text},{text}]"
 
 
-@pytest.mark.parametrize(
-    ("text", "inside", "outside"),
-    [
-        ("[4,5)", ["4", "4.9"], ["3.9", "5"]),
-        ("(4,5]", ["4.1", "5"], ["4", "5.1"]),
-        ("[4.3.1,]", ["4.3.1", "9"], ["4.3"]),
-        ("(,4]", ["0", "4"], ["4.0.1"]),
-        ("[1,2),[3,4)", ["1", "3.5"], ["2", "4"]),
-        ("[4]", ["4.0"], ["4.1"]),
-    ],
+@cases(
+    "text, inside, outside",
+    ("[4,5)", ["4", "4.9"], ["3.9", "5"]),
+    ("(4,5]", ["4.1", "5"], ["4", "5.1"]),
+    ("[4.3.1,]", ["4.3.1", "9"], ["4.3"]),
+    ("(,4]", ["0", "4"], ["4.0.1"]),
+    ("[1,2),[3,4)", ["1", "3.5"], ["2", "4"]),
+    ("[4]", ["4.0"], ["4.1"]),
 )
 def test_ranges_are_read_as_mavens(text: str, inside: list[str], outside: list[str]) -> None:
     """Brackets include their end, parentheses do not, an empty end is open."""

@@ -1,7 +1,5 @@
 """Golden bytes and round trips of the group protocol."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -21,6 +19,7 @@ from pyconnect_agent.core.group_protocol import (
     encode_subscription,
 )
 from pyconnect_agent.core.ids import ConnectorTaskId
+from tests.support.cases import cases
 
 LEADER = "connect-w1-1"
 LEADER_URL = "http://w1:8083/"
@@ -132,15 +131,13 @@ def test_a_leaders_own_id_follows_the_fields_that_java_reads(name: str) -> None:
     assert decode_subscription(encode_subscription(told)) == told
 
 
-@pytest.mark.parametrize(
-    ("extra", "expected"),
-    [
-        (b"", None),
-        (b"somebody else's", None),
-        (b"pycn", None),
-        (b"pycn\x00\x07\x00\x00\x00\x01x", None),
-        (b"pycn\x00\x07\x00\x00\x00\x01x\x00\x01\x00\x00\x00\x02id", "id"),
-    ],
+@cases(
+    "extra, expected",
+    (b"", None),
+    (b"somebody else's", None),
+    (b"pycn", None),
+    (b"pycn\x00\x07\x00\x00\x00\x01x", None),
+    (b"pycn\x00\x07\x00\x00\x00\x01x\x00\x01\x00\x00\x00\x02id", "id"),
 )
 def test_bytes_that_are_not_a_leader_id_are_ignored(extra: bytes, expected: str | None) -> None:
     """Extra bytes of others and tags of later versions are passed over."""
@@ -148,20 +145,22 @@ def test_bytes_that_are_not_a_leader_id_are_ignored(extra: bytes, expected: str 
     assert decode_subscription(data).leader_transactional_id == expected
 
 
-@pytest.mark.parametrize("rest", [b"\x00", b"\x00\x01\x00\x00", b"\x00\x01\x00\x00\x00\x05id"])
+@cases("rest", b"\x00", b"\x00\x01\x00\x00", b"\x00\x01\x00\x00\x00\x05id")
 def test_a_cut_suffix_is_refused(rest: bytes) -> None:
     """It is no id that anybody has set."""
     with pytest.raises(ProtocolDecodeError):
         decode_subscription(encode_subscription(SUBSCRIPTIONS["M2"][0]) + b"pycn" + rest)
 
 
-def test_java_order_of_connectors_is_read() -> None:
-    """A message that lists `src` before `snk` decodes to the same work."""
+def test_messages_of_java_and_of_older_versions_are_read() -> None:
+    """Connectors in Java's order; version 0 lacks the allocation."""
     java = (
         "00000000" + _HEAD + "0000000000000007"
         "00000002000373726300000003ffffffff00000000000000010003736e6b0000000100000002"
     )
     assert decode_assignment(bytes.fromhex(java)) == ASSIGNMENTS["A0"][0]
+    decoded = decode_subscription(encode_subscription(SUBSCRIPTIONS["M0"][0]))
+    assert decoded.allocation is None
 
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -198,26 +197,17 @@ def test_truncated_bytes_never_decode_to_garbage(value: Assignment, cut: int) ->
     assert decoded.config_offset == value.config_offset
 
 
-@pytest.mark.parametrize("data", [b"", b"\x00", b"\xff\xff\x00\x00", b"\x00\x01\x00\x00\x00\x05ab"])
+@cases("data", b"", b"\x00", b"\xff\xff\x00\x00", b"\x00\x01\x00\x00\x00\x05ab")
 def test_undecodable_bytes_are_refused(data: bytes) -> None:
     """Empty, short and negative-version messages raise ProtocolDecodeError."""
     with pytest.raises(ProtocolDecodeError):
         decode_assignment(data)
 
 
-def test_missing_trailing_fields_default() -> None:
-    """The reader of version 1 takes a version 0 message, as Java's does."""
-    decoded = decode_subscription(encode_subscription(SUBSCRIPTIONS["M0"][0]))
-    assert decoded.allocation is None
-
-
 def test_a_worker_offers_its_protocol_first_then_older_ones() -> None:
     """`sessioned` offers three names, `eager` one."""
-    assert [p.group_name for p in ProtocolVersion.SESSIONED.offered()] == [
-        "sessioned",
-        "compatible",
-        "default",
-    ]
+    expected = ["sessioned", "compatible", "default"]
+    assert [p.group_name for p in ProtocolVersion.SESSIONED.offered()] == expected
     assert [p.group_name for p in ProtocolVersion.EAGER.offered()] == ["default"]
 
 
@@ -238,7 +228,7 @@ def test_both_marks_of_an_agent_are_read() -> None:
     assert decode_subscription(encode_subscription(marked)) == marked
 
 
-@pytest.mark.parametrize("name", ["A1", "A2"])
+@cases("name", "A1", "A2")
 def test_a_leader_says_that_all_are_agents(name: str) -> None:
     """Behind what Java and older agents read."""
     value, golden = ASSIGNMENTS[name]

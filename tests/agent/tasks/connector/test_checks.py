@@ -1,7 +1,5 @@
 """Faults that make a connector FAILED before its plugin is called."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.builtin.connectors.file_stream import (
@@ -11,6 +9,7 @@ from pyconnect_agent.builtin.connectors.file_stream import (
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.tasks.connector.checks import check_connector_config
 from pyconnect_api import ConfigException, ConnectException, Connector
+from tests.support.cases import cases
 
 SOURCE = {"name": "c", "connector.class": "FileStreamSource", "topic": "t"}
 
@@ -28,28 +27,24 @@ def check(config: dict[str, str | None], connector: Connector | None = None, **w
     )
 
 
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
+@cases(
+    "settings, text",
+    (
+        {"partitions": "x", "replication.factor": "1"},
         (
-            {"partitions": "x", "replication.factor": "1"},
-            (
-                "Invalid value x for configuration topic.creation.default.partitions: "
-                "Not a number of type INT"
-            ),
+            "Invalid value x for configuration topic.creation.default.partitions: "
+            "Not a number of type INT"
         ),
+    ),
+    (
+        {"partitions": "1"},
         (
-            {"partitions": "1"},
-            (
-                'Missing required configuration "topic.creation.default.replication.factor" which '
-                "has no default value."
-            ),
+            'Missing required configuration "topic.creation.default.replication.factor" which '
+            "has no default value."
         ),
-    ],
+    ),
 )
-def test_topic_creation_settings_of_a_source_are_read_when_it_starts(
-    settings: dict[str, str], text: str
-) -> None:
+def test_topic_creation_settings_are_read_at_the_start(settings: dict[str, str], text: str) -> None:
     """They pass the request, and fail the connector, unless the worker creates no topics."""
     config = SOURCE | {f"topic.creation.default.{name}": it for name, it in settings.items()}
     with pytest.raises(ConfigException) as raised:
@@ -58,14 +53,10 @@ def test_topic_creation_settings_of_a_source_are_read_when_it_starts(
     check(config, topic_creation_enable="false")
 
 
-def test_a_sink_must_name_its_topics() -> None:
-    """Neither topics nor topics.regex."""
+def test_a_sink_without_topics_and_null_values_fail() -> None:
+    """Neither topics nor topics.regex; no plugin is handed a null."""
     with pytest.raises(ConfigException):
         check({"name": "c"}, FileStreamSinkConnector())
-
-
-def test_a_null_value_fails_the_connector() -> None:
-    """No plugin is handed a null, whatever validation let through."""
     with pytest.raises(ConfigException, match=r"for key topic: null$"):
         check(SOURCE | {"topic": None})
 

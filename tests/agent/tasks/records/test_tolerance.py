@@ -1,7 +1,5 @@
 """Retries, reports and tolerance of record failures."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest
@@ -88,18 +86,14 @@ def test_retriable_failures_are_repeated_until_they_succeed() -> None:
     assert reports.failures == []
 
 
-def test_a_stop_ends_the_retries() -> None:
-    """The failure then counts like any other."""
+def test_a_retriable_failure_is_final_without_time() -> None:
+    """When the task stops, and without a retry timeout, where Kafka would skip the record."""
     waits = Waits()
     waits.set()
     made, reports = tolerance(timeout_ms=-1, waits=waits)
     with pytest.raises(ConnectException):
         made.recover(RecordStage.KEY_CONVERTER, str, RetriableException("1"), "r", str)
     assert len(reports.failures) == 1
-
-
-def test_without_a_retry_timeout_a_retriable_failure_is_final() -> None:
-    """Kafka would skip the record in silence; here it fails like the rest."""
     made, _ = tolerance()
     with pytest.raises(ConnectException):
         made.recover(RecordStage.KEY_CONVERTER, str, RetriableException("1"), "r", str)

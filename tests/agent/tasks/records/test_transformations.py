@@ -1,7 +1,5 @@
 """What a chain counts of each transformation."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Values that plugins return, checked before they leave the plugin's process."""
 
-from __future__ import annotations
-
 from collections import UserDict, deque
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
@@ -10,6 +8,7 @@ import pytest
 
 from pyconnect_agent.tasks.setup.plugins import plain_task_configs, plain_version
 from pyconnect_api import ConnectException
+from tests.support.cases import cases
 
 
 class Mode(StrEnum):
@@ -42,26 +41,22 @@ def test_mappings_and_texts_of_any_class_become_plain() -> None:
     assert plain_task_configs((), "Source") == ()
 
 
-@pytest.mark.parametrize(
-    ("found", "text"),
-    [
-        (None, r"Source\.task_configs\(\) returned NoneType, expected a list of mappings"),
-        ({"a": "b"}, "returned dict, expected a list of mappings"),
-        ("ab", "returned str, expected a list"),
-        ((config for config in ()), "returned generator, expected a list"),
-        ([{}, "x"], r"Source\.task_configs\(\)\[1\] is of type str, expected a mapping"),
-        ([{1: "x"}], r"\[0\]: the key 1 is of type int, expected str"),
-        ([{None: "x"}], r"\[0\]: the key None is of type NoneType, expected str"),
-        ([{b"k": "x"}], r"\[0\]: the key b'k' is of type bytes, expected str"),
-        ([{}, {"port": 5432}], r"\[1\]: the value of 'port' is of type int, expected str"),
-        ([{"low": Level.LOW}], r"the value of 'low' is of type .*test_plugin_values\.Level"),
-        ([{"list": ["a"]}], "the value of 'list' is of type list, expected str"),
-        ([{"file": "caf\udce9"}], "the value of 'file' is not valid Unicode"),
-    ],
+@cases(
+    "found, text",
+    (None, r"Source\.task_configs\(\) returned NoneType, expected a list of mappings"),
+    ({"a": "b"}, "returned dict, expected a list of mappings"),
+    ("ab", "returned str, expected a list"),
+    ((config for config in ()), "returned generator, expected a list"),
+    ([{}, "x"], r"Source\.task_configs\(\)\[1\] is of type str, expected a mapping"),
+    ([{1: "x"}], r"\[0\]: the key 1 is of type int, expected str"),
+    ([{None: "x"}], r"\[0\]: the key None is of type NoneType, expected str"),
+    ([{b"k": "x"}], r"\[0\]: the key b'k' is of type bytes, expected str"),
+    ([{}, {"port": 5432}], r"\[1\]: the value of 'port' is of type int, expected str"),
+    ([{"low": Level.LOW}], r"the value of 'low' is of type .*test_plugin_values\.Level"),
+    ([{"list": ["a"]}], "the value of 'list' is of type list, expected str"),
+    ([{"file": "caf\udce9"}], "the value of 'file' is not valid Unicode"),
 )
-def test_values_that_a_config_cannot_hold_are_refused_with_key_and_type(
-    found: object, text: str
-) -> None:
+def test_unfit_values_are_refused_with_key_and_type(found: object, text: str) -> None:
     """A worker would have stored it, and no worker of the group could have read it."""
     with pytest.raises(ConnectException, match=text):
         plain_task_configs(found, "Source")

@@ -1,7 +1,5 @@
 """Which plugins convert and change a task's records, by the worker's and the connector's config."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
@@ -16,14 +14,8 @@ OLD_AND_NEW = {
         "converters.base:StringConverter",
         "converters.base:SimpleHeaderConverter",
     ),
-    PluginKind.TRANSFORMATION: (
-        "transforms.routers:Filter",
-        "transforms.routers:TimestampRouter",
-    ),
-    PluginKind.PREDICATE: (
-        "predicates:RecordIsTombstone",
-        "predicates:TopicNameMatches",
-    ),
+    PluginKind.TRANSFORMATION: ("transforms.routers:Filter", "transforms.routers:TimestampRouter"),
+    PluginKind.PREDICATE: ("predicates:RecordIsTombstone", "predicates:TopicNameMatches"),
 }
 """Versions 1.0 and 2.0 of a plugin `v.<kind>`: different classes, so that they can be told."""
 PLUGINS = tuple(
@@ -74,10 +66,8 @@ def test_a_connectors_plugins_have_the_versions_it_asks_for() -> None:
     assert name(header_converter_of(worker, config)) == "StringConverter"
     old, new = stages_of(worker, config)
     assert (name(old.transformation), name(old.predicate)) == ("Filter", "RecordIsTombstone")
-    assert (name(new.transformation), name(new.predicate)) == (
-        "TimestampRouter",
-        "TopicNameMatches",
-    )
+    expected = ("TimestampRouter", "TopicNameMatches")
+    assert (name(new.transformation), name(new.predicate)) == expected
 
 
 def test_the_workers_converters_have_the_versions_it_asks_for() -> None:
@@ -91,11 +81,13 @@ def test_the_workers_converters_have_the_versions_it_asks_for() -> None:
     assert name(header_converter_of(worker, {})) == "StringConverter"
 
 
-def test_a_version_that_is_not_there_is_refused() -> None:
-    """The text lists those that are."""
+def test_versions_and_classes_that_are_not_there_are_refused() -> None:
+    """The text lists those that are, or what the class should have been."""
     config = CONVERTERS | {"key.converter.plugin.version": "[3,]"}
     with pytest.raises(ConfigException, match=r"available versions: \[1\.0, 2\.0\]"):
         converter_of(view(), "key", config)
+    with pytest.raises(ConfigException, match="Struct does not implement the Converter interface"):
+        converter_of(view(), "key", {"key.converter": "pyconnect_api.Struct"})
 
 
 def test_options_come_from_whichever_names_the_converter() -> None:
@@ -108,9 +100,3 @@ def test_options_come_from_whichever_names_the_converter() -> None:
         )
         assert written is not None
         assert written.decode(encoding) == text
-
-
-def test_a_class_of_another_kind_is_refused_before_it_is_made() -> None:
-    """The text says what it should have been, not what its constructor lacks."""
-    with pytest.raises(ConfigException, match="Struct does not implement the Converter interface"):
-        converter_of(view(), "key", {"key.converter": "pyconnect_api.Struct"})

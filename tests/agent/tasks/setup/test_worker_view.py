@@ -1,7 +1,5 @@
 """A child's view of its worker's settings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -10,6 +8,7 @@ from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_api import ConnectException
 from tests.support.agents.worker_properties import PROPERTIES
+from tests.support.cases import cases
 from tests.support.plugins.java_jars import make_jar
 
 JARS = ("connect-api", "connect-json", "connect-runtime", "connect-transforms", "kafka-clients")
@@ -20,10 +19,7 @@ exit 1
 """
 
 
-@pytest.mark.parametrize(
-    ("own", "heap"),
-    [("-Down=2", "512m"), ("-Xrun", "128m")],
-)
+@cases("own, heap", ("-Down=2", "512m"), ("-Xrun", "128m"))
 def test_validation_asks_a_java_with_the_connectors_options(
     own: str, heap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,11 +53,7 @@ def test_validation_asks_a_java_with_the_connectors_options(
         is_java=True,
     )
     worker = WorkerView(properties, (connector,))
-    config = {
-        "connector.class": "a.Source",
-        "agent.java.options": own,
-        "agent.java.heap": "512m",
-    }
+    config = {"connector.class": "a.Source", "agent.java.options": own, "agent.java.heap": "512m"}
     plugins = worker.plugins_for(config)
     with pytest.raises(ConnectException, match="exit code 1"):
         plugins.connector("a.Source")

@@ -1,7 +1,5 @@
 """Records that a sink task cannot process, and where reports of them go, over a fake producer."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping
 

@@ -109,9 +109,7 @@ class Sink:
         self.retries: list[str | None] = []
         self.topics: list[str] = []
         self.context = WorkerSinkTaskContext(
-            configs=dict,
-            connector_paused=lambda: self.control.should_pause,
-            reporter=None,
+            configs=dict, connector_paused=lambda: self.control.should_pause, reporter=None
         )
         tolerance = Tolerance(
             tolerate_all=tolerate_all,

@@ -1,7 +1,5 @@
 """The sink loop: delivery, redelivery, commits, rebalances, is_closing."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -19,6 +17,7 @@ from pyconnect_api import (
     TopicPartition,
 )
 from tests.agent.tasks.sink.sink_loop import P0, P1, TIMEOUT_MS, Sink, assigned_sink, message
+from tests.support.cases import cases
 from tests.support.fakes.fake_clients import FakeMessage
 
 
@@ -155,10 +154,7 @@ def test_a_stop_commits_and_closes_with_is_closing(sink: Sink) -> None:
     sink.deliver(message(0))
     sink.control.stop_requested.set()
     sink.loop.run()
-    assert sink.task.calls[1:] == [
-        ("pre_commit", {P0: 1, P1: 0}, True),
-        ("close", {P0, P1}, False),
-    ]
+    assert sink.task.calls[1:] == [("pre_commit", {P0: 1, P1: 0}, True), ("close", {P0, P1}, False)]
     assert sink.consumer.committed == [{P0: 1, P1: 0}]
 
 
@@ -215,19 +211,15 @@ def test_an_empty_mapping_skips_the_commit(sink: Sink) -> None:
     assert sink.committed("completion-total") == 1
 
 
-@pytest.mark.parametrize(
-    ("provided", "text"),
-    [
-        (None, "returned NoneType; it must return the offsets"),
-        ([1], "returned list; it must return the offsets"),
-        ({P0: "7"}, "returned the offset '7' for"),
-        ({P0: 1.0}, "returned the offset 1.0 for"),
-        ({P0: -1}, "returned the offset -1 for"),
-    ],
+@cases(
+    "provided, text",
+    (None, "returned NoneType; it must return the offsets"),
+    ([1], "returned list; it must return the offsets"),
+    ({P0: "7"}, "returned the offset '7' for"),
+    ({P0: 1.0}, "returned the offset 1.0 for"),
+    ({P0: -1}, "returned the offset -1 for"),
 )
-def test_what_no_java_task_can_return_from_pre_commit_fails_the_task(
-    sink: Sink, provided: Any, text: str
-) -> None:
+def test_results_of_pre_commit_unlike_javas_fail(sink: Sink, provided: Any, text: str) -> None:
     """None is not taken for an empty mapping, and -1 not for librdkafka's end of the partition."""
     sink.deliver(message(0))
     sink.task.provide = lambda _: provided

@@ -1,7 +1,5 @@
 """A sink loop that consumes while its task takes a batch: the task sees no difference."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -219,9 +217,7 @@ def test_calls_and_commits_are_those_of_a_loop_that_does_not_overlap(
 
 @given(st.dictionaries(PLACES, st.sampled_from(DEEDS), max_size=5), REBALANCES, st.booleans())
 def test_several_puts_in_a_frame_lose_and_double_nothing(
-    deeds: dict[tuple[TopicPartition, int], str],
-    rebalances: list[tuple[int, str]],
-    slow_puts: bool,
+    deeds: dict[tuple[TopicPartition, int], str], rebalances: list[tuple[int, str]], slow_puts: bool
 ) -> None:
     """The task checks the order of records, and the offsets that it is offered."""
     _, committed, _ = history(
@@ -235,12 +231,7 @@ def test_frames_grow_while_puts_are_quick_and_full() -> None:
     """A frame that a task lets wait has one put again."""
     sizes: list[int] = []
     task = Doing({(P0, 13): "pause"})
-    sink = Sink(
-        task=task,
-        overlapped=True,
-        put_records=2,
-        consumer=lambda sink: Asked(sizes),
-    )
+    sink = Sink(task=task, overlapped=True, put_records=2, consumer=lambda sink: Asked(sizes))
     task.context_positions = lambda: {P0: 0}
     sink.assign({P0: 0})
     for _ in range(7):

@@ -1,7 +1,5 @@
 """Offset stores in memory: what a task's process reads, and what it is told to write."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A transactional producer in memory: what a reader of committed records would see."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The at-least-once loop of a source task over fakes."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,12 +16,7 @@ from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
 from pyconnect_agent.tasks.source.loop import SourceLoop
 from pyconnect_agent.tasks.source.pipeline import compose
 from pyconnect_agent.tasks.trace import ShownRetries
-from pyconnect_api import (
-    STRING_SCHEMA,
-    RecordMetadata,
-    SourceRecord,
-    SourceTask,
-)
+from pyconnect_api import STRING_SCHEMA, RecordMetadata, SourceRecord, SourceTask
 from tests.agent.tasks.fake_control import FakeControl
 from tests.agent.tasks.metrics import source_metrics
 from tests.support.fakes.fake_clients import FakeProducer

@@ -1,7 +1,5 @@
 """The loop of a source task: polls, pauses, what it sends and counts."""
 
-from __future__ import annotations
-
 import math
 import time
 from typing import Any
@@ -11,14 +9,9 @@ from confluent_kafka import KafkaError as ClientError
 
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metric_values import SOURCE_TASK
-from pyconnect_api import (
-    ConnectException,
-    ConnectHeaders,
-    Header,
-    RetriableException,
-    SourceRecord,
-)
+from pyconnect_api import ConnectException, ConnectHeaders, Header, RetriableException, SourceRecord
 from tests.agent.tasks.source.source_loop import ScriptedTask, Source, entry, record
+from tests.support.cases import cases
 
 TRACE = (
     ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
@@ -37,14 +30,12 @@ def test_a_retriable_poll_counts_as_empty_and_another_error_ends(source: Source)
         source.loop.step()
 
 
-@pytest.mark.parametrize(
-    ("polled", "named"),
-    [
-        ([{"a": 1}], "a list of dict"),
-        ("line", "str"),
-        (record(1), "pyconnect_api.record.SourceRecord"),
-        ((each for each in [record(1)]), "generator"),
-    ],
+@cases(
+    "polled, named",
+    ([{"a": 1}], "a list of dict"),
+    ("line", "str"),
+    (record(1), "pyconnect_api.record.SourceRecord"),
+    ((each for each in [record(1)]), "generator"),
 )
 def test_a_poll_that_returns_no_records_is_named(source: Source, polled: Any, named: str) -> None:
     """The task fails with what its author wrote."""
@@ -76,7 +67,7 @@ class TaskOfAProcess(ScriptedTask):
         raise ConnectException("The Java process was killed")
 
 
-@pytest.mark.parametrize("is_waiting", [True, False])
+@cases("is_waiting", True, False)
 def test_a_poll_that_hangs_in_another_process_is_no_activity(*, is_waiting: bool) -> None:
     """The loop asks again and again, but the task has not answered."""
     source = Source(task=TaskOfAProcess(is_waiting=is_waiting))
@@ -187,7 +178,7 @@ def test_records_are_counted_on_their_way() -> None:
     assert counts() == (3, 0, 1)
 
 
-@pytest.mark.parametrize("tolerate_all", [True, False])
+@cases("tolerate_all", True, False)
 def test_records_the_brokers_refuse_count_as_kafka_counts_them(tolerate_all: bool) -> None:
     """A tolerated one is a failure, but neither error nor skipped; another one ends the task."""
     source = Source(tolerate_all=tolerate_all)

@@ -1,7 +1,5 @@
 """Provenance headers: what they hold, and what they never do."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 
@@ -68,17 +66,13 @@ def test_each_source_partition_is_counted_from_one() -> None:
     assert json.loads(seen[2][OFFSET] or b"") == {"position": 2}
 
 
-def test_dropped_records_leave_no_hole() -> None:
-    """A record that was left out is not counted."""
+def test_dropped_and_repeated_records_leave_no_hole() -> None:
+    """A record that was left out is not counted, one that is converted again once."""
     stamp = stamping(plain)
     assert headers(stamp(record("a", 1)))[SEQUENCE] == b"1"
     with pytest.raises(RecordSkipped):
         stamp(record("a", 2, None))
     assert headers(stamp(record("a", 3)))[SEQUENCE] == b"2"
-
-
-def test_a_record_whose_sending_is_repeated_keeps_its_number() -> None:
-    """The loop converts the record again whose sending was retriable."""
     stamp = stamping(plain)
     again = record("a", 1)
     assert headers(stamp(again))[SEQUENCE] == b"1"
@@ -97,15 +91,11 @@ def test_headers_come_after_the_record_s_own_and_replace_none() -> None:
     assert headers(outgoing)[SEQUENCE] == b"mine"
 
 
-def test_the_same_partition_has_the_same_digest_in_any_order_of_members() -> None:
-    """Digests are of canonical JSON; the connector's name tells equal partitions apart."""
-    assert canonical_json({"b": 1, "a": b"\x00"}) == '{"a":"AA==","b":1}'
-    assert partition_digest("c", {"a": 1, "b": 2}) == partition_digest("c", {"b": 2, "a": 1})
-    assert partition_digest("c", {"a": 1}) != partition_digest("d", {"a": 1})
-
-
-def test_headers_are_off_unless_asked_for() -> None:
-    """Apache has no such headers."""
+def test_headers_are_off_unless_asked_for_and_know_their_partition() -> None:
+    """Digests are of canonical JSON, in any order; Apache has no such headers."""
     assert not wanted({})
     assert not wanted({"pyconnect.provenance.headers": "false"})
     assert wanted({"pyconnect.provenance.headers": " True "})
+    assert canonical_json({"b": 1, "a": b"\x00"}) == '{"a":"AA==","b":1}'
+    assert partition_digest("c", {"a": 1, "b": 2}) == partition_digest("c", {"b": 2, "a": 1})
+    assert partition_digest("c", {"a": 1}) != partition_digest("d", {"a": 1})

@@ -1,7 +1,5 @@
 """Topics that a source task's records need (KIP-158)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -18,6 +16,7 @@ from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.source.pipeline import TopicCreation, compose, topic_creation_of
 from pyconnect_api import STRING_SCHEMA, ConnectException, RetriableException, SourceRecord
 from tests.agent.tasks.fake_control import FakeControl
+from tests.support.cases import cases
 
 DEFAULT = {
     "topic.creation.default.partitions": "3",
@@ -89,27 +88,20 @@ def test_a_topic_is_created_by_the_first_rule_that_matches() -> None:
         rules.ensure(name)
     assert topics.created == [
         TopicSpec(
-            name="c-1",
-            partitions=1,
-            replication_factor=-1,
-            settings={"cleanup.policy": "compact"},
+            name="c-1", partitions=1, replication_factor=-1, settings={"cleanup.policy": "compact"}
         ),
         TopicSpec(name="c-x", partitions=3, replication_factor=-1, settings={}),
     ]
 
 
-def test_a_topic_is_looked_for_once() -> None:
-    """The look-up comes before the first record, whichever client made the topic."""
+def test_a_topic_is_looked_for_once_before_it_is_made() -> None:
+    """Whichever client made it; another may be quicker than the creation."""
     topics = FakeTopics("old")
     convert = conversion(creation(topics))
     for name in ("old", "new", "old", "new"):
         convert(record(name))
     assert topics.looks == ["old", "new"]
     assert [spec.name for spec in topics.created] == ["new"]
-
-
-def test_another_may_be_quicker() -> None:
-    """A topic that appears between the look and the creation is as good."""
     topics = FakeTopics()
     topics.outcome = TopicCreated.BEFORE
     rules = creation(topics)
@@ -132,16 +124,12 @@ def test_a_topic_that_can_neither_be_made_nor_found_fails_the_task() -> None:
     assert rules.known == set()
 
 
-@pytest.mark.parametrize(
-    ("failure", "raised"),
-    [
-        (RetriableKafkaError("slow"), RetriableException),
-        (AuthorizationError("no"), ConnectException),
-    ],
+@cases(
+    "failure, raised",
+    (RetriableKafkaError("slow"), RetriableException),
+    (AuthorizationError("no"), ConnectException),
 )
-def test_a_look_is_repeated_only_when_it_may_succeed_later(
-    failure: KafkaError, raised: type[Exception]
-) -> None:
+def test_a_look_that_may_succeed_is_repeated(failure: KafkaError, raised: type[Exception]) -> None:
     """The record is then converted again, as after any send that may be repeated."""
     topics = FakeTopics()
     topics.silent = failure
@@ -159,13 +147,10 @@ def test_a_creation_that_fails_is_not_repeated() -> None:
     assert type(caught.value) is ConnectException
 
 
-@pytest.mark.parametrize(
-    ("worker", "rules", "active"),
-    [("true", DEFAULT, True), ("false", DEFAULT, False), ("true", {}, False)],
+@cases(
+    "worker, rules, active", ("true", DEFAULT, True), ("false", DEFAULT, False), ("true", {}, False)
 )
-def test_worker_and_connector_must_both_want_it(
-    worker: str, rules: dict[str, str], active: bool
-) -> None:
+def test_worker_and_connector_want_it(worker: str, rules: dict[str, str], active: bool) -> None:
     """`topic.creation.enable` of the worker, rules of the connector."""
     config = WorkerConfig.parse(
         {

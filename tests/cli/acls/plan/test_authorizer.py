@@ -1,13 +1,11 @@
 """Decisions from listed bindings are those of Kafka's StandardAuthorizer."""
 
-from __future__ import annotations
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_cli.acls.plan.check import Authorizer
 from pyconnect_clients.acls.model import Binding, GrantOperation, Pattern, Resource, ResourceType
+from tests.support.cases import cases
 
 CLIENT = "User:c"
 HOST = "10.0.0.5"
@@ -35,51 +33,49 @@ READ, WRITE, DESCRIBE, ALL = (
 )
 
 
-@pytest.mark.parametrize(
-    ("bindings", "operation", "everyone", "allowed"),
-    [
-        ([binding(WRITE, "g-x-", prefixed=True)], DESCRIBE, False, True),
-        ([binding(DESCRIBE, "g-x-0")], WRITE, False, False),
-        (
-            [binding(ALL, "*"), binding(DESCRIBE, "g", prefixed=True, allow=False)],
-            WRITE,
-            False,
-            True,
-        ),
-        (
-            [binding(ALL, "*"), binding(DESCRIBE, "g", prefixed=True, allow=False)],
-            DESCRIBE,
-            False,
-            False,
-        ),
-        (
-            [binding(ALL, "g-x-0"), binding(WRITE, "*", principal="User:*", allow=False)],
-            WRITE,
-            False,
-            False,
-        ),
-        ([binding(WRITE, "g-x*")], WRITE, False, False),
-        ([binding(WRITE, "g-x-0", prefixed=True, principal="User:other")], WRITE, True, False),
-        ([], WRITE, True, True),
-        ([], WRITE, False, False),
-        ([binding(WRITE, "g-x-0", host="10.0.0.6")], WRITE, False, False),
-        ([binding(WRITE, "g-x-0", host=HOST)], WRITE, False, True),
-        (
-            [binding(READ, "g-x-0", allow=False), binding(READ, "g-x-0")],
-            DESCRIBE,
-            False,
-            True,
-        ),
-        ([binding(WRITE, "g-x-0", principal="user:c")], WRITE, False, False),
-        (
-            [binding(GrantOperation.ALTER_CONFIGS, "g-x-0")],
-            GrantOperation.DESCRIBE_CONFIGS,
-            False,
-            True,
-        ),
-        ([binding(GrantOperation.ALTER_CONFIGS, "g-x-0")], DESCRIBE, False, False),
-        ([binding(WRITE, "g-x-0-and-more", prefixed=True)], WRITE, True, True),
-    ],
+@cases(
+    "bindings, operation, everyone, allowed",
+    ([binding(WRITE, "g-x-", prefixed=True)], DESCRIBE, False, True),
+    ([binding(DESCRIBE, "g-x-0")], WRITE, False, False),
+    (
+        [binding(ALL, "*"), binding(DESCRIBE, "g", prefixed=True, allow=False)],
+        WRITE,
+        False,
+        True,
+    ),
+    (
+        [binding(ALL, "*"), binding(DESCRIBE, "g", prefixed=True, allow=False)],
+        DESCRIBE,
+        False,
+        False,
+    ),
+    (
+        [binding(ALL, "g-x-0"), binding(WRITE, "*", principal="User:*", allow=False)],
+        WRITE,
+        False,
+        False,
+    ),
+    ([binding(WRITE, "g-x*")], WRITE, False, False),
+    ([binding(WRITE, "g-x-0", prefixed=True, principal="User:other")], WRITE, True, False),
+    ([], WRITE, True, True),
+    ([], WRITE, False, False),
+    ([binding(WRITE, "g-x-0", host="10.0.0.6")], WRITE, False, False),
+    ([binding(WRITE, "g-x-0", host=HOST)], WRITE, False, True),
+    (
+        [binding(READ, "g-x-0", allow=False), binding(READ, "g-x-0")],
+        DESCRIBE,
+        False,
+        True,
+    ),
+    ([binding(WRITE, "g-x-0", principal="user:c")], WRITE, False, False),
+    (
+        [binding(GrantOperation.ALTER_CONFIGS, "g-x-0")],
+        GrantOperation.DESCRIBE_CONFIGS,
+        False,
+        True,
+    ),
+    ([binding(GrantOperation.ALTER_CONFIGS, "g-x-0")], DESCRIBE, False, False),
+    ([binding(WRITE, "g-x-0-and-more", prefixed=True)], WRITE, True, True),
 )
 def test_vectors(
     bindings: list[Binding], operation: GrantOperation, everyone: bool, allowed: bool
@@ -90,15 +86,11 @@ def test_vectors(
 
 
 def test_the_deciding_binding_is_named() -> None:
-    """A DENY is what a person has to look at."""
+    """A DENY is what a person has to look at; bindings of super users are not looked at."""
     denial = binding(WRITE, "g", prefixed=True, allow=False)
     decision = Authorizer([binding(ALL, "*"), denial]).decide(CLIENT, WRITE, ID)
     assert decision.binding == denial
     assert "DENY Write TransactionalId g (prefixed) for User:c" in decision.reason
-
-
-def test_super_users_are_never_denied() -> None:
-    """Their bindings are not even looked at."""
     authorizer = Authorizer([binding(ALL, "*", allow=False)], super_users=frozenset({CLIENT}))
     assert authorizer.decide(CLIENT, WRITE, ID).allowed
 

@@ -1,10 +1,9 @@
 """The state of each need, and the exit code that follows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
+from pyconnect_clients.phases import Phase
 
 from pyconnect_cli.acls.plan.check import AclReport, check
 from pyconnect_cli.acls.plan.grants import missing_grants
@@ -24,7 +23,7 @@ from pyconnect_clients.acls.model import (
     ResourceType,
     Role,
 )
-from pyconnect_clients.connect_names import Phase
+from tests.support.cases import cases
 from tests.support.servers.acls import WORKER, sasl
 
 SOURCE = ConnectorFacts(
@@ -60,10 +59,16 @@ def of_rule(report: AclReport, rule: str) -> GrantFinding:
     return next(finding for finding in report.findings if finding.need.rule.id == rule)
 
 
-def test_generated_grants_suffice() -> None:
-    """Granting all that is missing leaves nothing missing."""
+def test_only_blockers_decide_and_granting_all_suffices() -> None:
+    """A missing warning does not stand in the way."""
     report = check(FACTS, Phase.ENABLED, Evidence(bindings={"": generated()}))
     assert {finding.verdict for finding in report.findings} == {GrantVerdict.PREDICTED}
+    assert report.exit_code() is ExitCode.OK
+    bindings = tuple(
+        found for found in generated() if found.operation is not GrantOperation.DESCRIBE_CONFIGS
+    )
+    report = check(FACTS, Phase.ENABLED, Evidence(bindings={"": bindings}))
+    assert of_rule(report, "W6").verdict is GrantVerdict.MISSING
     assert report.exit_code() is ExitCode.OK
 
 
@@ -78,16 +83,6 @@ def test_nothing_generated_is_superfluous(left_out: int) -> None:
     for finding in missing:
         assert finding.need.resource == Resource(without.type, without.name)
         assert finding.need.principal == without.principal
-
-
-def test_a_missing_warning_does_not_stand_in_the_way() -> None:
-    """Only blockers decide about readiness."""
-    bindings = tuple(
-        found for found in generated() if found.operation is not GrantOperation.DESCRIBE_CONFIGS
-    )
-    report = check(FACTS, Phase.ENABLED, Evidence(bindings={"": bindings}))
-    assert of_rule(report, "W6").verdict is GrantVerdict.MISSING
-    assert report.exit_code() is ExitCode.OK
 
 
 def test_a_deny_is_denied_and_named() -> None:
@@ -111,7 +106,7 @@ def test_a_deny_is_denied_and_named() -> None:
     ]
 
 
-@pytest.mark.parametrize("allowed", [True, False])
+@cases("allowed", True, False)
 def test_a_brokers_answer_outweighs_the_bindings(allowed: bool) -> None:
     """Super users have none, and another authorizer may refuse what they allow."""
     key = ProbeKey(Role.WORKER, "w", GrantOperation.WRITE, LEADER)
@@ -185,18 +180,14 @@ def test_one_workers_answer_says_nothing_of_another_workers_user() -> None:
     assert {grant.principal for grant in grants} == {"User:writer2"}
 
 
-def test_a_probe_that_decides_nothing_leaves_the_prediction() -> None:
-    """The broker was too old, or the topic does not exist."""
+def test_what_cannot_be_seen_is_decided_by_the_brokers_words() -> None:
+    """Probes that decide nothing leave the prediction; without an authorizer all is allowed."""
     key = ProbeKey(Role.WORKER, "w", GrantOperation.WRITE, LEADER)
     probes = {key: ProbeAnswer(None, "too old")}
     report = check(FACTS, Phase.PREPARING, Evidence(bindings={"": generated()}, probes=probes))
     assert of_rule(report, "W7").verdict is GrantVerdict.PREDICTED
     unknown = check(FACTS, Phase.PREPARING, Evidence(refused=frozenset({""}), probes=probes))
     assert of_rule(unknown, "W7").evidence == "too old"
-
-
-def test_without_an_authorizer_everything_is_allowed() -> None:
-    """The brokers say so themselves."""
     report = check(FACTS, Phase.ENABLED, Evidence(open_clusters=frozenset({""})))
     assert {finding.verdict for finding in report.findings} == {GrantVerdict.PROVEN}
 

@@ -1,14 +1,12 @@
 """An error text, a topic or an id leads to the grants it is about."""
 
-from __future__ import annotations
-
-import pytest
+from pyconnect_clients.phases import Phase
 
 from pyconnect_cli.acls.plan.check import check
 from pyconnect_cli.acls.plan.explain import explain
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts
 from pyconnect_clients.acls.model import Evidence
-from pyconnect_clients.connect_names import Phase
+from tests.support.cases import cases
 from tests.support.servers.acls import WORKER
 
 SOURCE = ConnectorFacts(name="c", type="source", config={"topic": "records"}, tasks=1)
@@ -20,86 +18,76 @@ FINDINGS = check(
 TOPICS = ("S1", "S4", "K2", "O1", "O2", "O3", "W2r", "W2w", "W3r", "W3w", "W4r", "W4w")
 
 
-@pytest.mark.parametrize(
-    ("text", "rules", "names"),
-    [
-        (
-            "GroupAuthorizationException: Not authorized to access group: connect-s",
-            ("W1", "K1"),
-            ("connect-s",),
-        ),
-        (
-            "Not authorized to get the end offsets for topic 'offsets' on brokers at b:9092",
-            ("O3",),
-            ("offsets",),
-        ),
-        (
-            "ConnectException: Not authorized to describe topic(s) 't' on the brokers b:9092",
-            ("S2",),
-            ("t",),
-        ),
-        (
-            "Grant Read on topic 't' to the principal of the consumer 'connector-consumer-c-0'.",
-            ("O2", "K2"),
-            ("connector-consumer-c-0", "t"),
-        ),
-        (
-            "Grant Describe on topic 't' to the principal of the admin client 'connector-admin-c'.",
-            ("O3",),
-            ("connector-admin-c", "t"),
-        ),
-        ("Failed to flush offsets and/or records for task my-c-0", ("O1", "S1", "S4"), ("my-c",)),
-        ("Unrecoverable exception trying to send", ("S1", "S4"), ()),
-        ("Could not initialize dead letter queue with topic=dead", ("K4d", "K4c"), ("dead",)),
-        (
-            "InitProducerId request for transactionalId `g-c-0` failed due to ... authorization",
-            ("X2",),
-            ("g-c-0",),
-        ),
-        (
-            "Unable to claim write privileges for config topic. Will backoff and possibly retry",
-            ("W7",),
-            (),
-        ),
-        ("Broker: Transactional Id authorization failed", ("X1", "X2", "W7"), ()),
-        ("Failed to perform zombie fencing", ("X2",), ()),
-        (
-            "ERROR [c|task-0] WorkerSourceTask{id=c-0} Unrecoverable exception trying to send",
-            ("S1", "S4"),
-            ("c",),
-        ),
-        (
-            "[c|task-0] Unrecoverable exception trying to send: TransactionalIdAuthorization",
-            ("X1", "X2", "W7"),
-            ("c",),
-        ),
-        (
-            "[c|task-0] failed to send record to records: TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
-            ("X1", "X2", "W7"),
-            ("c",),
-        ),
-        (
-            "Failed to flush offsets and/or records\nCaused by: TopicAuthorizationException",
-            ("O1", "S1", "S4"),
-            (),
-        ),
-        (
-            "Failed to retrieve consumer group offsets: GROUP_AUTHORIZATION_FAILED",
-            ("K5",),
-            (),
-        ),
-        (
-            "TopicAuthorizationException: Not authorized to access topics: [records, others]",
-            TOPICS,
-            ("others", "records"),
-        ),
-        (
-            "Error while fetching metadata: {records=TOPIC_AUTHORIZATION_FAILED}",
-            TOPICS,
-            ("records",),
-        ),
-        ("records", (), ("records",)),
-    ],
+@cases(
+    "text, rules, names",
+    (
+        "GroupAuthorizationException: Not authorized to access group: connect-s",
+        ("W1", "K1"),
+        ("connect-s",),
+    ),
+    (
+        "Not authorized to get the end offsets for topic 'offsets' on brokers at b:9092",
+        ("O3",),
+        ("offsets",),
+    ),
+    (
+        "ConnectException: Not authorized to describe topic(s) 't' on the brokers b:9092",
+        ("S2",),
+        ("t",),
+    ),
+    (
+        "Grant Read on topic 't' to the principal of the consumer 'connector-consumer-c-0'.",
+        ("O2", "K2"),
+        ("connector-consumer-c-0", "t"),
+    ),
+    (
+        "Grant Describe on topic 't' to the principal of the admin client 'connector-admin-c'.",
+        ("O3",),
+        ("connector-admin-c", "t"),
+    ),
+    ("Failed to flush offsets and/or records for task my-c-0", ("O1", "S1", "S4"), ("my-c",)),
+    ("Unrecoverable exception trying to send", ("S1", "S4"), ()),
+    ("Could not initialize dead letter queue with topic=dead", ("K4d", "K4c"), ("dead",)),
+    (
+        "InitProducerId request for transactionalId `g-c-0` failed due to ... authorization",
+        ("X2",),
+        ("g-c-0",),
+    ),
+    (
+        "Unable to claim write privileges for config topic. Will backoff and possibly retry",
+        ("W7",),
+        (),
+    ),
+    ("Broker: Transactional Id authorization failed", ("X1", "X2", "W7"), ()),
+    ("Failed to perform zombie fencing", ("X2",), ()),
+    (
+        "ERROR [c|task-0] WorkerSourceTask{id=c-0} Unrecoverable exception trying to send",
+        ("S1", "S4"),
+        ("c",),
+    ),
+    (
+        "[c|task-0] Unrecoverable exception trying to send: TransactionalIdAuthorization",
+        ("X1", "X2", "W7"),
+        ("c",),
+    ),
+    (
+        "[c|task-0] failed to send record to records: TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+        ("X1", "X2", "W7"),
+        ("c",),
+    ),
+    (
+        "Failed to flush offsets and/or records\nCaused by: TopicAuthorizationException",
+        ("O1", "S1", "S4"),
+        (),
+    ),
+    ("Failed to retrieve consumer group offsets: GROUP_AUTHORIZATION_FAILED", ("K5",), ()),
+    (
+        "TopicAuthorizationException: Not authorized to access topics: [records, others]",
+        TOPICS,
+        ("others", "records"),
+    ),
+    ("Error while fetching metadata: {records=TOPIC_AUTHORIZATION_FAILED}", TOPICS, ("records",)),
+    ("records", (), ("records",)),
 )
 def test_texts(text: str, rules: tuple[str, ...], names: tuple[str, ...]) -> None:
     """As clients and workers print them."""
@@ -115,14 +103,10 @@ def test_a_name_selects_all_that_concerns_it() -> None:
     assert explain("nothing-of-ours").select(FINDINGS) == []
 
 
-def test_an_error_with_a_name_selects_the_grant_for_it() -> None:
-    """Not the same rule's grants for other resources."""
+def test_an_error_selects_the_grants_behind_it() -> None:
+    """By its name, not the same rule's others; without a name by its meaning."""
     text = "Not authorized to access group: g"
     assert [f.need.rule.id for f in explain(text).select(FINDINGS)] == ["W1"]
-
-
-def test_an_error_without_a_name_selects_by_its_meaning() -> None:
-    """All that could be behind it."""
     found = explain("Broker: Transactional Id authorization failed").select(FINDINGS)
     assert {f.need.rule.id for f in found} == {"X1", "X2", "W7"}
 
@@ -144,19 +128,15 @@ def denied(operation: str, resource: str, principal: str = "User:writer") -> str
     )
 
 
-@pytest.mark.parametrize(
-    ("line", "rules"),
-    [
-        (denied("WRITE", "TransactionalId:LITERAL:g-c-0"), ["X1", "X3"]),
-        (denied("DESCRIBE", "TransactionalId:LITERAL:g-c-0"), ["X1", "X3"]),
-        (denied("WRITE", "Topic:LITERAL:offsets"), ["O1"]),
-        (denied("DESCRIBE_CONFIGS", "Topic:LITERAL:offsets", "User:worker"), ["W6", "O5"]),
-        (denied("READ", "Topic:LITERAL:records"), []),
-        (denied("WRITE", "Topic:LITERAL:records", "User:somebody"), []),
-    ],
+@cases(
+    "line, rules",
+    (denied("WRITE", "TransactionalId:LITERAL:g-c-0"), ["X1", "X3"]),
+    (denied("DESCRIBE", "TransactionalId:LITERAL:g-c-0"), ["X1", "X3"]),
+    (denied("WRITE", "Topic:LITERAL:offsets"), ["O1"]),
+    (denied("DESCRIBE_CONFIGS", "Topic:LITERAL:offsets", "User:worker"), ["W6", "O5"]),
+    (denied("READ", "Topic:LITERAL:records"), []),
+    (denied("WRITE", "Topic:LITERAL:records", "User:somebody"), []),
 )
-def test_a_line_of_the_brokers_authorizer_selects_exactly_the_denied_needs(
-    line: str, rules: list[str]
-) -> None:
+def test_a_line_of_the_authorizer_selects_the_denied_needs(line: str, rules: list[str]) -> None:
     """The needs of that principal for that resource; Describe is missing with what implies it."""
     assert [f.need.rule.id for f in explain(line).select(FINDINGS)] == rules

@@ -1,7 +1,5 @@
 """Generated grants are minimal, sorted, quoted, and never wider than asked."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess
@@ -54,35 +52,27 @@ def test_commands_group_a_principals_operations_by_resource() -> None:
 
 
 def test_nothing_is_granted_on_everything() -> None:
-    """Neither the operation `All` nor the name `*`."""
+    """Neither `All` nor `*`; Describe is implied, and listed on request."""
     grants = missing_grants(findings(), everything=True).grants
     assert grants
     for grant in grants:
         assert grant.operation is not GrantOperation.ALL
         assert grant.resource.name != "*"
         assert grant.pattern is Pattern.LITERAL
-
-
-def test_describe_is_listed_only_on_request() -> None:
-    """Kafka's authorizer implies it; others may not."""
     group = Resource(ResourceType.GROUP, "g")
     plain = {grant.operation for grant in missing_grants(findings()).grants if grant[2] == group}
     assert plain == {GrantOperation.READ}
     explicit = missing_grants(findings(), explicit_describe=True).grants
-    assert {grant.operation for grant in explicit if grant[2] == group} == {
-        GrantOperation.READ,
-        GrantOperation.DESCRIBE,
-    }
+    expected = {GrantOperation.READ, GrantOperation.DESCRIBE}
+    assert {grant.operation for grant in explicit if grant[2] == group} == expected
 
 
 def test_a_prefix_replaces_the_ids_of_one_connector() -> None:
     """And the ids of others that it would cover are named."""
     grants = missing_grants(findings(), prefixes={"c": "g-c-"}).grants
     prefixed = [grant for grant in grants if grant.pattern is Pattern.PREFIXED]
-    assert {(grant.principal, grant.resource.name) for grant in prefixed} == {
-        ("User:writer", "g-c-"),
-        ("User:worker", "g-c-"),
-    }
+    expected = {("User:writer", "g-c-"), ("User:worker", "g-c-")}
+    assert {(grant.principal, grant.resource.name) for grant in prefixed} == expected
     commands = kafka_acls(prefixed, "b")
     assert all("--resource-pattern-type prefixed" in command for command in commands)
     both = replace(FACTS, connectors=(SOURCE, replace(SOURCE, name="c-more", tasks=1)))
@@ -123,16 +113,12 @@ def test_hostile_names_stay_one_word() -> None:
     assert "$${HOME}" in block
 
 
-def test_the_removal_mirrors_the_grant() -> None:
-    """For a later downgrade."""
+def test_grants_are_mirrored_by_removals_and_users() -> None:
+    """For a later downgrade; Strimzi's resource has its own types and patterns."""
     grants = missing_grants(findings()).grants
     added = kafka_acls(grants, "b")
     removed = kafka_acls(grants, "b", remove=True)
     assert [line.replace("--add", "--remove --force") for line in added] == removed
-
-
-def test_a_strimzi_user_per_principal() -> None:
-    """With the types and patterns of Strimzi's resource."""
     users = strimzi_users(missing_grants(findings()).grants, "my-cluster")
     by_name = {json.loads(json.dumps(user))["metadata"]["name"]: user for user in users}
     assert set(by_name) == {"worker", "writer", "reader"}
@@ -140,16 +126,12 @@ def test_a_strimzi_user_per_principal() -> None:
     assert '"type": "transactionalId", "name": "g-c-0", "patternType": "literal"' in spec
 
 
-def test_terraform_labels_are_unique() -> None:
-    """Names that differ only in characters that labels lack must not collide."""
+def test_the_output_is_stable_and_labels_are_unique() -> None:
+    """The order of connectors does not show; characters that labels lack do not collide."""
     topics = [Resource(ResourceType.TOPIC, name) for name in ("a.b", "a-b", "a_b", "a_2d_b")]
     grants = [Grant("", "User:u", topic, Pattern.LITERAL, GrantOperation.READ) for topic in topics]
     labels = {block.splitlines()[0] for block in terraform(grants)}
     assert len(labels) == len(topics)
-
-
-def test_the_output_is_stable() -> None:
-    """The order of connectors does not show."""
     other = replace(SOURCE, name="a")
     one = findings(replace(FACTS, connectors=(SOURCE, other)))
     two = findings(replace(FACTS, connectors=(other, SOURCE)))

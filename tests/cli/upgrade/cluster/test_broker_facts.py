@@ -1,23 +1,18 @@
 """The required settings of Connect's topics before an upgrade."""
 
-from __future__ import annotations
-
-import pytest
-
 from pyconnect_cli.upgrade.cluster.broker_facts import topic_findings
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("replicas", "policy", "least", "single", "problem", "warning"),
-    [
-        ([(3, 3)], "compact", 2, True, "", ""),
-        ([(1, 1)], "compact", 1, True, "", ""),
-        ([(3, 3)] * 25, "compact", 2, False, "", ""),
-        ([(3, 3)] * 2, "compact", 2, True, "t has 2 partitions; it must have one", ""),
-        ([(3, 3)], "compact,delete", 2, False, "t has cleanup.policy=compact,delete", ""),
-        ([(3, 1), (3, 3)], "compact", 2, False, "1 partition of t with fewer than 2", ""),
-        ([(2, 2)], "compact", 2, False, "", "t has min.insync.replicas=2 and 2 replicas"),
-    ],
+@cases(
+    "replicas, policy, least, single, problem, warning",
+    ([(3, 3)], "compact", 2, True, "", ""),
+    ([(1, 1)], "compact", 1, True, "", ""),
+    ([(3, 3)] * 25, "compact", 2, False, "", ""),
+    ([(3, 3)] * 2, "compact", 2, True, "t has 2 partitions; it must have one", ""),
+    ([(3, 3)], "compact,delete", 2, False, "t has cleanup.policy=compact,delete", ""),
+    ([(3, 1), (3, 3)], "compact", 2, False, "1 partition of t with fewer than 2", ""),
+    ([(2, 2)], "compact", 2, False, "", "t has min.insync.replicas=2 and 2 replicas"),
 )
 def test_a_topic_of_connect(
     replicas: list[tuple[int, int]],

@@ -1,26 +1,20 @@
 """The meaning of a Java worker's answers."""
 
-from __future__ import annotations
+from pyconnect_cli.upgrade.cluster.java import PROBE, fences
 
-import pytest
-
-from pyconnect_cli.upgrade.cluster.observe import PROBE, fences
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("status", "message", "present"),
-    [
-        (400, "Internal request missing required signature", True),
-        (404, f"Connector {PROBE} not found", True),
-        (409, "Cannot complete request because of a conflicting operation", True),
-        (503, "The leader has not distributed a session key yet", True),
-        (404, "HTTP 404 Not Found", False),
-        (401, "User cannot access the resource.", None),
-        (403, "Forbidden", None),
-    ],
+@cases(
+    "status, message, present",
+    (400, "Internal request missing required signature", True),
+    (404, f"Connector {PROBE} not found", True),
+    (409, "Cannot complete request because of a conflicting operation", True),
+    (503, "The leader has not distributed a session key yet", True),
+    (404, "HTTP 404 Not Found", False),
+    (401, "User cannot access the resource.", None),
+    (403, "Forbidden", None),
 )
-def test_the_fencing_endpoint_is_recognised_by_its_refusals(
-    status: int, message: str, *, present: bool | None
-) -> None:
+def test_fencing_shows_by_its_refusals(status: int, message: str, *, present: bool | None) -> None:
     """A router's 404 is no resource's; a filter before it hides both."""
     assert fences(status, message) is present

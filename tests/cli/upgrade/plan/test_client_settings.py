@@ -1,104 +1,89 @@
 """Which client settings exactly-once ignores, and with which it cannot be."""
 
-from __future__ import annotations
-
-import pytest
-
-from pyconnect_cli.upgrade.plan import model
+from pyconnect_cli.upgrade.plan import client_settings
+from tests.support.cases import cases
 
 PRODUCER = "producer.override."
 
 
-@pytest.mark.parametrize(
-    ("worker", "connector", "expected"),
-    [
-        ({}, {}, ()),
-        ({"producer.enable.idempotence": "false"}, {}, ("producer.enable.idempotence=false",)),
-        (
-            {"producer.enable.idempotence": "false"},
-            {f"{PRODUCER}enable.idempotence": "TRUE"},
-            (),
-        ),
-        ({}, {f"{PRODUCER}transactional.id": "x"}, (f"{PRODUCER}transactional.id=x",)),
-        (
-            {"consumer.isolation.level": "read_uncommitted"},
-            {},
-            ("consumer.isolation.level=read_uncommitted",),
-        ),
-        ({"enable.idempotence": "false", "isolation.level": "read_uncommitted"}, {}, ()),
-    ],
+@cases(
+    "worker, connector, expected",
+    ({}, {}, ()),
+    ({"producer.enable.idempotence": "false"}, {}, ("producer.enable.idempotence=false",)),
+    (
+        {"producer.enable.idempotence": "false"},
+        {f"{PRODUCER}enable.idempotence": "TRUE"},
+        (),
+    ),
+    ({}, {f"{PRODUCER}transactional.id": "x"}, (f"{PRODUCER}transactional.id=x",)),
+    (
+        {"consumer.isolation.level": "read_uncommitted"},
+        {},
+        ("consumer.isolation.level=read_uncommitted",),
+    ),
+    ({"enable.idempotence": "false", "isolation.level": "read_uncommitted"}, {}, ()),
 )
 def test_settings_that_exactly_once_ignores_are_listed(
     worker: dict[str, str | None], connector: dict[str, str | None], expected: tuple[str, ...]
 ) -> None:
     """The connector's own word is the last; keys without a prefix are not for connectors."""
-    assert model.replaced_settings(worker, connector) == expected
+    assert client_settings.replaced(worker, connector) == expected
 
 
-@pytest.mark.parametrize(
-    ("key", "good", "bad"),
-    [
-        ("acks", "-1", "1"),
-        ("acks", "all", "0"),
-        ("retries", "5", "0"),
-        ("max.in.flight.requests.per.connection", "5", "6"),
-    ],
+@cases(
+    "key, good, bad",
+    ("acks", "-1", "1"),
+    ("acks", "all", "0"),
+    ("retries", "5", "0"),
+    ("max.in.flight.requests.per.connection", "5", "6"),
 )
-def test_settings_that_break_a_transactional_producer_are_listed(
-    key: str, good: str, bad: str
-) -> None:
+def test_settings_that_break_transactions_are_listed(key: str, good: str, bad: str) -> None:
     """By the worker's `producer.*` or the connector's override."""
-    assert model.breaking_settings({f"producer.{key}": good}, {}) == ()
-    assert model.breaking_settings({f"producer.{key}": bad}, {}) == (f"producer.{key}={bad}",)
-    overridden = model.breaking_settings({f"producer.{key}": good}, {f"{PRODUCER}{key}": bad})
+    assert client_settings.breaking({f"producer.{key}": good}, {}) == ()
+    assert client_settings.breaking({f"producer.{key}": bad}, {}) == (f"producer.{key}={bad}",)
+    overridden = client_settings.breaking({f"producer.{key}": good}, {f"{PRODUCER}{key}": bad})
     assert overridden == (f"{PRODUCER}{key}={bad}",)
 
 
 def test_the_leaders_producer_has_the_workers_own_settings() -> None:
     """The worker sets the acknowledgements; the isolation level matters at `enabled` only."""
     worker = {"enable.idempotence": "false", "isolation.level": "read_uncommitted", "acks": "1"}
-    assert model.replaced_of_leader(worker, enabled=False) == ("enable.idempotence=false",)
-    assert model.replaced_of_leader(worker, enabled=True) == (
+    assert client_settings.replaced_of_leader(worker, enabled=False) == (
         "enable.idempotence=false",
-        "isolation.level=read_uncommitted",
     )
-    assert model.breaking_of_leader(worker) == ()
-    assert model.breaking_of_leader({"retries": "0"}) == ("retries=0",)
+    expected = ("enable.idempotence=false", "isolation.level=read_uncommitted")
+    assert client_settings.replaced_of_leader(worker, enabled=True) == expected
+    assert client_settings.breaking_of_leader(worker) == ()
+    assert client_settings.breaking_of_leader({"retries": "0"}) == ("retries=0",)
 
 
-def test_clients_of_one_connector_may_have_several_clusters() -> None:
-    """An order of addresses is none; without the worker's own address only overrides are known."""
+def test_clusters_and_timeouts_are_the_connectors_or_the_workers() -> None:
+    """An order of addresses is none; without an own address only overrides are known."""
     worker = {"bootstrap.servers": "a:1,b:1"}
     same = {f"{PRODUCER}bootstrap.servers": "b:1, a:1"}
     other = {f"{PRODUCER}bootstrap.servers": "c:1"}
-    assert model.client_clusters(worker, same) == {frozenset({"a:1", "b:1"})}
-    assert len(model.client_clusters(worker, other)) == 2
-    assert model.client_clusters({}, other) == {frozenset({"c:1"})}
-
-
-def test_the_timeout_of_transactions_is_the_connectors_or_the_workers() -> None:
-    """None: the client's default."""
+    assert client_settings.clusters(worker, same) == {frozenset({"a:1", "b:1"})}
+    assert len(client_settings.clusters(worker, other)) == 2
+    assert client_settings.clusters({}, other) == {frozenset({"c:1"})}
     worker = {"producer.transaction.timeout.ms": "1000"}
     connector = {f"{PRODUCER}transaction.timeout.ms": "2000"}
-    assert model.transaction_timeout_ms({}, {}) is None
-    assert model.transaction_timeout_ms(worker, {}) == 1000
-    assert model.transaction_timeout_ms(worker, connector) == 2000
+    assert client_settings.transaction_timeout_ms({}, {}) is None
+    assert client_settings.transaction_timeout_ms(worker, {}) == 1000
+    assert client_settings.transaction_timeout_ms(worker, connector) == 2000
 
 
-@pytest.mark.parametrize(
-    ("worker", "connector", "expected"),
-    [
-        (None, None, 60_000),
-        ("5000", None, 5_000),
-        ("5000", "300", 300),
-        ("5000", "${file:/settings:interval}", None),
-    ],
+@cases(
+    "worker, connector, expected",
+    (None, None, 60_000),
+    ("5000", None, 5_000),
+    ("5000", "300", 300),
+    ("5000", "${file:/settings:interval}", None),
 )
 def test_how_long_transactions_of_an_interval_last(
     worker: str | None, connector: str | None, expected: int | None
 ) -> None:
     """The connector's own word, the worker's, Kafka's default; a reference is not looked up."""
-    found = model.boundary_interval_ms(
+    found = client_settings.boundary_interval_ms(
         {"offset.flush.interval.ms": worker}, {"transaction.boundary.interval.ms": connector}
     )
     assert found == expected

@@ -1,7 +1,5 @@
 """Runs of upgrades against a cluster in memory, killed at every point and resumed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -16,6 +14,7 @@ from pyconnect_cli.upgrade.plan.model import (
 from pyconnect_cli.upgrade.plan.run import Halted, Leg, StepVerified, replay
 from pyconnect_clients.connect_names import Phase
 from tests.cli.upgrade.plan.upgrade_world import Killed, World
+from tests.support.cases import cases
 
 pytestmark = pytest.mark.simulation
 
@@ -43,12 +42,10 @@ def check_is_done(world: World, phase: Phase) -> None:
     assert run.finished
 
 
-@pytest.mark.parametrize("kinds", [AGENTS, JAVA, MIXED])
-@pytest.mark.parametrize("leader", [0, 1, 2])
-@pytest.mark.parametrize("leg", [UP_1, UP_2, DOWN_1, DOWN_2, DIRECT])
-def test_every_worker_once_and_the_leader_last(
-    kinds: tuple[Kind, ...], leader: int, leg: Leg
-) -> None:
+@cases("kinds", AGENTS, JAVA, MIXED)
+@cases("leader", 0, 1, 2)
+@cases("leg", UP_1, UP_2, DOWN_1, DOWN_2, DIRECT)
+def test_each_worker_once_leader_last(kinds: tuple[Kind, ...], leader: int, leg: Leg) -> None:
     """One at a time: the world itself refuses a second one away."""
     world = World.of(*[leg.start] * 3, kinds=kinds, leader=leader)
     world.start(leg)
@@ -58,17 +55,15 @@ def test_every_worker_once_and_the_leader_last(
     assert world.order[-1] == f"http://w{leader}"
 
 
-@pytest.mark.parametrize("kinds", [AGENTS, JAVA, MIXED])
-@pytest.mark.parametrize(
-    ("legs", "full_stop"),
-    [((UP_1,), False), ((DOWN_1, DOWN_2), False), ((Leg(start=DISABLED, target=ENABLED),), True)],
+@cases("kinds", AGENTS, JAVA, MIXED)
+@cases(
+    "legs, full_stop",
+    ((UP_1,), False),
+    ((DOWN_1, DOWN_2), False),
+    ((Leg(start=DISABLED, target=ENABLED),), True),
 )
-def test_a_kill_at_any_point_is_resumed(
-    kinds: tuple[Kind, ...], legs: tuple[Leg, ...], full_stop: bool
-) -> None:
-    """The kill comes between any entry and its act; no worker is verified twice and the end is the
-    same.
-    """
+def test_a_kill_is_resumed(kinds: tuple[Kind, ...], legs: tuple[Leg, ...], full_stop: bool) -> None:
+    """Between any entry and its act; no worker is verified twice and the end is the same."""
     at = 0
     while True:
         world = World.of(*[legs[0].start] * 3, kinds=kinds)
@@ -139,15 +134,13 @@ def test_a_missing_member_stops_further_restarts() -> None:
     assert world.order == []
 
 
-@pytest.mark.parametrize("kinds", [AGENTS, JAVA, MIXED])
-@pytest.mark.parametrize("cut_off", ["http://w0", "http://w1", "http://w2"])
-@pytest.mark.parametrize("legs", [(UP_1,), (UP_2,), (DOWN_1, DOWN_2), (DIRECT,)])
+@cases("kinds", AGENTS, JAVA, MIXED)
+@cases("cut_off", "http://w0", "http://w1", "http://w2")
+@cases("legs", (UP_1,), (UP_2,), (DOWN_1, DOWN_2), (DIRECT,))
 def test_a_worker_that_does_not_answer_stops_the_run_wherever_it_is(
     legs: tuple[Leg, ...], cut_off: str, kinds: tuple[Kind, ...]
 ) -> None:
-    """No other worker is changed meanwhile, at any point of the run; the run continues when the
-    worker answers.
-    """
+    """No other worker is changed meanwhile; the run continues when the worker answers."""
     at, ended = 0, False
     while not ended:
         at += 1
@@ -194,18 +187,23 @@ def test_unreported_states_do_not_count_as_healthy() -> None:
     assert world.order == []
 
 
-def test_a_hanging_transaction_stops_the_run() -> None:
-    """By its id."""
+def test_transactions_that_stay_open_stop_the_run() -> None:
+    """By id; workers before 3.3 could not end one, so software is not replaced."""
     world = World.of(PREPARING, PREPARING)
     world.start(UP_2)
     world.hanging = ("g-c-0",)
     assert "the transaction of g-c-0" in halted(world).reason
+    world = World.of(DISABLED, DISABLED)
+    world.start(Leg(start=DISABLED, target=DISABLED, replace=True), hard=True)
+    world.orphans = {ORPHAN: 10**9}
+    assert "open: the transaction of g-c-0" in halted(world).reason
+    assert {w.version for w in world.workers.values()} == {"4.3.1"}
 
 
 ORPHAN = OpenTransaction(transactional_id="g-c-0", started_ms=1, timeout_ms=60_000)
 
 
-@pytest.mark.parametrize("full_stop", [False, True])
+@cases("full_stop", False, True)
 def test_a_step_waits_for_the_transactions_of_those_before(full_stop: bool) -> None:
     """Until the coordinator has aborted what a killed process left; it is halted by its time."""
     world = World.of(PREPARING, PREPARING)
@@ -242,15 +240,6 @@ def seen_ms(world: World) -> int:
     return world.now_ms // 200
 
 
-def test_software_is_not_replaced_while_a_transaction_is_open() -> None:
-    """Workers before 3.3 could not end it."""
-    world = World.of(DISABLED, DISABLED)
-    world.start(Leg(start=DISABLED, target=DISABLED, replace=True), hard=True)
-    world.orphans = {ORPHAN: 10**9}
-    assert "open: the transaction of g-c-0" in halted(world).reason
-    assert {w.version for w in world.workers.values()} == {"4.3.1"}
-
-
 def test_a_leader_that_cannot_claim_stops_the_run_at_its_end() -> None:
     """With the command that says which grant is missing."""
     world = World.of(DISABLED, DISABLED)
@@ -263,17 +252,13 @@ def test_a_leader_that_cannot_claim_stops_the_run_at_its_end() -> None:
     assert world.run_tool() is None
 
 
-def test_a_worker_at_a_wrong_phase_stops_the_run() -> None:
-    """Somebody else changes phases, too."""
+def test_a_wrong_phase_or_a_weaker_protocol_stops_the_run() -> None:
+    """Others change phases, too; signatures of internal requests would be gone."""
     world = World.of(DISABLED, DISABLED, DISABLED)
     world.start(UP_1)
     worker = world.workers["http://w1"]
     worker.phase = worker.file = ENABLED
     assert "http://w1 is enabled; this rolling is disabled → preparing" in halted(world).reason
-
-
-def test_a_weaker_protocol_stops_the_run() -> None:
-    """Signatures of internal requests would be gone."""
     world = World.of(DISABLED, DISABLED)
     world.start(UP_1)
     world.protocol = "compatible"

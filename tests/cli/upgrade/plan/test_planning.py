@@ -1,11 +1,9 @@
 """Which way an upgrade takes, and each move that is refused, with its reason."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
+from pyconnect_clients.phases import Phase
 
 from pyconnect_cli.upgrade.gather import unusable_plugins
 from pyconnect_cli.upgrade.plan.checks import PhaseWish
@@ -21,7 +19,7 @@ from pyconnect_cli.upgrade.plan.model import (
     View,
 )
 from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
-from pyconnect_clients.connect_names import Phase
+from tests.support.cases import cases
 from tests.support.plugins.java_jars import SOURCE_CONNECTOR, class_file, make_jar
 
 DISABLED, PREPARING, ENABLED = Phase
@@ -71,25 +69,23 @@ def warnings(found: Plan) -> str:
     return "\n".join(finding.message for finding in found.warnings)
 
 
-@pytest.mark.parametrize(
-    ("start", "wish", "legs"),
-    [
-        (DISABLED, PhaseWish(target=PREPARING), ["disabled → preparing"]),
-        (PREPARING, PhaseWish(target=ENABLED), ["preparing → enabled"]),
-        (ENABLED, PhaseWish(target=PREPARING), ["enabled → preparing"]),
-        (PREPARING, PhaseWish(target=DISABLED), ["preparing → disabled"]),
-        (ENABLED, PhaseWish(target=DISABLED), ["enabled → preparing", "preparing → disabled"]),
-        (ENABLED, PhaseWish(target=DISABLED, direct=True), ["enabled → disabled"]),
-        (DISABLED, PhaseWish(target=ENABLED, full_stop=True), ["disabled → enabled"]),
-        (ENABLED, PhaseWish(target=DISABLED, full_stop=True), ["enabled → disabled"]),
-        (PREPARING, PhaseWish(target=PREPARING), []),
-        (
-            PREPARING,
-            PhaseWish(target=DISABLED, hard=True),
-            ["preparing → disabled", "replace the software"],
-        ),
-        (DISABLED, PhaseWish(target=DISABLED, hard=True), ["replace the software"]),
-    ],
+@cases(
+    "start, wish, legs",
+    (DISABLED, PhaseWish(target=PREPARING), ["disabled → preparing"]),
+    (PREPARING, PhaseWish(target=ENABLED), ["preparing → enabled"]),
+    (ENABLED, PhaseWish(target=PREPARING), ["enabled → preparing"]),
+    (PREPARING, PhaseWish(target=DISABLED), ["preparing → disabled"]),
+    (ENABLED, PhaseWish(target=DISABLED), ["enabled → preparing", "preparing → disabled"]),
+    (ENABLED, PhaseWish(target=DISABLED, direct=True), ["enabled → disabled"]),
+    (DISABLED, PhaseWish(target=ENABLED, full_stop=True), ["disabled → enabled"]),
+    (ENABLED, PhaseWish(target=DISABLED, full_stop=True), ["enabled → disabled"]),
+    (PREPARING, PhaseWish(target=PREPARING), []),
+    (
+        PREPARING,
+        PhaseWish(target=DISABLED, hard=True),
+        ["preparing → disabled", "replace the software"],
+    ),
+    (DISABLED, PhaseWish(target=DISABLED, hard=True), ["replace the software"]),
 )
 def test_the_way(start: Phase, wish: PhaseWish, legs: list[str]) -> None:
     """One phase at a time up; down in two rollings unless asked otherwise."""
@@ -100,12 +96,15 @@ def test_the_way(start: Phase, wish: PhaseWish, legs: list[str]) -> None:
         assert plan.order(leg)[-1].url == "http://a"
 
 
-def test_an_interrupted_rolling_is_finished() -> None:
-    """Without a journal, too: only who is not there yet is left."""
+def test_mixed_phases_and_interrupted_rollings_are_finished() -> None:
+    """Without a journal, too: only workers that are not there yet are left."""
     workers = (agent("a", DISABLED), agent("b", PREPARING), agent("c", DISABLED))
     plan = make_plan(view(*workers), PhaseWish(target=PREPARING))
     assert plan.refused == ()
     assert [worker.url for worker in plan.order(plan.legs[0])] == ["http://c", "http://a"]
+    plan = make_plan(view(A, E[1], P[2]), PhaseWish(target=DISABLED, direct=True))
+    assert plan.refused == ()
+    assert [str(leg) for leg in plan.legs] == ["enabled → disabled"]
 
 
 A, B, C = three(DISABLED)
@@ -120,153 +119,137 @@ SOURCE = SourceFacts(name="s", state="RUNNING", tasks=1)
 FOREIGN = OpenTransaction(transactional_id="g-s-0", started_ms=1, timeout_ms=60_000)
 
 
-@pytest.mark.parametrize(
-    ("seen", "wish", "reason"),
-    [
-        (view(A, B), TO_2, "preparing would be skipped: http://a, http://b is disabled"),
-        (view(A, E[1]), TO_1, "these phases cannot coexist"),
-        (view(*E), replace(TO_0, only=("http://a",)), "phases that cannot coexist"),
-        (view(A, replace(B, reachable=False, reason="refused")), TO_1, "does not answer: refused"),
-        (view(A, replace(B, instance=None)), TO_1, "http://b is not a member of group g"),
-        (view(A, java("b", DISABLED, version="3.2.1")), TO_1, "exactly-once support came with"),
-        (view(A, java("b", DISABLED, fences=False)), TO_1, "http://b has no fencing endpoint"),
-        (view(A, B, group_state="PreparingRebalance"), TO_1, "a rebalance is under way"),
-        (view(A, B, hanging=("g-c-0",)), TO_1, "open beyond its timeout: the transaction of g-c-0"),
-        (
-            view(A, B, brokers=Brokers(transactions=False)),
-            TO_1,
-            "the brokers do not support transactions",
+@cases(
+    "seen, wish, reason",
+    (view(A, B), TO_2, "preparing would be skipped: http://a, http://b is disabled"),
+    (view(A, E[1]), TO_1, "these phases cannot coexist"),
+    (view(*E), replace(TO_0, only=("http://a",)), "phases that cannot coexist"),
+    (view(A, replace(B, reachable=False, reason="refused")), TO_1, "does not answer: refused"),
+    (view(A, replace(B, instance=None)), TO_1, "http://b is not a member of group g"),
+    (view(A, java("b", DISABLED, version="3.2.1")), TO_1, "exactly-once support came with"),
+    (view(A, java("b", DISABLED, fences=False)), TO_1, "http://b has no fencing endpoint"),
+    (view(A, B, group_state="PreparingRebalance"), TO_1, "a rebalance is under way"),
+    (view(A, B, hanging=("g-c-0",)), TO_1, "open beyond its timeout: the transaction of g-c-0"),
+    (
+        view(A, B, brokers=Brokers(transactions=False)),
+        TO_1,
+        "the brokers do not support transactions",
+    ),
+    (view(A, B, acl_blockers=("Write on id",)), TO_1, "missing ACL: Write on id"),
+    (view(A, B, acl_unknown=("Write on id",)), TO_1, "ACL not known: Write on id"),
+    (view(A, replace(B, cluster_id="other")), TO_1, "several Kafka clusters"),
+    (view(A, replace(B, outdated=True)), TO_1, "was changed after its start"),
+    (
+        view(A, B),
+        replace(TO_1, inventory=("http://a",)),
+        "http://b is a member of the group but not in",
+    ),
+    (view(A, B), replace(TO_1, only=("http://x",)), "http://x: not a worker of this cluster"),
+    (view(*P, brokers=Brokers(max_transaction_timeout_ms=60_000)), TO_2, "needs 90000"),
+    (
+        view(
+            *P,
+            brokers=Brokers(max_transaction_timeout_ms=90_000),
+            sources=(replace(SOURCE, transaction_timeout_ms=100_000),),
         ),
-        (view(A, B, acl_blockers=("Write on id",)), TO_1, "missing ACL: Write on id"),
-        (view(A, B, acl_unknown=("Write on id",)), TO_1, "ACL not known: Write on id"),
-        (view(A, replace(B, cluster_id="other")), TO_1, "several Kafka clusters"),
-        (view(A, replace(B, outdated=True)), TO_1, "was changed after its start"),
-        (
-            view(A, B),
-            replace(TO_1, inventory=("http://a",)),
-            "http://b is a member of the group but not in",
-        ),
-        (view(A, B), replace(TO_1, only=("http://x",)), "http://x: not a worker of this cluster"),
-        (view(*P, brokers=Brokers(max_transaction_timeout_ms=60_000)), TO_2, "needs 90000"),
-        (
-            view(
-                *P,
-                brokers=Brokers(max_transaction_timeout_ms=90_000),
-                sources=(replace(SOURCE, transaction_timeout_ms=100_000),),
-            ),
-            TO_2,
-            "transaction.timeout.ms 100000 is above",
-        ),
-        (
-            view(*P, sources=(replace(SOURCE, preflight=("no",), requires_exactly_once=True),)),
-            TO_2,
-            "s: no",
-        ),
-        (
-            view(*P, sources=(replace(SOURCE, preflight=("no",)),)),
-            replace(TO_2, strict=True),
-            "s: no",
-        ),
-        (replace(view(*P), states_known=False), TO_2, "no worker reports the states"),
-        (view(*P, stopped=("s",)), replace(TO_0, hard=True), "STOPPED: s; software before 3.5"),
-        (view(java("a", DISABLED, PREPARING)), TO_2, "its REST API does not show"),
-        (
-            view(A, replace(java("b"), phases=frozenset(Phase), source=PhaseSource.UNKNOWN)),
-            TO_1,
-            "its phase cannot be determined",
-        ),
-        (
-            view(java("a", ENABLED), aborted_offsets=("key k",), offsets_topic="offsets"),
-            TO_0,
-            "offsets of transactions that were not committed (key k): http://a would skip",
-        ),
-        (view(*P, brokers=Brokers(problems=("leaderless",))), TO_2, "leaderless"),
-        (view(*P, brokers=Brokers(problems=("two",))), TO_2, "two"),
-        (
-            view(*P, worker_settings=KnownSettings(breaking=("w: retries=0",))),
-            TO_2,
-            "w: retries=0: no transactional producer",
-        ),
-        (
-            view(*P, sources=(replace(SOURCE, breaking=("producer.acks=1",)),)),
-            TO_2,
-            "s: producer.acks=1: no transactional producer",
-        ),
-        (
-            view(*P, sources=(replace(SOURCE, own_cluster=True, several_clusters=True),)),
-            TO_2,
-            "have different clusters",
-        ),
-    ],
+        TO_2,
+        "transaction.timeout.ms 100000 is above",
+    ),
+    (
+        view(*P, sources=(replace(SOURCE, preflight=("no",), requires_exactly_once=True),)),
+        TO_2,
+        "s: no",
+    ),
+    (view(*P, sources=(replace(SOURCE, preflight=("no",)),)), replace(TO_2, strict=True), "s: no"),
+    (replace(view(*P), states_known=False), TO_2, "no worker reports the states"),
+    (view(*P, stopped=("s",)), replace(TO_0, hard=True), "STOPPED: s; software before 3.5"),
+    (view(java("a", DISABLED, PREPARING)), TO_2, "its REST API does not show"),
+    (
+        view(A, replace(java("b"), phases=frozenset(Phase), source=PhaseSource.UNKNOWN)),
+        TO_1,
+        "its phase cannot be determined",
+    ),
+    (
+        view(java("a", ENABLED), aborted_offsets=("key k",), offsets_topic="offsets"),
+        TO_0,
+        "offsets of transactions that were not committed (key k): http://a would skip",
+    ),
+    (view(*P, brokers=Brokers(problems=("leaderless",))), TO_2, "leaderless"),
+    (view(*P, brokers=Brokers(problems=("two",))), TO_2, "two"),
+    (
+        view(*P, worker_settings=KnownSettings(breaking=("w: retries=0",))),
+        TO_2,
+        "w: retries=0: no transactional producer",
+    ),
+    (
+        view(*P, sources=(replace(SOURCE, breaking=("producer.acks=1",)),)),
+        TO_2,
+        "s: producer.acks=1: no transactional producer",
+    ),
+    (
+        view(*P, sources=(replace(SOURCE, own_cluster=True, several_clusters=True),)),
+        TO_2,
+        "have different clusters",
+    ),
 )
 def test_unsafe_upgrades_are_refused(seen: View, wish: PhaseWish, reason: str) -> None:
     """Each with the reason, before anything is touched."""
     assert reason in refusals(make_plan(seen, wish))
 
 
-@pytest.mark.parametrize(
-    ("seen", "wish", "text"),
-    [
-        (view(A, B, protocol="compatible"), TO_1, "the group's protocol is compatible"),
-        (view(A, B, protocol="default"), TO_1, "the group's protocol is eager"),
-        (view(A, java("b", DISABLED, version="3.3.2")), TO_1, "repaired by 3.4.1"),
-        (
-            view(A, B, instances={"c/0": "FAILED"}),
-            TO_1,
-            "already FAILED: c/0",
-        ),
-        (view(A, replace(B, means=Means.OPERATOR)), TO_1, "restarts by hand, one worker at a time"),
-        (view(*P, sources=(replace(SOURCE, preflight=("no",)),)), TO_2, "s: no"),
-        (
-            view(*P, sources=(replace(SOURCE, boundary="interval", boundary_interval_ms=120_000),)),
-            TO_2,
-            "s: its transactions last 120000 ms",
-        ),
-        (
-            view(*E, sources=(replace(SOURCE, requires_exactly_once=True),)),
-            TO_0,
-            "s requires exactly-once",
-        ),
-        (view(A, B, brokers=Brokers(warnings=("one replica",))), TO_1, "one replica"),
-        (view(A, B, brokers=Brokers(warnings=("one away",))), TO_1, "one away"),
-        (
-            view(A, B, worker_settings=KnownSettings(replaced=("w: transactional.id=x",))),
-            TO_1,
-            "w: transactional.id=x will be ignored",
-        ),
-        (
-            view(*P, sources=(replace(SOURCE, replaced=("producer.transactional.id=x",)),)),
-            TO_2,
-            "s: producer.transactional.id=x will be ignored",
-        ),
-        (
-            view(*P, sources=(replace(SOURCE, own_cluster=True),)),
-            TO_2,
-            "s writes to another cluster",
-        ),
-        (
-            view(*P, sources=(SOURCE, replace(SOURCE, name="s-0"))),
-            TO_2,
-            "the transactional id g-s-0 belongs to s and s-0",
-        ),
-        (
-            view(*P, sources=(SOURCE,), leader_transactional_id="g-s-0"),
-            TO_2,
-            "the transactional id g-s-0 belongs to the leader and s",
-        ),
-        (
-            view(*P, sources=(replace(SOURCE, name="x-s"),), other_groups=("g-x", "h")),
-            TO_2,
-            "those of a connector s in group g-x",
-        ),
-        (
-            view(*P, sources=(SOURCE,), open_transactions=frozenset({FOREIGN})),
-            TO_2,
-            "another producer uses the transactional id g-s-0",
-        ),
-        (view(java("a", ENABLED), java("b", ENABLED)), TO_1, "enabled (inferred)"),
-        (view(java("a", ENABLED)), TO_1, "the workers' offsets topic is not known"),
-    ],
+@cases(
+    "seen, wish, text",
+    (view(A, B, protocol="compatible"), TO_1, "the group's protocol is compatible"),
+    (view(A, B, protocol="default"), TO_1, "the group's protocol is eager"),
+    (view(A, java("b", DISABLED, version="3.3.2")), TO_1, "repaired by 3.4.1"),
+    (view(A, B, instances={"c/0": "FAILED"}), TO_1, "already FAILED: c/0"),
+    (view(A, replace(B, means=Means.OPERATOR)), TO_1, "restarts by hand, one worker at a time"),
+    (view(*P, sources=(replace(SOURCE, preflight=("no",)),)), TO_2, "s: no"),
+    (
+        view(*P, sources=(replace(SOURCE, boundary="interval", boundary_interval_ms=120_000),)),
+        TO_2,
+        "s: its transactions last 120000 ms",
+    ),
+    (
+        view(*E, sources=(replace(SOURCE, requires_exactly_once=True),)),
+        TO_0,
+        "s requires exactly-once",
+    ),
+    (view(A, B, brokers=Brokers(warnings=("one replica",))), TO_1, "one replica"),
+    (view(A, B, brokers=Brokers(warnings=("one away",))), TO_1, "one away"),
+    (
+        view(A, B, worker_settings=KnownSettings(replaced=("w: transactional.id=x",))),
+        TO_1,
+        "w: transactional.id=x will be ignored",
+    ),
+    (
+        view(*P, sources=(replace(SOURCE, replaced=("producer.transactional.id=x",)),)),
+        TO_2,
+        "s: producer.transactional.id=x will be ignored",
+    ),
+    (view(*P, sources=(replace(SOURCE, own_cluster=True),)), TO_2, "s writes to another cluster"),
+    (
+        view(*P, sources=(SOURCE, replace(SOURCE, name="s-0"))),
+        TO_2,
+        "the transactional id g-s-0 belongs to s and s-0",
+    ),
+    (
+        view(*P, sources=(SOURCE,), leader_transactional_id="g-s-0"),
+        TO_2,
+        "the transactional id g-s-0 belongs to the leader and s",
+    ),
+    (
+        view(*P, sources=(replace(SOURCE, name="x-s"),), other_groups=("g-x", "h")),
+        TO_2,
+        "those of a connector s in group g-x",
+    ),
+    (
+        view(*P, sources=(SOURCE,), open_transactions=frozenset({FOREIGN})),
+        TO_2,
+        "another producer uses the transactional id g-s-0",
+    ),
+    (view(java("a", ENABLED), java("b", ENABLED)), TO_1, "enabled (inferred)"),
+    (view(java("a", ENABLED)), TO_1, "the workers' offsets topic is not known"),
 )
 def test_some_findings_are_warnings_only(seen: View, wish: PhaseWish, text: str) -> None:
     """The upgrade may go on."""
@@ -291,13 +274,6 @@ def test_a_downgrade_plan_explains_offsets_and_consumers() -> None:
     assert "exactly-once ends with the first worker" in notes
     assert "(own-offsets) stay in use" in notes
     assert "software before 3.3 ignores connectors' own offsets topics" in notes
-
-
-def test_mixed_phases_come_down_directly() -> None:
-    """The way out of what is no neighbourhood."""
-    plan = make_plan(view(A, E[1], P[2]), PhaseWish(target=DISABLED, direct=True))
-    assert plan.refused == ()
-    assert [str(leg) for leg in plan.legs] == ["enabled → disabled"]
 
 
 def test_plugins_that_a_restarted_java_worker_cannot_run_are_a_warning(tmp_path: Path) -> None:

@@ -9,13 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pyconnect_cli.upgrade.plan.decide import (
-    Act,
-    Memory,
-    StepLimits,
-    WorkerAction,
-    decide,
-)
+from pyconnect_cli.upgrade.plan.decide import Act, Memory, StepLimits, WorkerAction, decide
 from pyconnect_cli.upgrade.plan.model import (
     Kind,
     Means,
@@ -183,10 +177,7 @@ class World:
             protocol=self.protocol,
             workers=tuple(w.seen(self.leader) for w in self.workers.values())
             + tuple(self.strangers),
-            instances={
-                **dict.fromkeys(self.failed, "FAILED"),
-                "c": "RUNNING",
-            }
+            instances={**dict.fromkeys(self.failed, "FAILED"), "c": "RUNNING"}
             if self.now_ms >= self.mute_until_ms
             else {},
             hanging=self.hanging,

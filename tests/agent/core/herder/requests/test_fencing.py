@@ -1,19 +1,10 @@
 """A leader's round of zombie fencing, and what waits for it, decided step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 
-import pytest
-
-from pyconnect_agent.core.errors import (
-    BadRequestError,
-    InternalError,
-    NoAnswerError,
-    NotFoundError,
-)
+from pyconnect_agent.core.errors import BadRequestError, InternalError, NoAnswerError, NotFoundError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.requests import (
@@ -29,6 +20,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from tests.simulation.herder_world import TASKS, World
+from tests.support.cases import cases
 
 TASK = ConnectorTaskId("c", 0)
 
@@ -82,14 +74,20 @@ def test_as_many_ids_are_fenced_as_the_last_count_record_says() -> None:
     assert world.replayed().task_count_records == {"c": 1}
 
 
-def test_one_task_after_one_task_needs_no_round() -> None:
-    """The new one fences the old one itself; the record is renewed."""
+def test_no_round_is_needed_without_exactly_once_or_with_single_tasks() -> None:
+    """Tasks start at once without a record, or the new one fences the old one itself."""
     world = world_with(1)
     configured(world, 1, other="value")
     world.settle()
     assert world.fenced == []
     assert world.log_keys().count("tasks-fencing-c") == 2
     assert not world.replayed().pending_fencing
+    world = World()
+    configured(world, 2)
+    world.settle()
+    assert len(world.tasks) == 2
+    assert "tasks-fencing-c" not in world.log_keys()
+    assert not any(isinstance(answer, do.FenceProducers) for answer in world.answers)
 
 
 def test_no_task_starts_before_the_round_is_over() -> None:
@@ -116,14 +114,13 @@ def test_a_failed_round_fails_the_tasks_until_they_are_restarted() -> None:
     assert [status.state for status in statuses] == [State.FAILED] * 2
     assert statuses[0].trace == "Failed to perform zombie fencing: Error on purpose"
     assert world.log_keys().count("tasks-fencing-c") == before
-    number = world.ask(RestartTask(task_id=TASK))
-    world.settle()
-    assert world.replies[number].error is None
+    reply = world.settled(RestartTask(task_id=TASK))
+    assert reply.error is None
     assert world.tasks.keys() == {TASK}
     assert len(world.fenced) == 2
 
 
-@pytest.mark.parametrize("permanent", [True, False])
+@cases("permanent", True, False)
 def test_a_round_that_was_denied_is_not_repeated(permanent: bool) -> None:
     """After any other failure the policy restarts the tasks, and the next round succeeds."""
     world = world_with(2)
@@ -131,8 +128,7 @@ def test_a_round_that_was_denied_is_not_repeated(permanent: bool) -> None:
     effect_id = until_asked(world)
     error = InternalError("Failed on purpose", permanent=permanent)
     world.inbox.append(on.EffectFailed(effect_id=effect_id, error=error))
-    while world.inbox:
-        world.deliver()
+    world.deliver_all()
     failed = world.task_statuses[TASK]
     assert failed.state is State.FAILED
     assert (failed.trace or "").startswith("Failed on purpose\nThis is ")
@@ -142,15 +138,10 @@ def test_a_round_that_was_denied_is_not_repeated(permanent: bool) -> None:
     assert {status.state for status in world.task_statuses.values()} == {expected}
 
 
-@pytest.mark.parametrize(
-    ("seen", "text"),
-    [
-        (
-            True,
-            "Failed to complete zombie fencing because a new set of task configs was generated",
-        ),
-        (False, "Fencing failed because new task configurations were generated for the connector"),
-    ],
+@cases(
+    "seen, text",
+    (True, "Failed to complete zombie fencing because a new set of task configs was generated"),
+    (False, "Fencing failed because new task configurations were generated for the connector"),
 )
 def test_task_configs_made_meanwhile_spoil_the_round(seen: bool, text: str) -> None:
     """Seen while it runs or after it, nothing stale is written; the newer set has its own round."""
@@ -164,8 +155,7 @@ def test_task_configs_made_meanwhile_spoil_the_round(seen: bool, text: str) -> N
     )
     if seen:
         world.read_log()
-        while world.inbox:
-            world.deliver()
+        world.deliver_all()
     told: list[str] = []
     world.answer(world.fencing[0])
     for _ in range(500):
@@ -179,10 +169,8 @@ def test_task_configs_made_meanwhile_spoil_the_round(seen: bool, text: str) -> N
     assert State.FAILED not in {status.state for status in world.task_statuses.values()}
 
 
-@pytest.mark.parametrize(("before", "between", "after"), [(2, 2, 5), (1, 1, 4)])
-def test_a_round_beside_a_newer_task_set_does_not_count_the_older_one(
-    before: int, between: int, after: int
-) -> None:
+@cases("before, between, after", (2, 2, 5), (1, 1, 4))
+def test_a_round_does_not_count_an_older_task_set(before: int, between: int, after: int) -> None:
     """Its configs are on their way to the topic: an old count after them would be believed."""
     world = world_with(before)
     configured(world, between, other="value")
@@ -252,8 +240,7 @@ def test_a_leader_that_never_answers_is_asked_for_90_seconds() -> None:
         effect_id = until_asked(world)
         asked_ms.append(world.now_ms)
         world.inbox.append(on.EffectFailed(effect_id=effect_id, error=NoAnswerError("reset")))
-        while world.inbox:
-            world.deliver()
+        world.deliver_all()
     assert world.task_statuses[TASK].trace == "reset"
     waits = [after - before for before, after in pairwise(asked_ms)]
     assert waits[:6] == [250, 500, 1_000, 2_000, 4_000, 5_000]
@@ -276,8 +263,7 @@ def test_an_answer_from_before_a_rebalance_does_not_count() -> None:
 def test_nothing_is_fenced_for_tasks_that_start_paused() -> None:
     """They are PAUSED without a process; a failure of fencing shows when they are resumed."""
     world = world_with(2)
-    world.ask(SetTargetState(connector="c", target_state=TargetState.PAUSED))
-    world.settle()
+    world.settled(SetTargetState(connector="c", target_state=TargetState.PAUSED))
     for task_id, config in world.replayed().task_configs.items():
         world.write_elsewhere(config_records.task_config(task_id, config))
     world.write_elsewhere(config_records.tasks_commit("c", 2))
@@ -290,17 +276,15 @@ def test_nothing_is_fenced_for_tasks_that_start_paused() -> None:
     world.answer(world.fencing[0], well=False)
     world.settle()
     assert world.task_statuses[TASK].state is State.FAILED
-    number = world.ask(RestartTask(task_id=TASK))
-    world.settle()
-    assert world.replies[number].error is None
+    reply = world.settled(RestartTask(task_id=TASK))
+    assert reply.error is None
     assert world.tasks.keys() == {TASK}
 
 
 def test_a_paused_task_that_leaves_is_unassigned() -> None:
     """Though it never had a process here."""
     world = world_with(1)
-    world.ask(SetTargetState(connector="c", target_state=TargetState.PAUSED))
-    world.settle()
+    world.settled(SetTargetState(connector="c", target_state=TargetState.PAUSED))
     world.crash()
     world.settle()
     assert world.tasks_in(Life.PAUSED) == {TASK}
@@ -310,10 +294,7 @@ def test_a_paused_task_that_leaves_is_unassigned() -> None:
 
 
 def test_reading_after_a_round_is_repeated() -> None:
-    """A finished round stays valid.
-
-    The leader writes the task count when it can read the topic again.
-    """
+    """A finished round stays valid: the task count is written when the topic can be read again."""
     world = world_with(2)
     configured(world, 2, other="value")
     until_fencing(world)
@@ -326,7 +307,7 @@ def test_reading_after_a_round_is_repeated() -> None:
     assert len(world.tasks) == 2
 
 
-@pytest.mark.parametrize("asked", ["tasks that wait", "a task's process"])
+@cases("asked", "tasks that wait", "a task's process")
 def test_a_topic_that_cannot_be_read_is_read_again_in_growing_intervals(asked: str) -> None:
     """With the right to read revoked this goes on for long; the brokers must not notice."""
     world = world_with(1)
@@ -366,8 +347,7 @@ def test_a_task_that_was_stopped_waits_for_no_read() -> None:
     world.deliver()
     (read,) = (answer for answer in world.answerable() if answer.queue == "reads")
     world.answer(read, well=False)
-    world.ask(SetTargetState(connector="c", target_state=TargetState.STOPPED))
-    world.settle()
+    world.settled(SetTargetState(connector="c", target_state=TargetState.STOPPED))
     assert world.started_answers == []
     world.check_rest()
 
@@ -377,22 +357,17 @@ def test_a_fencing_round_answers_all_waiting_requests() -> None:
     world = world_with(2)
     configured(world, 2, other="value")
     until_fencing(world)
-    number = world.ask(FenceZombies(connector="c"))
-    world.settle()
-    assert world.replies[number].error is None
+    reply = world.settled(FenceZombies(connector="c"))
+    assert reply.error is None
     assert len(world.fenced) == 1
 
 
-def test_fencing_needs_a_known_source_connector() -> None:
-    """404 for an unknown one."""
+def test_fencing_needs_a_readable_topic_and_a_known_connector() -> None:
+    """404 for an unknown one; Apache's text when the config topic cannot be read."""
     world = world_with(1)
     number = world.ask(FenceZombies(connector="absent"))
     world.settle()
     assert isinstance(world.replies[number].error, NotFoundError)
-
-
-def test_a_topic_that_cannot_be_read_prevents_the_round() -> None:
-    """Told in Apache's words."""
     world = world_with(1)
     number = world.ask(FenceZombies(connector="c"))
     world.deliver()
@@ -400,13 +375,12 @@ def test_a_topic_that_cannot_be_read_prevents_the_round() -> None:
     world.settle()
     error = world.replies[number].error
     assert isinstance(error, InternalError)
-    assert error.message == (
-        "Failed to read to end of config topic before performing zombie fencing"
-    )
+    expected = "Failed to read to end of config topic before performing zombie fencing"
+    assert error.message == expected
 
 
-def test_a_task_may_begin_only_from_the_newest_configs() -> None:
-    """It is asked when its producer is initialised, after reading to the end."""
+def test_a_task_begins_only_here_and_from_the_newest_configs() -> None:
+    """It asks once its producer is initialised; one that was revoked meanwhile may not begin."""
     world = world_with(1)
     world.inbox.append(on.TaskStartAsked(task_id=TASK, request_id=7))
     world.settle()
@@ -420,10 +394,6 @@ def test_a_task_may_begin_only_from_the_newest_configs() -> None:
     (_, _, refusal) = world.started_answers[1]
     assert refusal is not None
     assert "already" in refusal
-
-
-def test_a_task_that_is_gone_may_not_begin() -> None:
-    """Its assignment was revoked meanwhile."""
     world = world_with(1)
     gone = ConnectorTaskId("c", 5)
     world.inbox.append(on.TaskStartAsked(task_id=gone, request_id=7))
@@ -433,23 +403,11 @@ def test_a_task_that_is_gone_may_not_begin() -> None:
     ]
 
 
-def test_without_exactly_once_support_nothing_is_fenced() -> None:
-    """Tasks start at once and no count record is written."""
-    world = World()
-    configured(world, 2)
-    world.settle()
-    assert len(world.tasks) == 2
-    assert "tasks-fencing-c" not in world.log_keys()
-    assert not any(isinstance(answer, do.FenceProducers) for answer in world.answers)
-
-
 def test_a_connector_of_unknown_type_is_fenced_too() -> None:
     """Its class may be outside the list of plugins and a source all the same; a sink is not."""
     for kind, needed in (("source", True), ("unknown", True), ("sink", False)):
         settings = HerderSettings(
-            worker_id="w",
-            connector_type=partial(_constant, kind),
-            exactly_once_source=True,
+            worker_id="w", connector_type=partial(_constant, kind), exactly_once_source=True
         )
         assert settings.needs_start_permission({"name": "c"}) is needed
 
@@ -459,12 +417,11 @@ def test_a_connector_whose_producers_would_fence_anothers_is_not_created() -> No
     config = {"name": "c-0", "connector.class": "x", TASKS: "1"}
     world = world_with(1)
     number = world.ask(PutConnectorConfig(connector="c-0", config=config))
-    other = world.ask(PutConnectorConfig(connector="c-1", config={**config, "name": "c-1"}))
-    world.settle()
+    reply = world.settled(PutConnectorConfig(connector="c-1", config={**config, "name": "c-1"}))
     error = world.replies[number].error
     assert isinstance(error, BadRequestError)
     assert "the transactional id group-c-0 with connector c" in error.message
-    assert world.replies[other].error is None
+    assert reply.error is None
     plain = World()
     configured(plain, 1)
     number = plain.ask(PutConnectorConfig(connector="c-0", config=config))

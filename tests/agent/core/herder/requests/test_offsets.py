@@ -1,10 +1,7 @@
 """Changes of a connector's offsets, decided step by step: what may come between the steps."""
 
-from __future__ import annotations
-
-import pytest
-
 from pyconnect_agent.core.errors import BadRequestError, InternalError, NotFoundError, RequestError
+from pyconnect_agent.core.herder.effects import Reply
 from pyconnect_agent.core.herder.requests import (
     ChangeOffsets,
     DeleteConnector,
@@ -16,6 +13,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from tests.simulation.herder_world import TASKS, World
+from tests.support.cases import cases
 
 CONFIG = {"name": "c", "connector.class": "x", TASKS: "2"}
 RESET = ChangeOffsets(connector="c", offsets=None)
@@ -30,10 +28,8 @@ MUST_BE_STOPPED = (
 def stopped_world(*, exactly_once: bool = False, standalone: bool = False) -> World:
     """A worker whose connector c has run and is stopped."""
     world = World(exactly_once=exactly_once, standalone=standalone)
-    world.ask(PutConnectorConfig(connector="c", config=CONFIG))
-    world.settle()
-    world.ask(StopConnector(connector="c"))
-    world.settle()
+    world.settled(PutConnectorConfig(connector="c", config=CONFIG))
+    world.settled(StopConnector(connector="c"))
     assert world.tasks == {}
     return world
 
@@ -57,68 +53,54 @@ def end(world: World, queue: str, *, well: bool = True) -> None:
     world.answer(answer, well=well)
 
 
-def error_of(world: World, number: int) -> RequestError:
-    error = world.replies[number].error
-    assert isinstance(error, RequestError)
-    return error
+def error_of(reply: Reply) -> RequestError:
+    assert isinstance(reply.error, RequestError)
+    return reply.error
 
 
-@pytest.mark.parametrize("standalone", [False, True])
-@pytest.mark.parametrize("request_", [RESET, ALTER])
-def test_offsets_of_a_stopped_connector_are_changed(
-    request_: ChangeOffsets, standalone: bool
-) -> None:
+@cases("standalone", False, True)
+@cases("request_", RESET, ALTER)
+def test_offsets_of_stopped_connectors_change(request_: ChangeOffsets, standalone: bool) -> None:
     """The connector is asked first; its answer decides the text."""
     world = stopped_world(standalone=standalone)
-    number = world.ask(request_)
-    world.settle()
+    reply = world.settled(request_)
     done = "reset" if request_.offsets is None else "altered"
-    assert world.replies[number].error is None
+    assert reply.error is None
     text = f"The offsets for this connector have been {done} successfully"
-    assert (world.replies[number].result, world.changed) == (text, ["c"])
+    assert (reply.result, world.changed) == (text, ["c"])
 
 
-def test_an_unknown_connector_has_no_offsets_to_change() -> None:
-    """404 in Kafka Connect's words."""
+def test_unknown_and_half_stopped_connectors_have_no_offsets_to_change() -> None:
+    """404 in Connect's words; another worker may be between the two records of a stop."""
     world = World()
     world.settle()
-    number = world.ask(RESET)
-    world.settle()
-    assert isinstance(error_of(world, number), NotFoundError)
-    assert str(error_of(world, number)) == "Connector c not found"
-
-
-@pytest.mark.parametrize("target", [TargetState.STARTED, TargetState.PAUSED])
-def test_offsets_are_changed_of_stopped_connectors_only(target: TargetState) -> None:
-    """The target state counts, and the number of task configs."""
-    world = World()
-    world.ask(PutConnectorConfig(connector="c", config=CONFIG, initial_state=target))
-    world.settle()
-    number = world.ask(RESET)
-    world.settle()
-    assert isinstance(error_of(world, number), BadRequestError)
-    assert str(error_of(world, number)) == MUST_BE_STOPPED
-    assert world.changed == []
-
-
-def test_task_configs_that_are_left_over_prevent_a_change() -> None:
-    """As another worker may have written them between its two records of a stop."""
+    reply = world.settled(RESET)
+    assert isinstance(error_of(reply), NotFoundError)
+    assert str(error_of(reply)) == "Connector c not found"
     world = stopped_world()
     world.write_elsewhere(
         config_records.task_config(ConnectorTaskId("c", 0), {"n": "0"}),
         config_records.tasks_commit("c", 1),
     )
-    number = world.ask(RESET)
-    world.settle()
-    assert str(error_of(world, number)) == MUST_BE_STOPPED
+    reply = world.settled(RESET)
+    assert str(error_of(reply)) == MUST_BE_STOPPED
 
 
-@pytest.mark.parametrize(
-    ("between", "text"),
-    [
-        ((RESUMED,), MUST_BE_STOPPED),
-        (tuple(config_records.connector_removal("c")), "Connector c not found"),
-    ],
+@cases("target", TargetState.STARTED, TargetState.PAUSED)
+def test_offsets_are_changed_of_stopped_connectors_only(target: TargetState) -> None:
+    """The target state counts, and the number of task configs."""
+    world = World()
+    world.settled(PutConnectorConfig(connector="c", config=CONFIG, initial_state=target))
+    reply = world.settled(RESET)
+    assert isinstance(error_of(reply), BadRequestError)
+    assert str(error_of(reply)) == MUST_BE_STOPPED
+    assert world.changed == []
+
+
+@cases(
+    "between, text",
+    ((RESUMED,), MUST_BE_STOPPED),
+    (tuple(config_records.connector_removal("c")), "Connector c not found"),
     ids=["resume", "delete"],
 )
 def test_a_write_of_another_worker_while_the_connector_is_asked_prevents_the_change(
@@ -131,7 +113,7 @@ def test_a_write_of_another_worker_while_the_connector_is_asked_prevents_the_cha
     world.write_elsewhere(*between)
     end(world, "prepare c")
     world.settle()
-    assert str(error_of(world, number)) == text
+    assert str(error_of(world.replies[number])) == text
     assert (world.changed, world.prepared) == ([], {})
 
 
@@ -154,12 +136,9 @@ def test_a_rebalance_while_the_connector_is_asked_restarts_the_change() -> None:
     world = stopped_world()
     number = world.ask(ALTER)
     run_to(world, "prepare c")
-    world.write_elsewhere(
-        config_records.connector_config("d", {**CONFIG, "name": "d"}),
-    )
+    world.write_elsewhere(config_records.connector_config("d", {**CONFIG, "name": "d"}))
     world.read_log()
-    while world.inbox:
-        world.deliver()
+    world.deliver_all()
     assert not world.state.serving
     end(world, "prepare c")
     world.settle()
@@ -179,7 +158,7 @@ def test_later_requests_wait_for_the_offset_change() -> None:
     assert [world.replies[n].error for n in (change, resume, delete)] == [None] * 3
 
 
-@pytest.mark.parametrize("skip", [0, 1], ids=["before it is asked", "after it was asked"])
+@cases("skip", 0, 1, ids=["before it is asked", "after it was asked"])
 def test_an_unreadable_config_topic_prevents_a_change(skip: int) -> None:
     """The worker cannot know whether the connector is still stopped."""
     world = stopped_world()
@@ -188,7 +167,7 @@ def test_an_unreadable_config_topic_prevents_a_change(skip: int) -> None:
     end(world, "reads", well=False)
     world.settle()
     text = "Failed to read to end of config topic before modifying connector offsets"
-    assert str(error_of(world, number)) == text
+    assert str(error_of(world.replies[number])) == text
     assert (world.changed, world.prepared) == ([], {})
 
 
@@ -200,7 +179,7 @@ def test_the_answer_has_the_childs_text_of_its_failure() -> None:
         run_to(world, queue)
         end(world, queue, well=False)
         world.settle()
-        assert str(error_of(world, number)) == "Error on purpose"
+        assert str(error_of(world.replies[number])) == "Error on purpose"
         assert world.prepared == {}
 
 
@@ -211,7 +190,7 @@ def test_a_client_that_gives_up_while_it_is_written_does_not_stop_it() -> None:
     run_to(world, "change c")
     second = world.ask(RESET)
     world.pass_time()
-    assert "modifying offsets for connector c" in str(error_of(world, first))
+    assert "modifying offsets for connector c" in str(error_of(world.replies[first]))
     assert world.changed == ["c"]
     world.settle()
     assert world.replies[second].error is None
@@ -222,61 +201,46 @@ def test_an_exactly_once_sources_tasks_are_fenced_first_and_once() -> None:
     """The count record is 0 afterwards: the next change finds nothing to fence."""
     world = stopped_world(exactly_once=True)
     for expected in ([("group-c-0", "group-c-1")], [("group-c-0", "group-c-1")]):
-        number = world.ask(ALTER)
-        world.settle()
-        assert world.replies[number].error is None
+        reply = world.settled(ALTER)
+        assert reply.error is None
         assert world.fenced == expected
         assert world.replayed().task_count_records == {"c": 0}
 
 
 def test_resumed_tasks_start_after_the_changes_own_id_is_fenced() -> None:
-    """A change that hangs in its transaction never commits beside them."""
+    """Also when it was created STOPPED: a change that hangs never commits beside them."""
     world = stopped_world(exactly_once=True)
-    world.ask(ALTER)
-    world.settle()
-    world.ask(SetTargetState(connector="c", target_state=TargetState.STARTED))
-    world.settle()
+    world.settled(ALTER)
+    world.settled(SetTargetState(connector="c", target_state=TargetState.STARTED))
     assert world.fenced[1:] == [("group-c",)]
     assert len(world.tasks) == 2
-
-
-def test_so_they_do_when_the_connector_never_ran_before_the_change() -> None:
-    """Created STOPPED it has no task set yet: the count record becomes 0 all the same."""
     world = World(exactly_once=True)
     created = PutConnectorConfig(connector="c", config=CONFIG, initial_state=TargetState.STOPPED)
-    world.ask(created)
-    world.settle()
-    world.ask(ALTER)
-    world.settle()
+    world.settled(created)
+    world.settled(ALTER)
     assert world.changed == ["c"]
     assert world.replayed().task_count_records == {"c": 0}
-    world.ask(SetTargetState(connector="c", target_state=TargetState.STARTED))
-    world.settle()
+    world.settled(SetTargetState(connector="c", target_state=TargetState.STARTED))
     assert world.fenced == [("group-c",)]
     assert len(world.tasks) == 2
 
 
-def test_nothing_is_changed_when_fencing_fails() -> None:
-    """Saying so is Kafka Connect's text, not the fencing's own."""
+def test_nothing_is_changed_when_fencing_fails_or_a_resume_comes() -> None:
+    """The text is Connect's; all conditions are looked at again after the round."""
     world = stopped_world(exactly_once=True)
     number = world.ask(ALTER)
     run_to(world, "fencing")
     end(world, "fencing", well=False)
     world.settle()
-    assert isinstance(error_of(world, number), InternalError)
-    assert str(error_of(world, number)) == (
-        "Failed to perform zombie fencing for source connector prior to modifying offsets"
-    )
+    assert isinstance(error_of(world.replies[number]), InternalError)
+    expected = "Failed to perform zombie fencing for source connector prior to modifying offsets"
+    assert str(error_of(world.replies[number])) == expected
     assert world.changed == []
-
-
-def test_a_resume_by_another_worker_during_fencing_prevents_the_change() -> None:
-    """All conditions are looked at again after the round."""
     world = stopped_world(exactly_once=True)
     number = world.ask(ALTER)
     run_to(world, "fencing")
     world.write_elsewhere(RESUMED)
     end(world, "fencing")
     world.settle()
-    assert str(error_of(world, number)) == MUST_BE_STOPPED
+    assert str(error_of(world.replies[number])) == MUST_BE_STOPPED
     assert world.changed == []

@@ -1,7 +1,5 @@
 """New task configs: when they are written, and how failures are retried."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest
@@ -19,8 +17,7 @@ CONFIG = {"name": "c", TASKS: "2", "text": "x"}
 @pytest.fixture
 def world() -> World:
     world = World()
-    world.ask(ask.PutConnectorConfig(connector="c", config=CONFIG))
-    world.settle()
+    world.settled(ask.PutConnectorConfig(connector="c", config=CONFIG))
     return world
 
 
@@ -35,8 +32,7 @@ def test_unchanged_task_configs_are_not_written(world: World) -> None:
 
 def test_a_smaller_task_set_stops_the_surplus_tasks(world: World) -> None:
     """And its statuses are cleaned."""
-    world.ask(ask.PutConnectorConfig(connector="c", config={**CONFIG, TASKS: "1"}))
-    world.settle()
+    world.settled(ask.PutConnectorConfig(connector="c", config={**CONFIG, TASKS: "1"}))
     assert list(world.tasks) == [ConnectorTaskId("c", 0)]
     assert list(world.task_statuses) == [ConnectorTaskId("c", 0)]
 
@@ -48,27 +44,20 @@ def test_all_tasks_stop_before_the_group_is_joined_again(world: World) -> None:
         config_records.tasks_commit("c", 3),
     )
     world.read_log()
-    while world.inbox:
-        world.deliver()
+    world.deliver_all()
     stops = [answer for answer in world.answerable() if answer.queue.startswith("stop")]
     assert len(stops) == 1
     assert not any(answer.queue == "group" for answer in world.answers)
     world.answer(stops[0])
-    while world.inbox:
-        world.deliver()
+    world.deliver_all()
     assert world.tasks == {}
     assert any(answer.queue == "group" for answer in world.answers)
 
 
 def test_failures_are_retried_with_growing_pauses() -> None:
     """250 ms doubling to 60 s, without an end."""
-    assert [backoff_ms(attempt) for attempt in (1, 2, 3, 9, 100)] == [
-        250,
-        500,
-        1000,
-        60_000,
-        60_000,
-    ]
+    expected = [250, 500, 1000, 60_000, 60_000]
+    assert [backoff_ms(attempt) for attempt in (1, 2, 3, 9, 100)] == expected
 
 
 def test_a_failed_generation_is_tried_again_until_it_succeeds() -> None:
@@ -115,18 +104,14 @@ def test_a_paused_connector_makes_no_tasks() -> None:
     """Resuming does (KIP-980's initial state, KIP-52)."""
     world = World()
     paused = TargetState.PAUSED
-    world.ask(ask.PutConnectorConfig(connector="c", config=CONFIG, initial_state=paused))
-    world.settle()
+    world.settled(ask.PutConnectorConfig(connector="c", config=CONFIG, initial_state=paused))
     assert world.tasks == {}
-    world.ask(ask.SetTargetState(connector="c", target_state=TargetState.STARTED))
-    world.settle()
+    world.settled(ask.SetTargetState(connector="c", target_state=TargetState.STARTED))
     assert len(world.tasks) == 2
 
 
 def test_new_values_of_config_providers_restart_tasks_of_the_same_configs(world: World) -> None:
-    """The stored config stays the same, so only the child that resolved the reference can report
-    the change.
-    """
+    """The stored config stays: only the child that resolved the reference reports the change."""
     before = len(world.log)
     world.values_changed = True
     world.inbox.append(on.ReconfigurationRequested(connector="c"))

@@ -1,7 +1,5 @@
 """The herder's answer to each request, and the order in which it works."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.errors import (
@@ -13,9 +11,9 @@ from pyconnect_agent.core.errors import (
 )
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder import requests as ask
-from pyconnect_agent.core.herder.effects import Reply
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.simulation.herder_world import TASKS, World
+from tests.support.cases import cases
 
 CONFIG = {"name": "c", TASKS: "2", "text": "x"}
 
@@ -24,19 +22,12 @@ CONFIG = {"name": "c", TASKS: "2", "text": "x"}
 def world() -> World:
     """A worker at rest that runs connector `c` with two tasks."""
     world = World()
-    answer(world, ask.PutConnectorConfig(connector="c", config=CONFIG))
+    world.settled(ask.PutConnectorConfig(connector="c", config=CONFIG))
     return world
 
 
-def answer(world: World, request: ask.Request) -> Reply:
-    """Ask, let everything go well, and return the answer."""
-    number = world.ask(request)
-    world.settle()
-    return world.replies[number]
-
-
 def error(world: World, request: ask.Request) -> tuple[type[Exception] | None, str]:
-    reply = answer(world, request)
+    reply = world.settled(request)
     return (None, "") if reply.error is None else (type(reply.error), str(reply.error))
 
 
@@ -50,7 +41,7 @@ def test_creating_writes_the_target_state_before_the_config() -> None:
     request = ask.PutConnectorConfig(
         connector="c", config=CONFIG, initial_state=TargetState.STOPPED, allow_replace=False
     )
-    reply = answer(world, request)
+    reply = world.settled(request)
     assert reply.result.created
     assert reply.result.info.tasks == ()
     assert writes(world) == ["target-state-c", "connector-c"]
@@ -58,16 +49,12 @@ def test_creating_writes_the_target_state_before_the_config() -> None:
     assert world.tasks == {}
 
 
-def test_creating_twice_is_refused(world: World) -> None:
-    """POST does not replace, PUT does."""
+def test_a_name_is_created_once(world: World) -> None:
+    """POST does not replace, PUT does; of two at once the second meets the first."""
     post = ask.PutConnectorConfig(connector="c", config=CONFIG, allow_replace=False)
     assert error(world, post) == (AlreadyExistsError, "Connector c already exists")
     put = ask.PutConnectorConfig(connector="c", config=CONFIG)
-    assert not answer(world, put).result.created
-
-
-def test_two_creations_at_once_make_one_connector() -> None:
-    """The second is checked after the first was written."""
+    assert not world.settled(put).result.created
     world = World()
     post = ask.PutConnectorConfig(connector="c", config=CONFIG, allow_replace=False)
     first, second = world.ask(post), world.ask(post)
@@ -78,36 +65,31 @@ def test_two_creations_at_once_make_one_connector() -> None:
 
 def test_reads_show_the_config_and_its_tasks(world: World) -> None:
     """Raw configs, in the order of the task numbers."""
-    info = answer(world, ask.GetConnectorInfo(connector="c")).result
+    info = world.settled(ask.GetConnectorInfo(connector="c")).result
     assert (info.config, info.type) == (CONFIG, "source")
     assert info.tasks == (ConnectorTaskId("c", 0), ConnectorTaskId("c", 1))
-    tasks = answer(world, ask.GetTaskConfigs(connector="c")).result
+    tasks = world.settled(ask.GetTaskConfigs(connector="c")).result
     assert [task.config["n"] for task in tasks] == ["0", "1"]
-    assert answer(world, ask.GetConnectorConfig(connector="c")).result == CONFIG
+    assert world.settled(ask.GetConnectorConfig(connector="c")).result == CONFIG
 
 
-@pytest.mark.parametrize(
-    ("request_", "text"),
-    [
-        (ask.GetConnectorInfo(connector="no"), "Connector no not found"),
-        (ask.GetConnectorConfig(connector="no"), "Connector no not found"),
-        (ask.GetTaskConfigs(connector="no"), "Connector no not found"),
-        (ask.PatchConnectorConfig(connector="no", patch={}), "Connector no not found"),
-        (ask.DeleteConnector(connector="no"), "Connector no not found"),
-        (ask.SubmitTaskConfigs(connector="no", configs=()), "Connector no not found"),
-        (ask.StopConnector(connector="no"), "Unknown connector no"),
-        (
-            ask.SetTargetState(connector="no", target_state=TargetState.PAUSED),
-            "Unknown connector no",
-        ),
-        (ask.RestartConnector(connector="no"), "Unknown connector: no"),
-        (
-            ask.RestartConnectorAndTasks(connector="no", only_failed=False, include_tasks=True),
-            "Unknown connector: no",
-        ),
-        (ask.RestartTask(task_id=ConnectorTaskId("no", 0)), "Unknown connector: no"),
-        (ask.RestartTask(task_id=ConnectorTaskId("c", 7)), "Unknown task: c-7"),
-    ],
+@cases(
+    "request_, text",
+    (ask.GetConnectorInfo(connector="no"), "Connector no not found"),
+    (ask.GetConnectorConfig(connector="no"), "Connector no not found"),
+    (ask.GetTaskConfigs(connector="no"), "Connector no not found"),
+    (ask.PatchConnectorConfig(connector="no", patch={}), "Connector no not found"),
+    (ask.DeleteConnector(connector="no"), "Connector no not found"),
+    (ask.SubmitTaskConfigs(connector="no", configs=()), "Connector no not found"),
+    (ask.StopConnector(connector="no"), "Unknown connector no"),
+    (ask.SetTargetState(connector="no", target_state=TargetState.PAUSED), "Unknown connector no"),
+    (ask.RestartConnector(connector="no"), "Unknown connector: no"),
+    (
+        ask.RestartConnectorAndTasks(connector="no", only_failed=False, include_tasks=True),
+        "Unknown connector: no",
+    ),
+    (ask.RestartTask(task_id=ConnectorTaskId("no", 0)), "Unknown connector: no"),
+    (ask.RestartTask(task_id=ConnectorTaskId("c", 7)), "Unknown task: c-7"),
 )
 def test_unknown_names_get_apaches_texts(world: World, request_: ask.Request, text: str) -> None:
     """Three spellings, each where Apache has it."""
@@ -117,19 +99,17 @@ def test_unknown_names_get_apaches_texts(world: World, request_: ask.Request, te
 def test_a_patch_removes_keys_that_are_null(world: World) -> None:
     """KIP-477; the merged config is validated before it is written."""
     patch = ask.PatchConnectorConfig(connector="c", patch={"text": None, "new": "1"})
-    reply = answer(world, patch)
+    reply = world.settled(patch)
     assert reply.result.info.config == {"name": "c", TASKS: "2", "new": "1"}
     assert not reply.result.created
 
 
-@pytest.mark.parametrize(
+@cases(
     "request_",
-    [
-        ask.PatchConnectorConfig(connector="c", patch={"text": "bad"}),
-        ask.PutConnectorConfig(connector="c", config={"text": "bad"}),
-        # An existing name is refused only when its config is valid, as by Apache's worker.
-        ask.PutConnectorConfig(connector="c", config={"text": "bad"}, allow_replace=False),
-    ],
+    ask.PatchConnectorConfig(connector="c", patch={"text": "bad"}),
+    ask.PutConnectorConfig(connector="c", config={"text": "bad"}),
+    # An existing name is refused only when its config is valid, as by Apache's worker.
+    ask.PutConnectorConfig(connector="c", config={"text": "bad"}, allow_replace=False),
 )
 def test_an_invalid_config_changes_nothing(world: World, request_: ask.Request) -> None:
     """The validation's text reaches the client."""
@@ -147,7 +127,7 @@ def test_an_invalid_config_changes_nothing(world: World, request_: ask.Request) 
 def test_stopping_empties_the_task_set_before_the_target_state(world: World) -> None:
     """KIP-875; a failure in between leaves a connector that is merely short of tasks."""
     before = len(world.log)
-    assert answer(world, ask.StopConnector(connector="c")).error is None
+    assert world.settled(ask.StopConnector(connector="c")).error is None
     assert writes(world)[before:] == ["commit-c", "target-state-c"]
     assert world.tasks == {}
     refused = ask.SubmitTaskConfigs(connector="c", configs=({"n": "0"},))
@@ -158,7 +138,7 @@ def test_stopping_empties_the_task_set_before_the_target_state(world: World) -> 
 def test_pausing_moves_connector_and_tasks_without_new_processes(world: World) -> None:
     """The same instances change their target state."""
     tasks = dict(world.tasks)
-    answer(world, ask.SetTargetState(connector="c", target_state=TargetState.PAUSED))
+    world.settled(ask.SetTargetState(connector="c", target_state=TargetState.PAUSED))
     assert world.tasks == tasks
     assert {task.target_state for task in world.tasks.values()} == {TargetState.PAUSED}
     assert world.connector_statuses["c"].state is State.PAUSED
@@ -166,17 +146,17 @@ def test_pausing_moves_connector_and_tasks_without_new_processes(world: World) -
 
 def test_deleting_leaves_no_status_and_frees_the_name(world: World) -> None:
     """The tombstones are written once what ran has stopped."""
-    answer(world, ask.DeleteConnector(connector="c"))
+    world.settled(ask.DeleteConnector(connector="c"))
     assert (world.connectors, world.tasks) == ({}, {})
     assert (world.connector_statuses, world.task_statuses) == ({}, {})
     again = ask.PutConnectorConfig(connector="c", config=CONFIG, allow_replace=False)
-    assert answer(world, again).result.created
+    assert world.settled(again).result.created
 
 
 def test_restarting_a_connector_waits_for_its_start(world: World) -> None:
     """It fails with Apache's text when the start fails, and leaves the tasks alone."""
     tasks = dict(world.tasks)
-    assert answer(world, ask.RestartConnector(connector="c")).error is None
+    assert world.settled(ask.RestartConnector(connector="c")).error is None
     number = world.ask(ask.RestartConnector(connector="c"))
     while number not in world.replies:
         if world.inbox:
@@ -192,7 +172,7 @@ def test_restarting_a_task_gives_a_new_one(world: World) -> None:
     """The other task goes on."""
     first, second = sorted(world.tasks)
     before = dict(world.tasks)
-    assert answer(world, ask.RestartTask(task_id=first)).error is None
+    assert world.settled(ask.RestartTask(task_id=first)).error is None
     assert world.tasks[first] is not before[first]
     assert world.tasks[second] is before[second]
 
@@ -208,7 +188,7 @@ def test_a_lost_write_privilege_is_reported_and_claimed_again(world: World) -> N
         "Failed to write to config topic; this may be due to a transient error and the request"
         " can be safely retried"
     )
-    assert answer(world, ask.DeleteConnector(connector="c")).error is None
+    assert world.settled(ask.DeleteConnector(connector="c")).error is None
 
 
 def test_a_timed_out_request_names_the_stage(world: World) -> None:
@@ -230,8 +210,7 @@ def test_a_stopping_worker_answers_all_requests(world: World) -> None:
     world.deliver()
     world.inbox.append(on.Stopping())
     late = world.ask(ask.Probe())
-    while world.inbox:
-        world.deliver()
+    world.deliver_all()
     for number in (waiting, late):
         assert isinstance(world.replies[number].error, InternalError)
         assert str(world.replies[number].error) == "Worker is shutting down"
@@ -240,7 +219,7 @@ def test_a_stopping_worker_answers_all_requests(world: World) -> None:
 def test_a_standalone_worker_answers_a_creation_when_its_tasks_exist() -> None:
     """And with the start's failure when there is one."""
     world = World(standalone=True)
-    reply = answer(world, ask.PutConnectorConfig(connector="c", config=CONFIG))
+    reply = world.settled(ask.PutConnectorConfig(connector="c", config=CONFIG))
     assert len(reply.result.info.tasks) == 2
     number = world.ask(ask.PutConnectorConfig(connector="d", config=CONFIG))
     while number not in world.replies:

@@ -1,12 +1,10 @@
 """Texts about what the worker is doing."""
 
-from __future__ import annotations
-
 from pyconnect_agent.core.herder.requests.stages import stage_sentence, timed_out_text
 from pyconnect_agent.core.reporting import Stage
 
 
-def test_a_current_stage_names_its_beginning() -> None:
+def test_a_stage_names_its_beginning_and_its_end() -> None:
     """In UTC as Java's Instant prints it: fractions only when there are any."""
     stage = Stage(
         description="reading to the end of the config topic", started_ms=1_700_000_000_000
@@ -15,17 +13,9 @@ def test_a_current_stage_names_its_beginning() -> None:
         "Request timed out. The worker is currently reading to the end of the config topic, which"
         " began at 2023-11-14T22:13:20Z."
     )
-
-
-def test_a_completed_stage_names_both_ends() -> None:
-    """It is the last operation then."""
     stage = Stage(description="shutting down", started_ms=1_005, completed_ms=2_000)
     assert stage_sentence(stage) == (
         "The last operation the worker completed was shutting down, which began at"
         " 1970-01-01T00:00:01.005Z and completed at 1970-01-01T00:00:02Z."
     )
-
-
-def test_without_a_stage_the_text_is_short() -> None:
-    """The text ends after the message, without a full stop of the stage."""
     assert timed_out_text(None) == "Request timed out"

@@ -1,10 +1,6 @@
 """Restarts without a request: what `decide` does with work that fails."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-
-import pytest
 
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.requests import (
@@ -18,6 +14,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.core.restart_policy import NoRestart
 from tests.simulation.herder_world import TASKS, World
+from tests.support.cases import cases
 
 TASK = ConnectorTaskId("a", 0)
 SETTINGS = {
@@ -33,8 +30,7 @@ def world(**settings: str) -> World:
     """The connector `a` with two tasks at rest; underscores in names stand for dots."""
     changed = {f"agent.restart.{name.replace('_', '.')}": text for name, text in settings.items()}
     found = World()
-    found.ask(PutConnectorConfig(connector="a", config={**SETTINGS, **changed}))
-    found.settle()
+    found.settled(PutConnectorConfig(connector="a", config={**SETTINGS, **changed}))
     return found
 
 
@@ -42,8 +38,7 @@ def fail(found: World, no_restart: NoRestart | None = None) -> None:
     """Task 0 fails, and the herder hears of it."""
     report = Reported(state=State.FAILED, trace="ValueError: x", no_restart=no_restart)
     found.inbox.append(on.InstanceReported(item=TASK, report=report))
-    while found.inbox:
-        found.deliver()
+    found.deliver_all()
 
 
 def trace(found: World) -> str:
@@ -75,14 +70,13 @@ def test_restarts_end_at_their_limit() -> None:
     found.settle()
     assert found.task_statuses[TASK].state is State.FAILED
     assert "2 restarts within" in trace(found)
-    found.ask(RestartTask(task_id=TASK))
-    found.settle()
+    found.settled(RestartTask(task_id=TASK))
     assert found.task_statuses[TASK].state is State.RUNNING
     fail(found)
     assert "attempt 1 of at most 2" in trace(found)
 
 
-@pytest.mark.parametrize("reason", [NoRestart.PERMANENT, NoRestart.KILLED])
+@cases("reason", NoRestart.PERMANENT, NoRestart.KILLED)
 def test_failures_that_a_restart_does_not_cure_stay_failed(reason: NoRestart) -> None:
     """Time passes and nothing starts."""
     found = world()
@@ -91,16 +85,12 @@ def test_failures_that_a_restart_does_not_cure_stay_failed(reason: NoRestart) ->
     assert found.task_statuses[TASK].state is State.FAILED
 
 
-def test_never_leaves_the_trace_as_it_is() -> None:
-    """The status is what Apache's worker writes."""
+def test_without_the_policy_the_trace_stays_as_it_is() -> None:
+    """At `never`, and at `auto` where the leader does not say that all members are agents."""
     found = world(policy="never")
     fail(found)
     found.settle()
     assert (found.task_statuses[TASK].state, trace(found)) == (State.FAILED, "ValueError: x")
-
-
-def test_auto_is_never_where_the_leader_does_not_say_that_all_are_agents() -> None:
-    """As beside a Java worker."""
     found = world(policy="auto")
     assert not found.state.agents_only
     fail(found)
@@ -126,16 +116,15 @@ def test_a_failed_connector_is_restarted_too() -> None:
     found = world()
     tasks = dict(found.tasks)
     found.fail_connector("a")
-    while found.inbox:
-        found.deliver()
+    found.deliver_all()
     assert found.connector_statuses["a"].state is State.FAILED
     found.settle()
     assert found.connector_statuses["a"].state is State.RUNNING
     assert found.tasks == tasks
 
 
-def test_an_operators_restart_takes_the_place_of_a_planned_one() -> None:
-    """The task is started once, not again when the wait is over."""
+def test_a_task_that_runs_again_is_not_restarted() -> None:
+    """After an operator's restart or before a late timer: timers are never cancelled."""
     found = world()
     fail(found)
     found.ask(RestartTask(task_id=TASK))
@@ -144,40 +133,6 @@ def test_an_operators_restart_takes_the_place_of_a_planned_one() -> None:
     started = found.tasks[TASK]
     found.settle()
     assert found.tasks[TASK] is started
-
-
-def test_a_new_config_takes_the_place_of_a_planned_restart() -> None:
-    """The tasks of the new set begin without a past."""
-    found = world()
-    fail(found)
-    found.ask(PutConnectorConfig(connector="a", config={**SETTINGS, "other": "1"}))
-    found.settle()
-    assert found.task_statuses[TASK].state is State.RUNNING
-    assert not found.state.work["a"].restarts
-
-
-def test_nothing_of_a_stopped_connector_is_restarted() -> None:
-    """A stop between failure and restart is a stop."""
-    found = world()
-    fail(found)
-    found.ask(StopConnector(connector="a"))
-    found.settle()
-    assert found.tasks == {}
-    assert found.connector_statuses["a"].state is State.STOPPED
-
-
-def test_a_failed_task_of_a_paused_connector_comes_back_paused() -> None:
-    """It is restarted into the target state."""
-    found = world()
-    fail(found)
-    found.ask(SetTargetState(connector="a", target_state=TargetState.PAUSED))
-    found.settle()
-    assert found.tasks[TASK].target_state is TargetState.PAUSED
-    assert found.task_statuses[TASK].state is State.PAUSED
-
-
-def test_a_late_timer_finds_work_that_runs_again() -> None:
-    """Timers are never cancelled; a stale one changes nothing."""
     found = world()
     fail(found)
     found.settle()
@@ -185,3 +140,22 @@ def test_a_late_timer_finds_work_that_runs_again() -> None:
     found.inbox.append(on.TimerDue(timer=RestartDue(connector="a", task=0)))
     found.settle()
     assert found.tasks[TASK] is started
+
+
+def test_a_change_of_the_connector_takes_the_place_of_a_planned_restart() -> None:
+    """A new set has no past; a stop is a stop; a paused one comes back paused."""
+    found = world()
+    fail(found)
+    found.settled(PutConnectorConfig(connector="a", config={**SETTINGS, "other": "1"}))
+    assert found.task_statuses[TASK].state is State.RUNNING
+    assert not found.state.work["a"].restarts
+    found = world()
+    fail(found)
+    found.settled(StopConnector(connector="a"))
+    assert found.tasks == {}
+    assert found.connector_statuses["a"].state is State.STOPPED
+    found = world()
+    fail(found)
+    found.settled(SetTargetState(connector="a", target_state=TargetState.PAUSED))
+    assert found.tasks[TASK].target_state is TargetState.PAUSED
+    assert found.task_statuses[TASK].state is State.PAUSED

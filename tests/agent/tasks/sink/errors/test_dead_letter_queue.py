@@ -1,7 +1,5 @@
 """Records of a dead letter queue, and the choice of its topic."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException
@@ -11,6 +9,7 @@ from pyconnect_agent.kafka.admin import TopicSpec
 from pyconnect_agent.tasks.sink.dead_letters import prepare_topic
 from pyconnect_api import ConnectException, DataException
 from tests.agent.tasks.sink.dead_letters import POISON, SECRET, Queue, failure
+from tests.support.cases import cases
 from tests.support.fakes.fake_clients import FakeMessage
 
 
@@ -18,12 +17,8 @@ def test_the_queue_gets_the_record_as_it_was_consumed(queue: Queue) -> None:
     """Original key, value, headers and timestamp, then the context, as texts."""
     queue.tolerance.failed(failure(DataException("provided text")))
     (sent,) = queue.producer.sent
-    assert (sent.topic, sent.key, sent.value, sent.timestamp) == (
-        "dead",
-        b"k",
-        POISON.the_value,
-        1234,
-    )
+    expected = ("dead", b"k", POISON.the_value, 1234)
+    assert (sent.topic, sent.key, sent.value, sent.timestamp) == expected
     assert sent.headers[0] == ("h", b"\x00")
     prefix = "__connect.errors."
     assert all(name.startswith(prefix) for name, _ in sent.headers[1:])
@@ -44,17 +39,13 @@ def test_the_queue_gets_the_record_as_it_was_consumed(queue: Queue) -> None:
     assert trace == b"pyconnect_api.errors.DataException: ${p:k} text\n"
 
 
-def test_an_exception_without_text_has_a_null_message(queue: Queue) -> None:
-    """As Java's null message."""
+def test_absent_messages_and_timestamps_stay_absent(queue: Queue) -> None:
+    """Java's null message; the client would take 0 for the present."""
     queue.queue.report(failure(ValueError()))
     (sent,) = queue.producer.sent
     assert dict(sent.headers)["__connect.errors.exception.message"] is None
-
-
-def test_a_record_without_timestamp_goes_without_one(queue: Queue) -> None:
-    """The client takes 0 for the present."""
     queue.queue.report(failure(ValueError(), FakeMessage(the_timestamp=(0, -1))))
-    assert queue.producer.sent[0].timestamp == 0
+    assert queue.producer.sent[1].timestamp == 0
 
 
 def test_a_record_that_does_not_reach_the_queue_is_logged_and_counted(
@@ -88,7 +79,7 @@ def test_closing_waits_for_records_in_flight() -> None:
     assert made.producer.closed_after_s == 7.5
 
 
-@pytest.mark.parametrize("existed", [False, True])
+@cases("existed", False, True)
 def test_the_topic_has_one_partition_and_the_replicas_of_the_config(existed: bool) -> None:
     """One that exists is taken as it is."""
     asked: list[TopicSpec] = []
@@ -115,9 +106,7 @@ def test_a_topic_that_cannot_be_created_is_reported_with_kafkas_text() -> None:
     assert str(raised.value.__cause__) == "not allowed"
 
 
-def test_an_unforeseen_failure_to_serve_the_queue_ends_the_task(
-    deaths: list[BaseException],
-) -> None:
+def test_an_unforeseen_failure_of_the_queue_ends_the_task(deaths: list[BaseException]) -> None:
     """The futures of later reports would never complete."""
     error = RuntimeError("unforeseen")
     made = Queue()

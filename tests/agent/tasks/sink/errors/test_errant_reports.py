@@ -1,7 +1,5 @@
 """Records that sink tasks report as failed."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import Future
 
@@ -76,19 +74,15 @@ def test_no_commit_passes_a_report_that_failed(queue: Queue) -> None:
     queue.reports.await_reports([partition])
 
 
-def test_lost_partitions_are_not_waited_for(queue: Queue) -> None:
-    """Their next owner meets the records again."""
-    queue.reports.report(consumed(), ValueError())
-    queue.reports.abandon([TopicPartition("t", 3)])
-    queue.reports.await_reports([TopicPartition("t", 3)])
-
-
-def test_a_report_cannot_be_cancelled(queue: Queue) -> None:
-    """A report that was sent cannot be recalled."""
+def test_a_report_that_was_sent_cannot_be_recalled(queue: Queue) -> None:
+    """It is not cancelled; after its partition is lost it is not waited for."""
     report = queue.reports.report(consumed(), ValueError())
     assert not report.cancel()
     queue.producer.deliver()
     assert report.result(60) is None
+    queue.reports.report(consumed(), ValueError())
+    queue.reports.abandon([TopicPartition("t", 3)])
+    queue.reports.await_reports([TopicPartition("t", 3)])
 
 
 def test_a_report_of_a_transformed_record_has_the_original_bytes(queue: Queue) -> None:

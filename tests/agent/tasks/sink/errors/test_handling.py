@@ -1,7 +1,5 @@
 """Log, trace and metrics of records that a sink cannot process."""
 
-from __future__ import annotations
-
 import json
 import logging
 
@@ -10,10 +8,11 @@ import pytest
 from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_api import ConnectException
 from tests.agent.tasks.sink.dead_letters import POISON, SECRET, Queue, convert, tolerance
+from tests.support.cases import cases
 from tests.support.fakes.fake_clients import FakeMessage
 
 
-@pytest.mark.parametrize("messages", [False, True])
+@cases("messages", False, True)
 def test_the_log_names_the_record_only_when_messages_are_included(
     caplog: pytest.LogCaptureFixture, messages: bool
 ) -> None:

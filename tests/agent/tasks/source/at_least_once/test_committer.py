@@ -1,14 +1,9 @@
 """Which source offsets are committed, and when."""
 
-from __future__ import annotations
-
-import pytest
-
 from pyconnect_agent.core.errors import RetriableKafkaError
-from pyconnect_api import (
-    SourceRecord,
-)
+from pyconnect_api import SourceRecord
 from tests.agent.tasks.source.source_loop import Source, entry, record
+from tests.support.cases import cases
 
 
 def test_only_the_acknowledged_prefix_is_committed(source: Source) -> None:
@@ -66,9 +61,7 @@ def test_offsets_that_cannot_be_written_fail_only_the_commit(source: Source) -> 
     assert source.written == []
 
 
-def test_an_exception_of_a_callback_ends_the_task(
-    source: Source, deaths: list[BaseException]
-) -> None:
+def test_a_failing_callback_ends_the_task(source: Source, deaths: list[BaseException]) -> None:
     """Otherwise the task would run on without committing, and without a sign of it."""
     error = RuntimeError("unforeseen")
 
@@ -81,9 +74,7 @@ def test_an_exception_of_a_callback_ends_the_task(
     assert deaths == [error]
 
 
-@pytest.mark.parametrize(
-    ("partition", "offset"), [("f", {"position": [1]}), (["f"], {"position": 1})]
-)
+@cases("partition, offset", ("f", {"position": [1]}), (["f"], {"position": 1}))
 def test_an_offset_that_cannot_be_written_costs_no_other_its_commit(
     source: Source, partition: object, offset: dict[str, object]
 ) -> None:

@@ -1,19 +1,14 @@
 """Records sent at-least-once, and the calls that their task gets."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException
 
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
-from pyconnect_api import (
-    ConnectException,
-    RecordMetadata,
-    SourceTask,
-)
+from pyconnect_api import ConnectException, RecordMetadata, SourceTask
 from tests.agent.tasks.source.source_loop import ScriptedTask, Source, entry, record
+from tests.support.cases import cases
 
 FATAL = ClientError.TOPIC_AUTHORIZATION_FAILED
 
@@ -31,7 +26,7 @@ def test_commit_record_is_called_after_delivery(source: Source) -> None:
     assert source.topics == ["t"]
 
 
-@pytest.mark.parametrize("takes_runs", [True, False])
+@cases("takes_runs", True, False)
 def test_a_topic_begins_with_one_delivered_record(source: Source, *, takes_runs: bool) -> None:
     """The client sends what follows before it knows whether the broker refused the first."""
     source.sender.takes_runs = takes_runs

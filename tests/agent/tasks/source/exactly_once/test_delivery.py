@@ -1,13 +1,10 @@
 """When the transactions of an exactly-once task end, by its connector's configuration."""
 
-from __future__ import annotations
-
-import pytest
-
 from pyconnect_agent.core.config.connector_config import SourceTaskSettings
 from pyconnect_agent.core.transaction_boundary import Decision, IntervalBoundary, PollBoundary
 from pyconnect_agent.tasks.source.exactly_once import delivery as exactly_once
 from tests.support.agents.worker_properties import distributed
+from tests.support.cases import cases
 
 
 def settings(**given: str) -> SourceTaskSettings:
@@ -15,17 +12,13 @@ def settings(**given: str) -> SourceTaskSettings:
     return SourceTaskSettings.parse({"name": "c", "connector.class": "C", **named})
 
 
-@pytest.mark.parametrize(
-    ("given", "interval_ms"),
-    [
-        ({}, 7_000),
-        ({"transaction_boundary_interval_ms": "300"}, 300),
-        ({"transaction_boundary_interval_ms": "0"}, 0),
-    ],
+@cases(
+    "given, interval_ms",
+    ({}, 7_000),
+    ({"transaction_boundary_interval_ms": "300"}, 300),
+    ({"transaction_boundary_interval_ms": "0"}, 0),
 )
-def test_an_interval_is_the_connectors_or_else_the_workers(
-    given: dict[str, str], interval_ms: int
-) -> None:
+def test_an_interval_is_of_connector_or_worker(given: dict[str, str], interval_ms: int) -> None:
     """The worker's is `offset.flush.interval.ms`; any case of `interval` counts."""
     worker = distributed(offset_flush_interval_ms="7000")
     boundary = exactly_once._boundary(settings(transaction_boundary="Interval", **given), worker)

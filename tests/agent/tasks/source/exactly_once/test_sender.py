@@ -1,7 +1,5 @@
 """Content and ends of transactions, and the calls that the task gets."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,6 +30,7 @@ from pyconnect_api import (
 from tests.agent.tasks.metrics import source_metrics
 from tests.agent.tasks.source.fake_offsets import OFFSETS, FakeOffsets
 from tests.agent.tasks.source.fake_transactions import FakeTransactions
+from tests.support.cases import cases
 
 KEY = b'["c",{"file":"a"}]'
 
@@ -104,18 +103,14 @@ def written(*numbers: int, offset: int) -> list[tuple[str, bytes | None, bytes |
     return [*records, (OFFSETS, b'{"position":%d}' % offset, KEY)]
 
 
-def test_records_and_their_last_offset_share_a_transaction() -> None:
-    """One transaction per poll, one offset record per partition."""
+def test_records_share_a_transaction_with_the_last_offset_of_each_partition() -> None:
+    """One transaction per poll, also when records of several partitions alternate."""
     case = Case()
     case.poll(1, 2)
     case.poll(3)
     assert case.producer.committed == [written(1, 2, offset=2), written(3, offset=3)]
     assert case.task.commits == 2
     assert case.used == ["t"]
-
-
-def test_each_partition_has_its_offset() -> None:
-    """Also when records of several partitions alternate."""
     case = Case()
     for file, position in (("a", 1), ("b", 7), ("a", 2)):
         record = SourceRecord({"file": file}, {"position": position}, "t")
@@ -136,7 +131,7 @@ def test_a_record_that_the_producer_did_not_take_leaves_no_offset() -> None:
     assert case.producer.committed == [written(1, offset=1)]
 
 
-@pytest.mark.parametrize("rest", ["pause", "stop"])
+@cases("rest", "pause", "stop")
 def test_records_that_a_connector_wants_together_are_never_committed_in_part(rest: str) -> None:
     """The queue is full when the rest comes: all of them are committed after it, or none."""
     requested = RequestedTransactions()
@@ -157,10 +152,16 @@ def test_records_that_a_connector_wants_together_are_never_committed_in_part(res
     assert case.producer.committed == [written(1, 2, offset=2)]
 
 
-def test_an_empty_poll_needs_no_transaction() -> None:
+def test_an_empty_transaction_is_neither_begun_nor_aborted() -> None:
     """The task is told of a commit, the broker of nothing."""
     case = Case()
     case.poll()
+    assert case.producer.calls == []
+    assert case.task.commits == 1
+    requested = RequestedTransactions()
+    case = Case(boundary=ConnectorBoundary(requested))
+    requested.abort_transaction()
+    case.sender.batch_sent()
     assert case.producer.calls == []
     assert case.task.commits == 1
 
@@ -181,7 +182,7 @@ def test_a_record_for_the_offsets_topic_fails_the_task() -> None:
         Case().send(1, OFFSETS)
 
 
-@pytest.mark.parametrize("code", [ClientError._FENCED, ClientError.UNKNOWN_PRODUCER_ID])
+@cases("code", ClientError._FENCED, ClientError.UNKNOWN_PRODUCER_ID)
 def test_a_record_that_was_refused_fails_the_task(code: int) -> None:
     """Its offset is not in any transaction."""
     case = Case()
@@ -191,9 +192,7 @@ def test_a_record_that_was_refused_fails_the_task(code: int) -> None:
     assert case.producer.committed == []
 
 
-@pytest.mark.parametrize(
-    "code", [ClientError.MSG_SIZE_TOO_LARGE, ClientError.TOPIC_AUTHORIZATION_FAILED]
-)
+@cases("code", ClientError.MSG_SIZE_TOO_LARGE, ClientError.TOPIC_AUTHORIZATION_FAILED)
 def test_a_record_that_java_would_refuse_later_prevents_the_commit(code: int) -> None:
     """As in Java it is no failure of the send; nothing of its transaction is seen."""
     case = Case()
@@ -206,18 +205,14 @@ def test_a_record_that_java_would_refuse_later_prevents_the_commit(code: int) ->
     assert case.task.commits == 0
 
 
-def test_offsets_that_cannot_be_written_prevent_the_commit() -> None:
-    """Records must never be committed without their offsets."""
+def test_a_commit_that_fails_calls_no_hook_and_needs_offsets() -> None:
+    """Records are never committed without their offsets; the task fails."""
     case = Case()
     record = SourceRecord({"file": "a"}, {"position": [1]}, "t")
     case.sender.send(record, ("t", b"v", None, -1, 0, None))
     with pytest.raises(ConnectException, match="Failed to flush offsets"):
         case.sender.batch_sent()
     assert case.producer.calls == ["begin"]
-
-
-def test_hooks_are_not_called_after_a_failed_commit() -> None:
-    """Neither `commit` nor `commit_record` is called, and the task fails."""
     case = Case()
     case.send(1)
     case.producer.commit_failures.append(KafkaError("no"))
@@ -226,9 +221,7 @@ def test_hooks_are_not_called_after_a_failed_commit() -> None:
     assert (case.task.commits, case.task.told) == (0, [])
 
 
-@pytest.mark.parametrize(
-    ("age_s", "text"), [(1, "Failed to flush offsets"), (60, "before its producer transaction")]
-)
+@cases("age_s, text", (1, "Failed to flush offsets"), (60, "before its producer transaction"))
 def test_an_expired_transaction_is_distinguished_from_a_fenced_one(age_s: int, text: str) -> None:
     """The broker says the same of both; the transaction's age makes the difference."""
     case = Case()
@@ -279,18 +272,8 @@ def test_a_requested_abort_drops_records_and_keeps_their_offsets() -> None:
     assert case.task.told == []
 
 
-def test_an_abort_of_nothing_only_commits() -> None:
-    """The producer is not asked to abort what it has not begun."""
-    requested = RequestedTransactions()
-    case = Case(boundary=ConnectorBoundary(requested))
-    requested.abort_transaction()
-    case.sender.batch_sent()
-    assert case.producer.calls == []
-    assert case.task.commits == 1
-
-
-def test_a_commit_on_a_record_includes_its_offset() -> None:
-    """The record is the last of its transaction."""
+def test_requests_on_a_record_win_over_the_batch() -> None:
+    """The record is the last of its transaction; the batch's request meets an empty one."""
     requested = RequestedTransactions()
     case = Case(boundary=ConnectorBoundary(requested))
     second = made(2)
@@ -301,10 +284,6 @@ def test_a_commit_on_a_record_includes_its_offset() -> None:
     assert case.producer.committed == [written(1, 2, offset=2)]
     case.sender.finish(failed=False, complete=True)
     assert len(case.producer.committed) == 1
-
-
-def test_a_request_on_the_last_record_wins_over_the_batch() -> None:
-    """The batch's request then meets an empty transaction."""
     requested = RequestedTransactions()
     case = Case(boundary=ConnectorBoundary(requested))
     last = made(1)
@@ -332,9 +311,8 @@ def test_offsets_go_out_as_the_store_prepares_them() -> None:
     case = Case()
     case.offsets.prepared = lambda entries: [LogRecord(b"other", None), LogRecord(b"used", b"1")]
     case.poll(1)
-    assert case.producer.committed == [
-        [("t", b"1", None), (OFFSETS, None, b"other"), (OFFSETS, b"1", b"used")]
-    ]
+    expected = [[("t", b"1", None), (OFFSETS, None, b"other"), (OFFSETS, b"1", b"used")]]
+    assert case.producer.committed == expected
 
 
 def test_a_failed_preparation_prevents_the_commit() -> None:

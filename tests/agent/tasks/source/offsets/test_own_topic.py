@@ -1,7 +1,5 @@
 """Creation, reading and writing of a source connector's own offsets topic."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.kafka.log import CompactedLog
@@ -15,6 +13,7 @@ from pyconnect_agent.tasks.source.offsets.stores import OwnOffsetsStore, WorkerO
 from pyconnect_api import ConfigException
 from tests.agent.tasks.source.fake_offsets import FakeWorkerStore
 from tests.support.agents.worker_properties import distributed
+from tests.support.cases import cases
 
 OWN = {"offsets.storage.topic": "mine"}
 ELSEWHERE = {
@@ -32,7 +31,7 @@ def log_of(writes: bool, config: dict[str, str], **properties: str) -> Compacted
 
 
 def test_the_topic_is_made_as_the_workers_settings_say() -> None:
-    """Compacted whatever they say about that; Kafka's messages name the connector's property."""
+    """Compacted in any case, if the worker may; messages name the connector's property."""
     topic = log_of(
         writes=False,
         config=OWN,
@@ -44,10 +43,6 @@ def test_the_topic_is_made_as_the_workers_settings_say() -> None:
     assert topic.settings == {"segment.ms": "5"}
     assert topic.worker_key == "offsets.storage.topic"
     assert topic.create
-
-
-def test_the_topic_is_not_made_if_the_worker_may_not() -> None:
-    """`internal.topics.automatic.creation.enable` is about connectors' own topics too."""
     disabled = {"internal_topics_automatic_creation_enable": "false"}
     assert not log_of(writes=False, config=OWN, **disabled)._topic.create
 
@@ -63,13 +58,11 @@ def test_each_client_has_the_connectors_overrides() -> None:
     assert servers == ["producer:1", "consumer:1", "admin:1"]
 
 
-@pytest.mark.parametrize(
-    ("support", "override", "level"),
-    [
-        ("disabled", None, "read_committed"),
-        ("disabled", "read_uncommitted", "read_uncommitted"),
-        ("enabled", "read_uncommitted", "read_committed"),
-    ],
+@cases(
+    "support, override, level",
+    ("disabled", None, "read_committed"),
+    ("disabled", "read_uncommitted", "read_uncommitted"),
+    ("enabled", "read_uncommitted", "read_committed"),
 )
 def test_uncommitted_offsets_are_not_read(support: str, override: str | None, level: str) -> None:
     """A default at first, the law with exactly-once support; then its own producer writes."""
@@ -79,7 +72,7 @@ def test_uncommitted_offsets_are_not_read(support: str, override: str | None, le
     assert clients.producer is None
 
 
-@pytest.mark.parametrize("client", ["producer", "consumer", "admin"])
+@cases("client", "producer", "consumer", "admin")
 def test_a_forbidden_override_is_refused_again_at_start(client: str) -> None:
     """The policy may have changed since the connector was created."""
     config = {**OWN, f"{client}.override.client.rack": "r"}

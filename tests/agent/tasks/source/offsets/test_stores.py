@@ -1,7 +1,5 @@
 """Offsets of a source connector in its own topic and in the worker's."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping
 
@@ -20,6 +18,7 @@ from pyconnect_agent.tasks.source.offsets.stores import (
 )
 from pyconnect_api import ConnectException
 from tests.agent.tasks.source.fake_offsets import FakeWorkerStore
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fakes.fake_log import FakeLog, FakeTopic
 
@@ -101,11 +100,7 @@ def test_a_transaction_is_prepared_from_the_own_topics_keys() -> None:
     log.topic.append(SAME, b"2")
     stores.read((), WAIT_MS)
     records = stores.prepare({KEY: b"3", OTHER: None})
-    assert set(records) == {
-        LogRecord(KEY, None),
-        LogRecord(SAME, b"3"),
-        LogRecord(OTHER, None),
-    }
+    assert set(records) == {LogRecord(KEY, None), LogRecord(SAME, b"3"), LogRecord(OTHER, None)}
     assert worker.writes == [{OTHER: None}]
 
 
@@ -177,11 +172,9 @@ def test_a_tombstone_is_not_overtaken_by_a_copy() -> None:
     assert state == {KEY: None, OTHER: b"2"}
 
 
-@pytest.mark.parametrize("is_only_task", [True, False])
-@pytest.mark.parametrize("has_own_topic", [True, False])
-def test_an_only_task_need_not_read_what_it_has_committed(
-    *, is_only_task: bool, has_own_topic: bool
-) -> None:
+@cases("is_only_task", True, False)
+@cases("has_own_topic", True, False)
+def test_an_only_task_does_not_read_its_commits(*, is_only_task: bool, has_own_topic: bool) -> None:
     """Tombstones too. Other keys are read, and where other tasks may write all are."""
     worker = FakeWorkerStore(entries={OTHER: b"theirs"})
     own_commits = OwnCommits(active=is_only_task)
@@ -200,11 +193,8 @@ def test_in_the_workers_topic_a_partition_keeps_its_raw_key() -> None:
     """Asked for once, for any order of its members: after the first write one key is left."""
     worker = FakeWorkerStore(used={KEY: (SAME, KEY)})
     stores = WorkerOffsets("offsets", worker, OwnCommits(), reads_first=True)
-    assert set(stores.prepare({KEY: b"1", OTHER: b"1"})) == {
-        LogRecord(SAME, b"1"),
-        LogRecord(KEY, None),
-        LogRecord(OTHER, b"1"),
-    }
+    expected = {LogRecord(SAME, b"1"), LogRecord(KEY, None), LogRecord(OTHER, b"1")}
+    assert set(stores.prepare({KEY: b"1", OTHER: b"1"})) == expected
     assert stores.prepare({KEY: b"2"}) == [LogRecord(SAME, b"2")]
     assert stores.prepare({SAME: b"3"}) == [LogRecord(SAME, b"3")]
     assert worker.asked == [(KEY, OTHER)]
@@ -224,10 +214,8 @@ def test_a_copy_that_waits_is_the_newest_of_its_partition() -> None:
     copies.put({SAME: b"2"})
     go_on.set()
     assert copies.flush(WAIT_MS / 1000)
-    assert {key: value for entries in writes for key, value in entries.items()} == {
-        OTHER: b"1",
-        SAME: b"2",
-    }
+    expected = {OTHER: b"1", SAME: b"2"}
+    assert {key: value for entries in writes for key, value in entries.items()} == expected
 
 
 def test_so_many_partitions_are_remembered_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
