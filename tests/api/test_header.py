@@ -32,11 +32,11 @@ def test_headers_are_a_list_that_functions_change() -> None:
     assert headers.last_with_name("b") == Header("b", INT32_SCHEMA, 3)
     assert headers.last_with_name("c") is None
 
-    def headers() -> ConnectHeaders:
+    def abab() -> ConnectHeaders:
         return ConnectHeaders([Header(key, None, i) for i, key in enumerate("abab")])
 
-    assert [h.value for h in headers().retain_latest()] == [2, 3]
-    assert [h.value for h in headers().retain_latest("a")] == [1, 2, 3]
+    assert [h.value for h in abab().retain_latest()] == [2, 3]
+    assert [h.value for h in abab().retain_latest("a")] == [1, 2, 3]
     headers = ConnectHeaders([Header(key, STRING_SCHEMA, key) for key in "abc"])
     assert keys(headers.remove("a")) == ["b", "c"]
     headers.apply(lambda header: header.with_key("x"), "b")

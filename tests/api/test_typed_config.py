@@ -57,11 +57,18 @@ def test_annotations_make_the_definition() -> None:
 
 
 def test_values_have_the_types_of_the_fields() -> None:
-    """Texts become numbers, lists and secrets; what is not set has its default."""
+    """Texts become numbers, lists and secrets; a field that is no setting is refused."""
     parsed = parse_config(Settings, {"url": "u", "rows.per.file": "7", "token": "s", "more": "x"})
     assert parsed == Settings(url="u", rows_per_file=7, token=Password("s"))
     assert parsed.fields is not parse_config(Settings, {"url": "u"}).fields
     assert "s" not in repr(parsed.token)
+
+    @dataclass
+    class Wrong:
+        pairs: dict[str, str] = setting("Pairs.")
+
+    with pytest.raises(TypeError, match="pairs"):
+        config_def(Wrong)
 
 
 @cases(
@@ -73,17 +80,6 @@ def test_a_wrong_value_is_refused(key: str, value: str) -> None:
     """The error names the key."""
     with pytest.raises(ConfigException, match=key):
         parse_config(Settings, {"url": "u", key: value})
-
-
-def test_a_field_that_is_no_setting_is_refused() -> None:
-    """The author sees which field it is."""
-
-    @dataclass
-    class Wrong:
-        pairs: dict[str, str] = setting("Pairs.")
-
-    with pytest.raises(TypeError, match="pairs"):
-        config_def(Wrong)
 
 
 def test_other_mistakes_of_authors_are_named() -> None:

@@ -104,17 +104,13 @@ def test_bad_options_are_exit_2(run: Run, worker_file: str, option: str, value: 
 
 
 def test_principals_can_be_named(run: Run, worker_file: str) -> None:
-    """Of one connector before those of all."""
+    """Of one connector before those of all; names of certificates hold equals signs."""
     outcome = run(
         *("acls", "check", "--worker-config", worker_file, "--phase", "enabled", "-o", "json"),
         *("--principal", "producer=User:all", "--principal", "orders:producer=User:one"),
     )
     grants = json.loads(outcome.out)["grants"]
     assert {g["principal"] for g in grants if g["client"] == "producer"} == {"User:one"}
-
-
-def test_a_principal_may_be_the_name_of_a_certificate(run: Run, worker_file: str) -> None:
-    """Such names hold equals signs."""
     outcome = run(
         *("acls", "check", "--worker-config", worker_file, "--phase", "enabled", "-o", "json"),
         *("--principal", "orders:producer=User:CN=connect,OU=data"),
@@ -172,8 +168,8 @@ def test_the_whole_set_is_generated_as_commands(run: Run, worker_file: str) -> N
     assert all("--remove --force" in line for line in removal)
 
 
-def test_strimzi_users_are_yaml_documents(run: Run, worker_file: str) -> None:
-    """One per principal."""
+def test_grants_are_generated_for_strimzi_and_terraform(run: Run, worker_file: str) -> None:
+    """A YAML document per principal, a block per entry of the JSON."""
     outcome = run(
         *("acls", "generate", "--worker-config", worker_file, "--phase", "enabled", "--all"),
         *("-o", "strimzi", "--strimzi-cluster", "kafka"),
@@ -181,10 +177,6 @@ def test_strimzi_users_are_yaml_documents(run: Run, worker_file: str) -> None:
     users = list(yaml.safe_load_all(outcome.out))
     assert {user["metadata"]["name"] for user in users} == {"worker", "writer", "reader"}
     assert users[0]["metadata"]["labels"] == {"strimzi.io/cluster": "kafka"}
-
-
-def test_terraform_has_a_block_per_grant(run: Run, worker_file: str) -> None:
-    """As many as the JSON has entries."""
     arguments = ("acls", "generate", "--worker-config", worker_file, "--all")
     grants = json.loads(run(*arguments, "-o", "json").out)["grants"]
     blocks = run(*arguments, "-o", "terraform").out.split("\n\n")

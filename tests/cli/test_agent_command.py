@@ -28,18 +28,14 @@ def agent(admin: FakeAdmin) -> Iterator[str]:
         yield f"http://{server.listeners[0].netloc}"
 
 
-def test_status_shows_each_agent(run: Run, agent: str) -> None:
-    """State, leadership, phase, version; json is the worker's own document."""
+def test_status_shows_agents_and_processes(run: Run, agent: str) -> None:
+    """State, leadership, phase and version; tasks with pid, memory and queue."""
     lines = run("agent", "status", address=agent).out.splitlines()
     assert lines[0].split()[:5] == ["WORKER", "STATE", "LEADER", "GENERATION", "PHASE"]
     expected = [agent.removeprefix("http://"), "active", "yes", "7", "preparing"]
     assert lines[1].split()[:5] == expected
     document = json.loads(run("agent", "status", "-o", "json", address=agent).out)
     assert document[0]["pid"] == 4711
-
-
-def test_status_shows_processes(run: Run, agent: str) -> None:
-    """Tasks with pid, memory and queue; one that was killed has no process."""
     lines = run("agent", "status", "--tasks", "-o", "wide", address=agent).out.splitlines()
     running, killed = (line.split() for line in lines[1:])
     assert running[:2] == ["c/0", "RUNNING"]

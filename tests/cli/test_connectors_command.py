@@ -34,11 +34,14 @@ def test_secrets_are_masked_unless_asked_for(run: Run) -> None:
     assert "hunter2" in run("connectors", "get", "orders", "--show-secrets").out
 
 
-def test_an_unknown_name_is_exit_3_with_the_near_ones(run: Run) -> None:
-    """The command changes no connector and names similar ones."""
+def test_names_and_selections_without_a_match_are_errors(run: Run) -> None:
+    """Exit 3 with near names, or unless allowed; without a selection no verb acts on all."""
     outcome = run("connectors", "pause", "order", code=3)
     assert "connector `order` does not exist" in outcome.err
     assert "did you mean `orders`?" in outcome.err
+    assert run("connectors", "pause", "-l", "team=z").code == 3
+    assert run("connectors", "pause", "-l", "team=z", "--allow-empty").code == 0
+    assert "nothing is selected" in run("connectors", "pause", code=2).err
 
 
 @cases("verb, state", ("pause", "PAUSED"), ("stop", "STOPPED"), ("resume", "RUNNING"))
@@ -129,13 +132,6 @@ def test_selection_filters_the_action(run: Run, connect: FakeConnect) -> None:
     run("connectors", "pause", "-l", "team=b", code=0)
     assert connect.connectors["broken"].state == "PAUSED"
     assert connect.connectors["orders"].state == "RUNNING"
-
-
-def test_a_selection_that_selects_nothing_is_an_error(run: Run) -> None:
-    """Exit 3 unless allowed, for cron; no selection at all never acts on everything."""
-    assert run("connectors", "pause", "-l", "team=z").code == 3
-    assert run("connectors", "pause", "-l", "team=z", "--allow-empty").code == 0
-    assert "nothing is selected" in run("connectors", "pause", code=2).err
 
 
 def test_delete_asks_or_deletes(run: Run, connect: FakeConnect) -> None:

@@ -25,16 +25,12 @@ def test_alter_accepts_the_output_of_get(run: Run, connect: FakeConnect, tmp_pat
     assert changes(connect) == []
 
 
-def test_reset_never_stops_a_connector_unasked(run: Run, connect: FakeConnect) -> None:
-    """Exit 9 with the command to run; nothing was sent."""
+def test_reset_stops_nothing_and_changes_nothing_unasked(run: Run, connect: FakeConnect) -> None:
+    """Exit 9 with the command to run; the plan says what becomes of states and partitions."""
     outcome = run("offsets", "reset", "orders", "--yes", code=9)
     assert "orders is RUNNING" in outcome.err
     assert "pyconnect offsets reset orders --yes --stop" in outcome.err
     assert changes(connect) == []
-
-
-def test_reset_without_a_terminal_plans_and_asks_for_yes(run: Run, connect: FakeConnect) -> None:
-    """Exit 9; the plan says what becomes of states and partitions."""
     outcome = run("offsets", "reset", "orders", "--stop", "--resume", code=9)
     assert "RUNNING -> STOPPED -> RUNNING" in outcome.err
     assert '{"filename":"a.txt"}  {"position":30} -> forgotten' in outcome.err

@@ -57,14 +57,25 @@ def test_an_older_worker_is_refused_with_the_needed_version(run: Run, connect: F
     assert "3.6 (KIP-875)" in outcome.err
 
 
-def test_alter_refuses_anothers_file(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """Exit 2, and the command that imports it."""
+def test_files_of_other_connectors_and_unfit_values_are_refused(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """Exit 2 and the command that imports it; only primitive values can be stored."""
     stop(connect)
     file = tmp_path / "exported.json"
     assert run("offsets", "export", "orders", "-f", str(file)).code == 0
     connect.connectors["later"] = FakeConnector(config=dict(connect.connectors["orders"].config))
     outcome = run("offsets", "alter", "later", "-f", str(file), "--yes", "--stop", code=2)
     assert "contains the offsets of orders, not of later" in outcome.err
+    assert changes(connect) == []
+    stop(connect)
+    file = tmp_path / "offsets.yaml"
+    for text, reason in (
+        ("offsets: [{partition: {1: a}, offset: null}]", "key 1 is not a text"),
+        ("offsets: [{partition: {a: [1]}, offset: null}]", "`a` is a list"),
+    ):
+        file.write_text(text)
+        assert reason in run("offsets", "alter", "orders", "-f", str(file), "--yes", code=2).err
     assert changes(connect) == []
 
 
@@ -125,19 +136,6 @@ def test_offsets_unlike_the_stored_ones_need_force(
     assert changes(connect) == []
     assert run("offsets", "alter", "orders", "-f", str(file), "--yes", "--force").code == 0
     assert changes(connect) == ["PATCH /connectors/orders/offsets"]
-
-
-def test_unfit_values_are_not_offsets(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """Only primitive values can be stored; keys of YAML may be numbers."""
-    stop(connect)
-    file = tmp_path / "offsets.yaml"
-    for text, reason in (
-        ("offsets: [{partition: {1: a}, offset: null}]", "key 1 is not a text"),
-        ("offsets: [{partition: {a: [1]}, offset: null}]", "`a` is a list"),
-    ):
-        file.write_text(text)
-        assert reason in run("offsets", "alter", "orders", "-f", str(file), "--yes", code=2).err
-    assert changes(connect) == []
 
 
 REFUSED = "The connector does not support altering of offsets"

@@ -98,18 +98,14 @@ def test_spark_can_read_avro_where_a_spec_asks_for_it(document: dict[str, object
     assert not uses_avro({"sequence": "json:avro", "left": {"value": "json"}})
 
 
-def test_internal_topics_are_named_for_offsets(run: Run) -> None:
-    """Connectors come over REST, names of topics from flags."""
+def test_internal_topics_and_the_order_of_keys_are_options(run: Run) -> None:
+    """Connectors come over REST; two topics are compared without the order of keys."""
     flags = ("--config-topic", "configs", "--status-topic", "statuses")
     outcome = run("reconcile", "offsets", *flags, *KAFKA, code=0)
     offsets = read_spec(json.loads(outcome.out)).offsets
     assert offsets is not None
     expected = ("connect-offsets", "configs", "statuses")
     assert (offsets.worker, offsets.config, offsets.status) == expected
-
-
-def test_the_order_of_keys_is_looked_at_when_asked(run: Run) -> None:
-    """Else two topics are compared without it."""
     for flags, ordered in (((), False), (("--ordered",), True)):
         outcome = run("reconcile", "topic-topic", "a", "b", *flags, *KAFKA)
         assert read_spec(json.loads(outcome.out)).ordered is ordered

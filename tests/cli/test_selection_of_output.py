@@ -11,14 +11,6 @@ from tests.support.cases import cases
 pytestmark = pytest.mark.wire
 
 
-def test_jq_selects_from_the_document(run: Run) -> None:
-    """Texts are lines as they are, all else is compact JSON; -o json need not be given."""
-    names = run("connectors", "list", "--jq", "keys[]")
-    assert (names.code, names.out.split()) == (0, ["broken", "orders"])
-    states = run("connectors", "list", "--jq", ".orders.status.tasks | map({state})", "-o", "json")
-    assert states.out == '[{"state":"RUNNING"}]\n'
-
-
 @cases("noun", "connectors", "loggers", "tasks", "plugins")
 def test_jq_finds_names_in_every_list(run: Run, noun: str) -> None:
     """Also in lists that are objects by name in JSON."""
@@ -37,12 +29,16 @@ def test_jq_is_without_secrets_other_formats_and_requests(
     assert json.loads(run("connectors", "list", "--jq", ".").out).keys() == {"broken", "orders"}
 
 
-def test_a_wrong_program_is_exit_2_before_any_request(run: Run) -> None:
-    """One that fails on the document is exit 2 as well."""
+def test_jq_selects_from_the_document_or_is_refused(run: Run) -> None:
+    """Texts are lines, all else compact JSON; a wrong program is exit 2 before any request."""
     outcome = run("connectors", "list", "--jq", ".[", code=2)
     assert "--jq: " in outcome.err
     outcome = run("connectors", "list", "--jq", ".orders + 1", code=2)
     assert "cannot be added" in outcome.err
+    names = run("connectors", "list", "--jq", "keys[]")
+    assert (names.code, names.out.split()) == (0, ["broken", "orders"])
+    states = run("connectors", "list", "--jq", ".orders.status.tasks | map({state})", "-o", "json")
+    assert states.out == '[{"state":"RUNNING"}]\n'
 
 
 def test_without_jq_the_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -157,15 +157,11 @@ def test_a_task_here_is_killed_with_a_reason_for_its_trace(world: World) -> None
     assert "killed through the admin interface (at once)" in reason
 
 
-def test_unknown_connectors_and_tasks_are_not_found(world: World) -> None:
-    """Connectors and task numbers."""
+def test_kills_are_for_tasks_of_this_worker(world: World) -> None:
+    """Unknown ones are not found; another worker's is pointed to with its protocol."""
     for task_id in (ConnectorTaskId("none", 0), ConnectorTaskId("c", 2)):
         with pytest.raises(NotFoundError):
             world.admin.kill(task_id, force=False)
-
-
-def test_a_task_of_another_worker_is_pointed_to(world: World) -> None:
-    """By its worker's id, with the protocol of this worker."""
     world.status(1, State.RUNNING, "there:8083")
     with pytest.raises(NotAssignedError) as failure:
         world.admin.kill(OTHER, force=False)
@@ -236,16 +232,12 @@ def test_every_phase_has_a_word(phase: MembershipPhase, *, drain_wanted: bool) -
     assert word == fixed.get(phase, "draining" if drain_wanted else member)
 
 
-def test_the_check_of_grants_gets_the_facts_of_all_connectors(world: World) -> None:
-    """Type, configuration, tasks and topics of each; the phase as it was given."""
+def test_the_check_of_grants_gets_phase_and_facts(world: World) -> None:
+    """Type, configuration, tasks and topics of each; a wrong phase is a bad request."""
     document = asyncio.run(world.admin.acls("enabled"))
     assert document["phase"] == "enabled"
     (facts,) = [one for one in document["connectors"] if one.name == "c"]
     assert (facts.type, facts.tasks, facts.topics) == ("source", 2, ("c-topic",))
-
-
-def test_a_wrong_phase_is_a_bad_request(world: World) -> None:
-    """So is asking a standalone worker, which has none."""
     with pytest.raises(BadRequestError, match="must be disabled, preparing or enabled"):
         asyncio.run(world.admin.acls("never"))
     with pytest.raises(BadRequestError, match="standalone"):

@@ -86,18 +86,16 @@ def assigned(client: Client, monkeypatch: pytest.MonkeyPatch, reset: str = "late
     return listener
 
 
-def test_an_unknown_position_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A logical end in its place would move on: a rewind would skip uncommitted records."""
+def test_an_unknown_position_is_asked_for_again_unless_denied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A logical end would skip uncommitted records; nothing is consumed from a guess."""
     away = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
     client = Client([{0: 7, 1: away}, {1: 9}])
     listener = assigned(client, monkeypatch)
     assert client.asked == [[0, 1], [1]]
     assert listener.positions == [{P0: 7, P1: 9}]
     assert client.assigned == [(0, 7), (1, 9)]
-
-
-def test_a_position_that_may_not_be_known_fails_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the partition; nothing is consumed from a guessed place."""
     denied = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     client = Client([{0: 7, 1: denied}])
     with pytest.raises(AuthorizationError, match="position of t-1"):

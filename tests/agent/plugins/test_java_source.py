@@ -314,8 +314,8 @@ def test_a_copy_in_a_location_counts_for_its_own_connectors_only() -> None:
     assert wanted.jars == ("/plugins/copy.jar",)
 
 
-def test_locations_name_the_plugins_of_which_they_have_the_latest_version() -> None:
-    """A plugin may name a plugin of another location, as in Apache's worker."""
+def test_plugins_belong_to_locations_with_jars() -> None:
+    """They name plugins of the latest version elsewhere, as in Apache's worker."""
     change, connector = PluginKind.TRANSFORMATION, PluginKind.SOURCE
     copies = (
         java("a.Change", change, "/plugins/new.jar", "2.0"),
@@ -325,10 +325,6 @@ def test_locations_name_the_plugins_of_which_they_have_the_latest_version() -> N
         {"jars": ("/plugins/a.jar",), "classes": ["a.SourceConnector", "a.Own"]},
         {"jars": ("/plugins/new.jar",), "classes": ["a.Change"]},
     ]
-
-
-def test_a_class_has_the_jars_of_its_location() -> None:
-    """Those of Kafka have none of their own."""
     assert java_class(CATALOG, "Change", PluginKind.TRANSFORMATION).jars == ("/plugins/a.jar",)
     assert java_class(CATALOG, "StringConverter", PluginKind.CONVERTER).jars == ()
     unlisted = java_class(CATALOG, "a.Unlisted", PluginKind.CONVERTER, jars=("/plugins/a.jar",))

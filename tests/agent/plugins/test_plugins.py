@@ -100,13 +100,6 @@ def test_metadata_is_found_without_importing_plugins() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_entry_points_of_a_directory_are_found_under_both_names(tmp_path: Path) -> None:
-    """The Python path and the entry point's own name, which may be a Java class."""
-    catalog = Catalog(directory_entry_points(make_plugin(tmp_path, "p", version="2.0")))
-    assert catalog.find("com.example.MySourceConnector")[0].python_path == "my_plugin:MySource"
-    assert catalog.find("my_plugin.MySource")[0].kind is PluginKind.CONNECTOR
-
-
 @pytest.mark.wire
 def test_versions_with_contradicting_dependencies_are_scanned_separately(tmp_path: Path) -> None:
     """Each directory is scanned in a process of its own; what fails is reported."""
@@ -161,9 +154,12 @@ def test_a_plugin_that_fails_to_import_is_left_out(tmp_path: Path, code: str, re
     assert any(reason in text for text in bad), result.warnings
 
 
-def test_scanning_a_directory_without_plugins_finds_nothing(tmp_path: Path) -> None:
-    """An empty directory is no error."""
+def test_entry_points_of_a_directory_are_found_under_both_names(tmp_path: Path) -> None:
+    """The Python path and the own name, maybe a Java class; an empty one is no error."""
     assert scan_directory(tmp_path, "hybrid_warn").catalog.plugins == ()
+    catalog = Catalog(directory_entry_points(make_plugin(tmp_path, "p", version="2.0")))
+    assert catalog.find("com.example.MySourceConnector")[0].python_path == "my_plugin:MySource"
+    assert catalog.find("my_plugin.MySource")[0].kind is PluginKind.CONNECTOR
 
 
 def test_other_objects_are_no_plugins() -> None:

@@ -56,8 +56,13 @@ def started(task: type[SourceTask] = Numbers, **options: bool) -> SourceHarness:
     return source
 
 
-def test_only_acknowledged_records_are_committed() -> None:
-    """A restart begins after the last one, whatever was polled beyond."""
+def test_acknowledged_records_have_places_and_are_committed() -> None:
+    """Offsets count per partition; a restart begins after the last one."""
+    source = started()
+    source.run(2)
+    assert isinstance(source.task, Numbers)
+    places = [metadata for _, metadata in source.task.done]
+    assert places == [RecordMetadata("t", 0, 0), RecordMetadata("t", 0, 1)]
     source = started()
     for _ in range(3):
         source.poll()
@@ -69,15 +74,6 @@ def test_only_acknowledged_records_are_committed() -> None:
     assert [value for value, _ in source.task.done] == [0, 1]
     source.restart()
     assert source.poll()[0].value == 2
-
-
-def test_acknowledged_records_have_places_in_kafka() -> None:
-    """Offsets count per partition."""
-    source = started()
-    source.run(2)
-    assert isinstance(source.task, Numbers)
-    places = [metadata for _, metadata in source.task.done]
-    assert places == [RecordMetadata("t", 0, 0), RecordMetadata("t", 0, 1)]
 
 
 def test_a_retriable_error_is_a_poll_without_records() -> None:

@@ -51,15 +51,11 @@ def archive_in(root: Path, environ: Mapping[str, str]) -> SparkArchive:
     return SparkArchive(Java(executable=java, version=17), environ, root)
 
 
-def test_spark_gets_no_option_without_an_archive(tmp_path: Path, environ: dict[str, str]) -> None:
-    """The environment stays as it is."""
-    assert archive_in(tmp_path / "archives", environ).environment() == environ
-
-
-def test_the_options_of_the_user_come_after_that_of_the_archive(
+def test_options_of_the_user_come_after_that_of_the_archive(
     tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
 ) -> None:
-    """The JVM takes the last of two options, and a path may have spaces."""
+    """The JVM takes the last of two; without an archive the environment stays as it is."""
+    assert archive_in(tmp_path / "archives", environ).environment() == environ
     environ[OPTIONS_VARIABLE] = "-Xshare:off"
     archive = archive_in(tmp_path / "my archives", environ)
     archive.make()

@@ -54,17 +54,6 @@ def journal(tmp_path: Path) -> Journal:
     return Journal(tmp_path / "upgrades", "k", "group/one")
 
 
-def test_every_entry_is_read_as_it_was_written(journal: Journal) -> None:
-    """With all its members; the file is its owner's alone."""
-    with journal.lock():
-        for entry in ENTRIES:
-            journal.append(entry)
-        assert tuple(entries_of(journal.path, Entry)) == ENTRIES
-        assert journal.run() == replay(ENTRIES)
-        assert journal.path.stat().st_mode & 0o077 == 0
-        assert journal.path.name == "k-group%2fone.jsonl"
-
-
 def test_a_line_cut_off_by_a_kill_is_left_out(journal: Journal) -> None:
     """And the next entry is a line of its own."""
     with journal.lock():
@@ -90,9 +79,16 @@ def test_one_run_at_a_time_on_a_host(journal: Journal) -> None:
         pass
 
 
-def test_without_a_journal_there_is_no_run(journal: Journal) -> None:
-    """No run was ever begun."""
+def test_every_entry_is_read_as_it_was_written(journal: Journal) -> None:
+    """With all its members, by its owner alone; without a journal there is no run."""
     assert journal.run() is None
+    with journal.lock():
+        for entry in ENTRIES:
+            journal.append(entry)
+        assert tuple(entries_of(journal.path, Entry)) == ENTRIES
+        assert journal.run() == replay(ENTRIES)
+        assert journal.path.stat().st_mode & 0o077 == 0
+        assert journal.path.name == "k-group%2fone.jsonl"
 
 
 @cases(

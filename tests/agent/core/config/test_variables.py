@@ -41,8 +41,8 @@ def test_references_are_replaced_once_or_left(text: str, value: str) -> None:
     assert resolve({"k": text}, lookup).values["k"] == value
 
 
-def test_resolution_reports_secret_keys_and_ttls() -> None:
-    """Only keys whose value changed are secret; null values stay null."""
+def test_resolution_asks_once_and_reports_keys_and_ttls() -> None:
+    """All keys of a path go into one request; only changed values are secret."""
     resolved = resolve(
         {"a": "${file:/secrets:user}", "b": "plain", "c": None, "d": "${env:HOME}"}, lookup
     )
@@ -50,10 +50,6 @@ def test_resolution_reports_secret_keys_and_ttls() -> None:
     assert resolved.ttls_ms == {"/secrets": 60_000}
     assert resolved.values["c"] is None
     assert "alice" not in repr(resolved)
-
-
-def test_each_path_is_asked_for_once() -> None:
-    """All its keys go into one request."""
     asked: list[tuple[str, str, frozenset[str]]] = []
 
     def counting(provider: str, path: str, keys: frozenset[str]) -> ConfigData | None:
@@ -86,7 +82,7 @@ def secrets_of(config: Mapping[str, str], supplied: Mapping[str, str]) -> Mappin
 
 
 def test_masking_puts_references_back() -> None:
-    """Longer secrets first, so that none survives inside another."""
+    """Longer secrets first, with the backslashes of JSON; a `1` hides nothing."""
     secrets = secrets_of(
         {"a": "${f:p:a}", "b": "${f:p:b}", "c": "plain"}, {"a": "secret", "b": "secret-2"}
     )
@@ -94,6 +90,10 @@ def test_masking_puts_references_back() -> None:
     assert masked == "failed with ${f:p:b} and ${f:p:a}, plain"
     expected = "a ${file:p:b}"
     assert mask("a long-secret", {"long-secret": "${file:p:b}", "file": "${f:p:a}"}) == expected
+    key = 'begin "key"\nend'
+    masked = mask(f"no key: {json.dumps(key)}", secrets_of({"k": "${f:p:k}"}, {"k": key}))
+    assert masked == 'no key: "${f:p:k}"'
+    assert mask("line 1 of 10", secrets_of({"k": "${f:p:k}"}, {"k": "1"})) == "line 1 of 10"
 
 
 @cases(
@@ -108,11 +108,3 @@ def test_secrets_that_are_a_part_of_a_value_are_masked_too(quoted: str) -> None:
     secrets = secrets_of(config, {"user": "alice", "password": "open-sesame\n"})
     assert "open-sesame" not in mask(quoted, secrets)
     assert "${f:p:password}" in mask(quoted, secrets)
-
-
-def test_escaped_secrets_are_masked_and_short_values_are_not() -> None:
-    """JSON holds secrets with backslashes; to replace every `1` would hide nothing."""
-    key = 'begin "key"\nend'
-    masked = mask(f"no key: {json.dumps(key)}", secrets_of({"k": "${f:p:k}"}, {"k": key}))
-    assert masked == 'no key: "${f:p:k}"'
-    assert mask("line 1 of 10", secrets_of({"k": "${f:p:k}"}, {"k": "1"})) == "line 1 of 10"

@@ -42,8 +42,8 @@ def tolerance(
     return made, reports
 
 
-def test_none_reports_and_fails() -> None:
-    """The failure is reported first, then the task fails with Connect's text."""
+def test_failures_are_reported_then_fail_or_skip() -> None:
+    """With none the task fails with Connect's text; with all the record is left out."""
     made, reports = tolerance()
     error = DataException("bad")
     with pytest.raises(ConnectException, match="Tolerance exceeded in error handler") as raised:
@@ -57,10 +57,6 @@ def test_none_reports_and_fails() -> None:
             record="record",
         )
     ]
-
-
-def test_all_reports_and_skips() -> None:
-    """The record is left out."""
     made, reports = tolerance(tolerate_all=True)
     with pytest.raises(RecordSkipped):
         made.recover(RecordStage.TRANSFORMATION, str, DataException("bad"), "record", str)
