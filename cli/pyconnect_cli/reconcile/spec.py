@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from pyconnect_cli.directories import state_directory
 from pyconnect_cli.errors import PreconditionFailed, UsageError
-from pyconnect_cli.parsing.durations import parse_moment
 from pyconnect_cli.parsing.options import CRON_OPTIONS, OptionGroups, OptionSpec
+from pyconnect_cli.parsing.values import parse_moment
 from pyconnect_cli.reconcile.connectors import Document
 from pyconnect_cli.session import Session
 from pyconnect_cli.verbs import CronVerb

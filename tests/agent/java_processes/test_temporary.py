@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.java_processes.launch import TEMPORARY_PREFIX, TemporaryDirectory, remove_leftovers
+from pyconnect_agent.java_processes.launch import (
+    TEMPORARY_PREFIX,
+    TemporaryDirectory,
+    remove_leftovers,
+)
 from tests.support.cases import cases
 
 
