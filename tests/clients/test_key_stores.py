@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509 import load_pem_x509_certificates
-from pyconnect_clients.tls import client_context
 
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.key_stores import with_pem, with_stores_read
+from pyconnect_clients.key_stores import client_context, with_pem, with_stores_read
 from pyconnect_clients.security import PemCertificates, PemIdentity, Tls, parse_security
 from tests.support.cases import cases
 from tests.support.servers.tls_clusters import STORE_PASSWORD, Stores, keytool

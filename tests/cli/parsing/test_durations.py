@@ -1,9 +1,9 @@
 """Durations as people write them."""
 
 import pytest
-from pyconnect_cli.parsing.durations import format_duration, parse_duration
 
 from pyconnect_cli.errors import UsageError
+from pyconnect_cli.parsing.values import format_duration, parse_duration
 from tests.support.cases import cases
 
 

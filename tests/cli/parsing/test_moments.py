@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 
 import pytest
-from pyconnect_cli.parsing.durations import parse_moment
 
 from pyconnect_cli.errors import UsageError
+from pyconnect_cli.parsing.values import parse_moment
 from tests.support.cases import cases
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)

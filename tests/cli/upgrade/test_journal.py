@@ -5,11 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyconnect_cli.upgrade.journal import Journal, last_runs, unfinished_group
-from pyconnect_clients.phases import Phase
 
 from pyconnect_cli.acting.journal import entries_of
 from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
+from pyconnect_cli.upgrade.perform import Journal, last_runs, unfinished_group
 from pyconnect_cli.upgrade.plan.run import (
     Entry,
     Finished,
@@ -24,6 +23,7 @@ from pyconnect_cli.upgrade.plan.run import (
     StepVerified,
     replay,
 )
+from pyconnect_clients.connect_names import Phase
 from tests.support.cases import cases
 
 STARTED = Started(

@@ -1,9 +1,7 @@
 """Java's client settings in kafka-python's words."""
 
-from pyconnect_clients.sasl import PasswordLogin
-
 from pyconnect_agent.core.clients.configs import kafka_python_config
-from pyconnect_clients.security import PemFile, Tls
+from pyconnect_clients.security import PasswordLogin, PemFile, Tls
 from tests.support.agents.worker_properties import distributed
 
 PLAIN = (

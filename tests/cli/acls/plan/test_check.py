@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from pyconnect_clients.phases import Phase
 
 from pyconnect_cli.acls.plan.check import AclReport, check
 from pyconnect_cli.acls.plan.grants import missing_grants
@@ -23,6 +22,7 @@ from pyconnect_clients.acls.model import (
     ResourceType,
     Role,
 )
+from pyconnect_clients.connect_names import Phase
 from tests.support.cases import cases
 from tests.support.servers.acls import WORKER, sasl
 

@@ -1,11 +1,10 @@
 """An error text, a topic or an id leads to the grants it is about."""
 
-from pyconnect_clients.phases import Phase
-
 from pyconnect_cli.acls.plan.check import check
 from pyconnect_cli.acls.plan.explain import explain
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts
 from pyconnect_clients.acls.model import Evidence
+from pyconnect_clients.connect_names import Phase
 from tests.support.cases import cases
 from tests.support.servers.acls import WORKER
 

@@ -3,8 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-from pyconnect_clients.phases import Phase
-
 from pyconnect_cli.upgrade.gather import unusable_plugins
 from pyconnect_cli.upgrade.plan.checks import PhaseWish
 from pyconnect_cli.upgrade.plan.model import (
@@ -19,6 +17,7 @@ from pyconnect_cli.upgrade.plan.model import (
     View,
 )
 from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
+from pyconnect_clients.connect_names import Phase
 from tests.support.cases import cases
 from tests.support.plugins.java_jars import SOURCE_CONNECTOR, class_file, make_jar
 
