@@ -167,7 +167,7 @@ def test_a_backup_that_cannot_be_written_leaves_the_connector_in_its_state(
     def full(*_: object, **__: object) -> None:
         raise OutputLost("backups: cannot be written: No space left on device")
 
-    monkeypatch.setattr("pyconnect_cli.offsets.backups.Backups.store", full)
+    monkeypatch.setattr("pyconnect_cli.offsets.files.Backups.store", full)
     run("offsets", "reset", "orders", "--stop", "--yes", code=74)
     assert connect.connectors["orders"].state == "RUNNING"
     assert not [r for r in changes(connect) if r.startswith(("PATCH", "DELETE"))]

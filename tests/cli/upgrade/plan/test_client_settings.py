@@ -1,6 +1,6 @@
 """Which client settings exactly-once ignores, and with which it cannot be."""
 
-from pyconnect_cli.upgrade.plan import client_settings
+from pyconnect_cli.upgrade.plan import model
 from tests.support.cases import cases
 
 PRODUCER = "producer.override."
@@ -27,7 +27,7 @@ def test_settings_that_exactly_once_ignores_are_listed(
     worker: dict[str, str | None], connector: dict[str, str | None], expected: tuple[str, ...]
 ) -> None:
     """The connector's own word is the last; keys without a prefix are not for connectors."""
-    assert client_settings.replaced(worker, connector) == expected
+    assert model.replaced_settings(worker, connector) == expected
 
 
 @cases(
@@ -39,22 +39,20 @@ def test_settings_that_exactly_once_ignores_are_listed(
 )
 def test_settings_that_break_transactions_are_listed(key: str, good: str, bad: str) -> None:
     """By the worker's `producer.*` or the connector's override."""
-    assert client_settings.breaking({f"producer.{key}": good}, {}) == ()
-    assert client_settings.breaking({f"producer.{key}": bad}, {}) == (f"producer.{key}={bad}",)
-    overridden = client_settings.breaking({f"producer.{key}": good}, {f"{PRODUCER}{key}": bad})
+    assert model.breaking_settings({f"producer.{key}": good}, {}) == ()
+    assert model.breaking_settings({f"producer.{key}": bad}, {}) == (f"producer.{key}={bad}",)
+    overridden = model.breaking_settings({f"producer.{key}": good}, {f"{PRODUCER}{key}": bad})
     assert overridden == (f"{PRODUCER}{key}={bad}",)
 
 
 def test_the_leaders_producer_has_the_workers_own_settings() -> None:
     """The worker sets the acknowledgements; the isolation level matters at `enabled` only."""
     worker = {"enable.idempotence": "false", "isolation.level": "read_uncommitted", "acks": "1"}
-    assert client_settings.replaced_of_leader(worker, enabled=False) == (
-        "enable.idempotence=false",
-    )
+    assert model.replaced_of_leader(worker, enabled=False) == ("enable.idempotence=false",)
     expected = ("enable.idempotence=false", "isolation.level=read_uncommitted")
-    assert client_settings.replaced_of_leader(worker, enabled=True) == expected
-    assert client_settings.breaking_of_leader(worker) == ()
-    assert client_settings.breaking_of_leader({"retries": "0"}) == ("retries=0",)
+    assert model.replaced_of_leader(worker, enabled=True) == expected
+    assert model.breaking_of_leader(worker) == ()
+    assert model.breaking_of_leader({"retries": "0"}) == ("retries=0",)
 
 
 def test_clusters_and_timeouts_are_the_connectors_or_the_workers() -> None:
@@ -62,14 +60,14 @@ def test_clusters_and_timeouts_are_the_connectors_or_the_workers() -> None:
     worker = {"bootstrap.servers": "a:1,b:1"}
     same = {f"{PRODUCER}bootstrap.servers": "b:1, a:1"}
     other = {f"{PRODUCER}bootstrap.servers": "c:1"}
-    assert client_settings.clusters(worker, same) == {frozenset({"a:1", "b:1"})}
-    assert len(client_settings.clusters(worker, other)) == 2
-    assert client_settings.clusters({}, other) == {frozenset({"c:1"})}
+    assert model.client_clusters(worker, same) == {frozenset({"a:1", "b:1"})}
+    assert len(model.client_clusters(worker, other)) == 2
+    assert model.client_clusters({}, other) == {frozenset({"c:1"})}
     worker = {"producer.transaction.timeout.ms": "1000"}
     connector = {f"{PRODUCER}transaction.timeout.ms": "2000"}
-    assert client_settings.transaction_timeout_ms({}, {}) is None
-    assert client_settings.transaction_timeout_ms(worker, {}) == 1000
-    assert client_settings.transaction_timeout_ms(worker, connector) == 2000
+    assert model.transaction_timeout_ms({}, {}) is None
+    assert model.transaction_timeout_ms(worker, {}) == 1000
+    assert model.transaction_timeout_ms(worker, connector) == 2000
 
 
 @cases(
@@ -83,7 +81,7 @@ def test_how_long_transactions_of_an_interval_last(
     worker: str | None, connector: str | None, expected: int | None
 ) -> None:
     """The connector's own word, the worker's, Kafka's default; a reference is not looked up."""
-    found = client_settings.boundary_interval_ms(
+    found = model.boundary_interval_ms(
         {"offset.flush.interval.ms": worker}, {"transaction.boundary.interval.ms": connector}
     )
     assert found == expected
