@@ -1,5 +1,7 @@
 """The herder's answer to each request, and the order in which it works."""
 
+from dataclasses import replace
+
 import pytest
 
 from pyconnect_agent.core.errors import (
@@ -7,10 +9,12 @@ from pyconnect_agent.core.errors import (
     BadRequestError,
     InternalError,
     NotFoundError,
+    PrivilegedWriteError,
     RequestTimedOutError,
 )
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder import requests as ask
+from pyconnect_agent.core.herder.state import WritePrivilege
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.simulation.herder_world import TASKS, World
 from tests.support.cases import cases
@@ -189,6 +193,16 @@ def test_a_lost_write_privilege_is_reported_and_claimed_again(world: World) -> N
         " can be safely retried"
     )
     assert world.settled(ask.DeleteConnector(connector="c")).error is None
+
+
+def test_a_privilege_that_is_not_held_is_not_lost(world: World) -> None:
+    """Nothing is claimed again, at a worker that stops or whose claim is under way."""
+    for privilege in (WritePrivilege.NONE, WritePrivilege.CLAIMING):
+        world.state = replace(world.state, privilege=privilege)
+        late = on.EffectFailed(effect_id=10_000, error=PrivilegedWriteError("fenced"))
+        world.inbox.append(late)
+        world.deliver_all()
+        assert (world.state.privilege, world.answers) == (privilege, [])
 
 
 def test_a_timed_out_request_names_the_stage(world: World) -> None:
