@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from itertools import pairwise
@@ -143,6 +144,16 @@ def most_severe(findings: Iterable[Finding], limit: int) -> list[Finding]:
     """Return so many findings; no note takes the place of one that decides the verdict."""
     order = [*Severity]
     return sorted(findings, key=lambda finding: order.index(finding.severity))[:limit]
+
+
+def of_every_kind(kinds: Sequence[str], limit: int) -> list[int]:
+    """Return the indexes of so many findings: the first of each kind, so that none hides others."""
+    turns: Counter[str] = Counter()
+    ranked = []
+    for index, kind in enumerate(kinds):
+        ranked.append((turns[kind], index))
+        turns[kind] += 1
+    return sorted(index for _, index in sorted(ranked)[:limit])
 
 
 def grouped(findings: Iterable[Finding]) -> list[Finding]:

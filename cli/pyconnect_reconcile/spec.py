@@ -239,7 +239,9 @@ def read_spec(document: object) -> Spec:
             for index, item in enumerate(members.items("columns"))
         ),
         tiers=tuple(
-            _tier(item, f"spec.tiers[{index}]") for index, item in enumerate(members.items("tiers"))
+            tier.fill(Tier, side=_side(tier.take("side"), f"{tier.where}.side"))
+            for index, item in enumerate(members.items("tiers"))
+            if (tier := Members(item, f"spec.tiers[{index}]"))
         ),
     )
     if spec.spark.master and spec.spark.remote:
@@ -405,8 +407,3 @@ def _column(document: object, where: str) -> ColumnRule:
     members = Members(document, where)
     name = members.text("name")
     return members.fill(ColumnRule, name=name, path=members.text("path", name))
-
-
-def _tier(document: object, where: str) -> Tier:
-    members = Members(document, where)
-    return members.fill(Tier, side=_side(members.take("side"), f"{where}.side"))

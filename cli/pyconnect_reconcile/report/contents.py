@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from pyconnect_reconcile.findings import (
     Severity,
     Verdict,
     grouped,
+    of_every_kind,
     verdict_of,
     with_hidden_keys,
 )
@@ -72,6 +73,7 @@ class Report:
     def to_json(self) -> dict[str, object]:
         outcome, spec, findings = self.outcome, self.spec, self.findings
         links = self.base.links if self.base else ()
+        kinds = [finding.kind for finding in findings]
         return {
             "schema_version": SCHEMA_VERSION,
             "job": spec.job,
@@ -85,9 +87,9 @@ class Report:
             "asked": _asked(spec),
             "counts": dict(outcome.counts),
             "totals": {kind: count for kind, count in outcome.totals.items() if count},
-            "findings": [finding.to_json() for finding in of_every_kind(findings, SAMPLES)],
+            "findings": [findings[index].to_json() for index in of_every_kind(kinds, SAMPLES)],
             "findings_kept": len(findings),
-            "findings_by_kind": dict(Counter(finding.kind for finding in findings)),
+            "findings_by_kind": dict(Counter(kinds)),
             "partitions": [asdict(counts) for counts in outcome.partitions],
             "series": dict(outcome.series),
             "not_compared": list(outcome.not_compared),
@@ -100,16 +102,6 @@ class Report:
             "snapshot": main.to_json() if (main := self.snapshots.get(MAIN)) else None,
             "snapshots": {name: each.to_json() for name, each in self.snapshots.items()},
         }
-
-
-def of_every_kind(findings: Sequence[Finding], limit: int) -> list[Finding]:
-    """Return so many findings in their order: the first of each kind, so that none hides others."""
-    turns: Counter[str] = Counter()
-    ranked = []
-    for index, finding in enumerate(findings):
-        ranked.append((turns[finding.kind], index))
-        turns[finding.kind] += 1
-    return [findings[index] for index in sorted(index for _, index in sorted(ranked)[:limit])]
 
 
 def arranged(outcome: CheckOutcome, *, hide_keys: bool) -> CheckOutcome:

@@ -339,7 +339,18 @@ def _row(equal: Sequence[Json]) -> str:
 
 def _places(finding: Json) -> str:
     """Return key and places of a finding as one line; empty when neither is known."""
-    places = [_place(copy, finding.get("key")) for copy in finding.get("copies", ())]
+    places = []
+    for copy in finding.get("copies", ()):
+        if "file" in copy:
+            places.append(f"{copy['file']} line {copy['row']}")
+        elif "table" in copy:
+            places.append(f"{copy['table']} row {copy['key']}")
+        else:
+            key = finding.get("key")
+            own = f" key {copy['key']}" if copy.get("key", key) != key else ""
+            shown = "" if copy.get("visible", True) else " (aborted)"
+            at = f"{copy['topic']}:{copy['partition']} offset {copy['offset']}"
+            places.append(f"{at}{own}{shown}")
     if finding.get("of") == "offsets":
         interval = f"{finding['first']} to {finding['last']}"
         places.insert(0, f"{finding['topic']}:{finding['partition']} offsets {interval}")
@@ -350,16 +361,6 @@ def _places(finding: Json) -> str:
         places.append(f"source {finding['group']}")
     text = ", ".join(places)
     return f"key {finding['key']}: {text}" if finding.get("key") else text
-
-
-def _place(copy: Json, key: str | None) -> str:
-    if "file" in copy:
-        return f"{copy['file']} line {copy['row']}"
-    if "table" in copy:
-        return f"{copy['table']} row {copy['key']}"
-    own = f" key {copy['key']}" if copy.get("key", key) != key else ""
-    shown = "" if copy.get("visible", True) else " (aborted)"
-    return f"{copy['topic']}:{copy['partition']} offset {copy['offset']}{own}{shown}"
 
 
 def _section(title: str, chart: str, key: str) -> str:

@@ -163,17 +163,14 @@ def current_table(
     own = f"audited_{uuid4().hex}"
     for name, value in conf.items():
         session().conf.set(f"spark.sql.catalog.{own}{name}", value)
-    return FixedFiles(table=f"{own}.{NAMESPACE}.{NAME}", snapshot=_snapshot(metadata))
-
-
-def _snapshot(metadata: Path) -> dict[str, object]:
     content = metadata.read_bytes()
     if _ending(metadata.name) != ".metadata.json":
         content = gzip.decompress(content)
     found = json.loads(content)
-    number = found.get("current-snapshot-id")
-    # Older writers wrote -1 for none.
-    return {"table_uuid": found.get("table-uuid"), "snapshot_id": None if number == -1 else number}
+    # Older writers wrote -1 for no snapshot.
+    number = None if found.get("current-snapshot-id") == -1 else found.get("current-snapshot-id")
+    snapshot = {"table_uuid": found.get("table-uuid"), "snapshot_id": number}
+    return FixedFiles(table=f"{own}.{NAMESPACE}.{NAME}", snapshot=snapshot)
 
 
 def _ending(name: str) -> str:
