@@ -171,11 +171,7 @@ class RepairedTopic:
         return changes, refused
 
     def carry_out(
-        self,
-        changes: Sequence[TopicChange],
-        check: Callable[[], None],
-        *,
-        undo: bool,
+        self, changes: Sequence[TopicChange], check: Callable[[], None], *, undo: bool
     ) -> None:
         """Write the records of all changes, or what takes them back, unless that was done.
 
@@ -320,10 +316,7 @@ def _records_of_topic(
 
 @contextmanager
 def _records_of_source(
-    job: Job,
-    report: Mapping[str, Any],
-    lines: Iterable[Mapping[str, Any]],
-    there: TopicSnapshot,
+    job: Job, report: Mapping[str, Any], lines: Iterable[Mapping[str, Any]], there: TopicSnapshot
 ) -> Iterator[_Make]:
     """Yield a function of the records that the connector makes of rows.
 

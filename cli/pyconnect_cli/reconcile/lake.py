@@ -113,8 +113,7 @@ def files_side(
         schemas = (config.get("value.converter.schemas.enable") or "true").lower()
         if form != "json" and schemas != "false":
             raise UsageError(
-                "JSON files have no schemas, but the topic's values have",
-                hint=BY_HAND,
+                "JSON files have no schemas, but the topic's values have", hint=BY_HAND
             )
         side["value"] = "json"
         return Resolved(side=side, topic={"value": "json"}, members=members, secrets=secrets)

@@ -74,11 +74,7 @@ def _line(finding: Mapping[str, Any], paint: Paint) -> str:
     return f"  {label} {printable(interval + finding['message'] + key)}{at}"
 
 
-VERDICTS = {
-    "agree": ExitCode.OK,
-    "differ": ExitCode.NEGATIVE,
-    "unknown": ExitCode.UNDECIDED,
-}
+VERDICTS = {"agree": ExitCode.OK, "differ": ExitCode.NEGATIVE, "unknown": ExitCode.UNDECIDED}
 Secrets: TypeAlias = Mapping[str, Mapping[str, str]]
 """Properties of sides by the member of the spec, for files that the sides name."""
 

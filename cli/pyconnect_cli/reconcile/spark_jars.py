@@ -71,10 +71,7 @@ MOST_ARCHIVES = 3
 AUDITS_WITHOUT = 3
 """The number of audits that together take the processor time of making the archive."""
 FREE_BYTES = 1_000_000_000
-_QUICK = {
-    "spark.driver.memory": "1g",
-    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1",
-}
+_QUICK = {"spark.driver.memory": "1g", "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
 _REHEARSED = {"version": 1, "job": "source-topic", "spark": {"master": "local[2]", "conf": _QUICK}}
 _NO_EVENTS = EventCalls(step=lambda _: None, progress=lambda _done, _total: None)
 

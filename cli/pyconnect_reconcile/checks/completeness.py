@@ -117,9 +117,7 @@ def check(bench: Bench) -> CheckOutcome:
 
 
 _NOTHING = Finding(
-    kind="empty-range",
-    severity=Severity.UNKNOWN,
-    message="no tier has a row with an event time",
+    kind="empty-range", severity=Severity.UNKNOWN, message="no tier has a row with an event time"
 )
 _EVERYTHING_UNDER_WAY = Finding(
     kind="under-way",

@@ -62,8 +62,7 @@ MEANINGS = {
         OPEN,
     ),
     "hanging-transaction": Meaning(
-        "A transaction is open for longer than brokers allow and blocks committed readers.",
-        HANGING,
+        "A transaction is open for longer than brokers allow and blocks committed readers.", HANGING
     ),
     "retention-loss": Meaning(
         "Retention removed offsets since the saved run.", "pyconnect reconcile ranges {topics}"
@@ -109,8 +108,7 @@ MEANINGS = {
     ),
     "too-many-spans": Meaning("Only the first spans of event time were compared."),
     "unparsable": Meaning(
-        "The value that the check needs is not in the record, so the record was left out.",
-        UNPARSED,
+        "The value that the check needs is not in the record, so the record was left out.", UNPARSED
     ),
     "unknown-schema": Meaning("The schema of a value is not known, so it was left out."),
     "empty-range": Meaning("There was nothing to read.", "pyconnect reconcile ranges {topics}"),

@@ -111,12 +111,7 @@ def spark_session(
 
 @contextmanager
 def starting_session(
-    settings: SparkSettings,
-    *,
-    app_name: str,
-    work_directory: Path,
-    events: Events,
-    at_once: bool,
+    settings: SparkSettings, *, app_name: str, work_directory: Path, events: Events, at_once: bool
 ) -> Iterator[Callable[[], SparkSession]]:
     """As `spark_session`, but return a function that returns the session when it has started.
 

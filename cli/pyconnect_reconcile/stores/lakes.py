@@ -45,11 +45,7 @@ LOCAL = "org.apache.hadoop.fs.LocalFileSystem"
 
 
 def downloaded(
-    url: str,
-    store: Store,
-    properties: str | None,
-    read: Sequence[str] | None,
-    directory: Path,
+    url: str, store: Store, properties: str | None, read: Sequence[str] | None, directory: Path
 ) -> FixedFiles:
     """Copy the files below a URL; `read` are those of them that a source has read to the end."""
     if not copy_files(url, store, properties, directory, rename=read is None):

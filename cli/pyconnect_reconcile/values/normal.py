@@ -13,13 +13,7 @@ from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.types import (
-    ArrayType,
-    DataType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
 
 from pyconnect_reconcile.data_sides import CORRUPT, HELD, MARK, NUMERIC, TOKENS
 from pyconnect_reconcile.errors import ReconcileError

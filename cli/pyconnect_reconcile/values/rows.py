@@ -159,12 +159,7 @@ class RowPlan:
 
 
 def row_plan(
-    records: DataFrame,
-    rule: RowRule,
-    table: Columns,
-    *,
-    writes: bool,
-    flat: bool = False,
+    records: DataFrame, rule: RowRule, table: Columns, *, writes: bool, flat: bool = False
 ) -> RowPlan:
     """Look at a topic's records and plan their compare with a table of these columns.
 
