@@ -231,9 +231,10 @@ def read_spec(document: object) -> Spec:
         Spec,
         job=job,
         ordered=members.switch("ordered", default=job == "sequence"),
-        left=_optional_side(members, "left"),
-        right=_optional_side(members, "right"),
-        arrived=_optional_side(members, "arrived"),
+        **{
+            name: None if (side := members.take(name)) is None else _side(side, f"spec.{name}")
+            for name in ("left", "right", "arrived")
+        },
         columns=tuple(
             _column(item, f"spec.columns[{index}]")
             for index, item in enumerate(members.items("columns"))
@@ -251,7 +252,6 @@ def read_spec(document: object) -> Spec:
 
 
 def _require(spec: Spec) -> None:
-    """Refuse what the job could not work with."""
     missing: list[str] = []
     if spec.job in SCANS and not spec.topics:
         missing.append("topics")
@@ -373,11 +373,6 @@ def _require_continuable(spec: Spec) -> None:
             f"spec: `since_last` is not possible with {spec.job}: {reason}",
             hint="run it without --since-last",
         )
-
-
-def _optional_side(members: Members, name: str) -> Side | None:
-    value = members.take(name)
-    return None if value is None else _side(value, f"spec.{name}")
 
 
 def _side(document: object, where: str) -> Side:

@@ -308,7 +308,6 @@ def _class_of(config: Config) -> str:
 
 
 def _refusal(config: Config) -> str | None:
-    """Return why rows of a connector are not repaired."""
     written = _class_of(config)
     if written == "IcebergSink":
         return (

@@ -369,7 +369,6 @@ def _rows(bench: Bench, first: _First) -> _Looked:
 
 
 def _row_finding(bench: Bench, row: Row, places: Places, first: _First) -> Finding:
-    """Return the finding of a row that is missing or surplus."""
     here, there = first.left.name, first.right.name
     copies = tuple(places.get(identity_of(row, HASHES), ()))
     known, present = row.committed + row.uncommitted, row.committed - row.missing

@@ -61,8 +61,6 @@ PLACE = ("topic", "partition", "offset", "timestamp_ms")
 
 
 class _Read(NamedTuple):
-    """The content of the topics."""
-
     commits: list[OffsetCommit]
     statuses: list[StatusReport]
     configs: TaskConfigSet

@@ -226,7 +226,6 @@ def _interleaves(part: History) -> bool:
 def _gone_back(
     back: Sequence[tuple[OffsetCommit, OffsetCommit]], known: Circumstances, *, in_turns: bool
 ) -> Finding:
-    """Return the finding of commits that are behind the ones before them."""
     first, last = back[0][1], back[-1][1]
     said = (
         f"went back at {time_text(last.place)}: a task that starts from there reads later records"

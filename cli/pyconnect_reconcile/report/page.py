@@ -300,7 +300,6 @@ def _kind(report: Json, kind: str, findings: Sequence[Json]) -> str:
 
 
 def _command(report: Json, template: str, findings: Sequence[Json]) -> str:
-    """Fill the names of the run into a command."""
     topics = report["asked"]["topics"]
     named = [
         each["topic"]

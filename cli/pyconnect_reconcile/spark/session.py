@@ -295,7 +295,6 @@ def _end_jvm() -> None:
 
 @contextmanager
 def _watched(session: SparkSession, events: Events) -> Iterator[SparkSession]:
-    """Report the tasks of running stages from a thread."""
     tracker = session.sparkContext.statusTracker()
     over = threading.Event()
 

@@ -21,7 +21,6 @@ class _Offsets(TypedDict):
 
 
 def _offsets(part: PartitionRange, first: int, last: int, count: int) -> _Offsets:
-    """Return the members of a finding that is about offsets of a partition."""
     return _Offsets(
         topic=part.topic,
         partition=part.partition,

@@ -437,6 +437,5 @@ def _of_record(column: RowColumn, plan: RowPlan) -> tuple[Column, Compared]:
 
 
 def _text(found: Column) -> Column:
-    """Return the text of a token that is one."""
     is_marked = found.startswith(f"{MARK}s")
     return sql.when(is_marked, found.substr(3, 2**31 - 1)).otherwise(found)
