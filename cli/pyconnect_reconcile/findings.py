@@ -87,13 +87,8 @@ class Finding:
         shown["severity"] = self.severity.value
         del shown["copies"]
         if self.copies:
-            shown["copies"] = [place_json(place) for place in self.copies]
+            shown["copies"] = list(map(_known, self.copies))
         return shown
-
-
-def place_json(place: Place) -> dict[str, object]:
-    """Return a place as JSON; what is not known is left out."""
-    return _known(place)
 
 
 def _known(value: Finding | Place) -> dict[str, object]:

@@ -166,12 +166,13 @@ def write_report(report: Report, directory: Path, *, parquet: bool) -> None:
     findings = report.findings
     (directory / "findings").mkdir(exist_ok=True)
     lines = [json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in findings]
-    _write(directory / "findings" / "findings.ndjson", "".join(lines))
+    (directory / "findings" / "findings.ndjson").write_text("".join(lines), "utf-8")
     if parquet:
         _write_parquet(findings, directory / "findings" / "findings.parquet")
-    _write(directory / "report.html", page(document))
+    (directory / "report.html").write_text(page(document), "utf-8")
     # Written last, so that its existence shows a complete report.
-    _write(directory / "report.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    (directory / "report.json").write_text(text, "utf-8")
 
 
 def _write_parquet(findings: Iterable[Finding], target: Path) -> None:
@@ -202,7 +203,3 @@ def _write_parquet(findings: Iterable[Finding], target: Path) -> None:
     rows = [{**asdict(each), "severity": each.severity.value} for each in findings]
     target.mkdir()
     parquet.write_table(pa.Table.from_pylist(rows, schema=schema), target / "part-00000.parquet")
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")

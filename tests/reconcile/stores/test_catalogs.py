@@ -31,9 +31,7 @@ def test_a_rest_catalog_names_the_metadata_of_a_table(tmp_path: Path) -> None:
             """Committed at once."""
         table = client.load_table("shop.orders")
         catalog, known = IcebergCatalog(kind="rest", url=url), access(tmp_path, TOKEN)
-        assert (
-            metadata_in_service("shop.orders", catalog, known) == table.metadata_location
-        )
+        assert metadata_in_service("shop.orders", catalog, known) == table.metadata_location
         assert metadata_in_service("shop.none", catalog, known) is None
         with pytest.raises(ReconcileError, match="401"):
             metadata_in_service("shop.orders", catalog, access(tmp_path, "other"))
