@@ -109,11 +109,7 @@ class Bench:
     ) -> DataFrame:
         parts = tuple(ranges)
         records = read_topics(
-            self.spark,
-            self.spec.clusters[cluster],
-            parts,
-            isolation=isolation,
-            headers=headers,
+            self.spark, self.spec.clusters[cluster], parts, isolation=isolation, headers=headers
         )
         topics = tuple(dict.fromkeys(part.topic for part in parts))
         asked = avro_members(self.spec, topics)

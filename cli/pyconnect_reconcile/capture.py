@@ -31,12 +31,7 @@ from pyconnect_reconcile.files import (
 from pyconnect_reconcile.spec import COMPARES, MAIN, Side, Spec, TopicSide
 from pyconnect_reconcile.stores.lakes import current_table, downloaded
 from pyconnect_reconcile.topics.cluster_view import ClusterView
-from pyconnect_reconcile.topics.snapshot import (
-    TopicsSnapshot,
-    narrowed,
-    read_snapshot,
-    stable_only,
-)
+from pyconnect_reconcile.topics.snapshot import TopicsSnapshot, narrowed, read_snapshot, stable_only
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

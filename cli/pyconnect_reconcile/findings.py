@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from itertools import pairwise
@@ -86,13 +87,8 @@ class Finding:
         shown["severity"] = self.severity.value
         del shown["copies"]
         if self.copies:
-            shown["copies"] = [place_json(place) for place in self.copies]
+            shown["copies"] = list(map(_known, self.copies))
         return shown
-
-
-def place_json(place: Place) -> dict[str, object]:
-    """Return a place as JSON; what is not known is left out."""
-    return _known(place)
 
 
 def _known(value: Finding | Place) -> dict[str, object]:
@@ -143,6 +139,16 @@ def most_severe(findings: Iterable[Finding], limit: int) -> list[Finding]:
     """Return so many findings; no note takes the place of one that decides the verdict."""
     order = [*Severity]
     return sorted(findings, key=lambda finding: order.index(finding.severity))[:limit]
+
+
+def of_every_kind(kinds: Sequence[str], limit: int) -> list[int]:
+    """Return the indexes of so many findings: the first of each kind, so that none hides others."""
+    turns: Counter[str] = Counter()
+    ranked = []
+    for index, kind in enumerate(kinds):
+        ranked.append((turns[kind], index))
+        turns[kind] += 1
+    return sorted(index for _, index in sorted(ranked)[:limit])
 
 
 def grouped(findings: Iterable[Finding]) -> list[Finding]:

@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyconnect_reconcile.capture import Capture, capture, copies_rows
 from pyconnect_reconcile.chain import continued
-from pyconnect_reconcile.errors import (
-    InvalidQuestion,
-    NotAuditable,
-    ReconcileError,
-    RecordsRemoved,
-)
+from pyconnect_reconcile.errors import InvalidQuestion, NotAuditable, ReconcileError, RecordsRemoved
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict
 from pyconnect_reconcile.report.contents import Report, arranged, make_directory, write_report

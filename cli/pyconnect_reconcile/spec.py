@@ -231,15 +231,18 @@ def read_spec(document: object) -> Spec:
         Spec,
         job=job,
         ordered=members.switch("ordered", default=job == "sequence"),
-        left=_optional_side(members, "left"),
-        right=_optional_side(members, "right"),
-        arrived=_optional_side(members, "arrived"),
+        **{
+            name: None if (side := members.take(name)) is None else _side(side, f"spec.{name}")
+            for name in ("left", "right", "arrived")
+        },
         columns=tuple(
             _column(item, f"spec.columns[{index}]")
             for index, item in enumerate(members.items("columns"))
         ),
         tiers=tuple(
-            _tier(item, f"spec.tiers[{index}]") for index, item in enumerate(members.items("tiers"))
+            tier.fill(Tier, side=_side(tier.take("side"), f"{tier.where}.side"))
+            for index, item in enumerate(members.items("tiers"))
+            if (tier := Members(item, f"spec.tiers[{index}]"))
         ),
     )
     if spec.spark.master and spec.spark.remote:
@@ -249,7 +252,6 @@ def read_spec(document: object) -> Spec:
 
 
 def _require(spec: Spec) -> None:
-    """Refuse what the job could not work with."""
     missing: list[str] = []
     if spec.job in SCANS and not spec.topics:
         missing.append("topics")
@@ -373,11 +375,6 @@ def _require_continuable(spec: Spec) -> None:
         )
 
 
-def _optional_side(members: Members, name: str) -> Side | None:
-    value = members.take(name)
-    return None if value is None else _side(value, f"spec.{name}")
-
-
 def _side(document: object, where: str) -> Side:
     members = Members(document, where)
     kind = members.choice("kind", ("topic", "files", "table"))
@@ -405,8 +402,3 @@ def _column(document: object, where: str) -> ColumnRule:
     members = Members(document, where)
     name = members.text("name")
     return members.fill(ColumnRule, name=name, path=members.text("path", name))
-
-
-def _tier(document: object, where: str) -> Tier:
-    members = Members(document, where)
-    return members.fill(Tier, side=_side(members.take("side"), f"{where}.side"))

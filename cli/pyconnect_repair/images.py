@@ -228,10 +228,7 @@ class TableImages:
                 elif isinstance(column.type, types.Float):
                     text = f"CAST({name} * 1E0 AS CHAR)"
             found[column.name] = _Column(
-                name=name,
-                text=text,
-                value=value,
-                indexed=isinstance(column.type, _COMPARED),
+                name=name, text=text, value=value, indexed=isinstance(column.type, _COMPARED)
             )
         return found
 

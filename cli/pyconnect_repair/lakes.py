@@ -198,7 +198,6 @@ class LakeTable:
         return pa.table(columns, names=schema.names)
 
     def _find(self, looked: Mapping[str, _Looked]) -> None:
-        """Look for the rows in each file of the table."""
         if not looked:
             return
         for task in self._table.scan().plan_files():
@@ -220,7 +219,6 @@ class LakeTable:
                     looked[text].copies.append((path, index))
 
     def _refusal(self, each: _Looked, surplus: Sequence[tuple[str, int]]) -> str | None:
-        """Return why a row is left as it is."""
         if (there := len(each.copies)) != each.target.there:
             return (
                 f"the table has {there} rows like the one that the sink would write, and the audit"

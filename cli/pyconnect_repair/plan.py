@@ -178,7 +178,6 @@ def require_complete(report: Mapping[str, Any], findings: Sequence[Mapping[str, 
 
 
 def _target(finding: Mapping[str, Any]) -> Wanted | str:
-    """Return the target of a finding, or why there is none."""
     kind, copies = finding["kind"], finding.get("copies", ())
     place = next(
         ((copy["topic"], copy["partition"], copy["offset"]) for copy in copies if "offset" in copy),

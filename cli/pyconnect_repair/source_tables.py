@@ -102,14 +102,17 @@ class SourceTable:
             only=only,
         )
         records = [each for batch in reader.batches(self._connection) for each in batch]
-        return [each for each in records if _has_texts(each, key)]
-
-
-def _has_texts(record: SourceRecord, key: Mapping[str, str]) -> bool:
-    """Return whether texts of the key are the same; a collation finds others, too."""
-    assert isinstance(record.value, Struct)
-    values = {name: record.value.get(name) for name in key}
-    return all(key[n] == value for n, value in values.items() if isinstance(value, str))
+        # A collation finds other texts of the key, too.
+        return [
+            each
+            for each in records
+            if isinstance(each.value, Struct)
+            and all(
+                text == value
+                for name, text in key.items()
+                if isinstance(value := each.value.get(name), str)
+            )
+        ]
 
 
 @contextmanager

@@ -171,11 +171,7 @@ class RepairedTopic:
         return changes, refused
 
     def carry_out(
-        self,
-        changes: Sequence[TopicChange],
-        check: Callable[[], None],
-        *,
-        undo: bool,
+        self, changes: Sequence[TopicChange], check: Callable[[], None], *, undo: bool
     ) -> None:
         """Write the records of all changes, or what takes them back, unless that was done.
 
@@ -184,7 +180,18 @@ class RepairedTopic:
         after = [each.after for each in changes for _ in range(each.count)]
         before = [each.before for each in changes if each.before is not None]
         # Before the records are read: other runs of any user end here, with their transactions.
-        producer = self._producer()
+        settings = {
+            **client_settings(self._cluster),
+            "transactional.id": f"pyconnect-repair-{self._topic}",
+            # The broker decides how large a record may be.
+            "message.max.bytes": 1_000_000_000,
+            "linger.ms": 5,
+            # Where the agent's sources put a key.
+            "partitioner": "murmur2_random",
+        }
+        with kafka_errors(self._topic):
+            producer = Producer(settings)
+            producer.init_transactions(TRANSACTION_S)
         found = Counter(each.identity for each in self._written())
         applied = Counter(each.identity for each in after)
         if undo:
@@ -213,21 +220,6 @@ class RepairedTopic:
         """Return the committed records from the ends of the report on."""
         with kafka_errors(self._topic):
             return list(map(RepairRecord.of, messages_from(self._cluster, self._topic, self._ends)))
-
-    def _producer(self) -> Producer:
-        settings = {
-            **client_settings(self._cluster),
-            "transactional.id": f"pyconnect-repair-{self._topic}",
-            # The broker decides how large a record may be.
-            "message.max.bytes": 1_000_000_000,
-            "linger.ms": 5,
-            # Where the agent's sources put a key.
-            "partitioner": "murmur2_random",
-        }
-        with kafka_errors(self._topic):
-            producer = Producer(settings)
-            producer.init_transactions(TRANSACTION_S)
-        return producer
 
     def _write(self, producer: Producer, records: Sequence[RepairRecord]) -> None:
         with kafka_errors(self._topic):
@@ -324,10 +316,7 @@ def _records_of_topic(
 
 @contextmanager
 def _records_of_source(
-    job: Job,
-    report: Mapping[str, Any],
-    lines: Iterable[Mapping[str, Any]],
-    there: TopicSnapshot,
+    job: Job, report: Mapping[str, Any], lines: Iterable[Mapping[str, Any]], there: TopicSnapshot
 ) -> Iterator[_Make]:
     """Yield a function of the records that the connector makes of rows.
 

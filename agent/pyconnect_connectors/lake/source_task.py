@@ -109,9 +109,16 @@ class LakeSourceTask(SourceTask):
             return
         settings = self._settings
         new = []
-        for file in self._storage.files(settings.prefix):
+        found = self._storage.files(settings.prefix)
+        if self._next_look_s == 0 and not any(self._matches(file.path) for file in found):
+            LOG.warning(
+                "no file is read yet: none matches",
+                extra={"prefix": settings.prefix, "pattern": settings.pattern, "found": len(found)},
+            )
+        for file in found:
             known = self._seen.get(file.path)
-            if known is None and self._is_read(file.path):
+            is_ours = zlib.crc32(file.path.encode()) % settings.task_count == settings.task_number
+            if known is None and is_ours and self._matches(file.path):
                 new.append(file)
             elif known is not None and known != _stamp(file):
                 LOG.warning(
@@ -133,14 +140,10 @@ class LakeSourceTask(SourceTask):
             self._seen[file.path] = _stamp(file)
         self._next_look_s = time.monotonic() + settings.poll_ms / 1000
 
-    def _is_read(self, path: str) -> bool:
-        settings = self._settings
-        below = path.removeprefix(settings.prefix).lstrip("/")
-        return (
-            zlib.crc32(path.encode()) % settings.task_count == settings.task_number
-            and not any(name.startswith(("_", ".")) for name in below.split("/"))
-            and re.fullmatch(settings.pattern, below) is not None
-        )
+    def _matches(self, path: str) -> bool:
+        below = path.removeprefix(self._settings.prefix).lstrip("/")
+        is_hidden = any(name.startswith(("_", ".")) for name in below.split("/"))
+        return not is_hidden and re.fullmatch(self._settings.pattern, below) is not None
 
     def _records(self, path: str, batch: Batch) -> SourceRecords:
         end = batch.first + len(batch.values)

@@ -93,12 +93,11 @@ class Shape:
                 )
         return None
 
-    @property
-    def parameters(self) -> list[str]:
-        """The names of the statement's parameters, which must not be those of columns it sets."""
+    def parameters(self, mode: InsertMode) -> list[str]:
+        """Return the names of the statement's parameters; an update's are not those of columns."""
         names = [f"p{index}" for index in range(len(self.columns))]
-        is_free = self.columns.keys().isdisjoint(names)
-        return names if is_free else [f"__connect_{name}" for name in names]
+        is_taken = mode is InsertMode.UPDATE and not self.columns.keys().isdisjoint(names)
+        return [f"__connect_{name}" for name in names] if is_taken else names
 
     def is_key(self, mode: InsertMode, column: str) -> bool:
         """Return whether rows are found by a column."""
@@ -110,7 +109,7 @@ class Shape:
         kind = _AsGiven() if dialect in CONVERTED else None
         parameters: dict[str, Any] = {
             name: bindparam(parameter, type_=kind)
-            for name, parameter in zip(self.columns, self.parameters, strict=True)
+            for name, parameter in zip(self.columns, self.parameters(mode), strict=True)
         }
         conditions = [table.columns[name] == parameters[name] for name in self.keys]
         if self.deletes:

@@ -321,7 +321,7 @@ class _Write:
                 upserts.write(self._table, columns, keys, self._rows)
                 return
         dialect = connection.dialect.name
-        names = self._shape.parameters
+        names = self._shape.parameters(self._mode)
         if (
             dialect in MYSQL
             and self._mode is InsertMode.UPSERT
@@ -333,10 +333,10 @@ class _Write:
                 self._shape.statement(self._table, mode, dialect)
                 for mode in (InsertMode.UPDATE, InsertMode.INSERT)
             )
+            updated = self._shape.parameters(InsertMode.UPDATE)
             for row in self._rows:
-                given = dict(zip(names, row, strict=True))
-                if connection.execute(change, given).rowcount == 0:
-                    connection.execute(add, given)
+                if connection.execute(change, dict(zip(updated, row, strict=True))).rowcount == 0:
+                    connection.execute(add, dict(zip(names, row, strict=True)))
             return
         statement = self._shape.statement(self._table, self._mode, dialect)
         compiled = statement.compile(dialect=connection.dialect)

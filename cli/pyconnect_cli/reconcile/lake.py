@@ -20,7 +20,7 @@ from pyconnect_cli.reconcile.connectors import (
     value_form,
     with_providers,
 )
-from pyconnect_cli.reconcile.tables import database_access, database_side, hoisted_column
+from pyconnect_cli.reconcile.tables import database_access, database_side, decimals, hoisted_column
 
 BY_HAND = "name the files yourself: --files with --format and --column"
 FORMATS = ("parquet", "json", "csv", "iceberg")
@@ -113,8 +113,7 @@ def files_side(
         schemas = (config.get("value.converter.schemas.enable") or "true").lower()
         if form != "json" and schemas != "false":
             raise UsageError(
-                "JSON files have no schemas, but the topic's values have",
-                hint=BY_HAND,
+                "JSON files have no schemas, but the topic's values have", hint=BY_HAND
             )
         side["value"] = "json"
         return Resolved(side=side, topic={"value": "json"}, members=members, secrets=secrets)
@@ -127,12 +126,12 @@ def files_side(
             "CSV files have no types: they are compared with values of JsonConverter only",
             hint=BY_HAND,
         )
-    row = _row(config) | whole
+    row = {"of": "value"} | decimals(config) | whole
     return Resolved(side=side, topic={"row": row}, members=members, secrets=secrets)
 
 
 def _written_table(config: Config, topic: str, members: Document) -> Resolved:
-    row = _row(config) | hoisted_column(config, BY_HAND)
+    row = {"of": "value"} | decimals(config) | hoisted_column(config, BY_HAND)
     pattern = config.get("iceberg.tables") or "default.${topic}"
     table = pattern.replace("${topic}", topic.replace(".", "_"))
     kind, uri = config.get(f"{CATALOG}.type") or "sql", config.get(f"{CATALOG}.uri") or ""
@@ -163,11 +162,6 @@ def _written_table(config: Config, topic: str, members: Document) -> Resolved:
     if store := _given(STORE, config) | _given(TABLE_STORE, config):
         side["store"] = store
     return Resolved(side=side, topic={"row": row}, members=members, secrets=with_providers(access))
-
-
-def _row(config: Config) -> Document:
-    form = (config.get("value.converter.decimal.format") or "base64").lower()
-    return {"of": "value", "decimals": "numeric" if form == "numeric" else "base64"}
 
 
 def _given(names: Mapping[str, str], config: Config) -> dict[str, str]:

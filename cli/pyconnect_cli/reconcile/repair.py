@@ -17,13 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from pyconnect_cli.acting.wait import describe, has_state
-from pyconnect_cli.errors import (
-    ExitCode,
-    PreconditionFailed,
-    PyconnectError,
-    Undecided,
-    UsageError,
-)
+from pyconnect_cli.errors import ExitCode, PreconditionFailed, PyconnectError, Undecided, UsageError
 from pyconnect_cli.parsing.options import PLAN_OPTIONS
 from pyconnect_cli.reconcile.compare import (
     AuditAccess,
@@ -314,7 +308,6 @@ def _class_of(config: Config) -> str:
 
 
 def _refusal(config: Config) -> str | None:
-    """Return why rows of a connector are not repaired."""
     written = _class_of(config)
     if written == "IcebergSink":
         return (

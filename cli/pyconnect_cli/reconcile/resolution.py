@@ -239,7 +239,6 @@ def _files(
     *,
     exactly_once: bool,
 ) -> Resolved:
-    """Return a directory of S3."""
     config = connector.config
     translated: Config = {
         **_converters(config),

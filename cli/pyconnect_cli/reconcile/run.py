@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -35,6 +34,8 @@ Paint = Callable[[str, str | None], str]
 
 
 def summary(report: Mapping[str, Any], directory: Path, paint: Paint) -> str:
+    from pyconnect_reconcile.findings import of_every_kind
+
     verdict = str(report["verdict"])
     head = printable(f"{report['job']} {report['target']}".rstrip())
     took = f"{int(report['duration_ms']) / 1000:.1f} s"
@@ -46,21 +47,12 @@ def summary(report: Mapping[str, Any], directory: Path, paint: Paint) -> str:
     findings: Sequence[Mapping[str, Any]] = report["findings"]
     if findings:
         lines.append("")
-        lines += [_line(finding, paint) for finding in _of_every_kind(findings)]
+        shown = of_every_kind([finding["kind"] for finding in findings], SHOWN)
+        lines += [_line(findings[index], paint) for index in shown]
         if (more := int(report["findings_kept"]) - SHOWN) > 0:
             lines.append(f"  and {more:,} more in findings/findings.ndjson")
     lines += ["", f"report: {directory / 'report.html'}"]
     return "\n".join(lines)
-
-
-def _of_every_kind(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return SHOWN findings in their order: the first of each kind, so that none hides others."""
-    turns: Counter[str] = Counter()
-    ranked = []
-    for index, finding in enumerate(findings):
-        ranked.append((turns[finding["kind"]], index))
-        turns[finding["kind"]] += 1
-    return [findings[index] for index in sorted(index for _, index in sorted(ranked)[:SHOWN])]
 
 
 def _line(finding: Mapping[str, Any], paint: Paint) -> str:
@@ -82,11 +74,7 @@ def _line(finding: Mapping[str, Any], paint: Paint) -> str:
     return f"  {label} {printable(interval + finding['message'] + key)}{at}"
 
 
-VERDICTS = {
-    "agree": ExitCode.OK,
-    "differ": ExitCode.NEGATIVE,
-    "unknown": ExitCode.UNDECIDED,
-}
+VERDICTS = {"agree": ExitCode.OK, "differ": ExitCode.NEGATIVE, "unknown": ExitCode.UNDECIDED}
 Secrets: TypeAlias = Mapping[str, Mapping[str, str]]
 """Properties of sides by the member of the spec, for files that the sides name."""
 

@@ -190,7 +190,6 @@ def offsets(
 def _target(
     session: Session, topics: list[str] | None, connector: str | None
 ) -> tuple[str, Document]:
-    """Return the target of the run, and its topics with their bounds."""
     if topics and connector:
         raise UsageError("name topics or a connector, not both")
     if topics:

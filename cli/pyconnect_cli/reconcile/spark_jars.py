@@ -71,10 +71,7 @@ MOST_ARCHIVES = 3
 AUDITS_WITHOUT = 3
 """The number of audits that together take the processor time of making the archive."""
 FREE_BYTES = 1_000_000_000
-_QUICK = {
-    "spark.driver.memory": "1g",
-    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1",
-}
+_QUICK = {"spark.driver.memory": "1g", "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
 _REHEARSED = {"version": 1, "job": "source-topic", "spark": {"master": "local[2]", "conf": _QUICK}}
 _NO_EVENTS = EventCalls(step=lambda _: None, progress=lambda _done, _total: None)
 
@@ -159,16 +156,12 @@ def known_jars(use: str) -> Mapping[str, str]:
     return found
 
 
-def _cache(jars: Mapping[str, str]) -> JarCache:
-    """Return the cache of these jars, named by the artifact and version of the first one."""
-    *_, artifact, version_, _ = next(iter(jars)).split("/")
-    checksums = {path.rpartition("/")[2]: checksum for path, checksum in jars.items()}
-    return JarCache(version_, checksums, cache_root().parent / artifact)
-
-
 def _jars(jars: Mapping[str, str], progress: Progress) -> tuple[Path, ...]:
     require_java()
-    cache = _cache(jars)
+    # It has the name of the artifact and version of the first one.
+    *_, artifact, version, _ = next(iter(jars)).split("/")
+    checksums = {path.rpartition("/")[2]: checksum for path, checksum in jars.items()}
+    cache = JarCache(version, checksums, cache_root().parent / artifact)
     if not cache.is_complete():
         progress(f"fetching {next(iter(jars)).rpartition('/')[2]}, once")
         cache.fill(
@@ -185,7 +178,11 @@ class SparkArchive:
         """Name the archive; `root` None is the user's directory of archives."""
         self._environ = environ
         self._root = archives_root() if root is None else root
-        jars = _spark_home(environ) / "jars"
+        found = find_spec("pyspark")
+        home = environ.get("SPARK_HOME") or (found and found.origin and Path(found.origin).parent)
+        if not home:
+            raise FileNotFoundError("pyspark")
+        jars = Path(home) / "jars"
         # The client of Spark Connect alone has no jars.
         self._possible = jars.is_dir()
         facts = (java.executable, jars, MAIN_CLASS, ())
@@ -280,15 +277,6 @@ class SparkArchive:
                 yield False
             else:
                 yield True
-
-
-def _spark_home(environ: Mapping[str, str]) -> Path:
-    if home := environ.get("SPARK_HOME"):
-        return Path(home)
-    found = find_spec("pyspark")
-    if found is None or found.origin is None:
-        raise FileNotFoundError("pyspark")
-    return Path(found.origin).parent
 
 
 def _rehearse(work: Path, environ: Mapping[str, str]) -> ProcessEnd:

@@ -71,12 +71,20 @@ def read_table(connector: Audited) -> Resolved:
         if query
         else _quoted(config, config.get("schema.pattern"), table)
     )
-    side["position"] = _position(config, mode, offsets[0])
+    position: Document = {}
+    if mode != "incrementing":
+        listed = config.get("timestamp.column.name") or ""
+        position["timestamps"] = [name.strip() for name in listed.split(",") if name.strip()]
+        position["timestamp"] = offsets[0].get("timestamp")
+    if mode != "timestamp":
+        position["incrementing"] = config.get("incrementing.column.name")
+        position["number"] = offsets[0].get("incrementing")
+    side["position"] = {name: value for name, value in position.items() if value is not None}
     members: Document = {"mode": "append" if mode == "incrementing" else "upsert"}
     row: Document = {"of": "key" if members["mode"] == "upsert" else "value"}
     return Resolved(
         side=side,
-        topic={"row": row | _decimals(config)},
+        topic={"row": row | decimals(config)},
         members=members,
         secrets=with_providers(database_access(config)),
     )
@@ -100,7 +108,7 @@ def written_table(connector: Audited) -> Resolved:
     fields = [name.strip() for name in (config.get("pk.fields") or "").split(",") if name.strip()]
     return Resolved(
         side=side,
-        topic={"row": {"of": of, "keys": fields, **_decimals(config), **whole}},
+        topic={"row": {"of": of, "keys": fields, **decimals(config), **whole}},
         members=_mode(config),
         secrets=with_providers(database_access(config)),
     )
@@ -121,21 +129,10 @@ def _mode(config: Config) -> Document:
     return {"mode": "append", "duplicates_allowed": not exactly_once}
 
 
-def _decimals(config: Config) -> Document:
+def decimals(config: Config) -> Document:
+    """Return the member that says how JsonConverter writes decimals."""
     form = (config.get("value.converter.decimal.format") or "base64").lower()
     return {"decimals": "numeric" if form == "numeric" else "base64"}
-
-
-def _position(config: Config, mode: str, offset: Mapping[str, object]) -> Document:
-    position: Document = {}
-    if mode != "incrementing":
-        listed = config.get("timestamp.column.name") or ""
-        position["timestamps"] = [name.strip() for name in listed.split(",") if name.strip()]
-        position["timestamp"] = offset.get("timestamp")
-    if mode != "timestamp":
-        position["incrementing"] = config.get("incrementing.column.name")
-        position["number"] = offset.get("incrementing")
-    return {name: value for name, value in position.items() if value is not None}
 
 
 def single_table(names: list[str], connector: Audited) -> str:

@@ -166,12 +166,7 @@ def _first(bench: Bench, columns: Columns, plan: RowPlan | None) -> _First:
         bench.events.step(f"comparing {origin.name} with {copy.name}")
         sums = stages.checksums(left, right, stages.bucket_count(origin.length or copy.length))
     return _First(
-        left=origin,
-        right=copy,
-        compared=(left, right),
-        sums=sums,
-        has_tail=has_tail,
-        known=known,
+        left=origin, right=copy, compared=(left, right), sums=sums, has_tail=has_tail, known=known
     )
 
 
@@ -369,14 +364,11 @@ def _rows(bench: Bench, first: _First) -> _Looked:
     totals = {kind: total[kind] for kind in ("missing", "extra", "repeated")}
     ahead = first.sums.right - first.sums.left + total["absent"]
     return _Looked(
-        findings=tuple(findings),
-        totals=totals,
-        ahead=ahead - total["extra"] - total["repeated"],
+        findings=tuple(findings), totals=totals, ahead=ahead - total["extra"] - total["repeated"]
     )
 
 
 def _row_finding(bench: Bench, row: Row, places: Places, first: _First) -> Finding:
-    """Return the finding of a row that is missing or surplus."""
     here, there = first.left.name, first.right.name
     copies = tuple(places.get(identity_of(row, HASHES), ()))
     known, present = row.committed + row.uncommitted, row.committed - row.missing

@@ -39,6 +39,13 @@ EARLIEST_MS, LATEST_MS = (
     for day in ((2, 1, 1), (9999, 12, 31))
 )
 TIMESTAMP = "timestamp"
+UNTOLD = {
+    "empty-range": "no tier has a row with an event time",
+    "under-way": "no span had ended when the tiers were read: every difference may be data under"
+    " way",
+    "too-many-spans": f"only the first {MOST_BUCKETS:,} spans were checked; a larger"
+    " bucket_minutes gives fewer spans",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +91,16 @@ def check(bench: Bench) -> CheckOutcome:
         for index in range(1, len(names))
         if bucket.rows[index] != bucket.rows[0]
     ]
-    untold = [] if dated else [_NOTHING]
-    if dated and all(bucket.under_way for bucket in buckets):
-        untold.append(_EVERYTHING_UNDER_WAY)
-    if len(dated) > len(kept):
-        untold.append(_TOO_MANY)
+    found = {
+        "empty-range": not dated,
+        "under-way": dated and all(bucket.under_way for bucket in buckets),
+        "too-many-spans": len(dated) > len(kept),
+    }
+    untold = [
+        Finding(kind=kind, severity=Severity.UNKNOWN, message=UNTOLD[kind])
+        for kind, is_so in found.items()
+        if is_so
+    ]
     for snapshot in snapshots:
         untold += open_tails(snapshot)
         untold += removed_beginnings(snapshot, Severity.UNKNOWN, "their rows are not counted")
@@ -114,24 +126,6 @@ def check(bench: Bench) -> CheckOutcome:
         series={"tiers": names, "buckets": [asdict(bucket) for bucket in buckets]},
         not_compared=("the rows themselves: only their number in each span",),
     )
-
-
-_NOTHING = Finding(
-    kind="empty-range",
-    severity=Severity.UNKNOWN,
-    message="no tier has a row with an event time",
-)
-_EVERYTHING_UNDER_WAY = Finding(
-    kind="under-way",
-    severity=Severity.UNKNOWN,
-    message="no span had ended when the tiers were read: every difference may be data under way",
-)
-_TOO_MANY = Finding(
-    kind="too-many-spans",
-    severity=Severity.UNKNOWN,
-    message=f"only the first {MOST_BUCKETS:,} spans were checked; a larger bucket_minutes"
-    " gives fewer spans",
-)
 
 
 def _counted(bench: Bench, tier: Tier, index: int, length_ms: int) -> DataFrame:

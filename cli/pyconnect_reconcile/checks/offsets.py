@@ -61,8 +61,6 @@ PLACE = ("topic", "partition", "offset", "timestamp_ms")
 
 
 class _Read(NamedTuple):
-    """The content of the topics."""
-
     commits: list[OffsetCommit]
     statuses: list[StatusReport]
     configs: TaskConfigSet
@@ -168,11 +166,7 @@ def _read(bench: Bench, topics: AuditedTopics) -> _Read:
         tasks = _rows(bench, (topics.config,), KEY, "value", prefixes=task_configs.KEYS)
     configs = TaskConfigSet((_place(row, row.key), _bytes(row.value)) for row in tasks)
     return _Read(
-        commits=commits,
-        statuses=statuses,
-        configs=configs,
-        records=len(rows),
-        strange=strange,
+        commits=commits, statuses=statuses, configs=configs, records=len(rows), strange=strange
     )
 
 

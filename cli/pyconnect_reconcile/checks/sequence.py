@@ -290,8 +290,7 @@ def _read(bench: Bench, parts: Iterable[PartitionRange], *, exact: bool) -> _Pas
     number = sql.when(usable, sql.col("number"))
     records = records.withColumn("sequence", number)
     return _Pass(
-        records=records,
-        numbers=records.select("group", "topic", "partition", "offset", "sequence"),
+        records=records, numbers=records.select("group", "topic", "partition", "offset", "sequence")
     )
 
 

@@ -22,12 +22,7 @@ from pyconnect_reconcile.data_sides import (
     FileSide,
 )
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.files import (
-    FixedFiles,
-    in_plain_directories,
-    is_local,
-    partition_columns,
-)
+from pyconnect_reconcile.files import FixedFiles, in_plain_directories, is_local, partition_columns
 from pyconnect_reconcile.spark.errors import spark_errors
 from pyconnect_reconcile.spec import TopicSide
 from pyconnect_reconcile.stores.file_types import (

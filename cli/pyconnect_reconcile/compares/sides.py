@@ -402,7 +402,6 @@ def _from_lines(bench: Bench, frame: DataFrame, form: str, columns: Columns) -> 
 
 
 def _from_columns(bench: Bench, frame: DataFrame, columns: Columns) -> DataFrame:
-    """Shape rows of named columns."""
     content = typed_columns(frame, columns)
     key: list[Column] = []
     if bench.spec.mode == "upsert":

@@ -88,11 +88,7 @@ def under_way(
 
 
 def unfinished(
-    right: Rows,
-    sums: stages.Checksums,
-    compared: tuple[DataFrame, DataFrame],
-    *,
-    missing: int,
+    right: Rows, sums: stages.Checksums, compared: tuple[DataFrame, DataFrame], *, missing: int
 ) -> Iterator[Finding]:
     """Yield the rows of the right's tail, and how many of the left are there with them only.
 

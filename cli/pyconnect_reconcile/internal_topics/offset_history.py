@@ -1,4 +1,4 @@
-"""The history of each source partition, from the records of an offsets topic. Pure.
+"""The history of each source partition and its last commit, from an offsets topic. Pure.
 
 The topic is compacted: history is what compaction has left, newest record of each key at least.
 A task that starts again goes on from the last commit, so one writer never goes back unless its
@@ -188,9 +188,9 @@ def findings_of(history: History, circumstances: Circumstances | None = None) ->
             if went_back(before.value or {}, after.value or {})
         ]
         if back and _interleaves(part):
-            found.append(_two_writers(back, known))
+            found.append(_gone_back(back, known, in_turns=True))
         else:
-            found += [_regression(before, after, known) for before, after in back]
+            found += [_gone_back([pair], known, in_turns=False) for pair in back]
     return found
 
 
@@ -223,31 +223,25 @@ def _interleaves(part: History) -> bool:
     return False
 
 
-def _regression(before: OffsetCommit, after: OffsetCommit, known: Circumstances) -> Finding:
-    writers = known.of_writers(after.connector, after.source, after.timestamp_ms)
-    return Finding(
-        kind="regression",
-        severity=Severity.ERROR,
-        message=f"offset of {after.source} went back at {time_text(after.place)}: a task that"
-        " starts from there reads later records again. The source started from the"
-        f" beginning, or another writer was late{writers}",
-        topic=after.topic,
-        group=after.connector,
-        copies=(before.place, after.place),
-    )
-
-
-def _two_writers(
-    back: Sequence[tuple[OffsetCommit, OffsetCommit]], known: Circumstances
+def _gone_back(
+    back: Sequence[tuple[OffsetCommit, OffsetCommit]], known: Circumstances, *, in_turns: bool
 ) -> Finding:
     first, last = back[0][1], back[-1][1]
+    said = (
+        f"went back at {time_text(last.place)}: a task that starts from there reads later records"
+        " again. The source started from the beginning, or another writer was late"
+    )
+    if in_turns:
+        said = (
+            f"alternates between two rising runs, from {time_text(first.place)} to"
+            f" {time_text(last.place)}: two tasks read one source partition, or a source starts"
+            " from the beginning repeatedly"
+        )
     writers = known.of_writers(last.connector, last.source, last.timestamp_ms)
     return Finding(
-        kind="two-writers",
+        kind="two-writers" if in_turns else "regression",
         severity=Severity.ERROR,
-        message=f"offset of {last.source} alternates between two rising runs, from"
-        f" {time_text(first.place)} to {time_text(last.place)}: two tasks read one"
-        f" source partition, or a source starts from the beginning repeatedly{writers}",
+        message=f"offset of {last.source} {said}{writers}",
         topic=last.topic,
         group=last.connector,
         count=len(back),

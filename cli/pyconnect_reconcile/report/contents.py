@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from pyconnect_reconcile.findings import (
     Severity,
     Verdict,
     grouped,
+    of_every_kind,
     verdict_of,
     with_hidden_keys,
 )
@@ -72,6 +73,7 @@ class Report:
     def to_json(self) -> dict[str, object]:
         outcome, spec, findings = self.outcome, self.spec, self.findings
         links = self.base.links if self.base else ()
+        kinds = [finding.kind for finding in findings]
         return {
             "schema_version": SCHEMA_VERSION,
             "job": spec.job,
@@ -85,9 +87,9 @@ class Report:
             "asked": _asked(spec),
             "counts": dict(outcome.counts),
             "totals": {kind: count for kind, count in outcome.totals.items() if count},
-            "findings": [finding.to_json() for finding in of_every_kind(findings, SAMPLES)],
+            "findings": [findings[index].to_json() for index in of_every_kind(kinds, SAMPLES)],
             "findings_kept": len(findings),
-            "findings_by_kind": dict(Counter(finding.kind for finding in findings)),
+            "findings_by_kind": dict(Counter(kinds)),
             "partitions": [asdict(counts) for counts in outcome.partitions],
             "series": dict(outcome.series),
             "not_compared": list(outcome.not_compared),
@@ -100,16 +102,6 @@ class Report:
             "snapshot": main.to_json() if (main := self.snapshots.get(MAIN)) else None,
             "snapshots": {name: each.to_json() for name, each in self.snapshots.items()},
         }
-
-
-def of_every_kind(findings: Sequence[Finding], limit: int) -> list[Finding]:
-    """Return so many findings in their order: the first of each kind, so that none hides others."""
-    turns: Counter[str] = Counter()
-    ranked = []
-    for index, finding in enumerate(findings):
-        ranked.append((turns[finding.kind], index))
-        turns[finding.kind] += 1
-    return [findings[index] for index in sorted(index for _, index in sorted(ranked)[:limit])]
 
 
 def arranged(outcome: CheckOutcome, *, hide_keys: bool) -> CheckOutcome:
@@ -174,12 +166,13 @@ def write_report(report: Report, directory: Path, *, parquet: bool) -> None:
     findings = report.findings
     (directory / "findings").mkdir(exist_ok=True)
     lines = [json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in findings]
-    _write(directory / "findings" / "findings.ndjson", "".join(lines))
+    (directory / "findings" / "findings.ndjson").write_text("".join(lines), "utf-8")
     if parquet:
         _write_parquet(findings, directory / "findings" / "findings.parquet")
-    _write(directory / "report.html", page(document))
+    (directory / "report.html").write_text(page(document), "utf-8")
     # Written last, so that its existence shows a complete report.
-    _write(directory / "report.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    (directory / "report.json").write_text(text, "utf-8")
 
 
 def _write_parquet(findings: Iterable[Finding], target: Path) -> None:
@@ -210,7 +203,3 @@ def _write_parquet(findings: Iterable[Finding], target: Path) -> None:
     rows = [{**asdict(each), "severity": each.severity.value} for each in findings]
     target.mkdir()
     parquet.write_table(pa.Table.from_pylist(rows, schema=schema), target / "part-00000.parquet")
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")

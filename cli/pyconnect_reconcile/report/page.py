@@ -62,8 +62,7 @@ MEANINGS = {
         OPEN,
     ),
     "hanging-transaction": Meaning(
-        "A transaction is open for longer than brokers allow and blocks committed readers.",
-        HANGING,
+        "A transaction is open for longer than brokers allow and blocks committed readers.", HANGING
     ),
     "retention-loss": Meaning(
         "Retention removed offsets since the saved run.", "pyconnect reconcile ranges {topics}"
@@ -109,8 +108,7 @@ MEANINGS = {
     ),
     "too-many-spans": Meaning("Only the first spans of event time were compared."),
     "unparsable": Meaning(
-        "The value that the check needs is not in the record, so the record was left out.",
-        UNPARSED,
+        "The value that the check needs is not in the record, so the record was left out.", UNPARSED
     ),
     "unknown-schema": Meaning("The schema of a value is not known, so it was left out."),
     "empty-range": Meaning("There was nothing to read.", "pyconnect reconcile ranges {topics}"),
@@ -302,7 +300,6 @@ def _kind(report: Json, kind: str, findings: Sequence[Json]) -> str:
 
 
 def _command(report: Json, template: str, findings: Sequence[Json]) -> str:
-    """Fill the names of the run into a command."""
     topics = report["asked"]["topics"]
     named = [
         each["topic"]
@@ -339,7 +336,18 @@ def _row(equal: Sequence[Json]) -> str:
 
 def _places(finding: Json) -> str:
     """Return key and places of a finding as one line; empty when neither is known."""
-    places = [_place(copy, finding.get("key")) for copy in finding.get("copies", ())]
+    places = []
+    for copy in finding.get("copies", ()):
+        if "file" in copy:
+            places.append(f"{copy['file']} line {copy['row']}")
+        elif "table" in copy:
+            places.append(f"{copy['table']} row {copy['key']}")
+        else:
+            key = finding.get("key")
+            own = f" key {copy['key']}" if copy.get("key", key) != key else ""
+            shown = "" if copy.get("visible", True) else " (aborted)"
+            at = f"{copy['topic']}:{copy['partition']} offset {copy['offset']}"
+            places.append(f"{at}{own}{shown}")
     if finding.get("of") == "offsets":
         interval = f"{finding['first']} to {finding['last']}"
         places.insert(0, f"{finding['topic']}:{finding['partition']} offsets {interval}")
@@ -350,16 +358,6 @@ def _places(finding: Json) -> str:
         places.append(f"source {finding['group']}")
     text = ", ".join(places)
     return f"key {finding['key']}: {text}" if finding.get("key") else text
-
-
-def _place(copy: Json, key: str | None) -> str:
-    if "file" in copy:
-        return f"{copy['file']} line {copy['row']}"
-    if "table" in copy:
-        return f"{copy['table']} row {copy['key']}"
-    own = f" key {copy['key']}" if copy.get("key", key) != key else ""
-    shown = "" if copy.get("visible", True) else " (aborted)"
-    return f"{copy['topic']}:{copy['partition']} offset {copy['offset']}{own}{shown}"
 
 
 def _section(title: str, chart: str, key: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from pyconnect_reconcile.errors import ReconcileError, RecordsRemoved
 
@@ -13,80 +12,74 @@ from pyconnect_reconcile.errors import ReconcileError, RecordsRemoved
 _REMOVED = re.compile(
     "OffsetOutOfRange|DATA_LOSS|data may have been lost|fetched earliest offset", re.IGNORECASE
 )
-
-
 _SILENT = ("An error occurred", "at ", "... ", "Suppressed: ", "Caused by: ")
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """A failure by what its text holds, in words for people."""
-
-    pattern: str
-    message: str
-    hint: str | None
-
-
-_KNOWN = (
-    _Known("UnknownTopicOrPartition", "a topic was deleted while it was read", None),
-    _Known(
+# Failures by what their text holds: a pattern, the message for people, and a hint.
+_KNOWN: tuple[tuple[str, str, str | None], ...] = (
+    ("UnknownTopicOrPartition", "a topic was deleted while it was read", None),
+    (
         "AuthorizationException",
         "Kafka denies the access: the principal lacks Read on the topic or on the groups of Spark",
         "grant Read on the topic, and on the groups with the prefix spark-kafka",
     ),
-    _Known(
+    (
         "ArithmeticException: long overflow",
         "a record has a timestamp beyond the year 294,247, which Spark's Kafka source cannot read",
         "leave the record out by its offset: `since` or `until`",
     ),
-    _Known(
+    (
         "SaslAuthentication|SslAuthentication|SSLHandshake",
         "Spark could not authenticate with Kafka",
         "see --kafka-properties",
     ),
-    _Known(
+    (
         "PBES2 SecretKeyFactory not available",
         "this Java cannot read the encrypted PEM key of the Kafka client properties",
         "give the key in a PKCS#12 store, or run Spark on Java 19 or newer",
     ),
-    _Known(
+    (
         "Failed to find data source: kafka|DATA_SOURCE_NOT_FOUND",
         "Spark has no Kafka source",
-        "give --packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION of your Spark, or with"
-        " --remote its jars with --jars",
+        (
+            "give --packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION of your Spark, or"
+            " with --remote its jars with --jars"
+        ),
     ),
-    _Known(
+    (
         # The last ones are what clients say after all retries: before Spark 4.1, and since.
-        "Received incorrect server side session identifier|SESSION_CHANGED"
-        "|RETRIES_EXCEEDED|StatusCode[.]UNAVAILABLE",
+        (
+            "Received incorrect server side session identifier|SESSION_CHANGED"
+            "|RETRIES_EXCEEDED|StatusCode[.]UNAVAILABLE"
+        ),
         "the connection to the Spark Connect server was lost during the run",
         "run the command again when the server is back",
     ),
-    _Known(
+    (
         "INVALID_PARAMETER_VALUE.(PATTERN|REGEX_GROUP_INDEX)|PatternSyntaxException",
         "a pattern (regex:) is not valid for Java, or has no group",
         r"write a Java regular expression whose first group is the value: regex:id=(\d+)",
     ),
-    _Known(
+    (
         "CSV header does not conform to the schema",
         "the CSV files have different columns, or the same ones in another order",
         "compare the files of each header by themselves: --files",
     ),
-    _Known(
+    (
         "No suitable driver",
         "Spark finds no driver for the database's URL",
         "name its class in the table's `options`, as `driver`, and its jar with --jars",
     ),
-    _Known(
+    (
         "OutOfMemoryError|Java heap space",
         "Spark ran out of memory",
         "give Spark more memory: --conf spark.driver.memory=8g",
     ),
-    _Known(
+    (
         "PATH_NOT_FOUND|FileNotFoundException|FILE_NOT_EXIST",
         "a file is missing, or was replaced while it was read",
-        "compare files that are not being written, or copy them first; with --master on several"
-        " machines, files and --report are on storage that these machines share",
+        (
+            "compare files that are not being written, or copy them first; with --master on several"
+            " machines, files and --report are on storage that these machines share"
+        ),
     ),
 )
 
@@ -120,9 +113,9 @@ def translated(text: str) -> ReconcileError:
             f" topic: {summary(text)}",
             hint="run it again",
         )
-    for known in _KNOWN:
-        if re.search(known.pattern, text, re.IGNORECASE):
-            return ReconcileError(f"{known.message}: {summary(text)}", hint=known.hint)
+    for pattern, message, hint in _KNOWN:
+        if re.search(pattern, text, re.IGNORECASE):
+            return ReconcileError(f"{message}: {summary(text)}", hint=hint)
     return ReconcileError(f"Spark failed: {summary(text)}", hint="spark.log may have details")
 
 

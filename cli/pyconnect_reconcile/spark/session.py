@@ -111,12 +111,7 @@ def spark_session(
 
 @contextmanager
 def starting_session(
-    settings: SparkSettings,
-    *,
-    app_name: str,
-    work_directory: Path,
-    events: Events,
-    at_once: bool,
+    settings: SparkSettings, *, app_name: str, work_directory: Path, events: Events, at_once: bool
 ) -> Iterator[Callable[[], SparkSession]]:
     """As `spark_session`, but return a function that returns the session when it has started.
 
@@ -300,7 +295,6 @@ def _end_jvm() -> None:
 
 @contextmanager
 def _watched(session: SparkSession, events: Events) -> Iterator[SparkSession]:
-    """Report the tasks of running stages from a thread."""
     tracker = session.sparkContext.statusTracker()
     over = threading.Event()
 

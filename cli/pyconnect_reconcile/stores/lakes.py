@@ -45,11 +45,7 @@ LOCAL = "org.apache.hadoop.fs.LocalFileSystem"
 
 
 def downloaded(
-    url: str,
-    store: Store,
-    properties: str | None,
-    read: Sequence[str] | None,
-    directory: Path,
+    url: str, store: Store, properties: str | None, read: Sequence[str] | None, directory: Path
 ) -> FixedFiles:
     """Copy the files below a URL; `read` are those of them that a source has read to the end."""
     if not copy_files(url, store, properties, directory, rename=read is None):
@@ -163,17 +159,14 @@ def current_table(
     own = f"audited_{uuid4().hex}"
     for name, value in conf.items():
         session().conf.set(f"spark.sql.catalog.{own}{name}", value)
-    return FixedFiles(table=f"{own}.{NAMESPACE}.{NAME}", snapshot=_snapshot(metadata))
-
-
-def _snapshot(metadata: Path) -> dict[str, object]:
     content = metadata.read_bytes()
     if _ending(metadata.name) != ".metadata.json":
         content = gzip.decompress(content)
     found = json.loads(content)
-    number = found.get("current-snapshot-id")
-    # Older writers wrote -1 for none.
-    return {"table_uuid": found.get("table-uuid"), "snapshot_id": None if number == -1 else number}
+    # Older writers wrote -1 for no snapshot.
+    number = None if found.get("current-snapshot-id") == -1 else found.get("current-snapshot-id")
+    snapshot = {"table_uuid": found.get("table-uuid"), "snapshot_id": number}
+    return FixedFiles(table=f"{own}.{NAMESPACE}.{NAME}", snapshot=snapshot)
 
 
 def _ending(name: str) -> str:

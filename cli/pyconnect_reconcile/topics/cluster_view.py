@@ -193,8 +193,7 @@ class ClusterView:
         if not topics:
             return {}
         futures = self._admin.describe_configs(
-            [ConfigResource(ResourceType.TOPIC, name) for name in topics],
-            request_timeout=TIMEOUT_S,
+            [ConfigResource(ResourceType.TOPIC, name) for name in topics], request_timeout=TIMEOUT_S
         )
         policies = {}
         for resource, future in futures.items():

@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypedDict
 
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import NotAuditable
 from pyconnect_reconcile.findings import Finding, Severity, count_of
 from pyconnect_reconcile.topics.snapshot import UNKNOWN_POLICY, PartitionRange, TopicsSnapshot
+
+
+class _Offsets(TypedDict):
+    topic: str
+    partition: int
+    of: str
+    first: int
+    last: int
+    count: int
+
+
+def _offsets(part: PartitionRange, first: int, last: int, count: int) -> _Offsets:
+    return _Offsets(
+        topic=part.topic,
+        partition=part.partition,
+        of="offsets",
+        first=first,
+        last=last,
+        count=count,
+    )
 
 
 def open_tails(snapshot: TopicsSnapshot) -> Iterator[Finding]:
@@ -24,12 +45,7 @@ def open_tails(snapshot: TopicsSnapshot) -> Iterator[Finding]:
                 message=f"the range was asked for up to offset {bound}, but the partition ends"
                 f" at offset {part.high_watermark}: were records lost, or was the topic created"
                 " again?",
-                topic=part.topic,
-                partition=part.partition,
-                of="offsets",
-                first=part.high_watermark,
-                last=bound - 1,
-                count=bound - part.high_watermark,
+                **_offsets(part, part.high_watermark, bound - 1, bound - part.high_watermark),
             )
         asked = part.asked_end
         if part.open_tail <= 0 or (asked is not None and asked < part.last_stable):
@@ -46,12 +62,7 @@ def open_tails(snapshot: TopicsSnapshot) -> Iterator[Finding]:
             severity=Severity.UNKNOWN if cut else Severity.NOTE,
             message=f"{count_of(part.open_tail, 'offset beyond the last stable one was')} not"
             f" {scope}: a transaction is open ({producers or 'its producer is not known'})",
-            topic=part.topic,
-            partition=part.partition,
-            of="offsets",
-            first=part.last_stable,
-            last=part.high_watermark - 1,
-            count=part.open_tail,
+            **_offsets(part, part.last_stable, part.high_watermark - 1, part.open_tail),
         )
 
 
@@ -69,12 +80,7 @@ def removed_beginnings(
                 severity=severity,
                 message=f"{count_of(len(part.removed), 'offset at the beginning has')} been"
                 f" removed: {consequence}",
-                topic=part.topic,
-                partition=part.partition,
-                of="offsets",
-                first=part.removed.start,
-                last=part.removed.stop - 1,
-                count=len(part.removed),
+                **_offsets(part, part.removed.start, part.removed.stop - 1, len(part.removed)),
             )
 
 
@@ -143,12 +149,7 @@ def without_previous(now: TopicsSnapshot, before: TopicsSnapshot | None) -> Iter
             severity=Severity.UNKNOWN,
             message=f"retention has removed {count_of(part.earliest, 'offset')}, and no"
             f" earlier run {run}: it is not known whether they had been read",
-            topic=part.topic,
-            partition=part.partition,
-            of="offsets",
-            first=0,
-            last=part.earliest - 1,
-            count=part.earliest,
+            **_offsets(part, 0, part.earliest - 1, part.earliest),
         )
 
 
@@ -183,24 +184,19 @@ def _moved(part: PartitionRange, old: PartitionRange) -> Iterator[Finding]:
             severity=Severity.ERROR if unread else Severity.NOTE,
             message=f"retention removed {count_of(part.earliest - old.earliest, 'offset')}"
             f" since the saved run: {read:,} in its range, {unread:,} never audited",
-            topic=part.topic,
-            partition=part.partition,
-            of="offsets",
-            first=old.earliest,
-            last=part.earliest - 1,
-            count=part.earliest - old.earliest,
+            **_offsets(part, old.earliest, part.earliest - 1, part.earliest - old.earliest),
         )
     if part.high_watermark < old.high_watermark:
         yield Finding(
             kind="truncated",
             severity=Severity.ERROR,
             message="the partition ends before the end of the saved run: records were lost",
-            topic=part.topic,
-            partition=part.partition,
-            of="offsets",
-            first=part.high_watermark,
-            last=old.high_watermark - 1,
-            count=old.high_watermark - part.high_watermark,
+            **_offsets(
+                part,
+                part.high_watermark,
+                old.high_watermark - 1,
+                old.high_watermark - part.high_watermark,
+            ),
         )
 
 
@@ -216,10 +212,10 @@ def hanging(snapshot: TopicsSnapshot, *, older_than_ms: int) -> Iterator[Finding
                     message=f"the transaction of producer {producer.producer_id} (epoch"
                     f" {producer.producer_epoch}) last wrote {age_ms // 1000} s ago and holds back"
                     " consumers of committed records",
-                    topic=part.topic,
-                    partition=part.partition,
-                    of="offsets",
-                    first=producer.transaction_start_offset,
-                    last=part.high_watermark - 1,
-                    count=part.open_tail,
+                    **_offsets(
+                        part,
+                        producer.transaction_start_offset,
+                        part.high_watermark - 1,
+                        part.open_tail,
+                    ),
                 )

@@ -151,11 +151,7 @@ def narrowed(snapshot: TopicsSnapshot, *, since: Bounds, until: Bounds) -> Topic
             asked_end = until[part.topic].get(part.partition, start)
             end = min(end, asked_end)
         return replace(
-            part,
-            start=start,
-            end=max(start, end),
-            asked_start=asked_start,
-            asked_end=asked_end,
+            part, start=start, end=max(start, end), asked_start=asked_start, asked_end=asked_end
         )
 
     return replace(

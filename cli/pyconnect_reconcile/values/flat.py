@@ -72,8 +72,7 @@ class FlatObjects:
         return (
             sql.when(part.contains("\\"), sql.transform(read, text_token)[0])
             .when(
-                part.startswith('"{') | part.startswith('"['),
-                sql.concat(sql.lit(f"{MARK}s"), text),
+                part.startswith('"{') | part.startswith('"['), sql.concat(sql.lit(f"{MARK}s"), text)
             )
             .when(part.startswith('"'), text)
             .when(part != "", sql.concat(sql.lit(MARK), part))

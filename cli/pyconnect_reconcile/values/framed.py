@@ -35,13 +35,7 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import Finding, Severity, count_of
 from pyconnect_reconcile.spec import AVRO, MAIN, Registry, Spec, TopicSide
-from pyconnect_reconcile.values.avro_schemas import (
-    END,
-    MARK,
-    VALUE,
-    framed_schema,
-    micro_clocks,
-)
+from pyconnect_reconcile.values.avro_schemas import END, MARK, VALUE, framed_schema, micro_clocks
 from pyconnect_reconcile.values.canonical import text_token, token, typed_document
 from pyconnect_reconcile.values.normal import (
     Columns,
@@ -243,12 +237,7 @@ def _merged(columns: Mapping[int, Column]) -> Column:
 
 
 def framed_content(
-    known: TopicSchemas,
-    records: DataFrame,
-    side: TopicSide,
-    columns: Columns,
-    *,
-    all_marked: bool,
+    known: TopicSchemas, records: DataFrame, side: TopicSide, columns: Columns, *, all_marked: bool
 ) -> Content:
     """Return the records and what of their values is compared; JSON as by `json_columns`.
 

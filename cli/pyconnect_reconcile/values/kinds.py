@@ -125,7 +125,13 @@ def _leaf_steps(kind: str) -> list[Step]:
         hexed = sql.concat(sql.lit(f"{MARK}b"), sql.hex(sql.unbase64(value)))
         return sql.when(value.rlike(_BASE64), hexed).otherwise(value)
 
-    found: dict[str, Step] = {"date": _date, TIME: clock, "binary": binary}
+    def date(value: Column) -> Column:
+        days = sql.concat(sql.lit(f"{MARK}d"), value.substr(2, _REST))
+        read = sql.when(value.rlike(r"^\d{4}-\d\d-\d\d\z"), value.cast("date"))
+        text = sql.concat(sql.lit(f"{MARK}d"), sql.unix_date(read).cast("string"))
+        return sql.when(value.rlike(_INTEGER), days).otherwise(sql.coalesce(text, value))
+
+    found: dict[str, Step] = {"date": date, TIME: clock, "binary": binary}
     return [found[kind]] if kind in found else []
 
 
@@ -213,13 +219,6 @@ def of_base64(found: Column, scale: int) -> Column:
 
 def with_nested(found: Column) -> Column:
     return sql.when(found.substr(1, 1).isin("{", "["), nested(found)).otherwise(found)
-
-
-def _date(value: Column) -> Column:
-    days = sql.concat(sql.lit(f"{MARK}d"), value.substr(2, _REST))
-    read = sql.when(value.rlike(r"^\d{4}-\d\d-\d\d\z"), value.cast("date"))
-    text = sql.concat(sql.lit(f"{MARK}d"), sql.unix_date(read).cast("string"))
-    return sql.when(value.rlike(_INTEGER), days).otherwise(sql.coalesce(text, value))
 
 
 def clock(value: Column) -> Column:

@@ -13,13 +13,7 @@ from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.types import (
-    ArrayType,
-    DataType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
 
 from pyconnect_reconcile.data_sides import CORRUPT, HELD, MARK, NUMERIC, TOKENS
 from pyconnect_reconcile.errors import ReconcileError
@@ -103,8 +97,21 @@ def json_columns(
     wrong = sql.col("value").isNotNull() & ~flat.holds & ~sql.coalesce(whole, sql.lit(False))
     frame = frame.withColumn(WRONG, wrong)
     wrong = sql.col(WRONG)
+
+    def member(rule: ColumnRule) -> Column:
+        """Return a member by its whole name, else by a path."""
+        found = sql.col(PARSED)[0][member_name(rule.path)]
+        first, point, rest = rule.path.partition(".")
+        if not point:
+            return found
+        inside = sql.col(PARSED)[0][member_name(first)]
+        for name in rest.split("."):
+            kind = StructType([StructField(member_name(name), StringType())])
+            inside = sql.from_json(inside, kind)[member_name(name)]
+        return sql.coalesce(found, inside)
+
     found = [
-        sql.when(flat.holds, flat.token(each.rule.path)).when(~wrong, _member(each.rule))
+        sql.when(flat.holds, flat.token(each.rule.path)).when(~wrong, member(each.rule))
         for each in columns.all
     ]
     frame, kept = with_tokens(frame, found, columns.all)
@@ -172,19 +179,6 @@ def objects(marked: Column, names: Sequence[str]) -> Column:
 def first_object(parsed: Column) -> Column:
     """Return the object that `objects` parsed; null where the text is not one."""
     return sql.when((sql.size(parsed) == 2) & parsed[1][END].isNotNull(), parsed[0])
-
-
-def _member(rule: ColumnRule) -> Column:
-    """Return a member by its whole name, else by a path."""
-    found = sql.col(PARSED)[0][member_name(rule.path)]
-    first, point, rest = rule.path.partition(".")
-    if not point:
-        return found
-    inside = sql.col(PARSED)[0][member_name(first)]
-    for name in rest.split("."):
-        kind = StructType([StructField(member_name(name), StringType())])
-        inside = sql.from_json(inside, kind)[member_name(name)]
-    return sql.coalesce(found, inside)
 
 
 def typed_columns(frame: DataFrame, columns: Columns) -> Content:

@@ -159,12 +159,7 @@ class RowPlan:
 
 
 def row_plan(
-    records: DataFrame,
-    rule: RowRule,
-    table: Columns,
-    *,
-    writes: bool,
-    flat: bool = False,
+    records: DataFrame, rule: RowRule, table: Columns, *, writes: bool, flat: bool = False
 ) -> RowPlan:
     """Look at a topic's records and plan their compare with a table of these columns.
 
@@ -257,7 +252,15 @@ def contents_of(records: DataFrame, rule: RowRule) -> Mapping[str, Fields]:
     first = records.where("value IS NOT NULL").select(KEY, VALUE).limit(1).collect()
     if not first:
         return contents | {name: Fields() for name in asked}
-    forms = {name: _form(first[0][name]) for name in asked}
+    forms = {}
+    for name in asked:
+        try:
+            document = json.loads(bytes(first[0][name] or b""))
+        except ValueError:
+            forms[name] = TEXT
+        else:
+            is_envelope = isinstance(document, dict) and document.keys() == ENVELOPE
+            forms[name] = CONNECT_JSON if is_envelope else JSON
     if forms.get(VALUE) == TEXT:
         raise ReconcileError(
             "the values of the topic are not JSON objects, so that they have no columns",
@@ -277,15 +280,6 @@ def contents_of(records: DataFrame, rule: RowRule) -> Mapping[str, Fields]:
         name: _content(form, [row.seen["seen"] for row in rows if row.seen["of"] == name])
         for name, form in parsed.items()
     }
-
-
-def _form(content: bytearray | None) -> str:
-    try:
-        document = json.loads(bytes(content or b""))
-    except ValueError:
-        return TEXT
-    is_envelope = isinstance(document, dict) and document.keys() == ENVELOPE
-    return CONNECT_JSON if is_envelope else JSON
 
 
 def _seen(name: str, form: str) -> Column:
@@ -443,6 +437,5 @@ def _of_record(column: RowColumn, plan: RowPlan) -> tuple[Column, Compared]:
 
 
 def _text(found: Column) -> Column:
-    """Return the text of a token that is one."""
     is_marked = found.startswith(f"{MARK}s")
     return sql.when(is_marked, found.substr(3, 2**31 - 1)).otherwise(found)

@@ -158,6 +158,27 @@ def test_only_files_that_match_are_read(tmp_path: Path) -> None:
     source.stop()
 
 
+@pytest.mark.parametrize(
+    ("settings", "count"), [({"prefix": "IN"}, 0), ({"file.pattern": "json"}, 1), ({}, None)]
+)
+def test_a_prefix_or_pattern_without_a_file_is_logged(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    settings: dict[str, str],
+    count: int | None,
+) -> None:
+    """It may be misspelt, and the task would run and read nothing."""
+    write(tmp_path, "in/a.json", range(1))
+    source = started(tmp_path, settings)
+    source.poll()
+    source.poll()
+    source.stop()
+    found = [
+        getattr(r, "found", None) for r in caplog.records if "no file is read yet" in r.message
+    ]
+    assert found == ([] if count is None else [count])
+
+
 def test_types_become_those_of_connect(tmp_path: Path) -> None:
     """A type that Connect lacks is read as the next wider type, or as text."""
     columns = {
