@@ -12,7 +12,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -21,6 +20,8 @@ DISTRIBUTION = "pyconnect-worker"
 
 def version() -> str:
     """Return the installed distribution's version, `unknown` in a bare source tree."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         return distribution(DISTRIBUTION).version
     except PackageNotFoundError:
@@ -29,6 +30,8 @@ def version() -> str:
 
 def install_command(extra: str) -> str:
     """Return the shell command that installs an extra beside what runs now."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         installed = distribution(DISTRIBUTION)
     except PackageNotFoundError:

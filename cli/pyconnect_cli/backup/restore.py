@@ -45,8 +45,7 @@ from pyconnect_cli.backup.plan import (
     require_same_cluster,
     restored_offsets,
 )
-from pyconnect_cli.backup.reading import ClusterReader, worker_levels
-from pyconnect_cli.backup.save import LOGGERS_OF, WorkerConfigOption
+from pyconnect_cli.backup.save import LOGGERS_OF, ClusterReader, WorkerConfigOption, worker_levels
 from pyconnect_cli.connectors.from_files import SetOption, key_changes
 from pyconnect_cli.connectors.promote import MapOption, Remapping, remapping
 from pyconnect_cli.diagnostics.loggers import levels_to_set

@@ -10,10 +10,12 @@ import io
 import os
 import sys
 from contextlib import suppress
-from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from pyconnect_cli.render.styles import displayed
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def prepare_streams() -> None:
@@ -69,7 +71,9 @@ def write_whole(path: Path, text: str, *, mode: int | None = PRIVATE) -> None:
     `mode` None gives the file the permissions of the process' umask. A link stays a link. A target
     that is not a regular file, such as /dev/stdout or a pipe, is written to and not replaced.
     """
-    import tempfile  # most commands write no file
+    # Most commands write no file.
+    import tempfile
+    from pathlib import Path
 
     if path.exists() and not path.is_file():
         path.write_text(text, encoding="utf-8")

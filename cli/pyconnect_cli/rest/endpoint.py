@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -19,6 +18,7 @@ from pyconnect_cli.rest.masking import mask_url
 
 if TYPE_CHECKING:
     import ssl
+    from concurrent.futures import Future
 
 
 DEFAULT_RUN_S = 120.0
@@ -160,6 +160,8 @@ def in_background(work: Callable[[], Answer]) -> Future[Answer]:
 
     The thread is a daemon: a second signal ends the command even while a request hangs.
     """
+    from concurrent.futures import Future  # not before a request: it imports `logging`
+
     future: Future[Answer] = Future()
 
     def run() -> None:
