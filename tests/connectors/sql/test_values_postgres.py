@@ -603,3 +603,23 @@ def test_a_column_that_changes_under_a_task_is_looked_at_again(
     assert len(reporter.reports) == 60
     found = execute(postgres, database, "SELECT v, count(*) FROM topic GROUP BY v ORDER BY v")
     assert found == [(Decimal(2), 60), (Decimal(3), 60), (Decimal("4.5"), 60)]
+
+
+def test_times_with_and_without_a_zone_are_of_one_order_in_utc_only(
+    postgres: PostgresServer, database: str
+) -> None:
+    """PostgreSQL compares them as if local times were of UTC: rows would come hours late."""
+    execute(
+        postgres,
+        database,
+        "CREATE TABLE odd (id int PRIMARY KEY, a timestamptz, b timestamp)",
+        "INSERT INTO odd VALUES (1, NULL, '2024-01-01'), (2, '2024-01-02Z', NULL)",
+    )
+    both = {"mode": "timestamp+incrementing", "timestamp_column_name": "a,b"}
+    harness = source(postgres, database, **both)
+    assert field(harness.run(2), "id") == [1, 2]
+    harness.stop()
+    harness = source(postgres, database, db_timezone="Asia/Tokyo", **both)
+    with pytest.raises(ConnectException, match="Some of the columns a, b of table odd have a time"):
+        harness.poll()
+    harness.stop()
