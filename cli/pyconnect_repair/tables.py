@@ -167,7 +167,7 @@ class SinkTable:
             [row] = shape.rows([record], columns)
         except (DataException, *UNFIT) as exc:
             raise Refused(self._reason(record, exc)) from None
-        names = [f"p{index}" for index in range(len(row))]
+        names = shape.parameters(settings.insert_mode)
         statement = shape.statement(self._table, settings.insert_mode, connection.dialect.name)
         # As for many rows: for one, SQLAlchemy would add a RETURNING of its own.
         compiled = statement.compile(dialect=connection.dialect, for_executemany=True)
