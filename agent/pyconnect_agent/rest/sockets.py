@@ -130,7 +130,16 @@ def _most_descriptors() -> float:
 def bind(listener: Listener) -> BoundListener:
     """Bind; port 0 takes a free one. Raises WorkerStartError."""
     try:
-        bound = _bound_socket(listener)
+        if not 0 <= listener.port <= HIGHEST_PORT:
+            # getaddrinfo would cut it to 16 bits.
+            raise OSError(errno.EINVAL, f"port out of range: {listener.port}")
+        if listener.host:
+            found = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)
+            # As Java: of several addresses the first of IPv4.
+            family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+            bound = _bound(family, address)
+        else:
+            bound = _every_interface(listener.port)
     # UnicodeError: an impossible host name.
     except (OSError, UnicodeError) as exc:
         raise _start_error(listener, exc) from exc
@@ -151,18 +160,6 @@ def _start_error(listener: Listener, error: Exception) -> WorkerStartError:
     return WorkerStartError(
         f"Unable to listen on {listener.protocol}://{listener.netloc}: {reason}"
     )
-
-
-def _bound_socket(listener: Listener) -> socket.socket:
-    if not 0 <= listener.port <= HIGHEST_PORT:
-        # getaddrinfo would cut it to 16 bits.
-        raise OSError(errno.EINVAL, f"port out of range: {listener.port}")
-    if not listener.host:
-        return _every_interface(listener.port)
-    addresses = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)
-    # As Java: of several addresses the first of IPv4.
-    family, _, _, _, address = min(addresses, key=lambda found: found[0] != socket.AF_INET)
-    return _bound(family, address)
 
 
 def _every_interface(port: int) -> socket.socket:
