@@ -76,7 +76,15 @@ def reason_of(code: int, options: JavaOptions, lines: Sequence[str]) -> str:
         )
     lacks = (line.partition(_OUT_OF_MEMORY)[2] for line in reversed(lines))
     if code == EXIT_OUT_OF_MEMORY and (lack := next(filter(None, lacks), "")):
-        return f"The Java process ran out of memory ({lack}): {_limit(lack, options)}"
+        limit = _OTHER_MEMORY.get(lack, "see agent.java.options of the worker's file.")
+        if lack in _HEAP:
+            limit = f"its heap is limited to {options.heap} (-Xmx{options.heap})."
+            if options.heap_key:
+                limit += (
+                    f" Set {options.heap_key} in the connector's configuration, or let it hold "
+                    "fewer records at once."
+                )
+        return f"The Java process ran out of memory ({lack}): {limit}"
     if code == _EXIT_REFUSED and (fault := _refusal(lines)):
         return (
             f"Java did not start: {fault}. Its heap and options are set by agent.java.heap and "
@@ -113,18 +121,6 @@ def _refusal(printed: Sequence[str]) -> str:
     if _NO_VM in lines:
         return next(iter(lines[lines.index(_NO_VM) + 1 :]), _NO_VM)
     return lines[0] if any(line.startswith(_REFUSED) for line in lines) else ""
-
-
-def _limit(lack: str, options: JavaOptions) -> str:
-    if lack in _HEAP:
-        limit = f"its heap is limited to {options.heap} (-Xmx{options.heap})."
-        if not options.heap_key:
-            return limit
-        return (
-            f"{limit} Set {options.heap_key} in the connector's configuration, or let it hold "
-            "fewer records at once."
-        )
-    return _OTHER_MEMORY.get(lack, "see agent.java.options of the worker's file.")
 
 
 LOG = logging.getLogger(__name__)

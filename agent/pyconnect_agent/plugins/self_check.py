@@ -75,10 +75,16 @@ def check(
     try:
         for step in steps:
             begin(step)
-            result = _tried(step, steps)
-            yield result
-            if result.result == "failed":
+            try:
+                detail = next(steps)
+            # The plugin's code may raise any exception, SystemExit too.
+            except (Exception, SystemExit) as error:  # noqa: BLE001  plugin code
+                text = f"{type(error).__name__}: {error}{_place(error)}"
+                yield StepResult(step, "failed", text)
                 return
+            skipped = detail.startswith("skipped: ")
+            detail = detail.removeprefix("skipped: ")
+            yield StepResult(step, "skipped" if skipped else "passed", detail)
     finally:
         begin("clean up")
         for each in reversed(running):
@@ -129,16 +135,6 @@ def _steps(
         detail = f"{len(definition.keys)} settings"
     yield detail
     yield from trial_of(plugin_class, desc, config, time_s, running)
-
-
-def _tried(step: str, steps: Steps) -> StepResult:
-    try:
-        detail = next(steps)
-    # The plugin's code may raise any exception, SystemExit too.
-    except (Exception, SystemExit) as error:  # noqa: BLE001  plugin code
-        return StepResult(step, "failed", f"{type(error).__name__}: {error}{_place(error)}")
-    skipped = detail.startswith("skipped: ")
-    return StepResult(step, "skipped" if skipped else "passed", detail.removeprefix("skipped: "))
 
 
 def _place(error: BaseException | None) -> str:

@@ -60,9 +60,15 @@ class ListeningSocket(socket.socket):
             except OSError as exc:
                 if exc.errno not in _OUT_OF_RESOURCES:
                     raise
-                if not self._refuse_next():
-                    self._wait(exc)
-                continue
+                if self._refuse_next():
+                    continue
+                # The event loop stops listening for a second after an error, but goes on to accept
+                # before: that would be as many errors as the backlog has places.
+                now_s = time.monotonic()
+                if now_s - self._failed_s < 1:
+                    raise BlockingIOError from exc
+                self._failed_s = now_s
+                raise
             # A new descriptor has the lowest free number.
             if connection.fileno() < _most_descriptors():
                 return connection, address
@@ -94,18 +100,6 @@ class ListeningSocket(socket.socket):
             with contextlib.suppress(OSError):
                 self._spare = os.open(os.devnull, os.O_RDONLY)
         return True
-
-    def _wait(self, error: OSError) -> None:
-        """Let the event loop stop listening for a second.
-
-        After the error it goes on to accept: that would be as many errors as the backlog has
-        places.
-        """
-        now_s = time.monotonic()
-        if now_s - self._failed_s < 1:
-            raise BlockingIOError
-        self._failed_s = now_s
-        raise error
 
     def _log_refusal(self) -> None:
         self._refused += 1
