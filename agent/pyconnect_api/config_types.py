@@ -7,15 +7,14 @@ resolver that is passed in.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import Enum
 from typing import TypeAlias, assert_never
 
 from pyconnect_api.errors import ConfigException
+from pyconnect_api.java_text import double_text
 
 HIDDEN = "[hidden]"
 """The text that is shown instead of a secret."""
@@ -26,7 +25,6 @@ _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _FLOAT = re.compile(
     r"([+-]?)(NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)"
 )
-_PLAIN_NOTATION_FROM, _PLAIN_NOTATION_BELOW = 1e-3, 1e7
 
 
 class ConfigType(Enum):
@@ -138,7 +136,7 @@ def to_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return _double_text(value)
+        return double_text(value)
     if isinstance(value, type):
         return f"{value.__module__}.{value.__qualname__}"
     if isinstance(value, (list, tuple)):
@@ -204,18 +202,3 @@ def _parse_class(
 def _wrong_kind(name: str, value: object, expected: str) -> ConfigException:
     found = type(value).__name__
     return invalid_value(name, value, f"Expected value to be {expected}, but it was a {found}")
-
-
-def _double_text(value: float) -> str:
-    """Return what Java's ``Double.toString`` gives."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0 or _PLAIN_NOTATION_FROM <= abs(value) < _PLAIN_NOTATION_BELOW:
-        return format(Decimal(repr(value)), "f")
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    assert isinstance(exponent, int)  # NaN and infinities were handled above
-    text = "".join(map(str, digits))
-    scientific = exponent + len(text) - 1
-    return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{scientific}"

@@ -215,7 +215,7 @@ class NonEmptyStringWithoutControlChars:
 class LambdaValidator:
     """A check given as a function ``(name, value)`` that raises, with its description."""
 
-    check: Callable[[str, object], None] = field(repr=False)
+    check: Callable[[str, object], object] = field(repr=False)
     description: str
 
     def ensure_valid(self, name: str, value: object) -> None:

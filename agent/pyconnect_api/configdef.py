@@ -159,7 +159,8 @@ class ConfigDef:
                     group=group + ("" if key.group is None else f": {key.group}"),
                     order_in_group=order,
                     dependents=tuple(key_prefix + name for name in key.dependents),
-                    recommender=_embedded_recommender(key_prefix, key.recommender),
+                    recommender=key.recommender
+                    and _EmbeddedRecommender(key_prefix, key.recommender),
                 )
             )
 
@@ -232,7 +233,8 @@ class ConfigDef:
         for name in self._undefined_dependents():
             message = f"{name} is referred in the dependents, but not defined."
             results[name] = ConfigValue(name, error_messages=[message], visible=False)
-        roots = self._keys_without_parent()
+        children = {name for key in self._keys.values() for name in key.dependents}
+        roots = [name for name in self._keys if name not in children]
         parsed: dict[str, object] = {}
         for name in roots:
             self._parse_for_validate(name, props, parsed, results, resolve_class)
@@ -303,10 +305,6 @@ class ConfigDef:
         named = (name for key in self._keys.values() for name in key.dependents)
         return list(dict.fromkeys(name for name in named if name not in self._keys))
 
-    def _keys_without_parent(self) -> list[str]:
-        children = {name for key in self._keys.values() for name in key.dependents}
-        return [name for name in self._keys if name not in children]
-
 
 def _without_prefix(prefix: str, base: Validator | None) -> Validator | None:
     """Return ``base`` so that it names keys as it would without embedding."""
@@ -336,10 +334,6 @@ class _EmbeddedRecommender:
 
     def visible(self, name: str, parsed: Mapping[str, object]) -> bool:
         return self.base.visible(name.removeprefix(self.prefix), self._unprefixed(parsed))
-
-
-def _embedded_recommender(prefix: str, base: Recommender | None) -> Recommender | None:
-    return None if base is None else _EmbeddedRecommender(prefix, base)
 
 
 _DEFAULTS = {"!": NO_DEFAULT, "~": None, '""': ""}

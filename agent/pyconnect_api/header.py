@@ -78,7 +78,16 @@ class ConnectHeaders:
     def add(self, key: str, value: object, schema: Schema | None = None) -> Self:
         """Append a header; DataException if the value does not fit the schema's type."""
         if schema is not None:
-            _check_fits(schema, value)
+            if value is None:
+                if not schema.optional:
+                    raise DataException(
+                        f"A null value requires an optional schema but was {schema}"
+                    )
+            elif not fits_class(schema, value):
+                raise DataException(
+                    f"The value of class {type(value).__qualname__} is not compatible with the "
+                    f"schema {schema}"
+                )
         return self.add_header(Header(key, schema, value))
 
     def add_header(self, header: Header) -> Self:
@@ -196,14 +205,3 @@ class ConnectHeaders:
         if schema.type is not expected:
             raise DataException(f"Expecting {expected} but instead found {schema.type}")
         return self.add(key, value, schema)
-
-
-def _check_fits(schema: Schema, value: object) -> None:
-    if value is None:
-        if not schema.optional:
-            raise DataException(f"A null value requires an optional schema but was {schema}")
-    elif not fits_class(schema, value):
-        raise DataException(
-            f"The value of class {type(value).__qualname__} is not compatible with the schema "
-            f"{schema}"
-        )

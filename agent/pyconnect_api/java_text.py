@@ -122,35 +122,26 @@ def to_string(
             element_schema = _part(schema, Type.ARRAY)
             return f"[{', '.join(to_string(element_schema, e, bytes_text) for e in value)}]"
         case dict():
-            return _map_text(schema, value, bytes_text)
+            value_schema = _part(schema, Type.MAP)
+            is_map = schema is not None and schema.type is Type.MAP
+            key_schema = schema.key_schema if schema is not None and is_map else None
+            entries = (
+                f"{to_string(key_schema, k, bytes_text)}={to_string(value_schema, v, bytes_text)}"
+                for k, v in value.items()
+            )
+            return f"{{{', '.join(entries)}}}"
         case StructValue():
-            return _struct_text(value, bytes_text)
+            members = (
+                f"{field.name}={to_string(field.schema, member, bytes_text)}"
+                for field, member in zip(value.schema.fields, value.stored_values(), strict=True)
+                if member is not None
+            )
+            return f"Struct{{{','.join(members)}}}"
         case Decimal():
             return decimal_text(value)
         case date() | time():
             return temporal_text(value)
     raise DataException(f"A value of class {type(value).__qualname__} has no text form")
-
-
-def _map_text(
-    schema: Schema | None, value: dict[object, object], bytes_text: Callable[[bytes], str]
-) -> str:
-    value_schema = _part(schema, Type.MAP)
-    key_schema = None if schema is None or schema.type is not Type.MAP else schema.key_schema
-    entries = (
-        f"{to_string(key_schema, key, bytes_text)}={to_string(value_schema, entry, bytes_text)}"
-        for key, entry in value.items()
-    )
-    return f"{{{', '.join(entries)}}}"
-
-
-def _struct_text(value: StructValue, bytes_text: Callable[[bytes], str]) -> str:
-    members = (
-        f"{field.name}={to_string(field.schema, member, bytes_text)}"
-        for field, member in zip(value.schema.fields, value.stored_values(), strict=True)
-        if member is not None
-    )
-    return f"Struct{{{','.join(members)}}}"
 
 
 def _part(schema: Schema | None, expected: Type) -> Schema | None:

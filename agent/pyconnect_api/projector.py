@@ -47,8 +47,19 @@ def _projected(source: Schema, value: object, target: Schema) -> object:
         case Type.MAP:
             if not isinstance(value, dict):
                 raise _unfit(value, source)
-            return _projected_map(source, value, target)
-    return _promoted(value, source.type, target.type)
+            source_key, target_key = _parts(source.key_schema, target.key_schema)
+            source_value, target_value = _parts(source.value_schema, target.value_schema)
+            return {
+                hashable_key(project(source_key, key, target_key)): project(
+                    source_value, entry, target_value
+                )
+                for key, entry in value.items()
+            }
+    if source.type is target.type or not isinstance(value, int | float):
+        return value
+    if target.type is Type.FLOAT32:
+        return decimal_to_float32(Decimal(value))
+    return float(value) if target.type is Type.FLOAT64 else value
 
 
 def _projected_struct(source: Schema, value: Struct, target: Schema) -> Struct:
@@ -70,29 +81,12 @@ def _projected_struct(source: Schema, value: Struct, target: Schema) -> Struct:
     return projected
 
 
-def _projected_map(
-    source: Schema, value: dict[object, object], target: Schema
-) -> dict[object, object]:
-    source_key, target_key = _parts(source.key_schema, target.key_schema)
-    source_value, target_value = _parts(source.value_schema, target.value_schema)
-    return {
-        hashable_key(project(source_key, key, target_key)): project(
-            source_value, entry, target_value
-        )
-        for key, entry in value.items()
-    }
-
-
-def _promoted(value: object, source: Type, target: Type) -> object:
-    if source is target or not isinstance(value, int | float):
-        return value
-    if target is Type.FLOAT32:
-        return decimal_to_float32(Decimal(value))
-    return float(value) if target is Type.FLOAT64 else value
-
-
 def _check_compatible(source: Schema, target: Schema) -> None:
-    if source.type is not target.type and not _is_promotable(source.type, target.type):
+    types = (source.type, target.type)
+    is_promotable = all(each in _PROMOTIONS for each in types) and (
+        _PROMOTIONS.index(source.type) <= _PROMOTIONS.index(target.type)
+    )
+    if source.type is not target.type and not is_promotable:
         raise SchemaProjectorException(
             f"Schema type mismatch. source type: {source.type} and target type: {target.type}"
         )
@@ -111,12 +105,6 @@ def _parameters_text(schema: Schema) -> str:
     if schema.parameters is None:
         return "null"
     return f"{{{', '.join(f'{key}={value}' for key, value in schema.parameters.items())}}}"
-
-
-def _is_promotable(source: Type, target: Type) -> bool:
-    if source not in _PROMOTIONS or target not in _PROMOTIONS:
-        return False
-    return _PROMOTIONS.index(source) <= _PROMOTIONS.index(target)
 
 
 def _parts(source: Schema | None, target: Schema | None) -> tuple[Schema, Schema]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from pyconnect_api.errors import DataException
 
@@ -116,6 +116,11 @@ class Schema:
         """Take the parts as they are; `SchemaBuilder` is the checked way to make a schema."""
         members = tuple(fields)
         frozen_parameters = MappingProxyType(dict(parameters)) if parameters else None
+        # The default may be a list or a dict, which have no hash: it takes part in equality only.
+        hashed = None if frozen_parameters is None else frozenset(frozen_parameters.items())
+        own_hash = hash(
+            (type, optional, name, version, doc, hashed, members, key_schema, value_schema)
+        )
         for attribute, part in (
             ("type", type),
             ("optional", optional),
@@ -128,9 +133,9 @@ class Schema:
             ("_fields_by_name", {member.name: member for member in members}),
             ("_key_schema", key_schema),
             ("_value_schema", value_schema),
+            ("_hash", own_hash),
         ):
             object.__setattr__(self, attribute, part)
-        object.__setattr__(self, "_hash", self._computed_hash())
 
     def __setattr__(self, attribute: str, value: object) -> NoReturn:
         raise AttributeError(f"{self} is immutable; build another one to change {attribute!r}")
@@ -187,18 +192,19 @@ class Schema:
     __repr__ = __str__
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuilt, (
-            self.type,
-            self.optional,
-            self.default,
-            self.name,
-            self.version,
-            self.doc,
-            None if self.parameters is None else dict(self.parameters),
-            self._fields,
-            self._key_schema,
-            self._value_schema,
-        )
+        parts = {
+            "type": self.type,
+            "optional": self.optional,
+            "default": self.default,
+            "name": self.name,
+            "version": self.version,
+            "doc": self.doc,
+            "parameters": None if self.parameters is None else dict(self.parameters),
+            "fields": self._fields,
+            "key_schema": self._key_schema,
+            "value_schema": self._value_schema,
+        }
+        return _rebuilt, (parts,)
 
     def _identity(self) -> tuple[object, ...]:
         return (
@@ -213,49 +219,10 @@ class Schema:
             self._value_schema,
         )
 
-    def _computed_hash(self) -> int:
-        # The default may be a list or a dict, which have no hash: it takes part in equality only.
-        parameters = None if self.parameters is None else frozenset(self.parameters.items())
-        return hash(
-            (
-                self.type,
-                self.optional,
-                self.name,
-                self.version,
-                self.doc,
-                parameters,
-                self._fields,
-                self._key_schema,
-                self._value_schema,
-            )
-        )
 
-
-def _rebuilt(  # noqa: PLR0917  # pickle passes by position
-    type: Type,
-    optional: bool,
-    default: object,
-    name: str | None,
-    version: int | None,
-    doc: str | None,
-    parameters: Mapping[str, str] | None,
-    fields: tuple[Field, ...],
-    key_schema: Schema | None,
-    value_schema: Schema | None,
-) -> Schema:
+def _rebuilt(parts: Mapping[str, Any]) -> Schema:
     """Make an unpickled or copied schema whole again."""
-    return Schema(
-        type,
-        optional=optional,
-        default=default,
-        name=name,
-        version=version,
-        doc=doc,
-        parameters=parameters,
-        fields=fields,
-        key_schema=key_schema,
-        value_schema=value_schema,
-    )
+    return Schema(**parts)
 
 
 class StructValue:

@@ -141,10 +141,6 @@ def _checked_float32(schema: Schema, value: object, location: str) -> object:
     return rounded
 
 
-def _checked_bytes(_schema: Schema, value: object, _location: str) -> object:
-    return value if value.__class__ is bytes else bytes(value)  # type: ignore[call-overload]  # bytes-like
-
-
 def _checked_array(schema: Schema, value: object, location: str) -> object:
     element_location = f"element of array {location}"
     element_schema = _required_schema(schema.value_schema, element_location)
@@ -218,7 +214,7 @@ _CHECKS: dict[Type, Callable[[Schema, object, str], object]] = {
     Type.INT32: _checked_integer,
     Type.INT64: _checked_integer,
     Type.FLOAT32: _checked_float32,
-    Type.BYTES: _checked_bytes,
+    Type.BYTES: lambda _, value, __: value if value.__class__ is bytes else bytes(value),  # type: ignore[call-overload]  # bytes-like
     Type.ARRAY: _checked_array,
     Type.MAP: _checked_map,
     Type.STRUCT: _checked_struct,

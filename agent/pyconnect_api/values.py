@@ -55,6 +55,7 @@ __all__ = [
 
 _INT64_BITS = 64
 _QUOTED = re.compile(r'[\\"]')
+_WITH_BACKSLASH = r"\\\g<0>"
 
 
 def convert_to_string(schema: Schema | None, value: object) -> str | None:
@@ -199,7 +200,7 @@ def _text(schema: Schema | None, value: object, *, embedded: bool) -> str:
         case None:
             return "null"
         case str():
-            return f'"{_QUOTED.sub(_escaped, value)}"' if embedded else value
+            return f'"{_QUOTED.sub(_WITH_BACKSLASH, value)}"' if embedded else value
         case bool():
             return "true" if value else "false"
         case int():
@@ -224,23 +225,15 @@ def _text(schema: Schema | None, value: object, *, embedded: bool) -> str:
             )
             return f"{{{','.join(entries)}}}"
         case StructValue():
-            return _struct_text(value)
+            members = []
+            for field, stored in zip(value.schema.fields, value.stored_values(), strict=True):
+                member = field.schema.default if stored is None else stored
+                name = _text(None, field.name, embedded=True)
+                members.append(f"{name}:{_text(field.schema, member, embedded=True)}")
+            return f"{{{','.join(members)}}}"
         case date() | time():
             return temporal_text(value)
     raise DataException(f"Failed to serialize unexpected value type {type(value).__qualname__}")
-
-
-def _struct_text(value: StructValue) -> str:
-    members = []
-    for field, stored in zip(value.schema.fields, value.stored_values(), strict=True):
-        member = field.schema.default if stored is None else stored
-        name = _text(None, field.name, embedded=True)
-        members.append(f"{name}:{_text(field.schema, member, embedded=True)}")
-    return f"{{{','.join(members)}}}"
-
-
-def _escaped(character: re.Match[str]) -> str:
-    return f"\\{character.group()}"
 
 
 def _part(schema: Schema | None, expected: Type) -> Schema | None:

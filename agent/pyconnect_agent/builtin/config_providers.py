@@ -29,9 +29,16 @@ class AllowedPaths:
 
     def __init__(self, setting: str | None) -> None:
         """Take the comma list; ConfigException for a path that is not absolute or not there."""
-        self._roots: tuple[Path, ...] | None = None
+        self._roots: list[Path] | None = None
         if setting is not None and setting.strip():
-            self._roots = tuple(_root(item.strip()) for item in setting.split(","))
+            self._roots = []
+            for item in setting.split(","):
+                path = Path(item.strip())
+                if not path.is_absolute():
+                    raise ConfigException(f"Path {item.strip()} is not absolute")
+                if not path.exists():
+                    raise ConfigException(f"Path {item.strip()} does not exist")
+                self._roots.append(path.resolve())
 
     def allowed(self, path: str) -> Path | None:
         """Return the resolved path, None when it lies outside."""
@@ -39,15 +46,6 @@ class AllowedPaths:
         if self._roots is None or any(resolved.is_relative_to(root) for root in self._roots):
             return resolved
         return None
-
-
-def _root(text: str) -> Path:
-    path = Path(text)
-    if not path.is_absolute():
-        raise ConfigException(f"Path {text} is not absolute")
-    if not path.exists():
-        raise ConfigException(f"Path {text} does not exist")
-    return path.resolve()
 
 
 class _FromFiles(ConfigProvider):

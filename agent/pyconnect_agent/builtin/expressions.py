@@ -179,22 +179,17 @@ class _Compiled:
         try:
             result = self.program.execute(values)
         except Exception as exc:  # noqa: BLE001  anything; texts of the library may quote values
-            raise self._error(exc, values) from None
+            text = str(exc) if isinstance(exc, KeyError | TypeError) else type(exc).__name__
+            missing = [str(path) for name, path in self.paths.items() if name not in values]
+            if isinstance(exc, RuntimeError) and missing:
+                text = f"the record has no {', '.join(missing)}"
+            raise DataException(f"The expression of '{self.option}' failed: {text}") from None
         if not isinstance(result, kind):
             raise DataException(
                 f"The expression of '{self.option}' returned a {class_name(result)}, expected a "
                 f"{kind.__name__}"
             )
         return result
-
-    def _error(self, error: Exception, values: Mapping[str, object]) -> DataException:
-        text = type(error).__name__
-        if isinstance(error, KeyError | TypeError):
-            text = str(error)
-        missing = [str(path) for name, path in self.paths.items() if name not in values]
-        if isinstance(error, RuntimeError) and missing:
-            text = f"the record has no {', '.join(missing)}"
-        return DataException(f"The expression of '{self.option}' failed: {text}")
 
 
 def _plain(value: object, place: str) -> object:
@@ -245,7 +240,12 @@ def _changed(
         else:
             known[name] = new
             if old is not None:
-                schemas.append(_new_field(new, f"{place}.{name}"))
+                added = _NEW_FIELDS.get(type(new))
+                if added is None:
+                    raise DataException(
+                        f"{place}.{name} is a new field, and a {class_name(new)} has no type for it"
+                    )
+                schemas.append(added)
                 names.append(name)
     for name, inner in nested.items():
         at = names.index(name) if old is not None else -1
@@ -269,13 +269,6 @@ def _of_field(schema: Schema, new: object, place: str) -> object:
             raise DataException(f"The new text of {place} is not a {schema.name}") from None
         from_logical(schema, new)  # refuses another scale
     return validate_value(schema, new, place)
-
-
-def _new_field(new: object, place: str) -> Schema:
-    found = _NEW_FIELDS.get(type(new))
-    if found is None:
-        raise DataException(f"{place} is a new field, and a {class_name(new)} has no type for it")
-    return found
 
 
 def _check(name: str, value: object) -> None:
@@ -313,7 +306,7 @@ class Expression(_Ours, ShippedTransformation):
 
     _expressions: dict[str, _Compiled]
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         given = {name: options.optional_text(name) for name in self.CONFIG_DEF.keys}
         self._expressions = {
             name: _Compiled.of(name, text) for name, text in given.items() if text is not None
@@ -348,7 +341,7 @@ class ExpressionHolds(_Ours, ShippedPredicate):
 
     _expression: _Compiled
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         self._expression = _Compiled.of("expression", options.text("expression"))
 
     def test(self, record: ConnectRecord) -> bool:

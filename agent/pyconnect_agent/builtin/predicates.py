@@ -32,7 +32,7 @@ class HasHeaderKey(ShippedPredicate):
 
     _name: str
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         self._name = options.text(NAME)
 
     def test(self, record: ConnectRecord) -> bool:
@@ -62,7 +62,7 @@ class TopicNameMatches(ShippedPredicate):
 
     _pattern: re.Pattern[str]
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         self._pattern = compile_java_regex(options.text(PATTERN))
 
     def test(self, record: ConnectRecord) -> bool:

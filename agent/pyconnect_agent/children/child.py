@@ -65,28 +65,18 @@ class ChildEnd:
 
     def describe(self, process: str, remark: str = "") -> str:
         """Return a sentence that starts with `process` and ends with `remark`, and the reason."""
-        return f"{process} {self._how()}{f' {remark}' if remark else ''}{self._why()}"
-
-    def _how(self) -> str:
         if self.failure:
-            return self.failure
-        if self.exit_code is None:
-            return "ended in an unknown way"
-        return describe_exit(self.exit_code)
-
-    def _why(self) -> str:
+            how, why = self.failure, "."
+        elif self.exit_code is None:
+            how, why = "ended in an unknown way", f". {_NO_WORDS}{_SERVER_KILLED}"
+        else:
+            guess = _EXITED
+            if self.exit_code < 0:
+                guess = _KILLED if self.exit_code == -Signals.SIGKILL else _CRASHED
+            how, why = describe_exit(self.exit_code), f". {_NO_WORDS}{guess}"
         if self.reason:
-            return f":\n{self.reason}"
-        if self.failure:
-            return "."
-        return f". {_NO_WORDS}{self._guess()}"
-
-    def _guess(self) -> str:
-        if self.exit_code is None:
-            return _SERVER_KILLED
-        if self.exit_code >= 0:
-            return _EXITED
-        return _KILLED if self.exit_code == -Signals.SIGKILL else _CRASHED
+            why = f":\n{self.reason}"
+        return f"{process} {how}{f' {remark}' if remark else ''}{why}"
 
 
 READ_BYTES = 1 << 18
@@ -184,27 +174,22 @@ class ChildPipe:
             self.end_reading()
             return False
         self._received += data
-        while not self.ended.done() and (frame := self._next_frame()) is not None:
+        begin = FRAME_HEADER.size
+        while not self.ended.done() and len(self._received) >= begin:
+            size = FRAME_HEADER.unpack_from(self._received)[0]
+            if size > MAX_FRAME_BYTES:
+                self.end_reading()
+                self._received.clear()
+                self._on_too_large(size)
+                break
+            end = begin + size
+            if len(self._received) < end:
+                break
+            with memoryview(self._received) as received:
+                frame = bytes(received[begin:end])
+            del self._received[:end]
             self._on_frame(frame)
         return True
-
-    def _next_frame(self) -> bytes | None:
-        begin = FRAME_HEADER.size
-        if len(self._received) < begin:
-            return None
-        size = FRAME_HEADER.unpack_from(self._received)[0]
-        if size > MAX_FRAME_BYTES:
-            self.end_reading()
-            self._received.clear()
-            self._on_too_large(size)
-            return None
-        end = begin + size
-        if len(self._received) < end:
-            return None
-        with memoryview(self._received) as received:
-            frame = bytes(received[begin:end])
-        del self._received[:end]
-        return frame
 
     def _end_writing(self) -> None:
         if self._takes_more:
@@ -296,7 +281,14 @@ class Child:
         self._launched = launched
         if self._pending_signal is not None:
             launched.signal(self._pending_signal)
-        self._pipe = pipe = ChildPipe(launched.connection, self._take, self._refuse_large_message)
+        self._pipe = pipe = ChildPipe(
+            launched.connection,
+            self._take,
+            lambda size: self._refuse(
+                "a message that is too large",
+                f"The message has {size} bytes, and at most {MAX_FRAME_BYTES} are allowed",
+            ),
+        )
         for frame in self._backlog:
             pipe.write(frame)
         self._backlog.clear()
@@ -333,12 +325,6 @@ class Child:
             LOG.exception("message of a child failed", extra={"child": self.name})
             failure = f"was killed because the worker failed at its {type(message).__name__}"
             self._give_up(failure, traceback.format_exc().rstrip())
-
-    def _refuse_large_message(self, size: int) -> None:
-        self._refuse(
-            "a message that is too large",
-            f"The message has {size} bytes, and at most {MAX_FRAME_BYTES} are allowed",
-        )
 
     def _refuse(self, what: str, reason: str) -> None:
         LOG.error(

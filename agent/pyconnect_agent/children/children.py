@@ -15,7 +15,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -80,13 +80,21 @@ async def task_metrics(
     for (task_id, task), answer in zip(tasks.items(), answers, strict=True):
         found[task_id] = (task.state, task.figures if answer is None else answer)
     metrics: list[Metric] = []
-    for task_id, (state, figures) in sorted(found.items(), key=_by_id):
+    counts: dict[str, Counter[State]] = {}
+    for task_id in sorted(found):
+        state, figures = found[task_id]
+        counts.setdefault(task_id.connector, Counter())[state] += 1
         tags = {"connector": task_id.connector, "task": str(task_id.task)}
         metrics.append(Metric(group=TASK, name="status", value=state.value.lower(), tags=tags))
         metrics.extend(tagged(figures.metrics, tags))
         own = (*figures.plugins, *figures.mbeans)
         metrics.extend(replace(metric, tags={**tags, **metric.tags}) for metric in own)
-    metrics.extend(_task_counts({task_id: state for task_id, (state, _) in found.items()}))
+    for connector, states in counts.items():
+        values: dict[str, MetricValue] = {
+            f"connector-{state.value.lower()}-task-count": states[state] for state in COUNTED_STATES
+        }
+        values["connector-total-task-count"] = states.total()
+        metrics.extend(tagged({WORKER: values}, {"connector": connector}))
     return metrics
 
 
@@ -94,48 +102,18 @@ def connector_metrics(connectors: Mapping[str, ConnectorChild], catalog: Catalog
     metrics: list[Metric] = []
     for name, entry in sorted(connectors.items()):
         state = State.UNASSIGNED if entry.state is None else entry.state
+        kind, class_name = "unknown", entry.config.get("connector.class") or "unknown"
+        with contextlib.suppress(PluginNotFoundError):
+            version_range = entry.config.get("connector.plugin.version")
+            plugin = catalog.connector(class_name, version_range=version_range)
+            kind, class_name = plugin.kind.value, plugin.class_name
         values: dict[str, MetricValue] = {
             "status": state.value.lower(),
-            **_plugin(entry, catalog),
+            "connector-type": kind,
+            "connector-class": class_name,
             "connector-version": entry.version or "unknown",
         }
         metrics.extend(tagged({CONNECTOR: values}, {"connector": name}))
-    return metrics
-
-
-def worker_values(
-    connectors: int, tasks: int, startups: Iterable[Mapping[str, MetricValue]]
-) -> list[Metric]:
-    values: dict[str, MetricValue] = {"connector-count": connectors, "task-count": tasks}
-    for counts in startups:
-        values.update(counts)
-    return list(tagged({WORKER: values}, {}))
-
-
-def _plugin(entry: ConnectorChild, catalog: Catalog) -> dict[str, MetricValue]:
-    name = entry.config.get("connector.class") or "unknown"
-    try:
-        plugin = catalog.connector(name, version_range=entry.config.get("connector.plugin.version"))
-    except PluginNotFoundError:
-        return {"connector-type": "unknown", "connector-class": name}
-    return {"connector-type": plugin.kind.value, "connector-class": plugin.class_name}
-
-
-def _by_id(item: tuple[ConnectorTaskId, object]) -> ConnectorTaskId:
-    return item[0]
-
-
-def _task_counts(tasks: Mapping[ConnectorTaskId, State]) -> list[Metric]:
-    by_connector: dict[str, Counter[State]] = {}
-    for task_id, state in sorted(tasks.items(), key=_by_id):
-        by_connector.setdefault(task_id.connector, Counter())[state] += 1
-    metrics: list[Metric] = []
-    for connector, states in by_connector.items():
-        values: dict[str, MetricValue] = {
-            f"connector-{state.value.lower()}-task-count": states[state] for state in COUNTED_STATES
-        }
-        values["connector-total-task-count"] = states.total()
-        metrics.extend(tagged({WORKER: values}, {"connector": connector}))
     return metrics
 
 
@@ -235,11 +213,14 @@ class ChildProcesses:
         now_ms = time.monotonic() * 1000
         connectors, tasks = self.connectors, self.tasks
         of_tasks = await task_metrics(tasks.details(), tasks.ended(), self._inquiries)
-        startups = (connectors.startups.values(now_ms), tasks.startups.values(now_ms))
+        of_worker: dict[str, MetricValue] = {
+            "connector-count": len(connectors.running()),
+            "task-count": len(tasks.running() | tasks.ended().keys()),
+            **connectors.startups.values(now_ms),
+            **tasks.startups.values(now_ms),
+        }
         return (
-            *worker_values(
-                len(connectors.running()), len(tasks.running() | tasks.ended().keys()), startups
-            ),
+            *tagged({WORKER: of_worker}, {}),
             *connector_metrics(connectors.details(), self._catalog),
             *of_tasks,
         )
@@ -300,7 +281,11 @@ class ChildProcesses:
         on_message: Callable[[Message], None],
         on_exit: Callable[[ChildEnd], None],
     ) -> Child:
-        item = _item(job)
+        item: Item | None = None
+        if isinstance(job, RunTaskJob):
+            item = job.task_id.connector, job.task_id.task
+        elif isinstance(job, RunConnectorJob):
+            item = job.connector, None
 
         def take(message: Message) -> None:
             if item is not None and isinstance(message, LineLogged):
@@ -349,17 +334,6 @@ class ChildProcesses:
         return Lease(
             valid_until_s=0.0 if confirmed_s is None else confirmed_s + lease_ms / 1000,
         )
-
-
-def _item(job: Job) -> Item | None:
-    """Return the connector or task whose log gets the lines of a process."""
-    match job:
-        case RunTaskJob(task_id=task_id):
-            return task_id.connector, task_id.task
-        case RunConnectorJob(connector=connector):
-            return connector, None
-        case _:
-            return None
 
 
 def task_details(

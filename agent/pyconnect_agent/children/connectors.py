@@ -239,7 +239,19 @@ class ConnectorChildren:
                     LOG.debug("connector sleeps", extra={"connector": connector})
                     self._retire(entry)
             case TaskConfigs():
-                self._resolve(connector, entry, message)
+                future = entry.requests.get(message.request_id)
+                if future is not None and not future.done():
+                    # Kafka's AppliedConnectorConfig keeps the resolved config itself.
+                    config, digest = self._digests.get(connector, (None, None))
+                    self._digests[connector] = (entry.config, message.values_digest)
+                    is_new = config == entry.config and digest != message.values_digest
+                    future.set_result(
+                        TaskConfigsGenerated(
+                            configs=message.configs,
+                            connector_config_changed=message.connector_config_changed,
+                            values_changed=is_new,
+                        )
+                    )
             case RequestFailed():
                 future = entry.requests.get(message.request_id)
                 if future is not None and not future.done():
@@ -272,23 +284,6 @@ class ConnectorChildren:
         for future in entry.requests.values():
             if not future.done():
                 future.set_exception(AgentError(text))
-
-    def _resolve(self, connector: str, entry: ConnectorChild, message: TaskConfigs) -> None:
-        future = entry.requests.get(message.request_id)
-        if future is not None and not future.done():
-            future.set_result(
-                TaskConfigsGenerated(
-                    configs=message.configs,
-                    connector_config_changed=message.connector_config_changed,
-                    values_changed=self._values_changed(connector, entry, message.values_digest),
-                )
-            )
-
-    def _values_changed(self, connector: str, entry: ConnectorChild, digest: bytes) -> bool:
-        """Return whether the digest is new. Kafka's AppliedConnectorConfig keeps the config."""
-        config, before = self._digests.get(connector, (None, None))
-        self._digests[connector] = (entry.config, digest)
-        return config == entry.config and before != digest
 
     def _exit(self, connector: str, entry: ConnectorChild, end: ChildEnd) -> None:
         child, entry.child = entry.child, None

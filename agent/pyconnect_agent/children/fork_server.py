@@ -61,7 +61,11 @@ def serve(requests: socket.socket, host: str, preload: Sequence[str]) -> NoRetur
             signal.signal(number, signal.SIG_IGN)
         for module in preload:
             importlib.import_module(module)
-        _silence_standard_input()
+        # Standard input would be shared by children and worker process.
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        if nothing != 0:
+            os.close(nothing)
         freeze()
         _Server(requests, host).run()
         code = 0
@@ -126,7 +130,14 @@ class _Server:
                 if self._woken in ready:
                     with contextlib.suppress(BlockingIOError):
                         os.read(self._woken, 4096)
-                    self._reap()
+                    while self._children:
+                        pid, status = os.waitpid(-1, os.WNOHANG)
+                        if pid == 0:
+                            break
+                        fate, last_words = self._children.pop(pid)
+                        _tell(fate, os.waitstatus_to_exitcode(status), _shortened(last_words))
+                        os.close(fate)
+                        os.close(last_words)
                 if self._requests in ready and not self._serve_request():
                     return
 
@@ -152,16 +163,6 @@ class _Server:
             _tell(fate, pid)
         os.close(pipe)
         return True
-
-    def _reap(self) -> None:
-        while self._children:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                return
-            fate, last_words = self._children.pop(pid)
-            _tell(fate, os.waitstatus_to_exitcode(status), _shortened(last_words))
-            os.close(fate)
-            os.close(last_words)
 
     def _become_child(self, pipe: int, fate: int, last_words: int) -> NoReturn:
         code = 1
@@ -221,14 +222,6 @@ def _print(text: str) -> None:
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(text)
         sys.stderr.flush()
-
-
-def _silence_standard_input() -> None:
-    """Replace standard input, which children and worker process would otherwise share."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    if nothing != 0:
-        os.close(nothing)
 
 
 if __name__ == "__main__":

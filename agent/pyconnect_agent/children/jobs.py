@@ -69,7 +69,7 @@ class JobProcess:
     def __init__(self, factory: ChildFactory, what: str, job: Job) -> None:
         self._answered: asyncio.Future[Message | ChildEnd] = self._new_answer()
         self.ended = False
-        self.child: Child = factory(what, job, self._take, self._end)
+        self.child: Child = factory(what, job, self._take, self._take)
 
     def ask_again(self, job: Message) -> None:
         """Send another question; only after the answer to the one before."""
@@ -80,14 +80,10 @@ class JobProcess:
         """Return the answer, or the end of the process before it."""
         return await self._answered
 
-    def _take(self, message: Message) -> None:
+    def _take(self, answer: Message | ChildEnd) -> None:
+        self.ended = isinstance(answer, ChildEnd)
         if not self._answered.done():
-            self._answered.set_result(message)
-
-    def _end(self, end: ChildEnd) -> None:
-        self.ended = True
-        if not self._answered.done():
-            self._answered.set_result(end)
+            self._answered.set_result(answer)
 
     @staticmethod
     def _new_answer() -> asyncio.Future[Message | ChildEnd]:

@@ -62,9 +62,12 @@ class Launched:
         """The last words of the process, "" without any; complete with the exit code."""
         self._ended = False
         os.set_blocking(fate, False)
-        self.watched = _open_process(pid)
+        self.watched: list[int] = []
         """Descriptors that also become readable when the process has ended, while its fork server
         is stopped; none where the system has none."""
+        # It may have ended and be reported, or the system is not Linux.
+        with contextlib.suppress(OSError, AttributeError):
+            self.watched.append(os.pidfd_open(pid))
 
     @property
     def sentinel(self) -> int:
@@ -93,8 +96,11 @@ class Launched:
     def end_without_report(self) -> None:
         """Take the process for ended: it is gone, and its fork server does not report the end."""
         if self.exit_code() is None and not self._ended:
-            self._exit_code = _code_of_unreaped(self.pid)
             self._ended = True
+            # Its parent has not reaped it.
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                status = int(Path(f"/proc/{self.pid}/stat").read_bytes().split()[-1])
+                self._exit_code = os.waitstatus_to_exitcode(status)
 
     def signal(self, number: Signals) -> None:
         """Send a signal; do nothing if the process has ended."""
@@ -132,7 +138,12 @@ class Launcher:
 
     def fork(self) -> None:
         """Fork the server off this process to share its memory. Call it before any thread."""
-        _allow_descriptors()
+        # As a JVM does: many systems allow 1,024.
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        unlimited = resource.RLIM_INFINITY
+        wanted = DESCRIPTORS_WANTED if hard == unlimited else min(DESCRIPTORS_WANTED, hard)
+        if soft != unlimited and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         for module in SHARED:
             importlib.import_module(module)
         fork_server.freeze()
@@ -176,21 +187,18 @@ class Launcher:
 
     def _started(self) -> _ForkServer:
         if self._server is None:
-            self._server = self._spawn()
+            ours, theirs = socket.socketpair()
+            with theirs:
+                descriptor = theirs.fileno()
+                arguments = (str(descriptor), json.dumps(sys.path), self._host, *self._preload)
+                os.set_inheritable(descriptor, True)
+                pid = os.posix_spawn(
+                    sys.executable,
+                    [sys.executable, "-m", fork_server.__name__, *arguments],
+                    os.environ,
+                )
+            self._server = _ForkServer(ours, pid)
         return self._server
-
-    def _spawn(self) -> _ForkServer:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            descriptor = theirs.fileno()
-            arguments = (str(descriptor), json.dumps(sys.path), self._host, *self._preload)
-            os.set_inheritable(descriptor, True)
-            pid = os.posix_spawn(
-                sys.executable,
-                [sys.executable, "-m", fork_server.__name__, *arguments],
-                os.environ,
-            )
-        return _ForkServer(ours, pid)
 
 
 class _ForkServer:
@@ -212,7 +220,13 @@ class _ForkServer:
             finally:
                 theirs.close()
                 os.close(told)
-            pid = _answer(fate, LATER_ANSWER_S if self._has_answered else ANSWER_S)
+            timeout_s = LATER_ANSWER_S if self._has_answered else ANSWER_S
+            with selectors.DefaultSelector() as selector:
+                selector.register(fate, selectors.EVENT_READ)
+                if not selector.select(timeout_s):
+                    # If it serves the request later, the child has no worker process and ends.
+                    raise TimeoutError(f"The fork server did not answer within {timeout_s:g} s")
+            pid = fork_server.read_number(fate)
             self._has_answered = True
             if pid is None:
                 raise EOFError(self._end())
@@ -238,41 +252,3 @@ class _ForkServer:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, Signals.SIGKILL)
         os.waitpid(self.pid, 0)
-
-
-def _answer(fate: int, timeout_s: float) -> int | None:
-    """Read the fork server's answer; TimeoutError without one.
-
-    If the server serves the request later, its child has no worker process and ends by itself.
-    """
-    with selectors.DefaultSelector() as selector:
-        selector.register(fate, selectors.EVENT_READ)
-        if not selector.select(timeout_s):
-            raise TimeoutError(f"The fork server did not answer within {timeout_s:g} s")
-    return fork_server.read_number(fate)
-
-
-def _open_process(pid: int) -> list[int]:
-    try:
-        return [os.pidfd_open(pid)]
-    except (OSError, AttributeError):
-        # It has ended and was reported, or the system is not Linux.
-        return []
-
-
-def _code_of_unreaped(pid: int) -> int | None:
-    """Return the exit code of a process that its parent has not reaped; None if not known."""
-    try:
-        status = int(Path(f"/proc/{pid}/stat").read_bytes().split()[-1])
-    except (OSError, ValueError, IndexError):
-        return None
-    return os.waitstatus_to_exitcode(status)
-
-
-def _allow_descriptors() -> None:
-    """Raise this process's limit of descriptors, as a JVM does: many systems allow 1,024."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    unlimited = resource.RLIM_INFINITY
-    wanted = DESCRIPTORS_WANTED if hard == unlimited else min(DESCRIPTORS_WANTED, hard)
-    if soft != unlimited and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -40,14 +40,21 @@ def use_of(pid: int | None) -> Use | None:
     """
     if pid is None:
         return None
-    used = [_use_of_one(each) for each in processes_of(pid)]
-    if used[0] is None:
-        return None
-    counted = [each for each in used if each is not None]
+    pages = ticks = 0
+    for each in processes_of(pid):
+        try:
+            resident = int(Path(f"/proc/{each}/statm").read_text().split()[1])
+            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])
+        except (OSError, ValueError, IndexError):
+            if each == pid:
+                return None
+        else:
+            pages += resident
     return Use(
         at_ms=time.monotonic_ns() // 1_000_000,
-        resident_bytes=sum(resident for resident, _ in counted),
-        cpu_ms=sum(ticks for _, ticks in counted) * 1_000 // _TICKS_A_SECOND,
+        resident_bytes=pages * _PAGE_BYTES,
+        cpu_ms=ticks * 1_000 // _TICKS_A_SECOND,
     )
 
 
@@ -72,17 +79,6 @@ def processes_of(pid: int) -> Iterator[int]:
         yield from processes_of(int(child))
 
 
-def _use_of_one(pid: int) -> tuple[int, int] | None:
-    """Return resident bytes and ticks of the processor; None if the process is gone."""
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks = int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])
-    except (OSError, ValueError, IndexError):
-        return None
-    return pages * _PAGE_BYTES, ticks
-
-
 LOG = logging.getLogger(__name__)
 
 ROOT = Path("/sys/fs/cgroup")
@@ -104,8 +100,22 @@ class TaskCgroups:
     @classmethod
     def detect(cls, root: Path = ROOT, own: Path = OWN) -> TaskCgroups | None:
         """Return the cgroups below this process's cgroup; None unless the host delegates it."""
-        base = _own_cgroup(root, own)
-        return cls(base) if base is not None and _is_delegated(base) else None
+        try:
+            lines = own.read_text().splitlines()
+            path = next((line[3:] for line in lines if line.startswith("0::")), None)
+            if path is None:
+                return None
+            base = root / path.lstrip("/")
+            controllers = (base / "cgroup.controllers").read_text().split()
+        except OSError:
+            return None
+        is_delegated = (
+            set(CONTROLLERS) <= set(controllers)
+            and os.access(base, os.W_OK)
+            and os.access(base / "cgroup.procs", os.W_OK)
+            and (os.geteuid() != 0 or any(_attribute(base, name) == b"1" for name in _DELEGATED))
+        )
+        return cls(base) if is_delegated else None
 
     def hold(self, task_id: ConnectorTaskId, pid: int, limits: TaskLimits) -> bool:
         """Put a process, with those below it, under its limits unless it is already.
@@ -130,7 +140,13 @@ class TaskCgroups:
             if limits.cpu_percent is not None:
                 quota_us = limits.cpu_percent * PERIOD_US // 100
                 (place / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")
-            _move(pid, place / "cgroup.procs")
+            # Processes that these start later begin in the cgroup.
+            for each in processes_of(pid):
+                try:
+                    (place / "cgroup.procs").write_text(str(each))
+                except ProcessLookupError:
+                    if each == pid:
+                        raise
         except OSError as error:
             extra = {"task": str(task_id), "cgroup": str(place), "reason": str(error)}
             LOG.error("a cgroup cannot be used; the task is watched", extra=extra)
@@ -145,7 +161,8 @@ class TaskCgroups:
             return None
         place = held[1]
         trace = None
-        if _number(place / "memory.events", "oom_kill"):
+        events = dict(line.split() for line in _text(place / "memory.events").splitlines())
+        if events.get("oom_kill", "0") != "0":
             trace = (
                 "The task was ended by the kernel because it was over its memory limit: it used"
                 f" {_text(place / 'memory.peak') or 'an unknown number of'} bytes,"
@@ -161,52 +178,19 @@ class TaskCgroups:
         """Prepare at the first task with a limit; a failure is final, and logged once."""
         if self._prepared is None:
             try:
-                self._prepare()
+                # A cgroup with enabled controllers must have no processes: they move to a leaf.
+                worker = self._base / "worker"
+                worker.mkdir(exist_ok=True)
+                for pid in (self._base / "cgroup.procs").read_text().split():
+                    (worker / "cgroup.procs").write_text(pid)
+                wanted = " ".join(f"+{name}" for name in CONTROLLERS)
+                (self._base / "cgroup.subtree_control").write_text(wanted)
                 self._prepared = True
             except OSError as error:
                 extra = {"cgroup": str(self._base), "reason": str(error)}
                 LOG.warning("the delegated cgroup cannot be used; tasks are watched", extra=extra)
                 self._prepared = False
         return self._prepared
-
-    def _prepare(self) -> None:
-        """Move this process to a leaf: a cgroup with enabled controllers must have no processes."""
-        worker = self._base / "worker"
-        worker.mkdir(exist_ok=True)
-        for pid in (self._base / "cgroup.procs").read_text().split():
-            (worker / "cgroup.procs").write_text(pid)
-        wanted = " ".join(f"+{name}" for name in CONTROLLERS)
-        (self._base / "cgroup.subtree_control").write_text(wanted)
-
-
-def _move(pid: int, procs: Path) -> None:
-    """Move a process and those that it has started; later ones begin in its cgroup."""
-    for each in processes_of(pid):
-        try:
-            procs.write_text(str(each))
-        except ProcessLookupError:
-            if each == pid:
-                raise
-
-
-def _own_cgroup(root: Path, own: Path) -> Path | None:
-    """Return the directory of this process' cgroup if it has the controllers."""
-    try:
-        lines = own.read_text().splitlines()
-        path = next((line[3:] for line in lines if line.startswith("0::")), None)
-        if path is None:
-            return None
-        base = root / path.lstrip("/")
-        controllers = (base / "cgroup.controllers").read_text().split()
-    except OSError:
-        return None
-    return base if set(CONTROLLERS) <= set(controllers) else None
-
-
-def _is_delegated(base: Path) -> bool:
-    if not os.access(base, os.W_OK) or not os.access(base / "cgroup.procs", os.W_OK):
-        return False
-    return os.geteuid() != 0 or any(_attribute(base, name) == b"1" for name in _DELEGATED)
 
 
 def _attribute(path: Path, name: str) -> bytes:
@@ -221,14 +205,6 @@ def _text(file: Path) -> str:
         return file.read_text().strip()
     except OSError:
         return ""
-
-
-def _number(file: Path, name: str) -> int:
-    for line in _text(file).splitlines():
-        key, _, value = line.partition(" ")
-        if key == name and value.isdecimal():
-            return int(value)
-    return 0
 
 
 LOOK_S = 1.0
@@ -255,26 +231,22 @@ class TaskLimitWatch:
     def look(self) -> None:
         """Check each task with a limit once."""
         for task_id, task in self._tasks.details().items():
-            if task.limits.any and task.killed_because is None:
-                self._look_at(task_id, task)
+            limits, pid = task.limits, task.child.pid
+            if not limits.any or task.killed_because is not None or pid is None:
+                continue
+            if self._cgroups is not None and self._cgroups.hold(task_id, pid, limits):
+                # The cgroup does not count memory from before the move; it does limit the
+                # processor.
+                limits = replace(limits, cpu_percent=None)
+            note_use(task)
+            trace = excess(limits, task.use)
+            if trace is not None:
+                self._end(task_id, trace)
 
     def sample(self) -> None:
         """Record the present use of every task, for the admin interface."""
         for task in self._tasks.details().values():
             note_use(task)
-
-    def _look_at(self, task_id: ConnectorTaskId, task: TaskChild) -> None:
-        pid = task.child.pid
-        if pid is None:
-            return
-        limits = task.limits
-        if self._cgroups is not None and self._cgroups.hold(task_id, pid, limits):
-            # The cgroup does not count memory from before the move; it does limit the processor.
-            limits = replace(limits, cpu_percent=None)
-        note_use(task)
-        trace = excess(limits, task.use)
-        if trace is not None:
-            self._end(task_id, trace)
 
 
 def note_use(task: TaskChild) -> None:

@@ -142,11 +142,18 @@ class LogFiles:
 
     def _append(self, connector: str, lines: Iterable[LogLine]) -> None:
         """Append lines; a failure drops them and is reported once."""
-        path = self._directory / f"{_file_name(connector)}.log"
+        # A unique name for each connector, without a slash and not hidden.
+        name = quote(connector, safe=" ")
+        name = f"%2E{name[1:]}" if name.startswith(".") else name
+        path = self._directory / f"{name}.log"
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             if path.exists() and path.stat().st_size >= self._settings.file_bytes:
-                self._rotate(path)
+                for number in range(self._settings.files - 1, 0, -1):
+                    older = path if number == 1 else path.with_name(f"{path.name}.{number - 1}")
+                    if older.exists():
+                        older.replace(path.with_name(f"{path.name}.{number}"))
+                path.unlink(missing_ok=True)
             with open(path, "a", encoding="utf-8", errors="backslashreplace", opener=_own) as file:
                 file.writelines(_text(line) for line in lines)
         except OSError as error:
@@ -156,13 +163,6 @@ class LogFiles:
             self._failing = True
         else:
             self._failing = False
-
-    def _rotate(self, path: Path) -> None:
-        for number in range(self._settings.files - 1, 0, -1):
-            older = path if number == 1 else path.with_name(f"{path.name}.{number - 1}")
-            if older.exists():
-                older.replace(path.with_name(f"{path.name}.{number}"))
-        path.unlink(missing_ok=True)
 
 
 def _own(path: str, flags: int) -> int:
@@ -212,12 +212,6 @@ def _item(fields: Mapping[str, Any]) -> Item | None:
         connector, _, number = task.rpartition("-")
         return (connector, int(number)) if connector and number.isdecimal() else None
     return (connector, None) if isinstance(connector, str) and connector else None
-
-
-def _file_name(connector: str) -> str:
-    """Return a unique file name for each connector, without a slash and not hidden."""
-    name = quote(connector, safe=" ")
-    return f"%2E{name[1:]}" if name.startswith(".") else name
 
 
 def _text(line: LogLine) -> str:

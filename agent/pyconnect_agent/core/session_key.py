@@ -165,7 +165,10 @@ def decode_base64(encoded: bytes) -> bytes:
         byte = encoded[position]
         position += 1
         if byte == _PADDING:
-            position = _after_padding(encoded, position, in_unit)
+            if in_unit == 2 and position < len(encoded) and encoded[position] == _PADDING:
+                position += 1
+            elif in_unit in {0, 2}:
+                raise BadRequestError("Input byte array has wrong 4-byte ending unit")
             break
         if byte not in _BASE64_VALUES:
             signed = byte - 256 if byte > 127 else byte
@@ -183,17 +186,6 @@ def decode_base64(encoded: bytes) -> bytes:
     if position < len(encoded):
         raise BadRequestError(f"Input byte array has incorrect ending byte at {position}")
     return bytes(decoded)
-
-
-def _after_padding(encoded: bytes, position: int, in_unit: int) -> int:
-    """Return the position after the padding whose first byte has been read."""
-    if in_unit == 2:
-        if position < len(encoded) and encoded[position] == _PADDING:
-            return position + 1
-        raise BadRequestError("Input byte array has wrong 4-byte ending unit")
-    if in_unit == 0:
-        raise BadRequestError("Input byte array has wrong 4-byte ending unit")
-    return position
 
 
 def _header(headers: Mapping[str, str], name: str) -> str | None:

@@ -212,7 +212,14 @@ class ConnectGroup:
     ) -> Mapping[str, bytes]:
         protocol = ProtocolVersion.of_group_name(protocol_name)
         subscriptions = {m: _subscription_of(m, data) for m, data in members.items()}
-        self._compare_leader_ids(subscriptions)
+        ids = self._options.leader_ids
+        others = self._leadership.other_leader_ids = ids.others(subscriptions)
+        if others:
+            LOG.error(
+                "members would lead under another transactional id; as leader this worker writes"
+                " nothing until all agree",
+                extra={"key": LEADER_ID_KEY, "own_id": ids.own, "other_ids": dict(others)},
+            )
         election = Election(
             protocol=protocol,
             leader=leader,
@@ -231,16 +238,6 @@ class ConnectGroup:
             extra={"generation": generation, "members": len(members), "protocol": protocol_name},
         )
         return {m: encode_assignment(a) for m, a in verdict.assignments.items()}
-
-    def _compare_leader_ids(self, members: Mapping[str, Subscription]) -> None:
-        ids = self._options.leader_ids
-        others = self._leadership.other_leader_ids = ids.others(members)
-        if others:
-            LOG.error(
-                "members would lead under another transactional id; as leader this worker writes"
-                " nothing until all agree",
-                extra={"key": LEADER_ID_KEY, "own_id": ids.own, "other_ids": dict(others)},
-            )
 
     def _subscription(self, protocol: ProtocolVersion, config_offset: int) -> bytes:
         last = self._last

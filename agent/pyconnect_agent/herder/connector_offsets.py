@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 
 from pyconnect_agent.children.children import ChildProcesses
@@ -48,22 +49,15 @@ class ConnectorOffsetReader:
         self, connector: str, config: ConnectorConfig, timeout_ms: int
     ) -> Iterable[ConnectorOffset]:
         """Return an iterator over all partitions that have an offset. Raises InternalError."""
-        kind = self._kind(config)
+        kind: PluginKind | None = None  # of a class that only a child may find
+        with suppress(PluginNotFoundError):
+            name, version = config.get("connector.class"), config.get("connector.plugin.version")
+            kind = self._catalog.connector(name or "", version_range=version).kind
         if kind is not PluginKind.SOURCE:
             committed = await self._committed(connector, config, kind, timeout_ms)
             if committed is not None:
                 return sink_offsets(committed)
         return await self._read_source(connector, config, timeout_ms)
-
-    def _kind(self, config: ConnectorConfig) -> PluginKind | None:
-        """Return the kind; None for a class that only a child may find."""
-        try:
-            return self._catalog.connector(
-                config.get("connector.class") or "",
-                version_range=config.get("connector.plugin.version"),
-            ).kind
-        except PluginNotFoundError:
-            return None
 
     async def _committed(
         self, connector: str, config: ConnectorConfig, kind: PluginKind | None, timeout_ms: int
@@ -105,8 +99,7 @@ class ConnectorOffsetReader:
         # Read to the end first: Apache's worker may miss offsets that were just written.
         self._store.read((), timeout_ms)
         stored = self._store.connector_entries(connector)
-        return each_source_offset((own, stored), _log_unreadable)
-
-
-def _log_unreadable(key: bytes) -> None:
-    LOG.error("stored offset cannot be read", extra={"key": key_text(key)})
+        return each_source_offset(
+            (own, stored),
+            lambda key: LOG.error("stored offset cannot be read", extra={"key": key_text(key)}),
+        )

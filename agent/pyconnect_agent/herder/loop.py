@@ -204,7 +204,13 @@ class HerderLoop:
         """Consume until cancelled. HerderAbortedError if the herder cannot continue."""
         count = 0
         while True:
-            await self._wait_for_event()
+            while not self._inbox:
+                # `alive` stays up to date.
+                self._posted.clear()
+                self._ticked_ms = self._clock.now_ms()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(IDLE_TICK_S):
+                        await self._posted.wait()
             while self._inbox:
                 self._ticked_ms = self._clock.now_ms()
                 self.step(perform)
@@ -212,21 +218,16 @@ class HerderLoop:
                 if count % EVENTS_BETWEEN_YIELDS == 0:
                     await asyncio.sleep(0)
 
-    async def _wait_for_event(self) -> None:
-        """Return when the inbox has an event; while idle, keep `alive` up to date."""
-        while not self._inbox:
-            self._posted.clear()
-            self._ticked_ms = self._clock.now_ms()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(IDLE_TICK_S):
-                    await self._posted.wait()
-
     def step(self, perform: Perform) -> None:
         """Decide on the oldest event and perform its effects."""
         event, phase = self._inbox.popleft(), self._state.phase
-        self._state, effects = decide(self._state, event, self._clock.now_ms())
+        now_ms = self._clock.now_ms()
+        self._state, effects = decide(self._state, event, now_ms)
         if self._state.phase is not phase:
-            self._phase_changed()
+            if self._state.phase is MembershipPhase.JOINING:
+                self.rebalances.under_way(now_ms)
+            elif self._state.phase is MembershipPhase.RESOLVED:
+                self.rebalances.over(now_ms)
         if LOG.isEnabledFor(logging.DEBUG):
             kinds = ",".join(type(effect).__name__ for effect in effects)
             extra = {
@@ -239,13 +240,3 @@ class HerderLoop:
             if isinstance(effect, Abort):
                 raise HerderAbortedError(effect.reason)
             perform(effect)
-
-    def _phase_changed(self) -> None:
-        now_ms = self._clock.now_ms()
-        match self._state.phase:
-            case MembershipPhase.JOINING:
-                self.rebalances.under_way(now_ms)
-            case MembershipPhase.RESOLVED:
-                self.rebalances.over(now_ms)
-            case _:
-                pass

@@ -227,13 +227,17 @@ class HerderService:
         Raises WorkerConfigError, WorkerStartError or KafkaError.
         """
         self._loop.post(on.Initializing())
+
+        def changed(snapshot: ConfigSnapshot, changes: tuple[ConfigChange, ...]) -> None:
+            self._loop.post_threadsafe(on.ConfigAdvanced(snapshot=snapshot, changes=changes))
+
         await asyncio.gather(
             *(
                 self.performer.in_thread(start)
                 for start in (
                     self._stores.status.start,
                     self._stores.offset.start,
-                    partial(self._stores.config.start, self._config_changed),
+                    partial(self._stores.config.start, changed),
                 )
             )
         )
@@ -290,7 +294,11 @@ class HerderService:
     async def submit(self, request: Request, *, timeout_ms: int) -> Any:
         self._unanswered.require_open()
         if isinstance(request, Probe):
-            await self._wait_until_open(timeout_ms)
+            try:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    await self._open.wait()
+            except TimeoutError:
+                raise RequestTimedOutError(timed_out_text(self.stage)) from None
         return await self._unanswered.submit(request, timeout_ms)
 
     async def validate(self, config: Mapping[str, str | None], *, timeout_ms: int) -> ConfigInfos:
@@ -419,24 +427,16 @@ class HerderService:
         loop = self._loop
         if self._options.make_group is None:
             return LocalGroup(self._options.worker_url, loop.post)
+
+        def failed(error: BaseException) -> None:
+            known = isinstance(error, AgentError)
+            reason = str(error) if known else f"{type(error).__name__}: {error}"
+            loop.post_threadsafe(on.GroupFailed(reason=reason))
+
         ports = GroupPorts(
             post=loop.post_threadsafe,
             config_snapshot=self._stores.config.snapshot,
             herder_alive=lambda: loop.alive(ALIVE_WITHIN_MS),
-            failed=lambda error: loop.post_threadsafe(on.GroupFailed(reason=_reason(error))),
+            failed=failed,
         )
         return self._options.make_group(ports, self._clock)
-
-    async def _wait_until_open(self, timeout_ms: int) -> None:
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                await self._open.wait()
-        except TimeoutError:
-            raise RequestTimedOutError(timed_out_text(self.stage)) from None
-
-    def _config_changed(self, snapshot: ConfigSnapshot, changes: tuple[ConfigChange, ...]) -> None:
-        self._loop.post_threadsafe(on.ConfigAdvanced(snapshot=snapshot, changes=changes))
-
-
-def _reason(error: BaseException) -> str:
-    return error.message if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"

@@ -320,12 +320,10 @@ class AgentAdmin:
                 f"Task {task_id} has no process; its last state, at worker {status.worker_id}, is"
                 f" {last}."
             )
-        url = state.owner_url(task_id) or self._url_of(status.worker_id)
+        # A worker's id has host and port, and the protocol is usually the same.
+        usual = f"{urlsplit(self._identity.url).scheme}://{status.worker_id}/"
+        url = state.owner_url(task_id) or usual
         raise NotAssignedError(f"Task {task_id} runs on another worker: {url}", target_url=url)
-
-    def _url_of(self, worker_id: str) -> str:
-        """Return a worker's URL; its id has host and port, and the protocol is usually the same."""
-        return f"{urlsplit(self._identity.url).scheme}://{worker_id}/"
 
 
 def worker_state(state: HerderState) -> str:

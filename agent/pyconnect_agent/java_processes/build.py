@@ -37,7 +37,12 @@ def cached_host_jar(java: Path, kafka_jars: Sequence[str], cache: Path) -> Path:
 
     Raises HostBuildError.
     """
-    jar = cache / f"host-{_digest_of_sources()}" / HOST_JAR
+    digest = hashlib.sha256()
+    for path in sorted(_MAIN.rglob("*")):
+        if path.is_file():
+            digest.update(f"{path.relative_to(_MAIN)}\0".encode())
+            digest.update(path.read_bytes())
+    jar = cache / f"host-{digest.hexdigest()[:16]}" / HOST_JAR
     if not jar.exists():
         compile_host(java, kafka_jars, jar)
     return jar
@@ -65,27 +70,14 @@ def compile_host(java: Path, kafka_jars: Sequence[str], target: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise HostBuildError(f"the Java host cannot be compiled:\n{done.stderr.strip()}")
+        files = {
+            path.relative_to(root).as_posix(): path
+            for root in (classes, _MAIN / "resources")
+            for path in root.rglob("*")
+            if path.is_file()
+        }
         finished = Path(work) / HOST_JAR
-        _write_jar(finished, (classes, _MAIN / "resources"))
+        with zipfile.ZipFile(finished, "w") as jar:
+            for name in sorted(files):
+                jar.writestr(zipfile.ZipInfo(name, _EPOCH), files[name].read_bytes())
         finished.replace(target)
-
-
-def _write_jar(target: Path, roots: Sequence[Path]) -> None:
-    files = {
-        path.relative_to(root).as_posix(): path
-        for root in roots
-        for path in root.rglob("*")
-        if path.is_file()
-    }
-    with zipfile.ZipFile(target, "w") as jar:
-        for name in sorted(files):
-            jar.writestr(zipfile.ZipInfo(name, _EPOCH), files[name].read_bytes())
-
-
-def _digest_of_sources() -> str:
-    digest = hashlib.sha256()
-    for path in sorted(_MAIN.rglob("*")):
-        if path.is_file():
-            digest.update(f"{path.relative_to(_MAIN)}\0".encode())
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]

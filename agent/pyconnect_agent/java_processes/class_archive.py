@@ -38,24 +38,20 @@ def make_archive(installation: JavaInstallation) -> None:
         archive.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=archive.parent) as work:
             finished = Path(work) / archive.name
-            _write(installation, finished)
+            with zipfile.ZipFile(installation.host_jar) as jar:
+                names = [name for name in jar.namelist() if name.endswith(".class")]
+            # A Java that refuses one of these options gets no archive, and runs without them.
+            archive_options = (f"-XX:ArchiveClassesAtExit={finished}", *PROVEN_OPTIONS)
+            link = JavaLink(JavaProcess(installation, JavaOptions(heap=HEAP), archive_options))
+            try:
+                link.begin({"mode": "questions"})
+                for name in names:
+                    loaded = name.removesuffix(".class").replace("/", ".")
+                    link.call("load", plugin={"class": loaded, "jars": []}, bases=[])
+                for name in _USUAL:
+                    link.call("config", plugin={"class": name, "jars": []})
+            finally:
+                link.close(WRITE_TIMEOUT_S)
             finished.replace(archive)
     except (ConnectException, JavaFailure, OSError, zipfile.BadZipFile) as error:
         LOG.info("Java processes start without an archive of classes", extra={"reason": str(error)})
-
-
-def _write(installation: JavaInstallation, target: Path) -> None:
-    with zipfile.ZipFile(installation.host_jar) as jar:
-        names = [name for name in jar.namelist() if name.endswith(".class")]
-    # A Java that refuses one of these options gets no archive, and runs without them.
-    archive_options = (f"-XX:ArchiveClassesAtExit={target}", *PROVEN_OPTIONS)
-    link = JavaLink(JavaProcess(installation, JavaOptions(heap=HEAP), archive_options))
-    try:
-        link.begin({"mode": "questions"})
-        for name in names:
-            loaded = name.removesuffix(".class").replace("/", ".")
-            link.call("load", plugin={"class": loaded, "jars": []}, bases=[])
-        for name in _USUAL:
-            link.call("config", plugin={"class": name, "jars": []})
-    finally:
-        link.close(WRITE_TIMEOUT_S)

@@ -65,7 +65,23 @@ class Crossing:
         """Return the number of the transformations and the records."""
         segment, texts, rows = msgspec.msgpack.decode(payload, strict=False)
         known = [self._schema(text) for text in texts]
-        return segment, [self._record(row, known) for row in rows]
+        records: list[ConnectRecord] = []
+        for row in rows:
+            fields, timestamp, headers = _fields(row, known)
+            origin = row[8]
+            if len(origin) == 2:
+                partition, offset = origin
+                records.append(SourceRecord(partition, offset, *fields, timestamp, headers or None))
+                continue
+            offset, kind, *original = origin
+            record = SinkRecord(*fields, offset, timestamp, TimestampType[kind], headers or None)
+            (
+                record.original_topic,
+                record.original_kafka_partition,
+                record.original_kafka_offset,
+            ) = original
+            records.append(record)
+        return segment, records
 
     def watch(self, record: ConnectRecord) -> Callable[[], bool]:
         """Return what tells whether a record that was decoded has stayed as it is."""
@@ -88,21 +104,6 @@ class Crossing:
             found = self._schemas[text] = (schema, _decoder(schema, self._changed))
             self._texts.setdefault(schema, text)
         return found
-
-    @staticmethod
-    def _record(row: Sequence[Any], known: Sequence[_Known]) -> ConnectRecord:
-        fields, timestamp, headers = _fields(row, known)
-        origin = row[8]
-        if len(origin) == 2:
-            return SourceRecord(origin[0], origin[1], *fields, timestamp, headers or None)
-        offset, kind, *original = origin
-        record = SinkRecord(*fields, offset, timestamp, TimestampType[kind], headers or None)
-        (
-            record.original_topic,
-            record.original_kafka_partition,
-            record.original_kafka_offset,
-        ) = original
-        return record
 
     def decode_outcomes(
         self, payload: bytes, originals: Sequence[ConnectRecord], failed: Failed
@@ -137,7 +138,7 @@ class Crossing:
             return places.setdefault(text, len(places))
 
         def row(record: ConnectRecord) -> list[object]:
-            return [
+            own: list[object] = [
                 record.topic,
                 record.kafka_partition,
                 place(record.key_schema),
@@ -148,8 +149,17 @@ class Crossing:
                 [[h.key, place(h.schema), _to_plain(h.schema, h.value)] for h in record.headers]
                 if record.has_headers
                 else [],
-                _origin(record),
             ]
+            if isinstance(record, SourceRecord):
+                source = (record.source_partition, record.source_offset)
+                return [*own, [_to_plain(None, each) for each in source]]
+            assert isinstance(record, SinkRecord)
+            original = (
+                record.original_topic,
+                record.original_kafka_partition,
+                record.original_kafka_offset,
+            )
+            return [*own, [record.kafka_offset, record.timestamp_type.name, *original]]
 
         written = []
         for at, each in enumerate(rows):
@@ -180,20 +190,6 @@ def _fields(
         _decoded(decode_value, value),
     )
     return fields, timestamp, own
-
-
-def _origin(record: ConnectRecord) -> list[object]:
-    if isinstance(record, SourceRecord):
-        plain = partial(_to_plain, None)
-        return [plain(record.source_partition), plain(record.source_offset)]
-    assert isinstance(record, SinkRecord)
-    return [
-        record.kafka_offset,
-        record.timestamp_type.name,
-        record.original_topic,
-        record.original_kafka_partition,
-        record.original_kafka_offset,
-    ]
 
 
 _Decode: TypeAlias = Callable[[Any], Any] | None

@@ -12,11 +12,11 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pyconnect_agent.core.config.java_keys import kafka_of_location
 from pyconnect_agent.core.plugin_catalog import LISTED_KINDS, UNDEFINED, PluginDesc, PluginKind
@@ -45,8 +45,7 @@ class JavaPlugins:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Location:
+class _Location(NamedTuple):
     """One class path; ``path`` None: Kafka's own jars."""
 
     path: Path | None
@@ -118,30 +117,34 @@ class JavaDiscovery:
         others = [_Location(path, class_path_of(path)) for path in locations]
         problems: list[str] = []
         warnings: list[str] = []
-        plugins = [
-            (_plugin(location, role, known.kafka), role)
-            for location, known in self._known([own, *others], problems).items()
-            for role in known.roles
-        ]
-        unlisted = [
-            f"{plugin.class_name} in {plugin.location}"
-            for plugin, role in plugins
-            if not role.listed
-        ]
+        plugins = []
+        unlisted: dict[str, None] = {}
+        for (path, _), known in self._known([own, *others], problems).items():
+            place = "classpath" if path is None else location_url(path)
+            for role in known.roles:
+                plugins.append(
+                    PluginDesc(
+                        class_name=role.name,
+                        python_path="",
+                        kind=role.kind,
+                        version=role.version,
+                        location=place,
+                        search_path=None if path is None else str(path),
+                        is_java=True,
+                        kafka=known.kafka,
+                    )
+                )
+                if not role.listed:
+                    unlisted[f"{role.name} in {place}"] = None
         if unlisted and self._mode.startswith("hybrid"):
-            warnings.append(self._about_unlisted(unlisted))
-        found = tuple(plugin for plugin, _ in plugins)
-        return JavaPlugins(found, tuple(problems), tuple(warnings))
-
-    def _about_unlisted(self, unlisted: Iterable[str]) -> str:
-        names = ", ".join(dict.fromkeys(unlisted))
-        text = (
-            "Java plugins without a service file, which plugin.discovery=service_load would not "
-            f"find: {names}"
-        )
-        if self._mode == "hybrid_fail":
-            raise ConnectException(f"{text}. Set plugin.discovery=hybrid_warn or only_scan.")
-        return text
+            text = (
+                "Java plugins without a service file, which plugin.discovery=service_load would not"
+                f" find: {', '.join(unlisted)}"
+            )
+            if self._mode == "hybrid_fail":
+                raise ConnectException(f"{text}. Set plugin.discovery=hybrid_warn or only_scan.")
+            warnings.append(text)
+        return JavaPlugins(tuple(plugins), tuple(problems), tuple(warnings))
 
     def _known(
         self, locations: Sequence[_Location], left_out: list[str]
@@ -246,34 +249,37 @@ class JavaDiscovery:
         scans = self._scan(wanted, self._installation.kafka_jars)
         for location, scan in zip(locations, scans, strict=True):
             problems[location] += scan.problems
+            listed = scan.listed
+            if self._mode == "only_scan" and location.path is not None:
+                listed = {role: None for role in scan.listed if role[1] not in LISTED_KINDS}
             found[location] = _Candidates(
-                counted=self._counted(location, scan),
+                counted=listed | scan.implementing,
                 listed=scan.listed,
                 kafka=self._kafka_of(location, scan, problems[location]),
             )
         return found
 
-    def _counted(self, location: _Location, scan: JarScan) -> Found:
-        if self._mode != "only_scan" or location.path is None:
-            return scan.listed | scan.implementing
-        needs_file = {role: None for role in scan.listed if role[1] not in LISTED_KINDS}
-        return needs_file | scan.implementing
-
     def _key(self, location: _Location) -> str:
-        digest = hashlib.sha256()
+        """Return the digest of a location's files. Java, host and Kafka's jars are not read."""
         named = "" if location.path is None else self._named_kafka(location.path)
-        for text in (CACHE_FORMAT, self._mode, named, *self._stamps()):
-            digest.update(f"{text}\0".encode())
-        for entry in location.class_path if location.path is not None else ():
-            _add_content(digest, Path(entry))
+        programs = map(Path, (self._installation.java, self._installation.host_jar))
+        kafka_jars = map(Path, self._installation.kafka_jars)
+        texts = (
+            *(CACHE_FORMAT, self._mode, named),
+            *(f"{path}:{path.stat().st_mtime_ns}" for path in programs),
+            *(f"{jar.name}:{jar.stat().st_size}" for jar in kafka_jars),
+        )
+        digest = hashlib.sha256("".join(f"{text}\0" for text in texts).encode())
+        for entry in map(Path, location.class_path if location.path is not None else ()):
+            files = sorted(entry.rglob("*")) if entry.is_dir() else [entry]
+            for file in filter(Path.is_file, files):
+                digest.update(f"{file}\0".encode())
+                try:
+                    with file.open("rb") as stream:
+                        digest.update(hashlib.file_digest(stream, "sha256").digest())
+                except OSError as error:  # `JarContents` reports it
+                    digest.update(str(error).encode())
         return digest.hexdigest()
-
-    def _stamps(self) -> Iterable[str]:
-        """Yield names, sizes and times of Java, host and Kafka's jars, without reading them."""
-        for path in map(Path, (self._installation.java, self._installation.host_jar)):
-            yield f"{path}:{path.stat().st_mtime_ns}"
-        for jar in map(Path, self._installation.kafka_jars):
-            yield f"{jar.name}:{jar.stat().st_size}"
 
     def _kept(self, key: str) -> _Known | None:
         try:
@@ -311,41 +317,13 @@ def _usable(found: _Candidates, answers: Mapping[str, Answer], problems: list[st
         bases = answer["bases"]
         assert isinstance(bases, list)
         if kind in map(API_CLASSES.get, bases):
-            roles.append(_Role(name, kind, _version(answer), (name, kind) in found.listed))
+            version = answer["version"]
+            # The API's default says with a text that there is none.
+            told = None if version in (None, UNDEFINED) else str(version)
+            roles.append(_Role(name, kind, told, (name, kind) in found.listed))
         else:
             problems.append(
                 f"Java plugin {name} cannot be used as {kind.value}: the class does not implement "
                 "that type"
             )
     return roles
-
-
-def _version(answer: Answer) -> str | None:
-    """Return the version; None also for the text with which the API's default says the same."""
-    version = answer["version"]
-    return None if version in (None, UNDEFINED) else str(version)
-
-
-def _plugin(location: _Location, role: _Role, kafka: str) -> PluginDesc:
-    path = location.path
-    return PluginDesc(
-        class_name=role.name,
-        python_path="",
-        kind=role.kind,
-        version=role.version,
-        location="classpath" if path is None else location_url(path),
-        search_path=None if path is None else str(path),
-        is_java=True,
-        kafka=kafka,
-    )
-
-
-def _add_content(digest: hashlib._Hash, path: Path) -> None:
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
-    for file in filter(Path.is_file, files):
-        digest.update(f"{file}\0".encode())
-        try:
-            with file.open("rb") as stream:
-                digest.update(hashlib.file_digest(stream, "sha256").digest())
-        except OSError as error:  # `JarContents` reports it
-            digest.update(str(error).encode())

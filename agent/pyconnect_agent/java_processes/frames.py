@@ -109,7 +109,8 @@ class SourceBatch:
 
 def decode_source(payload: memoryview) -> SourceBatch:
     """Read a batch; `places` are indexes of `facts["places"]`."""
-    facts, columns = _facts(payload)
+    columns = _Columns(payload)
+    facts: dict[str, Any] = from_json(columns.take(columns.number()))
     count = facts["count"]
     integers = columns.take(12 * count).cast("i").tolist()
     names = facts["topics"]
@@ -263,12 +264,6 @@ class _Columns:
         ends = self.take(4 * count).cast("i").tolist()
         last = ends[-1]
         return ends, bytes(self.take(last if last >= 0 else ~last))
-
-
-def _facts(payload: memoryview) -> tuple[dict[str, Any], _Columns]:
-    columns = _Columns(payload)
-    facts: dict[str, Any] = from_json(columns.take(columns.number()))
-    return facts, columns
 
 
 def _mostly_equal(code: str, numbers: Sequence[int]) -> bytes:

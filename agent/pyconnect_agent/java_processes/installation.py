@@ -67,15 +67,28 @@ def find_installation(
     java = find_java(properties.get(JAVA_HOME_KEY), environment)
     fetch_by = java if fetch else None
     if kafka:
-        libs = _libs_by_name(kafka, environment, fetch_by)
+        try:
+            release = version_of(kafka, kafka_versions())
+        except KeyError:
+            libs = _libs_of(Path(kafka), _OF_LOCATIONS)
+        else:
+            libs = _fetched_libs(release, environment, fetch_by, _OF_LOCATIONS)
+    elif home := properties.get(KAFKA_HOME_KEY):
+        libs = _libs_of(Path(home), KAFKA_HOME_KEY)
+    elif home := environment.get("KAFKA_HOME"):
+        libs = _libs_of(Path(home), "KAFKA_HOME")
     else:
-        libs = _kafka_libs(properties, environment, fetch_by)
+        release = spoken_release(properties)
+        libs = _fetched_libs(release, environment, fetch_by, f"{KAFKA_HOME_KEY} or KAFKA_HOME")
     kafka_jars = tuple(
         str(jar)
         for jar in sorted(libs.glob("*.jar"), key=lambda jar: (not _FIRST.match(jar.name), jar))
         if not _LOGGERS.match(jar.name)
     )
-    host_jar = str(_host_jar(java, kafka_jars))
+    try:
+        host_jar = str(built_host_jar() or cached_host_jar(java, kafka_jars, java_cache()))
+    except (HostBuildError, OSError) as error:
+        raise ConnectException(f"Java plugins cannot run: {error}") from error
     archive = _archive_path(java, (host_jar, *kafka_jars), java_cache())
     return JavaInstallation(
         java=str(java), kafka_jars=kafka_jars, host_jar=host_jar, archive=str(archive)
@@ -124,35 +137,34 @@ def _new_enough(java: Path, source: str) -> Path:
     return java.resolve()
 
 
-def _kafka_libs(
-    properties: Mapping[str, str | None], environment: Mapping[str, str], fetch_by: Path | None
-) -> Path:
-    """Return the directory of Kafka's jars; with a Java, `fetch_by`, jars are fetched."""
-    for given, source in (
-        (properties.get(KAFKA_HOME_KEY), KAFKA_HOME_KEY),
-        (environment.get("KAFKA_HOME"), "KAFKA_HOME"),
-    ):
-        if given:
-            return _libs_of(Path(given), source)
-    release = spoken_release(properties)
-    return _fetched_libs(release, environment, fetch_by, f"{KAFKA_HOME_KEY} or KAFKA_HOME")
-
-
-def _libs_by_name(kafka: str, environment: Mapping[str, str], fetch_by: Path | None) -> Path:
-    """Return the directory of the jars of a release, or below a directory."""
-    try:
-        version = version_of(kafka, kafka_versions())
-    except KeyError:
-        return _libs_of(Path(kafka), _OF_LOCATIONS)
-    return _fetched_libs(version, environment, fetch_by, _OF_LOCATIONS)
-
-
 def _fetched_libs(
     version: str, environment: Mapping[str, str], fetch_by: Path | None, keys: str
 ) -> Path:
+    """Return the directory of a release's jars; with a Java, `fetch_by`, they are fetched."""
     directory = user_cache_path("pyconnect") / "kafka" / version
     if not _is_complete(directory) and fetch_by is not None:
-        _fetch(version, fetch_by, environment)
+        LOG.info("Kafka's jars are fetched, once", extra={"release": version})
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", FETCH_MODULE, version],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=FETCH_TIMEOUT_S,
+                stdin=subprocess.DEVNULL,
+                env={**environment, "JAVA_HOME": str(fetch_by.parents[1])},
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ConnectException(
+                f"Kafka's jars could not be fetched within {FETCH_TIMEOUT_S:.0f} s; set "
+                f"{KAFKA_HOME_KEY} to a Kafka installation"
+            ) from error
+        if done.returncode != 0:
+            last = done.stderr.strip().rpartition("\n")[2]
+            raise ConnectException(
+                f"Kafka's jars could not be fetched ({last}); set {KAFKA_HOME_KEY} to a Kafka "
+                "installation"
+            )
     if not _is_complete(directory):
         raise ConnectException(
             f"Java plugins need the jars of Apache Kafka {version}: set {keys} to the directory "
@@ -178,41 +190,6 @@ def _is_complete(directory: Path) -> bool:
         return all((directory / "libs" / name).exists() for name in manifest["jars"])
     except (OSError, ValueError, KeyError, TypeError):
         return False
-
-
-def _fetch(version: str, java: Path, environment: Mapping[str, str]) -> None:
-    LOG.info("Kafka's jars are fetched, once", extra={"release": version})
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", FETCH_MODULE, version],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=FETCH_TIMEOUT_S,
-            stdin=subprocess.DEVNULL,
-            env={**environment, "JAVA_HOME": str(java.parents[1])},
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ConnectException(
-            f"Kafka's jars could not be fetched within {FETCH_TIMEOUT_S:.0f} s; set "
-            f"{KAFKA_HOME_KEY} to a Kafka installation"
-        ) from error
-    if done.returncode != 0:
-        last = done.stderr.strip().rpartition("\n")[2]
-        raise ConnectException(
-            f"Kafka's jars could not be fetched ({last}); set {KAFKA_HOME_KEY} to a Kafka "
-            "installation"
-        )
-
-
-def _host_jar(java: Path, kafka_jars: tuple[str, ...]) -> Path:
-    built = built_host_jar()
-    if built is not None:
-        return built
-    try:
-        return cached_host_jar(java, kafka_jars, java_cache())
-    except (HostBuildError, OSError) as error:
-        raise ConnectException(f"Java plugins cannot run: {error}") from error
 
 
 def _archive_path(java: Path, jars: Sequence[str], cache: Path) -> Path:

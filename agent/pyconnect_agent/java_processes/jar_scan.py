@@ -56,8 +56,9 @@ class JarContents(OpenClassPath):
             for type_name, kind in API_CLASSES.items():
                 if SERVICES + type_name in names:
                     content = self.content(container, SERVICES + type_name) or b""
-                    for class_name in _lines(content):
-                        found[class_name, kind] = None
+                    for line in content.decode(errors="replace").splitlines():
+                        if class_name := line.partition("#")[0].strip():
+                            found[class_name, kind] = None
         return found
 
     def implementing(self, api: JarContents) -> Found:
@@ -118,14 +119,6 @@ class JarContents(OpenClassPath):
                     yield head
 
 
-def _lines(content: bytes) -> Iterator[str]:
-    """Yield the class names of a service file; `#` begins a comment."""
-    for line in content.decode(errors="replace").splitlines():
-        name = line.partition("#")[0].strip()
-        if name:
-            yield name
-
-
 MODULE = "pyconnect_agent.java_processes.jar_scan"
 """This module's name; `__name__` differs in the process that runs it."""
 
@@ -160,25 +153,26 @@ Scan: TypeAlias = Callable[[Sequence[ClassPath], Sequence[str]], Sequence[JarSca
 
 def scan(class_paths: Iterable[ClassPath], kafka_jars: Sequence[str]) -> list[JarScan]:
     """Read each location; a plugin may extend a class of `kafka_jars`."""
+    scans = []
     with JarContents(kafka_jars) as kafka:
-        return [_scanned(class_path, kafka) for class_path in class_paths]
-
-
-def _scanned(class_path: ClassPath, kafka: JarContents) -> JarScan:
-    with JarContents(class_path.entries) as contents:
-        listed = contents.declared()
-        implementing = contents.implementing(kafka) if class_path.by_classes else {}
-    releases: Sequence[str] = ()
-    if not class_path.of_kafka:
-        plugins = {name for name, _ in (listed | implementing)}
-        links = read_links(class_path.entries, entry_points=plugins)
-        releases = links.releases(kafka_api())
-    return JarScan(
-        listed=listed,
-        implementing=implementing,
-        problems=contents.problems,
-        releases=releases,
-    )
+        for class_path in class_paths:
+            with JarContents(class_path.entries) as contents:
+                listed = contents.declared()
+                implementing = contents.implementing(kafka) if class_path.by_classes else {}
+            releases: Sequence[str] = ()
+            if not class_path.of_kafka:
+                plugins = {name for name, _ in (listed | implementing)}
+                links = read_links(class_path.entries, entry_points=plugins)
+                releases = links.releases(kafka_api())
+            scans.append(
+                JarScan(
+                    listed=listed,
+                    implementing=implementing,
+                    problems=contents.problems,
+                    releases=releases,
+                )
+            )
+    return scans
 
 
 def to_input(class_paths: Sequence[ClassPath], kafka_jars: Sequence[str]) -> str:

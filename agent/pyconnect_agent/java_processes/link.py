@@ -23,7 +23,6 @@ import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
@@ -191,9 +190,15 @@ class JavaLink:
     def stacks(self) -> str:
         """Return the stacks of Java's threads, or why they cannot be had."""
         found: Future[str] = Future()
+
+        def ask() -> None:
+            try:
+                found.set_result(str(self.answer(self.send(FrameKind.STACKS))))
+            except ConnectException as ended:
+                found.set_result(f"{ended}\n")
+
         # A process that is frozen may not even take the question.
-        asking = partial(self._ask_for_stacks, found)
-        long_lived.Thread("java-stacks", asking, on_death=found.set_exception).start()
+        long_lived.Thread("java-stacks", ask, on_death=found.set_exception).start()
         try:
             return found.result(STACKS_TIMEOUT_S)
         except TimeoutError:
@@ -223,12 +228,6 @@ class JavaLink:
         except (TimeoutError, ConnectException, JavaFailure):
             return ()
         return values
-
-    def _ask_for_stacks(self, found: Future[str]) -> None:
-        try:
-            found.set_result(str(self.answer(self.send(FrameKind.STACKS))))
-        except ConnectException as ended:
-            found.set_result(f"{ended}\n")
 
     @property
     def has_ended(self) -> bool:
@@ -304,7 +303,14 @@ class JavaLink:
             case FrameKind.TRANSFORM:
                 self._questions.put((request_id, payload))
             case FrameKind.LOG:
-                _log(from_json(payload))
+                line = from_json(payload)
+                logger, level = logging.getLogger(line["logger"]), _LEVELS[line["level"]]
+                if logger.isEnabledFor(level):
+                    # A trace is shown below the line, as one of Python is.
+                    text, trace = (line["message"],), line.get("trace")
+                    logger.handle(
+                        logger.makeRecord(logger.name, level, "", 0, "%s", text, None, sinfo=trace)
+                    )
             case _:
                 self._questions.put((request_id, from_json(payload)))
 
@@ -314,8 +320,13 @@ class JavaLink:
         while (question := self._questions.get()) is not None:
             request_id, asked = question
             if isinstance(asked, bytes):
+                try:
+                    records = self.transform(asked)
+                except Exception as exc:
+                    LOG.exception("records could not be given to Python's transformations")
+                    records = msgspec.msgpack.encode(_text(exc))
                 with contextlib.suppress(ConnectException):
-                    self._send(FrameKind.TRANSFORMED, request_id, self._transformed(asked))
+                    self._send(FrameKind.TRANSFORMED, request_id, records)
                 continue
             try:
                 value: object = self._answers[asked["method"]](asked)
@@ -327,13 +338,6 @@ class JavaLink:
                 self._answer_later(request_id, answer["value"])  # type: ignore[arg-type]  # checked
             elif request_id:
                 self._answer(request_id, answer)
-
-    def _transformed(self, records: bytes) -> bytes:
-        try:
-            return self.transform(records)
-        except Exception as exc:
-            LOG.exception("records could not be given to Python's transformations")
-            return msgspec.msgpack.encode(_text(exc))
 
     def _answer_later(self, request_id: int, value: Future[Any]) -> None:
         def done(found: Future[Any]) -> None:
@@ -352,12 +356,3 @@ class JavaLink:
 
 def _text(error: BaseException) -> str:
     return str(error) if isinstance(error, ConnectException) else f"{type(error).__name__}: {error}"
-
-
-def _log(line: Mapping[str, str]) -> None:
-    """Log a line of Java's in its logger; a trace is shown below the line, as one of Python is."""
-    logger = logging.getLogger(line["logger"])
-    level = _LEVELS[line["level"]]
-    if logger.isEnabledFor(level):
-        text, trace = (line["message"],), line.get("trace")
-        logger.handle(logger.makeRecord(logger.name, level, "", 0, "%s", text, None, sinfo=trace))

@@ -74,8 +74,17 @@ def reason_of(code: int, options: JavaOptions, lines: Sequence[str]) -> str:
             " option of agent.java.options, or by a variable of agent.java.environment, is the same"
             " in every Java process of the worker."
         )
-    if code == EXIT_OUT_OF_MEMORY and (lack := _lack_of_memory(lines)):
-        return f"The Java process ran out of memory ({lack}): {_limit(lack, options)}"
+    lacks = (line.partition(_OUT_OF_MEMORY)[2] for line in reversed(lines))
+    if code == EXIT_OUT_OF_MEMORY and (lack := next(filter(None, lacks), "")):
+        limit = _OTHER_MEMORY.get(lack, "see agent.java.options of the worker's file.")
+        if lack in _HEAP:
+            limit = f"its heap is limited to {options.heap} (-Xmx{options.heap})."
+            if options.heap_key:
+                limit += (
+                    f" Set {options.heap_key} in the connector's configuration, or let it hold "
+                    "fewer records at once."
+                )
+        return f"The Java process ran out of memory ({lack}): {limit}"
     if code == _EXIT_REFUSED and (fault := _refusal(lines)):
         return (
             f"Java did not start: {fault}. Its heap and options are set by agent.java.heap and "
@@ -114,24 +123,6 @@ def _refusal(printed: Sequence[str]) -> str:
     return lines[0] if any(line.startswith(_REFUSED) for line in lines) else ""
 
 
-def _lack_of_memory(lines: Sequence[str]) -> str:
-    """Return Java's name of the memory that was exhausted; "" when the output has none."""
-    named = (line.partition(_OUT_OF_MEMORY)[2] for line in reversed(lines))
-    return next(filter(None, named), "")
-
-
-def _limit(lack: str, options: JavaOptions) -> str:
-    if lack in _HEAP:
-        limit = f"its heap is limited to {options.heap} (-Xmx{options.heap})."
-        if not options.heap_key:
-            return limit
-        return (
-            f"{limit} Set {options.heap_key} in the connector's configuration, or let it hold "
-            "fewer records at once."
-        )
-    return _OTHER_MEMORY.get(lack, "see agent.java.options of the worker's file.")
-
-
 LOG = logging.getLogger(__name__)
 OUTPUT = logging.getLogger("java.output")
 
@@ -153,14 +144,10 @@ PROVEN_OPTIONS = (
 """Used with an archive only: a Java that has written one knows them, an older one may not."""
 
 _PR_SET_PDEATHSIG = 1
-_ESCAPES = (
-    ("\\", "\\\\"),
-    ('"', '\\"'),
-    ("\n", "\\n"),
-    ("\r", "\\r"),
-    ("\t", "\\t"),
-    ("\f", "\\f"),
+_ESCAPES = str.maketrans(
+    {"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"}
 )
+"""Of Java's files of arguments."""
 
 
 class JavaProcess:
@@ -177,7 +164,12 @@ class JavaProcess:
         `archive_options` replace those that map the archive of classes.
         """
         self.options = options = without_jmx(options)
-        self._temporary = _temporary_directory(options.temporary_base())
+        base = options.temporary_base()
+        try:
+            remove_leftovers(base)
+            self._temporary = TemporaryDirectory(base)
+        except OSError as exc:
+            raise ConnectException(f"Java's directory for temporary files: {exc}") from exc
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
         self.socket, theirs = socket.socketpair()
         for end in (self.socket, theirs):
@@ -270,7 +262,11 @@ def spawn(
     **how: Any,
 ) -> subprocess.Popen[bytes]:
     """Start the host; `how`: as for Popen. Raises ConnectException if there is no such Java."""
-    command = [installation.java, *(archive_options or _archived(installation))]
+    archive = installation.archive
+    if not archive_options and archive and Path(archive).exists():
+        # Java ignores one that does not fit.
+        archive_options = (f"-XX:SharedArchiveFile={archive}", *PROVEN_OPTIONS)
+    command = [installation.java, *archive_options]
     main = ["-cp", installation.class_path, MAIN_CLASS, *arguments]
     own = f"{TEMPORARY}{temporary}"
     try:
@@ -286,21 +282,6 @@ def spawn(
         raise ConnectException(f"Java could not be started: {exc}") from exc
 
 
-def _temporary_directory(base: Path) -> TemporaryDirectory:
-    try:
-        remove_leftovers(base)
-        return TemporaryDirectory(base)
-    except OSError as exc:
-        raise ConnectException(f"Java's directory for temporary files: {exc}") from exc
-
-
-def _archived(installation: JavaInstallation) -> tuple[str, ...]:
-    """Return the options to map an archive of classes; Java ignores one that does not fit."""
-    if not installation.archive or not Path(installation.archive).exists():
-        return ()
-    return (f"-XX:SharedArchiveFile={installation.archive}", *PROVEN_OPTIONS)
-
-
 @contextlib.contextmanager
 def _hidden(arguments: Sequence[str]) -> Iterator[tuple[list[str], tuple[int, ...]]]:
     """Move properties to a file of arguments: all users can read a command line.
@@ -311,19 +292,12 @@ def _hidden(arguments: Sequence[str]) -> Iterator[tuple[list[str], tuple[int, ..
     if not hasattr(os, "memfd_create"):
         yield list(arguments), ()
         return
-    lines = [os.fsencode(f"{_quoted(each)}\n") for each in arguments if is_property(each)]
+    properties = [each.translate(_ESCAPES) for each in arguments if is_property(each)]
     with os.fdopen(os.memfd_create("java-properties"), "wb") as file:
-        file.writelines(lines)
+        file.writelines(os.fsencode(f'"{each}"\n') for each in properties)
         file.flush()
         others = [each for each in arguments if not is_property(each)]
         yield [f"@/proc/self/fd/{file.fileno()}", *others], (file.fileno(),)
-
-
-def _quoted(argument: str) -> str:
-    """Return an argument in the form of Java's files of arguments."""
-    for special, escape in _ESCAPES:
-        argument = argument.replace(special, escape)
-    return f'"{argument}"'
 
 
 def preparation(*, dies_with_parent: bool) -> Callable[[], None]:

@@ -55,7 +55,13 @@ class SharedJavaProcess:
         self._address = self._place / "address"
         self._output = self._place / "output"
         try:
-            self.socket, self.pid = self._connection()
+            self._place.mkdir(mode=0o700, exist_ok=True)
+            with _locked(self._place / "lock"):
+                found = self._connected()
+                if found is None:
+                    self._address.unlink(missing_ok=True)
+                    found = self._start()
+            self.socket, self.pid = found
         except BaseException:
             os.close(self._descriptor)
             raise
@@ -95,14 +101,6 @@ class SharedJavaProcess:
             return f"{reason_of(EXIT_OUT_OF_MEMORY, self.options, lines)} {shared}"
         printed = "".join(f"\n    {line}" for line in lines)
         return f"The Java process (pid {self.pid}) was killed or ended by itself. {shared}{printed}"
-
-    def _connection(self) -> tuple[socket.socket, int]:
-        self._place.mkdir(mode=0o700, exist_ok=True)
-        with _locked(self._place / "lock"):
-            if found := self._connected():
-                return found
-            self._address.unlink(missing_ok=True)
-            return self._start()
 
     def _start(self) -> tuple[socket.socket, int]:
         descriptor = os.open(self._output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -103,29 +103,30 @@ class JavaSourceRecords(Sequence[SourceRecord]):
         return part
 
     def _records(self) -> list[SourceRecord]:
-        if self._made is None:
-            self._made = list(map(self._make, range(len(self))))
-        return self._made
-
-    def _make(self, place: int) -> SourceRecord:
+        if self._made is not None:
+            return self._made
         batch = self.batch
-        partition = batch.partitions[place]
-        record = JavaSourceRecord(
-            self._partition(batch.places[place]),
-            self._offset(place),
-            batch.topics[place],
-            None if partition < 0 else partition,
-            None,
-            batch.keys[place],
-            None,
-            batch.values[place],
-            batch.timestamps[place],
-        )
-        record.number = self.numbers[place]
-        record.kafka_headers = [] if batch.headers is None else unpack_headers(batch.headers[place])
-        record.is_dropped = place in self.dropped
-        record.failure = self.failures.get(place)
-        return record
+        made: list[SourceRecord] = []
+        for place, partition in enumerate(batch.partitions):
+            record = JavaSourceRecord(
+                self._partition(batch.places[place]),
+                self._offset(place),
+                batch.topics[place],
+                None if partition < 0 else partition,
+                None,
+                batch.keys[place],
+                None,
+                batch.values[place],
+                batch.timestamps[place],
+            )
+            packed = None if batch.headers is None else batch.headers[place]
+            record.number = self.numbers[place]
+            record.kafka_headers = unpack_headers(packed)
+            record.is_dropped = place in self.dropped
+            record.failure = self.failures.get(place)
+            made.append(record)
+        self._made = made
+        return made
 
     def _offset(self, place: int) -> Any:
         offset = self.batch.offsets[place]

@@ -71,11 +71,35 @@ class Admin:
 
     def create_or_find_topic(self, topic: TopicSpec, timeout_ms: int) -> TopicCreated:
         """Create a topic and return whether it was created, exists, or may exist."""
+        name = topic.name
         try:
             self._request_creation(topic, timeout_ms)
         except failures.REQUEST_ERRORS as exc:
-            return self._creation_failed(topic.name, exc)
-        _log.info("Created topic", extra={"topic": topic.name})
+            code = failures.code_of(exc)
+            if code == failures.TOPIC_ALREADY_EXISTS:
+                _log.debug("Found existing topic", extra={"topic": name})
+                return TopicCreated.BEFORE
+            if code in failures.TOPIC_NOT_AUTHORIZED or code == failures.UNSUPPORTED_VERSION:
+                _log.debug(
+                    "Cannot create topic, assuming that it exists",
+                    extra={"topic": name, "reason": str(exc)},
+                )
+                return TopicCreated.NOT
+            if code == failures.INVALID_CONFIG:
+                raise errors.translate(exc, f"Unable to create topic(s) '{name}'") from exc
+            if isinstance(exc, TimeoutError) or code in failures.TIMEOUTS:
+                raise RetriableKafkaError(
+                    f"Timed out while checking for or creating topic(s) '{name}'. This could"
+                    " indicate a connectivity issue, unavailable topic partitions, or if this is"
+                    " your first use of the topic it may have taken too long to create."
+                ) from exc
+            action = f"Error while attempting to create/find topic(s) '{name}'"
+            failure = errors.translate(exc, action)
+            if code == failures.INVALID_REPLICATION_FACTOR:
+                # It may become valid once all brokers have started.
+                raise RetriableKafkaError(failure.message) from exc
+            raise failure from exc
+        _log.info("Created topic", extra={"topic": name})
         return TopicCreated.NOW
 
     def create_missing_topic(self, topic: TopicSpec, timeout_ms: int) -> bool:
@@ -222,7 +246,10 @@ class Admin:
         wanted = [(topic, partition) for partition in partitions]
         deadline = Deadline(timeout_ms)
         if self._leaders_in_doubt:
-            self._look_up_leaders(topic, deadline)
+            # librdkafka would keep asking the old ones.
+            with contextlib.suppress(*failures.CLIENT_ERRORS):
+                self._client.list_topics(topic, timeout=max(0.001, deadline.remaining_s() / 2))
+                self._leaders_in_doubt = False
         try:
             found = self._requests.offsets(wanted, at, max(0.001, deadline.remaining_s()))
         except failures.REQUEST_ERRORS as exc:
@@ -244,12 +271,6 @@ class Admin:
             grant=f"Describe on topic '{topic}' to the principal of the admin client"
             f" '{self._client_id}'",
         )
-
-    def _look_up_leaders(self, topic: str, deadline: Deadline) -> None:
-        """Look up the leaders again, because librdkafka would keep asking the old ones."""
-        with contextlib.suppress(*failures.CLIENT_ERRORS):
-            self._client.list_topics(topic, timeout=max(0.001, deadline.remaining_s() / 2))
-            self._leaders_in_doubt = False
 
     def cluster_id(self, timeout_ms: int) -> str | None:
         """Return the Kafka cluster's id, None from a broker that has none."""
@@ -273,28 +294,3 @@ class Admin:
                 action = f"Error while attempting to describe topics '{topic}'"
                 raise errors.translate(answer, action) from answer
         return found
-
-    def _creation_failed(self, topic: str, exc: BaseException) -> TopicCreated:
-        code = failures.code_of(exc)
-        if code == failures.TOPIC_ALREADY_EXISTS:
-            _log.debug("Found existing topic", extra={"topic": topic})
-            return TopicCreated.BEFORE
-        if code in failures.TOPIC_NOT_AUTHORIZED or code == failures.UNSUPPORTED_VERSION:
-            _log.debug(
-                "Cannot create topic, assuming that it exists",
-                extra={"topic": topic, "reason": str(exc)},
-            )
-            return TopicCreated.NOT
-        if code == failures.INVALID_CONFIG:
-            raise errors.translate(exc, f"Unable to create topic(s) '{topic}'") from exc
-        if isinstance(exc, TimeoutError) or code in failures.TIMEOUTS:
-            raise RetriableKafkaError(
-                f"Timed out while checking for or creating topic(s) '{topic}'. This could indicate "
-                "a connectivity issue, unavailable topic partitions, or if this is your first use "
-                "of the topic it may have taken too long to create."
-            ) from exc
-        failure = errors.translate(exc, f"Error while attempting to create/find topic(s) '{topic}'")
-        if code == failures.INVALID_REPLICATION_FACTOR:
-            # It may become valid once all brokers have started.
-            raise RetriableKafkaError(failure.message) from exc
-        raise failure from exc

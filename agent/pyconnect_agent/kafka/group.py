@@ -163,21 +163,6 @@ class GroupThread:
                 self._wait(self._settings.retry_backoff_ms / 1000)
 
     def _step(self) -> None:
-        self._apply_wishes()
-        if self._session_is_over():
-            self._membership.forget_coordinator()
-            self._lose("group coordinator has not answered for session.timeout.ms")
-        if not self._ensure_coordinator():
-            return
-        if self._membership.needs_rejoin:
-            self._rejoin()
-        else:
-            self._announced = False
-            if self._herder_alive():
-                self._membership.poll_heartbeat()
-            self._wait(_LONGEST_WAIT_S)
-
-    def _apply_wishes(self) -> None:
         with self._condition:
             reason, self._wishes.leave_reason = self._wishes.leave_reason, None
             permitted = self._wishes.join_permitted
@@ -185,22 +170,26 @@ class GroupThread:
             self._membership.leave(reason, self._settings.request_timeout_ms)
         elif permitted and not self._membership.needs_rejoin:
             self._membership.request_rejoin()
-
-    def _ensure_coordinator(self) -> bool:
-        if self._membership.coordinator_known:
-            self._coordinator_lost = False
-            return True
-        if self._membership.find_coordinator(self._settings.heartbeat_interval_ms):
-            self._coordinator_lost = False
-            return True
-        self._lose("group coordinator is not available")
-        return False
-
-    def _session_is_over(self) -> bool:
         # The library looks only after its request has timed out, which may take longer.
         confirmed_s = self._membership.confirmed_s
         session_s = self._settings.session_timeout_ms / 1000
-        return confirmed_s is not None and time.monotonic() - confirmed_s > session_s
+        if confirmed_s is not None and time.monotonic() - confirmed_s > session_s:
+            self._membership.forget_coordinator()
+            self._lose("group coordinator has not answered for session.timeout.ms")
+        if not (
+            self._membership.coordinator_known
+            or self._membership.find_coordinator(self._settings.heartbeat_interval_ms)
+        ):
+            self._lose("group coordinator is not available")
+            return
+        self._coordinator_lost = False
+        if self._membership.needs_rejoin:
+            self._rejoin()
+        else:
+            self._announced = False
+            if self._herder_alive():
+                self._membership.poll_heartbeat()
+            self._wait(_LONGEST_WAIT_S)
 
     def _lose(self, reason: str) -> None:
         if not self._coordinator_lost:

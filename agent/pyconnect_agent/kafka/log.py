@@ -170,7 +170,13 @@ class CompactedLog:
                     f"{self._thread_name}-writes",
                 )
             self._open_consumer()
-            self._read_first_time()
+            deadline = Deadline(READ_AT_START_TIMEOUT_MS)
+            # Where the tail begins, so that no caller waits for the EOF of an empty partition.
+            self._reached = dict(self._offsets(Admin.beginning_offsets, deadline))
+            self._first_targets = self._offsets(Admin.end_offsets, deadline)
+            self._thread = long_lived.Thread(self._thread_name, self._tail)
+            self._thread.start()
+            self._await_tail(lambda: self._caught_up, deadline)
         except KafkaError as exc:
             raise WorkerStartError(
                 f"Could not start reading the {self._topic.purpose} topic "
@@ -224,27 +230,21 @@ class CompactedLog:
         self._consumer = clients.create_consumer(
             {**log_consumer.DEFAULTS, **self._clients.consumer, **log_consumer.FORCED}
         )
-        self._look_up_leaders()
-        # From the beginning: this consumer never uses committed offsets of the group id.
-        self._consumer.assign(
-            [
-                ClientTopicPartition(self._topic.name, partition, OFFSET_BEGINNING)
-                for partition in self._partitions
-            ]
-        )
-
-    def _look_up_leaders(self) -> None:
-        """Look up leaders, so that the consumer starts at once and not after a second.
-
-        Raises AuthorizationError if describing the topic is denied.
-        """
         name = self._topic.name
+        # So that the consumer starts at once and not after a second.
         action = f"Failed to look up the leaders of topic '{name}'"
         with errors.translated(action):
             found = self._consumer.list_topics(name, timeout=METADATA_TIMEOUT_MS / 1000)
         topic = found.topics.get(name)
         if topic is not None and failures.code_of(topic.error) in failures.TOPIC_NOT_AUTHORIZED:
             raise self._denied(topic.error, action)
+        # From the beginning: this consumer never uses committed offsets of the group id.
+        self._consumer.assign(
+            [
+                ClientTopicPartition(name, partition, OFFSET_BEGINNING)
+                for partition in self._partitions
+            ]
+        )
 
     def _denied(self, error: Any, action: str) -> AuthorizationError:
         consumer = self._clients.consumer.get("client.id", "")
@@ -256,15 +256,6 @@ class CompactedLog:
         )
         assert isinstance(denial, AuthorizationError)
         return denial
-
-    def _read_first_time(self) -> None:
-        deadline = Deadline(READ_AT_START_TIMEOUT_MS)
-        # Where the tail begins, so that no caller waits for the EOF of an empty partition.
-        self._reached = dict(self._offsets(Admin.beginning_offsets, deadline))
-        self._first_targets = self._offsets(Admin.end_offsets, deadline)
-        self._thread = long_lived.Thread(self._thread_name, self._tail)
-        self._thread.start()
-        self._await_tail(lambda: self._caught_up, deadline)
 
     def _await_tail(self, has_come: Callable[[], bool], deadline: Deadline) -> None:
         """Wait until the tail has reached a position; log at intervals that it has not."""

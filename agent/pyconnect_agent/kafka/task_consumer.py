@@ -14,6 +14,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, TypedDict, cast
 
 from confluent_kafka import (
@@ -176,8 +177,8 @@ class TaskConsumer:
         self._consumer.subscribe(
             list(topics),
             on_assign=self._on_assign,
-            on_revoke=self._on_revoke,
-            on_lost=self._on_lost,
+            on_revoke=partial(self._release, self._listener.on_revoked),
+            on_lost=partial(self._release, self._listener.on_lost),
         )
 
     def subscribe_pattern(self, pattern: str) -> None:
@@ -194,8 +195,14 @@ class TaskConsumer:
 
         A batch may hold errors. Raises KafkaError for an error that ends the task.
         """
-        if self._matching is not None:
-            self._follow_pattern(self._matching)
+        topics = None if self._matching is None else self._matching.change()
+        if topics is not None:
+            LOG.info("topics that match the pattern", extra={"topics": ", ".join(topics)})
+            if topics:
+                self.subscribe(topics)
+            else:
+                # The client refuses an empty subscription.
+                self._consumer.unsubscribe()
         messages: list[ConsumedMessage] = self._consume(max_records, 0)
         if not messages and timeout_s > 0:
             messages = self._consume(1, timeout_s)
@@ -312,17 +319,6 @@ class TaskConsumer:
         if self._offset_reader is not None:
             self._offset_reader.close()
 
-    def _follow_pattern(self, matching: MatchingTopics) -> None:
-        topics = matching.change()
-        if topics is None:
-            return
-        LOG.info("topics that match the pattern", extra={"topics": ", ".join(topics)})
-        if topics:
-            self.subscribe(topics)
-        else:
-            # The client refuses an empty subscription.
-            self._consumer.unsubscribe()
-
     def _topic_names(self) -> Collection[str]:
         with errors.translated("Failed to list topics"):
             return frozenset(self._consumer.list_topics(timeout=LIST_TIMEOUT_S).topics)
@@ -367,19 +363,14 @@ class TaskConsumer:
             if paused:
                 consumer.pause([ClientPartition(p.topic, p.partition) for p in paused])
 
-    def _on_revoke(self, consumer: Consumer, partitions: list[Any]) -> None:
-        gone = _plain(partitions)
-        self._listener.on_revoked(gone)
-        self._release(consumer, partitions, gone)
-
-    def _on_lost(self, consumer: Consumer, partitions: list[Any]) -> None:
-        gone = _plain(partitions)
-        self._listener.on_lost(gone)
-        self._release(consumer, partitions, gone)
-
     def _release(
-        self, consumer: Consumer, partitions: list[Any], gone: Sequence[TopicPartition]
+        self,
+        tell: Callable[[Sequence[TopicPartition]], None],
+        consumer: Consumer,
+        partitions: list[Any],
     ) -> None:
+        gone = [TopicPartition(p.topic, p.partition) for p in partitions]
+        tell(gone)
         self._assignment.difference_update(gone)
         self._paused.difference_update(gone)
         if self._incremental:
@@ -479,10 +470,6 @@ def _client_offsets(offsets: Mapping[TopicPartition, int]) -> list[Any]:
 
 def _fingerprint(partitions: Iterable[Any]) -> frozenset[tuple[str, int, int]]:
     return frozenset((p.topic, p.partition, p.offset) for p in partitions)
-
-
-def _plain(partitions: Iterable[Any]) -> list[TopicPartition]:
-    return [TopicPartition(p.topic, p.partition) for p in partitions]
 
 
 def parse_group_metadata(written: bytes) -> GroupMetadata:

@@ -121,16 +121,13 @@ def _unlisted(name: str) -> PluginClass | None:
         loaded = import_class(name)
     except ConnectException as error:
         missing = error.__cause__
-        if isinstance(missing, ModuleNotFoundError) and _is_prefix(missing.name or "", module):
-            return None
-        if missing is None:
+        is_absent = isinstance(missing, ModuleNotFoundError) and f"{module}.".startswith(
+            f"{missing.name or ''}."
+        )
+        if missing is None or is_absent:
             return None
         raise
     return PluginClass(f"{loaded.__module__}.{loaded.__qualname__}", loaded, _version(loaded))
-
-
-def _is_prefix(name: str, module: str) -> bool:
-    return module == name or module.startswith(f"{name}.")
 
 
 def _version(loaded: type) -> str | None:

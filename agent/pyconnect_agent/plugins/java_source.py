@@ -169,7 +169,8 @@ class JavaPluginSource:
         try:
             return self._loaded(java_plugin(self._catalog, name, jars=self._connector_jars))
         except LookupError:
-            return self._unlisted(name)
+            # Raises LookupError when there is none.
+            return PluginClass(name, self._class(JavaClass(name, self._connector_jars)))
 
     def class_names(self, kind: PluginKind) -> tuple[str, ...]:
         """Return the names of all Java plugins of one kind, sorted."""
@@ -194,10 +195,6 @@ class JavaPluginSource:
                 "its start: put its jars back, or restart the worker."
             ) from error
         return PluginClass(plugin.class_name, made, plugin.version)
-
-    def _unlisted(self, name: str) -> PluginClass:
-        """Return a class that no service file names. Raises LookupError when there is none."""
-        return PluginClass(name, self._class(JavaClass(name, self._connector_jars)))
 
     def _class(self, java_class: JavaClass) -> type:
         made = self._classes.get(java_class)

@@ -216,20 +216,17 @@ def _nothing(warning: str) -> ScanResult:
 
 def _add_examined(plugin: PluginDesc, plugins: list[PluginDesc], warnings: list[str]) -> None:
     """Add the plugin with its true kind and version, or a warning."""
-    if plugin.python_path.startswith("pyconnect_agent.builtin."):
-        plugins.append(plugin)
-        return
-    try:
-        plugins.append(_examined(plugin, load(plugin)))
-    except ConnectException as error:
-        warnings.append(str(error))
-
-
-def _examined(plugin: PluginDesc, loaded: type) -> PluginDesc:
-    if not plugin.kind.is_connector:
-        return plugin
-    kind = PluginKind.SINK if issubclass(loaded, SinkConnector) else PluginKind.SOURCE
-    return replace(plugin, kind=kind, version=_connector_version(loaded) or plugin.version)
+    if not plugin.python_path.startswith("pyconnect_agent.builtin."):
+        try:
+            loaded = load(plugin)
+        except ConnectException as error:
+            warnings.append(str(error))
+            return
+        if plugin.kind.is_connector:
+            kind = PluginKind.SINK if issubclass(loaded, SinkConnector) else PluginKind.SOURCE
+            version = _connector_version(loaded) or plugin.version
+            plugin = replace(plugin, kind=kind, version=version)
+    plugins.append(plugin)
 
 
 def _connector_version(loaded: type) -> str | None:
@@ -246,28 +243,30 @@ def _connector_version(loaded: type) -> str | None:
 
 def _search_modules(directory: Path, warnings: list[str]) -> Iterator[PluginDesc]:
     """Yield the classes that modules directly in the directory or its packages define."""
-    for name in _module_names(directory):
-        try:
-            yield from _plugins_of_module(directory, name)
-        except ConnectException as error:
-            warnings.append(str(error))
-
-
-def _module_names(directory: Path) -> Iterator[str]:
     for module in pkgutil.iter_modules([str(directory)]):
-        yield module.name
+        names = [module.name]
         if module.ispkg:
-            for child in pkgutil.iter_modules([str(directory / module.name)]):
-                yield f"{module.name}.{child.name}"
+            within = pkgutil.iter_modules([str(directory / module.name)])
+            names += [f"{module.name}.{child.name}" for child in within]
+        for name in names:
+            try:
+                yield from _plugins_of_module(directory, name)
+            except ConnectException as error:
+                warnings.append(str(error))
 
 
 def _plugins_of_module(directory: Path, name: str) -> Iterator[PluginDesc]:
     module = import_plugin_module(name)
+    no_task = (SourceConnector.task_class, SinkConnector.task_class)
     for class_name, candidate in inspect.getmembers(module, inspect.isclass):
         if candidate.__module__ != name or inspect.isabstract(candidate):
             continue
-        if issubclass(candidate, Connector) and _is_base(candidate):
-            continue
+        if (
+            issubclass(candidate, Connector)
+            and candidate.task_type is None
+            and candidate.task_class in no_task
+        ):
+            continue  # a base class of other connectors
         for kind, base in BASE_CLASSES.items():
             if kind is not PluginKind.CONNECTOR and issubclass(candidate, base):
                 version = _connector_version(candidate) if kind.is_connector else None
@@ -279,12 +278,6 @@ def _plugins_of_module(directory: Path, name: str) -> Iterator[PluginDesc]:
                     location=str(directory),
                     search_path=str(directory),
                 )
-
-
-def _is_base(connector: type[Connector]) -> bool:
-    """Return whether the class names no task: other connectors derive from it."""
-    inherited = (SourceConnector.task_class, SinkConnector.task_class)
-    return connector.task_type is None and connector.task_class in inherited
 
 
 def main(arguments: Sequence[str]) -> int:

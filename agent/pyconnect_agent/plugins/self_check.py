@@ -13,6 +13,7 @@ descriptor that the stacks of its threads are written to.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import faulthandler
 import json
 import os
@@ -24,10 +25,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginNotFoundError
+from pyconnect_agent.core.plugin_catalog import PluginNotFoundError
 from pyconnect_agent.plugins.loading import NEEDS_EXTRA, instantiate, load
 from pyconnect_agent.plugins.scan import scan
-from pyconnect_agent.plugins.trials import Trial, trial_of
+from pyconnect_agent.plugins.trials import Steps, Stoppable, trial_of
 from pyconnect_api.configdef import ConfigDef
 from pyconnect_api.connector import Connector
 from pyconnect_api.errors import ConnectException
@@ -69,51 +70,71 @@ def check(
 
     Without `config` only steps that need none are run. A source has `time_s` to return records.
     """
-    found: list[PluginDesc] = []
-    loaded: list[type] = []
-
-    def find() -> str:
-        found.append(_find(name, plugin_path))
-        desc = found[0]
-        return f"{desc.kind.value} {desc.class_name}, version {desc.version}, in {desc.location}"
-
-    def import_it() -> str:
-        loaded.append(load(found[0]))
-        return f"from {found[0].python_path}"
-
-    steps: list[tuple[str, Callable[[], str]]] = [("find", find), ("load", import_it)]
-    steps.append(("define", lambda: _define(loaded[0])))
-    for step, action in steps:
-        begin(step)
-        result = _tried(step, action)
-        yield result
-        if result.result == "failed":
-            return
-    trial = trial_of(loaded[0], found[0], config, time_s)
-    yield from _run(trial, begin)
-
-
-def _run(trial: Trial, begin: Begin) -> Iterator[StepResult]:
+    running: list[Stoppable] = []
+    steps = _steps(name, plugin_path, config, time_s, running)
     try:
-        for step, action in trial.steps():
+        for step in steps:
             begin(step)
-            result = _tried(step, action)
-            yield result
-            if result.result == "failed":
+            try:
+                detail = next(steps)
+            # The plugin's code may raise any exception, SystemExit too.
+            except (Exception, SystemExit) as error:  # noqa: BLE001  plugin code
+                text = f"{type(error).__name__}: {error}{_place(error)}"
+                yield StepResult(step, "failed", text)
                 return
+            skipped = detail.startswith("skipped: ")
+            detail = detail.removeprefix("skipped: ")
+            yield StepResult(step, "skipped" if skipped else "passed", detail)
     finally:
         begin("clean up")
-        trial.close()
+        for each in reversed(running):
+            # The plugin's code; a step has told already.
+            with contextlib.suppress(Exception):
+                each.stop()
 
 
-def _tried(step: str, action: Callable[[], str]) -> StepResult:
+def _steps(
+    name: str,
+    plugin_path: Sequence[str],
+    config: Mapping[str, str] | None,
+    time_s: float,
+    running: list[Stoppable],
+) -> Steps:
+    """Find, import and construct the plugin; check version and definition; go on with its trial."""
+    yield "find"
+    result = scan(plugin_path)
     try:
-        detail = action()
-    # The plugin's code may raise any exception, SystemExit too.
-    except (Exception, SystemExit) as error:  # noqa: BLE001  plugin code
-        return StepResult(step, "failed", f"{type(error).__name__}: {error}{_place(error)}")
-    skipped = detail.startswith("skipped: ")
-    return StepResult(step, "skipped" if skipped else "passed", detail.removeprefix("skipped: "))
+        desc = result.catalog.plugin(name)
+    except PluginNotFoundError as error:
+        # Parts that need an extra are not the author's, and explain only a name of their own.
+        others = [warning for warning in result.warnings if NEEDS_EXTRA not in warning]
+        reasons = "".join(f"\n{warning}" for warning in others or result.warnings)
+        raise ConnectException(
+            f"No plugin is named {name}; is its distribution installed here, or its directory in "
+            f"an entry of the plugin path?{reasons}"
+        ) from error
+    yield f"{desc.kind.value} {desc.class_name}, version {desc.version}, in {desc.location}"
+    yield "load"
+    plugin_class = load(desc)
+    yield f"from {desc.python_path}"
+    yield "define"
+    instance = instantiate(plugin_class)
+    if isinstance(instance, Connector):
+        version = instance.version()
+        if not isinstance(version, str) or not version:
+            raise ConnectException(f"version() returned {version!r}, not a text")
+    detail = "takes no settings"
+    config_of = getattr(instance, "config", None)
+    if config_of is not None:
+        definition = config_of()
+        if not isinstance(definition, ConfigDef):
+            raise ConnectException(f"config() returned a {type(definition).__qualname__}")
+        undocumented = [key.name for key in definition.keys.values() if not key.documentation]
+        if undocumented:
+            raise ConnectException(f"Settings without documentation: {', '.join(undocumented)}")
+        detail = f"{len(definition.keys)} settings"
+    yield detail
+    yield from trial_of(plugin_class, desc, config, time_s, running)
 
 
 def _place(error: BaseException | None) -> str:
@@ -129,39 +150,6 @@ def _place(error: BaseException | None) -> str:
             return f" ({Path(own[-1].filename).name}:{own[-1].lineno})"
         error = error.__cause__
     return ""
-
-
-def _find(name: str, plugin_path: Sequence[str]) -> PluginDesc:
-    result = scan(plugin_path)
-    try:
-        return result.catalog.plugin(name)
-    except PluginNotFoundError as error:
-        # Parts that need an extra are not the author's, and explain only a name of their own.
-        others = [warning for warning in result.warnings if NEEDS_EXTRA not in warning]
-        reasons = "".join(f"\n{warning}" for warning in others or result.warnings)
-        raise ConnectException(
-            f"No plugin is named {name}; is its distribution installed here, or its directory in "
-            f"an entry of the plugin path?{reasons}"
-        ) from error
-
-
-def _define(plugin_class: type) -> str:
-    """Construct the plugin and check its version and its definition."""
-    instance = instantiate(plugin_class)
-    if isinstance(instance, Connector):
-        version = instance.version()
-        if not isinstance(version, str) or not version:
-            raise ConnectException(f"version() returned {version!r}, not a text")
-    config = getattr(instance, "config", None)
-    if config is None:
-        return "takes no settings"
-    definition = config()
-    if not isinstance(definition, ConfigDef):
-        raise ConnectException(f"config() returned a {type(definition).__qualname__}")
-    undocumented = [key.name for key in definition.keys.values() if not key.documentation]
-    if undocumented:
-        raise ConnectException(f"Settings without documentation: {', '.join(undocumented)}")
-    return f"{len(definition.keys)} settings"
 
 
 def main(arguments: Sequence[str]) -> int:

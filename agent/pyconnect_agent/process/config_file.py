@@ -45,17 +45,8 @@ def load_properties(path: str | Path) -> dict[str, str]:
 def read_properties_file(path: str | Path) -> PropertiesFile:
     """Do as `load_properties`, and return the version of the file too."""
     file = Path(path)
-    data = _read(file)
-    return PropertiesFile(
-        path=file.absolute(),
-        sha256=hashlib.sha256(data).hexdigest(),
-        entries=parse_properties(_decode(data), source=str(file)),
-    )
-
-
-def _read(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        data = file.read_bytes()
     except FileNotFoundError as error:
         raise ConfigException(f"{file}: there is no such file; check the path.") from error
     except IsADirectoryError as error:
@@ -64,6 +55,13 @@ def _read(file: Path) -> bytes:
         raise ConfigException(
             f"{file}: cannot be read ({error.strerror}); give this user read access."
         ) from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        # What Java reads; it never fails.
+        text = data.decode("iso-8859-1")
+    entries = parse_properties(text, source=str(file))
+    return PropertiesFile(path=file.absolute(), sha256=_digest(data), entries=entries)
 
 
 def parse_properties(text: str, *, source: str) -> dict[str, str]:
@@ -85,14 +83,6 @@ def parse_properties(text: str, *, source: str) -> dict[str, str]:
                 f"{source}, line {line}: the property has no name; write name=value."
             )
     return {entry.key: entry.value for entry in lines}
-
-
-def _decode(data: bytes) -> str:
-    """Decode as UTF-8, else as ISO-8859-1, which is what Java reads and never fails."""
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("iso-8859-1")
 
 
 def _line_of(text: str, part: str) -> int:
@@ -156,10 +146,13 @@ class PhaseFile:
             )
         changed = with_phase(data, phase)
         record = PhaseRecord(run_id=run_id, phase=phase, sha256=_digest(changed))
-        if changed != data:
-            self._back_up(run_id)
+        members = {"run_id": record.run_id, "phase": record.phase, "sha256": record.sha256}
+        # From before the run's first change.
+        backup = self.path.with_name(f"{self.path.name}.before-{run_id}")
+        if changed != data and not backup.exists():
+            _replace(backup, data, like=self.path)
         # Written first, so that a changed file always has the record of its run.
-        _replace(self._record_path, _record_text(record), like=self.path)
+        _replace(self._record_path, f"{json.dumps(members)}\n".encode(), like=self.path)
         if changed != data:
             _replace(self.path.resolve(), changed, like=self.path)
         return record.sha256
@@ -167,12 +160,6 @@ class PhaseFile:
     @property
     def _record_path(self) -> Path:
         return self.path.with_name(f"{self.path.name}.last-upgrade")
-
-    def _back_up(self, run_id: str) -> None:
-        """Keep a copy from before the run's first change."""
-        backup = self.path.with_name(f"{self.path.name}.before-{run_id}")
-        if not backup.exists():
-            _replace(backup, self.path.read_bytes(), like=self.path)
 
 
 def with_phase(data: bytes, phase: str) -> bytes:
@@ -208,11 +195,6 @@ def with_phase(data: bytes, phase: str) -> bytes:
     if parse_properties(changed.removeprefix(mark), source="it").get(PHASE_KEY) != phase:
         raise ConfigException("The phase cannot be set in a file that ends within a line.")
     return changed.encode(encoding)
-
-
-def _record_text(record: PhaseRecord) -> bytes:
-    members = {"run_id": record.run_id, "phase": record.phase, "sha256": record.sha256}
-    return (json.dumps(members) + "\n").encode()
 
 
 def _replace(path: Path, data: bytes, *, like: Path) -> None:

@@ -261,17 +261,15 @@ class JsonFormatter(_MaskingFormatter):
             "level": level_name(record.levelno),
             "logger": record.name,
             "event": masked(record.getMessage()),
-            **{name: self._plain(value) for name, value in record_fields(record).items()},
+            # JSON would show task ids as lists.
+            **{
+                name: masked(str(value)) if isinstance(value, str | ConnectorTaskId) else value
+                for name, value in record_fields(record).items()
+            },
         }
         if trace := self._trace(record):
             event["exception"] = trace
         return json.dumps(event, default=lambda value: masked(str(value)), ensure_ascii=False)
-
-    def _plain(self, value: object) -> object:
-        """Return task ids as texts, because JSON would show them as lists."""
-        if isinstance(value, str | ConnectorTaskId):
-            return masked(str(value))
-        return value
 
 
 def _quoted(value: object) -> str:

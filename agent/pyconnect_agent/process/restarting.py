@@ -58,25 +58,23 @@ class Restart:
                 self.stop_and_run_again()
             case "command":
                 LOG.info("worker restarts: by its command")
-                self._run_command()
+                try:
+                    # In a new session, because it has to outlive the worker that it stops.
+                    subprocess.Popen(
+                        self.command,
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL,
+                        start_new_session=True,
+                    )
+                except OSError as error:
+                    raise InternalError(
+                        f"agent.restart.command cannot be run: {self.command[0]}:"
+                        f" {error.strerror}. The phase is set in the file; restart the worker"
+                        " yourself."
+                    ) from error
             case _:
                 LOG.warning("worker needs a restart by hand: its program has been removed")
-
-    def _run_command(self) -> None:
-        try:
-            # In a new session, because it has to outlive the worker that it stops.
-            subprocess.Popen(
-                self.command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise InternalError(
-                f"agent.restart.command cannot be run: {self.command[0]}: {error.strerror}."
-                " The phase is set in the file; restart the worker yourself."
-            ) from error
 
 
 def restart_of(config: WorkerConfig, stop_and_run_again: Callable[[], None]) -> Restart:

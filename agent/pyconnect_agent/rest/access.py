@@ -282,13 +282,26 @@ class AdminAccess:
 
     async def check(self, request: Request) -> None:
         """Raise UnauthorizedError unless this request may be answered."""
-        if not self.has_credentials:
-            self._check_loopback(request)
+        if self.has_credentials:
+            authorization = request.headers.get("authorization", "")
+            if not await asyncio.to_thread(self._admits, authorization):
+                raise UnauthorizedError(
+                    "The admin interface of this worker needs credentials.", self._challenge()
+                )
             return
-        authorization = request.headers.get("authorization", "")
-        if not await asyncio.to_thread(self._admits, authorization):
+        server = request.scope.get("server")
+        if server is None or (server[0], server[1]) not in self.loopback:
             raise UnauthorizedError(
-                "The admin interface of this worker needs credentials.", self._challenge()
+                "Without credentials the admin interface is served on loopback listeners only."
+                f" Set {BASIC_FILE} or {TOKEN_FILE} in the worker's properties, or let"
+                " admin.listeners name a loopback address.",
+                "Basic",
+            )
+        if "origin" in request.headers or not _is_loopback_host(request.headers.get("host", "")):
+            raise UnauthorizedError(
+                "Without credentials the admin interface does not serve web pages, nor names"
+                " other than localhost.",
+                "Basic",
             )
 
     @property
@@ -312,22 +325,6 @@ class AdminAccess:
         if self.token_file is not None:
             schemes.append('Bearer realm="pyconnect-agent"')
         return ", ".join(schemes)
-
-    def _check_loopback(self, request: Request) -> None:
-        server = request.scope.get("server")
-        if server is None or (server[0], server[1]) not in self.loopback:
-            raise UnauthorizedError(
-                "Without credentials the admin interface is served on loopback listeners only."
-                f" Set {BASIC_FILE} or {TOKEN_FILE} in the worker's properties, or let"
-                " admin.listeners name a loopback address.",
-                "Basic",
-            )
-        if "origin" in request.headers or not _is_loopback_host(request.headers.get("host", "")):
-            raise UnauthorizedError(
-                "Without credentials the admin interface does not serve web pages, nor names"
-                " other than localhost.",
-                "Basic",
-            )
 
 
 def loopback_addresses(addresses: Iterable[Address]) -> frozenset[Address]:

@@ -109,11 +109,13 @@ class RestApplication:
             )
             refused.headers["connection"] = "close"
             return refused
-        segments = segments_of(_raw_path(request))
+        segments = segments_of(request.scope["raw_path"].decode("latin-1"))
+        # Two headers do not give one media type.
+        types = ",".join(request.headers.getlist("content-type"))
         match = self._router.match(
             request.method,
             segments,
-            content_type=_content_type(request),
+            content_type=content_type(types) if "content-type" in request.headers else None,
             accept=",".join(request.headers.getlist("accept")),
         )
         caller = request.state.caller = await self._caller(request, match)
@@ -157,24 +159,20 @@ class RestApplication:
             # The worker that has passed the request on may know users.
             herder = self._services.herder
             return forwarded_caller(request, herder) if USER_HEADER in request.headers else anyone
-        # Browsers ask for permission without credentials.
-        if PREFLIGHT in request.headers if isinstance(match, Response) else self._is_exempt(match):
-            return anyone
-        return await self._access.caller(request, self._services.herder)
-
-    def _is_exempt(self, match: Match) -> bool:
-        """Return whether a request needs no user: workers sign theirs, and probes have none.
-
-        Apache's extension asks probes for a password, too.
-        """
-        assert self._access is not None
-        route = match.route
-        if self._access.has_roles:
-            return ENDPOINTS.get((route.method, route.template), "")[0] in (ANY_CLIENT, WORKERS)
-        admin = self._services.admin
-        return route in connectors.INTERNAL_ROUTES or (
-            route in agent.ROUTES and admin is not None and admin.access.has_credentials
-        )
+        if isinstance(match, Response):
+            # Browsers ask for permission without credentials.
+            needs_none = PREFLIGHT in request.headers
+        elif self._access.has_roles:
+            # Workers sign their requests, and probes have no user.
+            endpoint = ENDPOINTS.get((match.route.method, match.route.template), "")
+            needs_none = endpoint[0] in (ANY_CLIENT, WORKERS)
+        else:
+            # Apache's extension asks probes for a password, too.
+            admin = self._services.admin
+            needs_none = match.route in connectors.INTERNAL_ROUTES or (
+                match.route in agent.ROUTES and admin is not None and admin.access.has_credentials
+            )
+        return anyone if needs_none else await self._access.caller(request, self._services.herder)
 
     async def _without_secrets(self, response: Response) -> Response:
         """Hide what may be a secret in an answer: by names, and what configs hold in plain text."""
@@ -202,14 +200,3 @@ async def _carried_out(exchange: HttpExchange, route: Route) -> Response:
     if connector is not None:
         await exchange.begin_change(connector)
     return await route.resource(exchange)
-
-
-def _raw_path(request: Request) -> str:
-    raw: bytes = request.scope["raw_path"]
-    return raw.decode("latin-1")
-
-
-def _content_type(request: Request) -> str | None:
-    headers = request.headers.getlist("content-type")
-    # Two headers do not give one media type.
-    return content_type(",".join(headers)) if headers else None

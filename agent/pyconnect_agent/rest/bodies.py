@@ -72,12 +72,14 @@ def bind_create_request(body: bytes) -> CreateConnectorRequest | None:
     if document is None:
         return None
     members = _members(document, "the body", ("name", "config", "initial_state"))
-    config = members.get("config")
-    return CreateConnectorRequest(
-        name=_text(members.get("name"), '"name"'),
-        config=None if config is None else _config(config, '"config"'),
-        initial_state=_initial_state(_text(members.get("initial_state"), '"initial_state"')),
-    )
+    name, config = _text(members.get("name"), '"name"'), members.get("config")
+    bound = None if config is None else _config(config, '"config"')
+    text = _text(members.get("initial_state"), '"initial_state"')
+    state = None if text is None else _INITIAL_STATES.get(text.upper())
+    if text is not None and state is None:
+        known = ", ".join(_INITIAL_STATES)
+        raise BodyError(f'"initial_state" must be one of {known}, not "{text}"')
+    return CreateConnectorRequest(name=name, config=bound, initial_state=state)
 
 
 def bind_task_configs(body: bytes) -> tuple[ConfigBody | None, ...] | None:
@@ -215,16 +217,6 @@ def _text(value: object, place: str) -> str | None:
         case str():
             return str(value)
     raise _wrong_kind(value, place, "a text")
-
-
-def _initial_state(text: str | None) -> TargetState | None:
-    if text is None:
-        return None
-    state = _INITIAL_STATES.get(text.upper())
-    if state is None:
-        known = ", ".join(_INITIAL_STATES)
-        raise BodyError(f'"initial_state" must be one of {known}, not "{text}"')
-    return state
 
 
 def _members(value: object, place: str, known: tuple[str, ...]) -> dict[str, Any]:

@@ -195,7 +195,8 @@ def error_response(error: Exception) -> Response:
             response.headers.update(error.headers)
             return response
         case BodyError() | errors.AgentError() | ConnectException():
-            status = _status_of(error)
+            found = (status for kind, status in _STATUSES if isinstance(error, kind))
+            status = next(found, HTTPStatus.INTERNAL_SERVER_ERROR)
             response = _envelope(status, status, str(error))
             if getattr(error, "permanent", False) is True:
                 response.headers.update(_PERMANENT)
@@ -220,13 +221,6 @@ def java_description(error: Exception) -> str:
 
 def _router_text(status: HTTPStatus) -> str:
     return f"HTTP {status.value} {_REASONS[status]}"
-
-
-def _status_of(error: Exception) -> HTTPStatus:
-    for kind, status in _STATUSES:
-        if isinstance(error, kind):
-            return status
-    return HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def _envelope(

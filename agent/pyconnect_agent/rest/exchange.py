@@ -207,22 +207,19 @@ class HttpExchange:
         Raises RequestTimedOutError when the client does not send it in time, BodyTooLargeError, and
         ServiceUnavailableError while other bodies take the memory for it.
         """
-        try:
-            async with asyncio.timeout(self.remaining_ms() / 1000):
-                return await self._read_body(limit_bytes)
-        except TimeoutError:
-            raise RequestTimedOutError(timed_out_text(self.herder.stage)) from None
-
-    async def _read_body(self, limit_bytes: int) -> bytes:
         if int(self.request.headers.get("content-length", 0)) > limit_bytes:
             raise BodyTooLargeError(limit_bytes)
         parts, size = [], 0
-        async for part in self.request.stream():
-            size += len(part)
-            if size > limit_bytes:
-                raise BodyTooLargeError(limit_bytes)
-            self.room.take(len(part))
-            parts.append(part)
+        try:
+            async with asyncio.timeout(self.remaining_ms() / 1000):
+                async for part in self.request.stream():
+                    size += len(part)
+                    if size > limit_bytes:
+                        raise BodyTooLargeError(limit_bytes)
+                    self.room.take(len(part))
+                    parts.append(part)
+        except TimeoutError:
+            raise RequestTimedOutError(timed_out_text(self.herder.stage)) from None
         body = b"".join(parts)
         self.caller.require_body(body)
         if self.change is not None:

@@ -140,8 +140,16 @@ class WorkerClient:
         is_https = url.lower().startswith("https:")
         client = self._clients.get(is_https)
         if client is None:
+            verify: ssl.SSLContext | bool = False
+            if is_https:
+                make_context = self._make_ssl_context or ssl.create_default_context
+                try:
+                    verify = make_context()
+                # Errors of settings, files and certificates have no common class.
+                except Exception as exc:
+                    raise InternalError(f"Failed to start RestClient: {exc}") from exc
             client = httpx.AsyncClient(
-                verify=self._ssl_context() if is_https else False,
+                verify=verify,
                 timeout=httpx.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
                 follow_redirects=False,
                 # Proxies of the environment are for clients, not for requests between workers.
@@ -149,15 +157,6 @@ class WorkerClient:
             )
             self._clients[is_https] = client
         return client
-
-    def _ssl_context(self) -> ssl.SSLContext:
-        if self._make_ssl_context is None:
-            return ssl.create_default_context()
-        try:
-            return self._make_ssl_context()
-        # Errors of settings, files and certificates have no common class.
-        except Exception as exc:
-            raise InternalError(f"Failed to start RestClient: {exc}") from exc
 
 
 class Forwarder:
@@ -176,11 +175,7 @@ class Forwarder:
         try:
             return await local
         except ForwardableError as exc:
-            return await self._forward(request, exc.target_url, exc.message)
-
-    async def _forward(
-        self, request: ForwardableRequest, target_url: str | None, reason: str
-    ) -> WorkerResponse:
+            target_url, reason = exc.target_url, exc.message
         if request.forward is False:
             LOG.error(
                 "request did not reach its worker within two hops",

@@ -55,7 +55,14 @@ def segments_of(raw_path: str) -> tuple[str, ...]:
     """
     path = _ABSOLUTE_FORM.sub("", raw_path, count=1) if "://" in raw_path else raw_path
     path = path.partition("#")[0] or "/"
-    _refuse_bad_path(path)
+    if not path.startswith("/"):
+        raise BadRequestError("The path of the request must begin with a slash")
+    if found := _REFUSED.search(path):
+        raise BadRequestError(f"The path of the request must not contain {found[0]}")
+    try:
+        unquote_to_bytes(path).decode()
+    except UnicodeDecodeError as exc:
+        raise BadRequestError("The path of the request is not UTF-8") from exc
     segments = _PARAMETER.sub("", path).split("/")
     if segments[-1] == "":
         segments.pop()
@@ -70,17 +77,6 @@ def decode_segment(segment: str) -> str:
 def encode_segment(text: str) -> str:
     """Return a segment that decodes to `text`; half a surrogate pair becomes a question mark."""
     return quote(text, safe=_UNENCODED_IN_SEGMENTS, errors="replace")
-
-
-def _refuse_bad_path(path: str) -> None:
-    if not path.startswith("/"):
-        raise BadRequestError("The path of the request must begin with a slash")
-    if found := _REFUSED.search(path):
-        raise BadRequestError(f"The path of the request must not contain {found[0]}")
-    try:
-        unquote_to_bytes(path).decode()
-    except UnicodeDecodeError as exc:
-        raise BadRequestError("The path of the request is not UTF-8") from exc
 
 
 ResourceMethod = Callable[["HttpExchange"], Awaitable[Response]]
@@ -135,7 +131,12 @@ class Router:
 
         `content_type` is a media type without parameters, None when the request has none.
         """
-        routes, parameters = self._path("/" + "/".join(segments))
+        path = "/" + "/".join(segments)
+        matches = ((pattern.match(path), routes) for pattern, routes in self._paths)
+        found = next(((match, routes) for match, routes in matches if match), None)
+        if found is None:
+            raise RouterError(HTTPStatus.NOT_FOUND)
+        parameters, routes = found
         if method == "OPTIONS":
             return _options(routes, accept)
         route = routes.get("GET" if method == "HEAD" else method)
@@ -145,15 +146,8 @@ class Router:
             raise RouterError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
         if not accepts(accepted_ranges(accept), route.produces):
             raise RouterError(HTTPStatus.NOT_ACCEPTABLE)
-        decoded = {name: decode_segment(value) for name, value in parameters.items()}
+        decoded = {name: decode_segment(value) for name, value in parameters.groupdict().items()}
         return Match(route, decoded)
-
-    def _path(self, path: str) -> tuple[dict[str, Route], dict[str, str]]:
-        """Return the routes of a path by their method, and its undecoded parameters."""
-        for pattern, routes in self._paths:
-            if found := pattern.match(path):
-                return routes, found.groupdict()
-        raise RouterError(HTTPStatus.NOT_FOUND)
 
 
 def _options(routes: Mapping[str, Route], accept: str | None) -> Response:

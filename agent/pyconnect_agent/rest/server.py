@@ -197,6 +197,10 @@ class RestServer:
         config = self._config
         for bound in self._bound:
             bound.listen()
+        # The names by which clients may know this server.
+        hosts = (bound.listener.host for bound in (*self._main, *self._admin))
+        names = (urlsplit(self.advertised_url).hostname, socket.gethostname(), *hosts)
+        known = frozenset(name.lower() for name in names if name)
         cross_origin = CrossOriginPolicy.parse(
             config.access_control_allow_origin, config.access_control_allow_methods
         )
@@ -208,7 +212,7 @@ class RestServer:
             admin=None if admin is None else AdminServices(worker=admin, access=self._access()),
             journal=None if journal is None else ChangeJournal(journal, self.advertised_url),
             max_config_bytes=4 * config_record_limit(config),
-            web_pages=WebPages(names=self._names(), policy=cross_origin),
+            web_pages=WebPages(names=known, policy=cross_origin),
         )
         main = RestApplication(
             services,
@@ -296,13 +300,6 @@ class RestServer:
                 " ssl.client.auth=requested."
             )
         return access
-
-    def _names(self) -> frozenset[str]:
-        """Return the host names by which clients may know this server."""
-        bound = (*self._main, *self._admin)
-        advertised = urlsplit(self.advertised_url).hostname
-        names = (advertised, socket.gethostname(), *(at.listener.host for at in bound))
-        return frozenset(name.lower() for name in names if name)
 
     def _load_tls(self, listeners: Sequence[Listener], prefix: str) -> None:
         if any(listener.protocol == "https" for listener in listeners):

@@ -60,9 +60,15 @@ class ListeningSocket(socket.socket):
             except OSError as exc:
                 if exc.errno not in _OUT_OF_RESOURCES:
                     raise
-                if not self._refuse_next():
-                    self._wait(exc)
-                continue
+                if self._refuse_next():
+                    continue
+                # The event loop stops listening for a second after an error, but goes on to accept
+                # before: that would be as many errors as the backlog has places.
+                now_s = time.monotonic()
+                if now_s - self._failed_s < 1:
+                    raise BlockingIOError from exc
+                self._failed_s = now_s
+                raise
             # A new descriptor has the lowest free number.
             if connection.fileno() < _most_descriptors():
                 return connection, address
@@ -95,18 +101,6 @@ class ListeningSocket(socket.socket):
                 self._spare = os.open(os.devnull, os.O_RDONLY)
         return True
 
-    def _wait(self, error: OSError) -> None:
-        """Let the event loop stop listening for a second.
-
-        After the error it goes on to accept: that would be as many errors as the backlog has
-        places.
-        """
-        now_s = time.monotonic()
-        if now_s - self._failed_s < 1:
-            raise BlockingIOError
-        self._failed_s = now_s
-        raise error
-
     def _log_refusal(self) -> None:
         self._refused += 1
         now_s = time.monotonic()
@@ -130,7 +124,16 @@ def _most_descriptors() -> float:
 def bind(listener: Listener) -> BoundListener:
     """Bind; port 0 takes a free one. Raises WorkerStartError."""
     try:
-        bound = _bound_socket(listener)
+        if not 0 <= listener.port <= HIGHEST_PORT:
+            # getaddrinfo would cut it to 16 bits.
+            raise OSError(errno.EINVAL, f"port out of range: {listener.port}")
+        if listener.host:
+            found = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)
+            # As Java: of several addresses the first of IPv4.
+            family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+            bound = _bound(family, address)
+        else:
+            bound = _every_interface(listener.port)
     # UnicodeError: an impossible host name.
     except (OSError, UnicodeError) as exc:
         raise _start_error(listener, exc) from exc
@@ -151,18 +154,6 @@ def _start_error(listener: Listener, error: Exception) -> WorkerStartError:
     return WorkerStartError(
         f"Unable to listen on {listener.protocol}://{listener.netloc}: {reason}"
     )
-
-
-def _bound_socket(listener: Listener) -> socket.socket:
-    if not 0 <= listener.port <= HIGHEST_PORT:
-        # getaddrinfo would cut it to 16 bits.
-        raise OSError(errno.EINVAL, f"port out of range: {listener.port}")
-    if not listener.host:
-        return _every_interface(listener.port)
-    addresses = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)
-    # As Java: of several addresses the first of IPv4.
-    family, _, _, _, address = min(addresses, key=lambda found: found[0] != socket.AF_INET)
-    return _bound(family, address)
 
 
 def _every_interface(port: int) -> socket.socket:

@@ -127,18 +127,15 @@ def _load_trusted(context: ssl.SSLContext, settings: Settings) -> bool:
 
 def _tls(settings: Settings) -> Tls:
     text = _text(settings, "ssl.truststore.certificates")
+    key = _text(settings, "ssl.keystore.key")
+    chain = _text(settings, "ssl.keystore.certificate.chain")
+    pem = PemIdentity(key=key, chain=chain) if key and chain else None
     return Tls(
         trust=PemCertificates(text=text) if text else _store(settings, TRUST_STORE),
-        identity=_store(settings, KEY_STORE) or _identity(settings),
+        identity=_store(settings, KEY_STORE) or pem,
         key_password=_text(settings, "ssl.key.password")
         or _text(settings, "ssl.keystore.password"),
     )
-
-
-def _identity(settings: Settings) -> PemIdentity | None:
-    key = _text(settings, "ssl.keystore.key")
-    chain = _text(settings, "ssl.keystore.certificate.chain")
-    return PemIdentity(key=key, chain=chain) if key and chain else None
 
 
 def _store(settings: Settings, store: str) -> StoreFile | None:

@@ -223,8 +223,12 @@ class Control:
         with selectors.DefaultSelector() as selector:
             selector.register(self._channel, selectors.EVENT_READ)
             while True:
-                if self._lease_ms is not None and not self._readable_within_lease(selector):
-                    os._exit(EXIT_LEASE_EXPIRED)
+                while self._lease_ms is not None:
+                    remaining_s = self._lease_until_s - time.monotonic()
+                    if selector.select(max(remaining_s, 0.0)):
+                        break
+                    if remaining_s <= 0:
+                        os._exit(EXIT_LEASE_EXPIRED)
                 message = self._channel.receive()
                 if self._channel.is_over:
                     break
@@ -233,14 +237,6 @@ class Control:
                 self._take(message)
                 self.changed.set()
         self._channel.close()
-
-    def _readable_within_lease(self, selector: selectors.BaseSelector) -> bool:
-        while True:
-            remaining_s = self._lease_until_s - time.monotonic()
-            if selector.select(max(remaining_s, 0.0)):
-                return True
-            if remaining_s <= 0:
-                return False
 
     def _take(self, message: Message) -> None:
         match message:

@@ -201,13 +201,25 @@ def _serve(channel: Channel, job: Message) -> None:
             )
             _run_task(channel, job, levels, LogReports(channel.send))
         case ShareProcessJob():
-            _share_process(channel, _prepare_logging(job.worker))
+            # Each task runs in a thread of its own; SIGTERM stays ignored.
+            levels = _prepare_logging(job.worker)
+            long_lived.let_threads_inherit_context()
+            while (told := channel.receive_task()) is not None:
+                long_lived.Thread("task", partial(_run_in_thread, *told, levels)).start()
         case RunConnectorJob():
             levels = _prepare_logging(job.worker, connector=job.connector)
             _run_connector(channel, job, levels)
         case ValidateConfigJob():
             _prepare_logging(job.worker, scope="validation")
-            _validate(channel, job)
+            # One job, or those of one location as long as the worker process keeps this one.
+            with KeptQuestions() as kept:
+                next_job: Message | None = job
+                while next_job is not None:
+                    if isinstance(next_job, ValidateConfigJob):
+                        _answer(channel, validate_config(next_job, kept if job.keep else None))
+                        if not kept.forget():
+                            return
+                    next_job = channel.receive()
         case ReadOffsetsJob():
             _prepare_logging(job.worker, connector=job.connector, scope="offsets")
             channel.send(read_offsets(job))
@@ -225,13 +237,6 @@ def _serve(channel: Channel, job: Message) -> None:
             channel.send(fence_producers(job))
         case _:
             raise ChannelError(f"{type(job).__name__} is not a job")
-
-
-def _share_process(channel: Channel, levels: RuntimeLevels) -> None:
-    """Run each task that comes in a thread of its own; SIGTERM stays ignored."""
-    long_lived.let_threads_inherit_context()
-    while (told := channel.receive_task()) is not None:
-        long_lived.Thread("task", partial(_run_in_thread, *told, levels)).start()
 
 
 def _run_in_thread(channel: Channel, fate: int, levels: RuntimeLevels) -> None:
@@ -266,18 +271,6 @@ def _control_of(channel: Channel, levels: RuntimeLevels) -> Control:
     control = Control(channel, TargetState.STOPPED)
     _listen(control, levels)
     return control
-
-
-def _validate(channel: Channel, job: ValidateConfigJob) -> None:
-    """Answer one job, or those of one location as long as the worker process keeps this one."""
-    with KeptQuestions() as kept:
-        next_job: Message | None = job
-        while next_job is not None:
-            if isinstance(next_job, ValidateConfigJob):
-                _answer(channel, validate_config(next_job, kept if job.keep else None))
-                if not kept.forget():
-                    return
-            next_job = channel.receive()
 
 
 def _answer(channel: Channel, answer: Message) -> None:
@@ -343,28 +336,28 @@ def _run_task(
 
 def _task_work(setup: TaskSetup, control: Control, life_cycle: TaskLifeCycle) -> TaskWork:
     plugins: TaskPlugins | None = None
+    task: SourceTask | SinkTask
     java = java_class_of(setup.worker, setup.connector_config)
     keys = setup.worker.config.agent_keys.of_connector(setup.connector_config)
     keys.check_limits(is_java=java is not None)
     if java is not None:
-        java_work, life_cycle.metrics.plugins = java_task(java, setup, control)
-        assert java_work.segments is not None
-        life_cycle.metrics.stages = java_work.segments.metrics
-        if isinstance(java_work, SourceTask):
-            return SourceWork(java_work, setup, control, life_cycle, plugins)
-        return SinkWork(java_work, setup, control, life_cycle, plugins)
-    connector = setup.worker.connector(setup.connector_config)
-    task = setup.worker.instance(task_class_in(setup.task_config, connector))
-    assert isinstance(task, SourceTask | SinkTask)
-    run_coroutines(task)
-    plugins, in_java = plugins_of_python(
-        setup.worker, setup.connector_config, control, owner=f"task {setup.task_id}"
-    )
-    life_cycle.metrics.plugins = (
-        *connector_and_task(connector, task),
-        *converters_and_stages(plugins),
-        *in_java,
-    )
+        task, life_cycle.metrics.plugins = java_task(java, setup, control)
+        assert task.segments is not None
+        life_cycle.metrics.stages = task.segments.metrics
+    else:
+        connector = setup.worker.connector(setup.connector_config)
+        made = setup.worker.instance(task_class_in(setup.task_config, connector))
+        assert isinstance(made, SourceTask | SinkTask)
+        run_coroutines(made)
+        plugins, in_java = plugins_of_python(
+            setup.worker, setup.connector_config, control, owner=f"task {setup.task_id}"
+        )
+        life_cycle.metrics.plugins = (
+            *connector_and_task(connector, made),
+            *converters_and_stages(plugins),
+            *in_java,
+        )
+        task = made
     if isinstance(task, SourceTask):
         return SourceWork(task, setup, control, life_cycle, plugins)
     return SinkWork(task, setup, control, life_cycle, plugins)

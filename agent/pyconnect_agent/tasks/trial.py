@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from pyconnect_agent.channel import ConnectorTried, GivenRecord, Message, TryConnectorJob
 from pyconnect_agent.core.config.agent_keys import JAVA_ISOLATION, OWN_PROCESS
@@ -63,15 +63,6 @@ MOST_CHARACTERS = 10_000
 Shown = dict[str, Any]
 
 
-class _Tried(Protocol):
-    """One side's task; the calls come in this order."""
-
-    def start(self, config: Mapping[str, str]) -> None: ...
-    def poll(self, most: int) -> Sequence[Shown]: ...
-    def convert(self, given: Sequence[GivenRecord]) -> Sequence[Shown]: ...
-    def stop(self) -> None: ...
-
-
 def try_connector(job: TryConnectorJob, control: Control) -> Message:
     """Never raises: a failure is an answer."""
     return answer(job.worker, lambda worker: _tried(job, worker, control))
@@ -83,7 +74,7 @@ def _tried(job: TryConnectorJob, worker: WorkerView, control: Control) -> Connec
     task_config = worker.resolve(job.task_config).values
     shown: list[Shown] = []
     failure = None
-    tried: _Tried | None = None
+    tried: _InPython | _InJava | None = None
     try:
         java = java_class_of(worker, config)
         if java is None:
@@ -129,6 +120,8 @@ def _fail(_stage: object, operator: type, error: Exception, *_operation: object)
 
 
 class _InPython:
+    """The task of a Python connector, of which records are tried."""
+
     def __init__(
         self,
         job: TryConnectorJob,
@@ -165,7 +158,18 @@ class _InPython:
         return [self._written(record) for record in (self._task.poll() or ())[:most]]
 
     def convert(self, given: Sequence[GivenRecord]) -> Sequence[Shown]:
-        return [self._converted(record) for record in given]
+        shown: list[Shown] = []
+        for each in given:
+            message = message_of(**asdict(each))
+            try:
+                record = self._record_of(message, each.topic, each.partition, each.offset)
+            except _ConversionError as failed:
+                shown.append({"steps": [_failed(failed.operator.__qualname__, failed.error)]})
+                continue
+            steps = [_step("converted", record)]
+            self._changed(record, steps)
+            shown.append({"steps": steps})
+        return shown
 
     def stop(self) -> None:
         with ExitStack() as closing:
@@ -192,17 +196,6 @@ class _InPython:
         else:
             shown["kafka"] = _kafka(key, value, headers or ())
         return shown
-
-    def _converted(self, given: GivenRecord) -> Shown:
-        try:
-            record = self._record_of(
-                message_of(**asdict(given)), given.topic, given.partition, given.offset
-            )
-        except _ConversionError as failed:
-            return {"steps": [_failed(failed.operator.__qualname__, failed.error)]}
-        steps = [_step("converted", record)]
-        self._changed(record, steps)
-        return {"steps": steps}
 
     def _changed(self, record: Any, steps: list[Shown]) -> Any:
         """Note the record after each transformation; return the last, None without one."""

@@ -115,7 +115,15 @@ class WorkerAcls:
                 role.value: principal_of(client_config(self._config, role, {})) for role in _ROLES
             },
             "task_counts": {one.name: one.fenced_tasks for one in connectors if one.fenced_tasks},
-            "grants": [_document(finding) for finding in findings],
+            "grants": [
+                {"connector": finding.need.owner or None}
+                | {
+                    key: value
+                    for key, value in finding.to_json().items()
+                    if key not in _OF_COMMANDS
+                }
+                for finding in findings
+            ],
         }
 
     def findings(self, phase: Phase, connectors: Sequence[ConnectorFacts]) -> list[GrantFinding]:
@@ -137,39 +145,37 @@ class WorkerAcls:
     def _answers(
         self, clients: Mapping[_Client, Sequence[Access]], configs: Mapping[str, JavaConfig]
     ) -> dict[_Client, Mapping[Access, Answer]]:
-        """Ask for each client; clients that connect alike share a connection."""
+        """Ask for each client; those with equal addresses and credentials share a connection."""
         answers: dict[_Client, Mapping[Access, Answer]] = {}
         alike: dict[frozenset[tuple[str, str | None]], list[_Client]] = defaultdict(list)
         for client, accesses in clients.items():
             role, owner = client
             try:
-                java = _connection(client_config(self._config, role, configs.get(owner, {})))
+                config = client_config(self._config, role, configs.get(owner, {}))
             except ConfigException as error:
                 answers[client] = _unknown(accesses, str(error))
                 continue
+            java = {
+                name: value
+                for name, value in config.items()
+                if name.startswith(("security.", "sasl.", "ssl.")) or name == "bootstrap.servers"
+            }
             if any("${" in (value or "") for value in java.values()):
                 reason = "its credentials are looked up in child processes only"
                 answers[client] = _unknown(accesses, reason)
             else:
                 alike[frozenset(java.items())].append(client)
         for items, same in alike.items():
-            wanted = dict.fromkeys(access for client in same for access in clients[client])
-            answers |= dict.fromkeys(same, self._asked(dict(items), list(wanted)))
+            wanted = list(dict.fromkeys(access for client in same for access in clients[client]))
+            client_id = f"{self._config.client_id_base}acl-probe"
+            try:
+                connection = kafka_python_config(dict(items), client_id=client_id)
+                with self._connect(connection, PROBE_TIMEOUT_MS) as probes:
+                    told = probes.ask(wanted)
+            except (KafkaError, WorkerConfigError, ConfigException) as error:
+                told = _unknown(wanted, str(error))
+            answers |= dict.fromkeys(same, told)
         return answers
-
-    def _asked(self, java: JavaConfig, accesses: Sequence[Access]) -> Mapping[Access, Answer]:
-        client_id = f"{self._config.client_id_base}acl-probe"
-        try:
-            config = kafka_python_config(java, client_id=client_id)
-            with self._connect(config, PROBE_TIMEOUT_MS) as probes:
-                return probes.ask(accesses)
-        except (KafkaError, WorkerConfigError, ConfigException) as error:
-            return _unknown(accesses, str(error))
-
-
-def _document(finding: GrantFinding) -> dict[str, object]:
-    shown = {key: value for key, value in finding.to_json().items() if key not in _OF_COMMANDS}
-    return {"connector": finding.need.owner or None} | shown
 
 
 def _unknown(accesses: Iterable[Access], reason: str) -> dict[Access, Answer]:
@@ -191,12 +197,3 @@ def client_config(worker: DistributedConfig, role: Role, config: JavaConfig) -> 
             return configs.connector_admin(worker, config, client_id).java_config
         case _:
             return configs.shared_admin(worker).java_config
-
-
-def _connection(java: JavaConfig) -> dict[str, str | None]:
-    """Return the keys for addresses and credentials, because equal clients share a connection."""
-    return {
-        name: value
-        for name, value in java.items()
-        if name.startswith(("security.", "sasl.", "ssl.")) or name == "bootstrap.servers"
-    }

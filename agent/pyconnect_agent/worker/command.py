@@ -22,7 +22,6 @@ from pyconnect_agent.core.config.connector_keys import require_addressable
 from pyconnect_agent.core.config.worker_config import (
     DistributedConfig,
     StandaloneConfig,
-    WorkerConfig,
     worker_config_warnings,
 )
 from pyconnect_agent.core.errors import (
@@ -35,7 +34,6 @@ from pyconnect_agent.core.herder.requests import PutConnectorConfig
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.log_lines import ROOT, parse_level
-from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.herder.port import Herder
 from pyconnect_agent.process.config_file import load_properties, read_properties_file
 from pyconnect_agent.process.logging import LogFormat, RuntimeLevels, configure_logging
@@ -74,13 +72,41 @@ def read_connector_file(path: str | Path) -> StandaloneConnector:
     """
     file = Path(path)
     try:
-        found = _from_json(file)
-        if found is not None:
-            return found
-        config = load_properties(file)
-    except ConfigException as error:
-        raise WorkerStartError(str(error)) from error
-    return _flat(file, config)
+        content: Any = json_text.loads(file.read_bytes())
+    except (OSError, ValueError):
+        content = None
+    is_object = isinstance(content, dict)
+    is_request = is_object and isinstance(content.get("config"), dict)
+    is_flat = is_object and all(isinstance(value, str) for value in content.values())
+    if not is_request and not is_flat:
+        try:
+            content = load_properties(file)
+        except ConfigException as error:
+            raise WorkerStartError(str(error)) from error
+    name = content.get("name")
+    if not isinstance(name, str):
+        raise WorkerStartError(
+            f"Connector configuration at '{file}' is missing the mandatory 'name' configuration"
+        )
+    if not is_request:
+        return StandaloneConnector(path=file, name=name, config=content)
+    # As in the REST layer, scalars become their JSON text.
+    config = {
+        key: value if value is None or isinstance(value, str) else json_text.dumps(value).decode()
+        for key, value in content["config"].items()
+    }
+    if config.setdefault("name", name) != name:
+        raise WorkerStartError(
+            "Connector name configuration in 'config' doesn't match the one specified in 'name' at"
+            f" '{file}'"
+        )
+    text = content.get("initial_state")
+    state = None if text is None else _INITIAL_STATES.get(str(text).upper())
+    if text is not None and state is None:
+        raise WorkerStartError(
+            f"Initial state '{text}' of the connector at '{file}' is not RUNNING, PAUSED or STOPPED"
+        )
+    return StandaloneConnector(path=file, name=name, config=config, initial_state=state)
 
 
 async def create_connectors(herder: Herder, files: Sequence[StandaloneConnector]) -> None:
@@ -102,69 +128,6 @@ async def create_connectors(herder: Herder, files: Sequence[StandaloneConnector]
         LOG.info("created connector", extra={"connector": file.name, "file": str(file.path)})
 
 
-def _from_json(file: Path) -> StandaloneConnector | None:
-    """Return the connector; None if the file is not a JSON object of either form."""
-    try:
-        content = json_text.loads(file.read_bytes())
-    except (OSError, ValueError):
-        return None
-    if not isinstance(content, dict):
-        return None
-    if all(isinstance(value, str) for value in content.values()):
-        return _flat(file, content)
-    if isinstance(content.get("config"), dict):
-        return _create_request(file, content)
-    return None
-
-
-def _flat(file: Path, config: Mapping[str, str]) -> StandaloneConnector:
-    name = config.get("name")
-    if name is None:
-        raise _missing_name(file)
-    return StandaloneConnector(path=file, name=name, config=config)
-
-
-def _create_request(file: Path, content: Mapping[str, Any]) -> StandaloneConnector:
-    name = content.get("name")
-    if not isinstance(name, str):
-        raise _missing_name(file)
-    config = {key: _text(value) for key, value in content["config"].items()}
-    included = config.setdefault("name", name)
-    if included != name:
-        raise WorkerStartError(
-            "Connector name configuration in 'config' doesn't match the one specified in 'name' at"
-            f" '{file}'"
-        )
-    return StandaloneConnector(
-        path=file, name=name, config=config, initial_state=_initial_state(file, content)
-    )
-
-
-def _initial_state(file: Path, content: Mapping[str, Any]) -> TargetState | None:
-    text = content.get("initial_state")
-    if text is None:
-        return None
-    state = _INITIAL_STATES.get(str(text).upper())
-    if state is None:
-        raise WorkerStartError(
-            f"Initial state '{text}' of the connector at '{file}' is not RUNNING, PAUSED or STOPPED"
-        )
-    return state
-
-
-def _missing_name(file: Path) -> WorkerStartError:
-    return WorkerStartError(
-        f"Connector configuration at '{file}' is missing the mandatory 'name' configuration"
-    )
-
-
-def _text(value: Any) -> str | None:
-    """Bind as the REST layer does: scalars become their JSON text."""
-    if value is None or isinstance(value, str):
-        return value
-    return json_text.dumps(value).decode()
-
-
 LOG = logging.getLogger(__name__)
 
 
@@ -178,7 +141,9 @@ def run(options: argparse.Namespace, launcher: Launcher) -> int:
             levels.set_level(name or ROOT, parse_level(level))
         parts = _parts(options, levels, log_format)
     except (ConfigException, ConnectException, WorkerConfigError) as error:
-        reason = _about(options.worker_file, str(error))
+        file, reason = options.worker_file, str(error)
+        if not reason.startswith((f"{file}:", f"{file},")):
+            reason = f"{file}: {reason}"
         LOG.error("worker cannot run with this configuration", extra={"reason": reason})
         return EXIT_CONFIG
     except WorkerStartError as error:
@@ -190,11 +155,6 @@ def run(options: argparse.Namespace, launcher: Launcher) -> int:
     return run_worker(parts, launcher)
 
 
-def _about(file: str, text: str) -> str:
-    """Put the file's name before a text that does not begin with it."""
-    return text if text.startswith((f"{file}:", f"{file},")) else f"{file}: {text}"
-
-
 def _parts(
     options: argparse.Namespace, levels: RuntimeLevels, log_format: LogFormat
 ) -> WorkerParts:
@@ -204,11 +164,14 @@ def _parts(
             " connectors through REST"
         )
     file = read_properties_file(options.worker_file)
-    raw = file.entries
-    catalog = find_plugins(raw)
-    properties = resolve_properties(raw, catalog)
+    catalog = find_plugins(file.entries)
+    properties = resolve_properties(file.entries, catalog)
     config = (StandaloneConfig if options.standalone else DistributedConfig).parse(properties)
-    _check(config, catalog)
+    check_converters(catalog, config)
+    check_rest_extensions(config)
+    OverridePolicy.parse(config.connector_client_config_override_policy)
+    for text in worker_config_warnings(config):
+        LOG.warning("worker property", extra={"reason": text})
     files = [read_connector_file(path) for path in options.connector_files]
     return WorkerParts(
         config=config,
@@ -221,12 +184,3 @@ def _parts(
         log_format=log_format.value,
         after_start=partial(create_connectors, files=files) if options.standalone else None,
     )
-
-
-def _check(config: WorkerConfig, catalog: Catalog) -> None:
-    """Raise ConfigException for unknown classes and policies; warn about keys without effect."""
-    check_converters(catalog, config)
-    check_rest_extensions(config)
-    OverridePolicy.parse(config.connector_client_config_override_policy)
-    for text in worker_config_warnings(config):
-        LOG.warning("worker property", extra={"reason": text})

@@ -124,14 +124,13 @@ class Worker:
         self._manager = service_manager.service_manager()
 
     async def run(self) -> int:
-        self._handle_signals()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._signalled, number)
+        # A terminal that goes away stops a worker, as it does a JVM; under nohup it does not.
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            loop.add_signal_handler(signal.SIGHUP, self._signalled, signal.SIGHUP)
         alive = long_lived.start_task("watchdog", self._manager.report_alive())
-        try:
-            return await self._exit_code()
-        finally:
-            alive.cancel()
-
-    async def _exit_code(self) -> int:
         try:
             await self._run()
         except (WorkerConfigError, ConfigException) as error:
@@ -146,15 +145,19 @@ class Worker:
         except Exception:
             LOG.exception("worker has stopped because one of its parts died")
             return EXIT_DIED
+        finally:
+            alive.cancel()
         LOG.info("worker has stopped")
         return RUN_AGAIN if self._restarts else 0
 
     async def _run(self) -> None:
         """Start all parts, wait for a signal, stop all parts; raise the error that ended a part."""
-        rest = RestServer(self._parts.config)
+        parts = self._parts
+        rest = RestServer(parts.config)
         rest.bind()
+        url = rest.advertised_url
         children = ChildProcesses(
-            self._child_settings(), self._parts.stores.offset, launcher=self._launcher
+            self._child_settings(), parts.stores.offset, launcher=self._launcher
         )
         await children.start()
         try:
@@ -163,21 +166,20 @@ class Worker:
             await children.stop(hurry=True)
             raise
         herder = HerderService(
-            self._herder_options(rest.advertised_url, cluster_id),
-            stores=self._parts.stores,
+            self._herder_options(url, cluster_id),
+            stores=parts.stores,
             children=children,
-            catalog=self._parts.catalog,
-            levels=self._parts.levels,
+            catalog=parts.catalog,
+            levels=parts.levels,
             clock=WorkerClock(),
             client=rest.client,
         )
-        journal = journal_of(self._parts.config)
+        journal = journal_of(parts.config)
         children.connect(herder.child_listener, confirmed_s=herder.confirmed_s)
         herding = asyncio.create_task(herder.run(), name="herder")
         keeping_low = long_lived.start_task("memory", memory.keep_low())
         cleaning = long_lived.start_task("java leftovers", self._remove_java_leftovers())
         try:
-            parts, url = self._parts, rest.advertised_url
             admin = admin_interface(
                 parts.config,
                 parts.file,
@@ -189,7 +191,7 @@ class Worker:
             )
             await rest.start(herder, admin, journal)
             await self._while_alive(self._start(herder, journal), herding, rest)
-            LOG.info("worker has started", extra={"url": rest.advertised_url})
+            LOG.info("worker has started", extra={"url": url})
             reporting = long_lived.start_task(
                 "readiness", self._manager.report_ready(partial(_is_ready, herder))
             )
@@ -260,14 +262,6 @@ class Worker:
         herding.cancel()
         await asyncio.gather(herding, return_exceptions=True)
         await herder.close()
-
-    def _handle_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._signalled, number)
-        # A terminal that goes away stops a worker, as it does a JVM; under nohup it does not.
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-            loop.add_signal_handler(signal.SIGHUP, self._signalled, signal.SIGHUP)
 
     def _signalled(self, number: signal.Signals) -> None:
         if self._restarts:

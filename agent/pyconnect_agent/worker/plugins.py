@@ -54,27 +54,22 @@ def find_plugins(properties: Mapping[str, str]) -> Catalog:
     assert path is None or isinstance(path, list)
     discovery = properties.get("plugin.discovery", "hybrid_warn").strip().lower()
     release = spoken_release(properties)
-    python = _python_plugins(path or [], discovery, release)
+    python = installed_catalog(release)
+    undetermined = any(plugin.kind is PluginKind.CONNECTOR for plugin in python.plugins)
+    if undetermined or plugin_directories(path or ()):
+        scanned = _last_line_of(
+            [scan.MODULE, scan.ALL_PLUGINS, discovery, release, *(path or ())],
+            "",
+            "Plugins could not be loaded",
+        )
+        result = scan.ScanResult.from_json(json.loads(scanned))
+        _warn(result.warnings)
+        python = result.catalog
     locations = java_locations(path or ())
     if not locations and not properties.get(KAFKA_HOME_KEY):
         return python
     java = _java_plugins(properties, locations, discovery, release)
     return Catalog(python.plugins + java.plugins, java.problems)
-
-
-def _python_plugins(path: Sequence[str], discovery: str, release: str) -> Catalog:
-    installed = installed_catalog(release)
-    undetermined = any(plugin.kind is PluginKind.CONNECTOR for plugin in installed.plugins)
-    if not undetermined and not plugin_directories(path):
-        return installed
-    found = _last_line_of(
-        [scan.MODULE, scan.ALL_PLUGINS, discovery, release, *path],
-        "",
-        "Plugins could not be loaded",
-    )
-    result = scan.ScanResult.from_json(json.loads(found))
-    _warn(result.warnings)
-    return result.catalog
 
 
 def _java_plugins(
@@ -99,6 +94,11 @@ def _java_plugins(
             extra={"jars": release, "worker": spoken},
         )
 
+    def scan_jars(class_paths: Sequence[ClassPath], kafka_jars: Sequence[str]) -> Sequence[JarScan]:
+        given = jar_scan.to_input(class_paths, kafka_jars)
+        last = _last_line_of([jar_scan.MODULE], given, "Jars could not be read")
+        return jar_scan.from_output(last)
+
     def describe(kafka: str, classes: Sequence[JavaClass]) -> Sequence[Mapping[str, object]]:
         # Without the worker's options, whose references are not resolved yet.
         with JavaQuestions(lambda: installation_with(kafka), JavaOptions()) as questions:
@@ -107,7 +107,7 @@ def _java_plugins(
     try:
         found = JavaDiscovery(
             installation_with,
-            _scan_jars,
+            scan_jars,
             describe,
             java_cache() / "plugins",
             discovery,
@@ -119,11 +119,6 @@ def _java_plugins(
     for location, kafka in {(each.location, each.kafka) for each in found.plugins if each.kafka}:
         LOG.info("plugins run with another Kafka", extra={"location": location, "kafka": kafka})
     return Catalog(found.plugins, found.problems)
-
-
-def _scan_jars(class_paths: Sequence[ClassPath], kafka_jars: Sequence[str]) -> Sequence[JarScan]:
-    given = jar_scan.to_input(class_paths, kafka_jars)
-    return jar_scan.from_output(_last_line_of([jar_scan.MODULE], given, "Jars could not be read"))
 
 
 def _warn(warnings: Iterable[str]) -> None:

@@ -17,7 +17,6 @@ from pyconnect_agent.core.clients.configs import (
     leader_producer,
     shared_admin,
 )
-from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
 from pyconnect_agent.core.config.worker_config import (
     DistributedConfig,
     StandaloneConfig,
@@ -52,8 +51,13 @@ def standalone_stores(config: StandaloneConfig) -> Stores:
 def distributed_stores(config: DistributedConfig) -> Stores:
     """Return stores of three internal topics; clients connect when the stores are started."""
     configs = internal_log(config, InternalTopic.CONFIGS)
+    writer: LeaderWriter | None = None
+    if config.exactly_once_source_support.uses_transactional_leader:
+        producer = leader_producer(config).build()
+        _warn(producer.warnings)
+        writer = TransactionalLeaderWriter(config.config_storage_topic, producer.properties)
     return Stores(
-        config=ConfigStore(configs, _leader_writer(config), config_record_limit(config)),
+        config=ConfigStore(configs, writer, config_record_limit(config)),
         status=StatusStore(internal_log(config, InternalTopic.STATUSES)),
         offset=KafkaOffsetStore(internal_log(config, InternalTopic.OFFSETS)),
     )
@@ -90,14 +94,6 @@ def default_api_timeout_ms(config: DistributedConfig) -> int:
     return shared_admin(config).build().default_api_timeout_ms or DEFAULT_API_TIMEOUT_MS
 
 
-def _leader_writer(config: DistributedConfig) -> LeaderWriter | None:
-    if not config.exactly_once_source_support.uses_transactional_leader:
-        return None
-    producer = leader_producer(config).build()
-    _warn(producer.warnings)
-    return TransactionalLeaderWriter(config.config_storage_topic, producer.properties)
-
-
 def internal_log(config: DistributedConfig, topic: InternalTopic) -> CompactedLog:
     """Return the log of an internal topic: the KafkaBasedLog of one of the backing stores."""
     producer = internal_producer(config, topic).build()
@@ -106,7 +102,7 @@ def internal_log(config: DistributedConfig, topic: InternalTopic) -> CompactedLo
     match topic:
         case InternalTopic.CONFIGS:
             # The three topics' clients differ in forced settings; the warnings are the same.
-            _warn(_all_warnings((producer, consumer, admin)))
+            _warn(dict.fromkeys((*producer.warnings, *consumer.warnings, *admin.warnings)))
             kind, purpose = "config", "connector configurations"
             name, partitions = config.config_storage_topic, 1
             replication_factor = config.config_storage_replication_factor
@@ -141,10 +137,6 @@ def internal_log(config: DistributedConfig, topic: InternalTopic) -> CompactedLo
         ),
         f"{kind}-log",
     )
-
-
-def _all_warnings(clients: Iterable[LibrdkafkaConfig]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(text for client in clients for text in client.warnings))
 
 
 def _warn(warnings: Iterable[str]) -> None:

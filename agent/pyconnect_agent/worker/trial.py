@@ -18,15 +18,14 @@ import base64
 import json
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyconnect_agent.channel import ConnectorTried, GivenRecord, TryConnectorJob, WorkerSettings
+from pyconnect_agent.channel import GivenRecord, TryConnectorJob, WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.children.ports import ChildSettings
-from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State, TargetState
 from pyconnect_agent.core.reporting import Reported
@@ -86,7 +85,8 @@ class WorkerTrial:
         await children.start()
         try:
             infos = await children.jobs.validate(dict(self.config), self._timeout_ms)
-            if errors := _errors(infos):
+            values = [info.value for info in infos.configs if info.value is not None]
+            if errors := [f"{value.name}: {error}" for value in values for error in value.errors]:
                 raise AgentError("\n".join(("its config is not valid", *errors)))
             known = {
                 str(info.definition["name"])
@@ -112,7 +112,8 @@ class WorkerTrial:
                 time_ms=int(self.time_s * 1000),
             )
             tried = await children.jobs.try_connector(job, self._timeout_ms)
-            return _answer(tried, notes)
+            records = [json.loads(record) for record in tried.records]
+            return {"records": records, "notes": notes, "failure": tried.failure}
         finally:
             await children.stop()
 
@@ -139,11 +140,6 @@ class WorkerTrial:
         return generated.configs[0]
 
 
-def _errors(infos: ConfigInfos) -> list[str]:
-    values = [info.value for info in infos.configs if info.value is not None]
-    return [f"{value.name}: {error}" for value in values for error in value.errors]
-
-
 def replaced(
     config: Mapping[str, str], known: Collection[str]
 ) -> tuple[Mapping[str, str], list[str]]:
@@ -160,30 +156,10 @@ def replaced(
     return made, notes
 
 
-def _answer(tried: ConnectorTried, notes: Sequence[str]) -> dict[str, Any]:
-    records = [json.loads(record) for record in tried.records]
-    return {"records": records, "notes": [*notes], "failure": tried.failure}
-
-
-def _given(rows: Sequence[Mapping[str, Any]]) -> tuple[GivenRecord, ...]:
+async def _tried(question: Mapping[str, Any], launcher: Launcher) -> dict[str, Any]:
     def data(text: str | None) -> bytes | None:
         return None if text is None else base64.b64decode(text)
 
-    return tuple(
-        GivenRecord(
-            topic=row["topic"],
-            partition=row["partition"],
-            offset=row["offset"],
-            timestamp_ms=row["timestamp_ms"],
-            key=data(row["key"]),
-            value=data(row["value"]),
-            headers=tuple((name, data(text)) for name, text in row["headers"]),
-        )
-        for row in rows
-    )
-
-
-async def _tried(question: Mapping[str, Any], launcher: Launcher) -> dict[str, Any]:
     raw = {**DEFAULTS, **question["properties"]}
     catalog = await asyncio.to_thread(find_plugins, raw)
     settings = WorkerSettings(
@@ -191,10 +167,23 @@ async def _tried(question: Mapping[str, Any], launcher: Launcher) -> dict[str, A
         plugins=catalog.plugins,
         levels={"root": "WARN"},
     )
-    given = question["given"]
+    given: tuple[GivenRecord, ...] | None = None
+    if question["given"] is not None:
+        given = tuple(
+            GivenRecord(
+                topic=row["topic"],
+                partition=row["partition"],
+                offset=row["offset"],
+                timestamp_ms=row["timestamp_ms"],
+                key=data(row["key"]),
+                value=data(row["value"]),
+                headers=tuple((name, data(text)) for name, text in row["headers"]),
+            )
+            for row in question["given"]
+        )
     trial = WorkerTrial(
         config=question["config"],
-        given=None if given is None else _given(given),
+        given=given,
         most=question["most"],
         time_s=question["time_s"],
     )

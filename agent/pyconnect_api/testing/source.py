@@ -101,7 +101,11 @@ class SourceHarness:
         taken = len(self._unacknowledged) if count is None else count
         for record in self._unacknowledged[:taken]:
             self._acknowledged.append(record)
-            self.task.commit_record(record, self._metadata(record))
+            topic, partition = str(record.topic), record.kafka_partition or 0
+            offset = self._produced[topic, partition]
+            self._produced[topic, partition] += 1
+            metadata = RecordMetadata(topic, partition, offset, record.timestamp or -1)
+            self.task.commit_record(record, metadata)
         del self._unacknowledged[:taken]
 
     def commit(self) -> None:
@@ -138,12 +142,6 @@ class SourceHarness:
                 "A record's source partition or offset was changed after poll had returned it; it"
                 f" was {place}: make a new dict for each record"
             )
-
-    def _metadata(self, record: SourceRecord) -> RecordMetadata:
-        topic, partition = str(record.topic), record.kafka_partition or 0
-        offset = self._produced[topic, partition]
-        self._produced[topic, partition] += 1
-        return RecordMetadata(topic, partition, offset, record.timestamp or -1)
 
     def _end_transactions(self, records: Sequence[SourceRecord]) -> None:
         transactions = self.context.transaction_context

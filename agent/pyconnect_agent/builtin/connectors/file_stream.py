@@ -81,28 +81,17 @@ class FileStreamSinkTask(ApachesPlugin, SinkTask):
     def put(self, records: Sequence[SinkRecord]) -> None:
         if not records:
             return
-        if not self._waits_to_be_written(records):
-            lines = "\n".join([*_texts(records), ""])
-            # Appended: after a rebalance, the rest of a half-written line may still be there.
-            self._unwritten += lines.encode("utf-8", "replace")
-            self._batch = records
-        self._write()
-        self._batch = ()
-
-    def stop(self) -> None:
-        if self._descriptor is not None and self._filename is not None:
-            os.close(self._descriptor)
-        self._descriptor = None
-
-    def _waits_to_be_written(self, records: Sequence[SinkRecord]) -> bool:
-        """Whether these very records are repeated because the last write ended within them."""
-        return (
+        # The very same records are repeated when the last write ended within them.
+        is_repeated = (
             bool(self._unwritten)
             and len(records) == len(self._batch)
             and all(map(operator.is_, records, self._batch))
         )
-
-    def _write(self) -> None:
+        if not is_repeated:
+            lines = "\n".join([*_texts(records), ""])
+            # Appended: after a rebalance, the rest of a half-written line may still be there.
+            self._unwritten += lines.encode("utf-8", "replace")
+            self._batch = records
         assert self._descriptor is not None
         while self._unwritten:
             try:
@@ -115,6 +104,12 @@ class FileStreamSinkTask(ApachesPlugin, SinkTask):
                     raise RetriableException(message) from exc
                 raise ConnectException(message) from exc
             self._unwritten = self._unwritten[written:]
+        self._batch = ()
+
+    def stop(self) -> None:
+        if self._descriptor is not None and self._filename is not None:
+            os.close(self._descriptor)
+        self._descriptor = None
 
 
 def _texts(records: Sequence[SinkRecord]) -> Sequence[str]:
@@ -162,30 +157,25 @@ class FileStreamSourceConnector(ApachesPlugin, SourceConnector):
                 "This is because stdin is used for input and offsets are not tracked."
             )
         for partition, offset in offsets:
-            # Anything may be forgotten: so can garbage.
-            if offset is not None:
-                _check_offset(partition, offset)
+            if offset is None:
+                continue  # anything may be forgotten: so can garbage
+            if POSITION_FIELD not in offset:
+                raise ConnectException(
+                    f"Offset objects should either be null or contain the key '{POSITION_FIELD}'"
+                )
+            value = f"The value for the '{POSITION_FIELD}' key in the offset"
+            position = offset[POSITION_FIELD]
+            if not isinstance(position, int) or isinstance(position, bool) or position >= 1 << 63:
+                raise ConnectException(f"{value} is expected to be a Long value")
+            if position < 0:
+                raise ConnectException(f"{value} should be a non-negative value")
+            if partition is None:
+                raise ConnectException("Partition objects cannot be null")
+            if FILENAME_FIELD not in partition:
+                raise ConnectException(
+                    f"Partition objects should contain the key '{FILENAME_FIELD}'"
+                )
         return True
-
-
-def _check_offset(partition: Mapping[str, object] | None, offset: Mapping[str, object]) -> None:
-    if POSITION_FIELD not in offset:
-        raise ConnectException(
-            f"Offset objects should either be null or contain the key '{POSITION_FIELD}'"
-        )
-    position = offset[POSITION_FIELD]
-    if not isinstance(position, int) or isinstance(position, bool) or position >= 1 << 63:
-        raise ConnectException(
-            f"The value for the '{POSITION_FIELD}' key in the offset is expected to be a Long value"
-        )
-    if position < 0:
-        raise ConnectException(
-            f"The value for the '{POSITION_FIELD}' key in the offset should be a non-negative value"
-        )
-    if partition is None:
-        raise ConnectException("Partition objects cannot be null")
-    if FILENAME_FIELD not in partition:
-        raise ConnectException(f"Partition objects should contain the key '{FILENAME_FIELD}'")
 
 
 class FileStreamSinkConnector(ApachesPlugin, SinkConnector):

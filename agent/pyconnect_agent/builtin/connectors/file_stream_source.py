@@ -171,7 +171,12 @@ class FileStreamSourceTask(ApachesPlugin, SourceTask):
         except OSError as exc:
             raise ConnectException(f"Failed to open {self._filename}: {exc.strerror}") from exc
         try:
-            position = self._stored_position()
+            offset = self.context.offset_storage_reader.offset(self._partition)
+            position = (offset or {}).get(POSITION_FIELD)
+            if position is None:
+                position = 0
+            if not isinstance(position, int) or isinstance(position, bool):
+                raise ConnectException("Offset position is the incorrect type")
             if position:
                 os.lseek(descriptor, position, os.SEEK_SET)
             os.read(descriptor, 0)
@@ -184,15 +189,6 @@ class FileStreamSourceTask(ApachesPlugin, SourceTask):
         self._descriptor = descriptor
         self._splitter = LineSplitter(position)
         return True
-
-    def _stored_position(self) -> int:
-        offset = self.context.offset_storage_reader.offset(self._partition)
-        position = (offset or {}).get(POSITION_FIELD)
-        if position is None:
-            return 0
-        if not isinstance(position, int) or isinstance(position, bool):
-            raise ConnectException("Offset position is the incorrect type")
-        return position
 
     def _read(self) -> bytes:
         """Return what can be read without waiting; empty at the end and after an error."""

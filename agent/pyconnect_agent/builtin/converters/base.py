@@ -75,9 +75,9 @@ class DataConverter(Converter, HeaderConverter):
         options = dict(configs)
         if is_key is not None:
             options[CONVERTER_TYPE_CONFIG] = "key" if is_key else "value"
-        self._configured(self.config().parse(options))
+        self.configured(self.config().parse(options))
 
-    def _configured(self, options: Mapping[str, object]) -> None:
+    def configured(self, options: Mapping[str, object]) -> None:
         """Take the parsed options."""
 
     def from_connect_header(
@@ -158,7 +158,7 @@ class StringConverter(DataConverter):
             display_name="Encoding",
         )
 
-    def _configured(self, options: Mapping[str, object]) -> None:
+    def configured(self, options: Mapping[str, object]) -> None:
         name = str(options[ENCODING_CONFIG])
         try:
             encoding = codecs.lookup(name).name
@@ -177,7 +177,11 @@ class StringConverter(DataConverter):
         text = value if isinstance(value, str) else java_text.to_string(schema, value)
         if self._encoding == "utf-8":
             return text.encode("utf-8", "replace")
-        return self._encoded(text)
+        if self._encoding.startswith("utf-"):
+            # Java puts U+FFFD for a lone surrogate, Python a question mark.
+            text = _SURROGATE.sub("\ufffd", text)
+        encoded = text.encode(self._encoding, "replace")
+        return self._prefix + encoded if encoded else encoded
 
     def from_connect_many(
         self, topic: str, schema: Schema | None, values: Sequence[object]
@@ -211,13 +215,6 @@ class StringConverter(DataConverter):
                 return super().to_connect_many(topic, data)
             texts = [each.decode() for each in data]  # type: ignore[union-attr]  # none is None
         return [OPTIONAL_STRING_SCHEMA] * len(data), list(texts)
-
-    def _encoded(self, text: str) -> bytes:
-        if self._encoding.startswith("utf-"):
-            # Java puts U+FFFD for a lone surrogate, Python a question mark.
-            text = _SURROGATE.sub("\ufffd", text)
-        encoded = text.encode(self._encoding, "replace")
-        return self._prefix + encoded if encoded else encoded
 
     def _text(self, data: bytes) -> str:
         encoding = self._encoding

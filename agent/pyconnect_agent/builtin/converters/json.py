@@ -192,7 +192,7 @@ class JsonConverter(DataConverter):
     def config(self) -> ConfigDef:
         return _CONFIG_DEF
 
-    def _configured(self, options: Mapping[str, object]) -> None:
+    def configured(self, options: Mapping[str, object]) -> None:
         self._options = json_writer.JsonOptions(
             decimals_as_numbers=str(options[DECIMAL_FORMAT_CONFIG]).upper() == "NUMERIC",
             replace_null_with_default=options[REPLACE_NULL_WITH_DEFAULT_CONFIG] is True,

@@ -103,13 +103,6 @@ def _unfit(schema: Schema, found: object) -> DataException:
     return DataException(f"Invalid type for {schema.type}: found {node_type(found)} in the JSON")
 
 
-def _in_range(number: int, type: Type) -> int:
-    lowest, highest = INTEGER_RANGES[type]
-    if not lowest <= number <= highest:
-        raise DataException(f"A number is out of range for {type}")
-    return number
-
-
 def _integer_reader(schema: Schema, _: JsonOptions) -> Read:
     lowest, highest = INTEGER_RANGES[schema.type]
 
@@ -124,7 +117,9 @@ def _integer_reader(schema: Schema, _: JsonOptions) -> Read:
         number = int(found)
         if number != found:
             raise DataException(f"A number has a fraction, and {schema.type} has none")
-        return _in_range(number, schema.type)
+        if not lowest <= number <= highest:
+            raise DataException(f"A number is out of range for {schema.type}")
+        return number
 
     return read
 
@@ -146,22 +141,18 @@ def _float_reader(schema: Schema, _: JsonOptions) -> Read:
     return read
 
 
-def _boolean_reader(schema: Schema, _: JsonOptions) -> Read:
-    def read(found: object) -> object:
-        if not isinstance(found, bool):
-            raise _unfit(schema, found)
-        return found
+def _plain_reader(wanted: type) -> Callable[[Schema, JsonOptions], Read]:
+    """Return what makes the reader of values that JSON has itself."""
 
-    return read
+    def reader(schema: Schema, _: JsonOptions) -> Read:
+        def read(found: object) -> object:
+            if not isinstance(found, wanted):
+                raise _unfit(schema, found)
+            return found
 
+        return read
 
-def _string_reader(schema: Schema, _: JsonOptions) -> Read:
-    def read(found: object) -> object:
-        if not isinstance(found, str):
-            raise _unfit(schema, found)
-        return found
-
-    return read
+    return reader
 
 
 def _bytes_reader(schema: Schema, _: JsonOptions) -> Read:
@@ -308,18 +299,6 @@ def _int32(name: str, found: object) -> int:
     return days_or_milliseconds
 
 
-def _date_reader(_: Schema, __: JsonOptions) -> Read:
-    return lambda found: date_from_days(_int32("Date", found))
-
-
-def _time_reader(_: Schema, __: JsonOptions) -> Read:
-    return lambda found: time_from_milliseconds(_int32("Time", found))
-
-
-def _timestamp_reader(_: Schema, __: JsonOptions) -> Read:
-    return lambda found: timestamp_from_milliseconds(_base_integer("Timestamp", "integral", found))
-
-
 _READERS: dict[Type, Callable[[Schema, JsonOptions], Read]] = {
     Type.INT8: _integer_reader,
     Type.INT16: _integer_reader,
@@ -327,8 +306,8 @@ _READERS: dict[Type, Callable[[Schema, JsonOptions], Read]] = {
     Type.INT64: _integer_reader,
     Type.FLOAT32: _float_reader,
     Type.FLOAT64: _float_reader,
-    Type.BOOLEAN: _boolean_reader,
-    Type.STRING: _string_reader,
+    Type.BOOLEAN: _plain_reader(bool),
+    Type.STRING: _plain_reader(str),
     Type.BYTES: _bytes_reader,
     Type.ARRAY: _array_reader,
     Type.MAP: _map_reader,
@@ -337,7 +316,11 @@ _READERS: dict[Type, Callable[[Schema, JsonOptions], Read]] = {
 
 _LOGICAL_READERS: dict[str, Callable[[Schema, JsonOptions], Read]] = {
     DECIMAL_NAME: _decimal_reader,
-    DATE_NAME: _date_reader,
-    TIME_NAME: _time_reader,
-    TIMESTAMP_NAME: _timestamp_reader,
+    DATE_NAME: lambda _schema, _options: lambda found: date_from_days(_int32("Date", found)),
+    TIME_NAME: lambda _schema, _options: (
+        lambda found: time_from_milliseconds(_int32("Time", found))
+    ),
+    TIMESTAMP_NAME: lambda _schema, _options: (
+        lambda found: timestamp_from_milliseconds(_base_integer("Timestamp", "integral", found))
+    ),
 }

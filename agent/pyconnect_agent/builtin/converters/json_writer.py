@@ -60,19 +60,17 @@ def writer_for(schema: Schema | None, options: JsonOptions) -> Write:
     required = schema  # what the closure keeps is not None
 
     def write_or_null(value: object) -> str:
-        return _null_text(required, options, write) if value is None else write(value)
+        if value is not None:
+            return write(value)
+        if required.default is not None and options.replace_null_with_default:
+            return write(required.default)
+        if required.optional:
+            return "null"
+        raise DataException(
+            "Conversion error: null value for field that is required and has no default value"
+        )
 
     return write_or_null
-
-
-def _null_text(schema: Schema, options: JsonOptions, write: Write) -> str:
-    if schema.default is not None and options.replace_null_with_default:
-        return write(schema.default)
-    if schema.optional:
-        return "null"
-    raise DataException(
-        "Conversion error: null value for field that is required and has no default value"
-    )
 
 
 def _value_writer(schema: Schema, options: JsonOptions) -> Write:

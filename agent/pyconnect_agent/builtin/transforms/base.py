@@ -31,11 +31,6 @@ class Options:
 
     values: Mapping[str, object]
 
-    @classmethod
-    def parsed(cls, definition: ConfigDef, configs: Mapping[str, object]) -> Options:
-        """Parse `configs`; raises ConfigException with Kafka's texts."""
-        return cls(definition.parse(configs))
-
     def text(self, name: str) -> str:
         value = self.values[name]
         assert isinstance(value, str)
@@ -51,11 +46,6 @@ class Options:
         assert isinstance(value, list)
         return tuple(value)
 
-    def flag(self, name: str) -> bool:
-        value = self.values[name]
-        assert isinstance(value, bool)
-        return value
-
     def optional_integer(self, name: str) -> int | None:
         value = self.values[name]
         assert value is None or isinstance(value, int)
@@ -63,15 +53,22 @@ class Options:
 
 
 class Shipped(ApachesPlugin):
-    """Parses its options by the definition in `CONFIG_DEF`."""
+    """Parses its options by the definition in `CONFIG_DEF`.
+
+    `with_default`: fields that hold None are read as the default of their schema.
+    """
 
     CONFIG_DEF: ConfigDef
 
+    with_default: bool
+
     def configure(self, configs: Mapping[str, object]) -> None:
         """Take the options; ConfigException for those the definition refuses."""
-        self._configured(Options.parsed(self.CONFIG_DEF, configs))
+        options = Options(self.CONFIG_DEF.parse(configs))
+        self.with_default = options.values.get(REPLACE_NULL_WITH_DEFAULT) is True
+        self.configured(options)
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         """Take the parsed options."""
 
     def config(self) -> ConfigDef:

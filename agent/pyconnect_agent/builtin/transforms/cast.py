@@ -11,7 +11,6 @@ from functools import partial
 
 from pyconnect_agent.builtin.transforms import casts
 from pyconnect_agent.builtin.transforms.base import (
-    REPLACE_NULL_WITH_DEFAULT,
     OneSideTransformation,
     Options,
     both_sides,
@@ -68,7 +67,15 @@ def _parsed_spec(entries: tuple[str, ...]) -> dict[str | None, Type]:
             # Kafka's text, which speaks of another transformation.
             raise invalid_value("renames", list(entries), f"Invalid rename mapping: {entry}")
         field = parts[0].strip() if len(parts) == 2 else None
-        targets[field] = _target_type(parts[-1].strip())
+        target = Type.__members__.get(parts[-1].strip().upper())
+        if target is None:
+            raise ConfigException(f"Invalid type found in casting spec: {parts[-1].strip()}")
+        if target not in casts.OUTPUT_TYPES:
+            raise ConfigException(
+                f"Cast transformation does not support casting to {target}; "
+                f"supported types are {casts.types_text(casts.OUTPUT_TYPES)}"
+            )
+        targets[field] = target
     if None in targets and len(entries) > 1:
         raise ConfigException(
             "Cast transformations that specify a type to cast the entire value to may only "
@@ -77,47 +84,20 @@ def _parsed_spec(entries: tuple[str, ...]) -> dict[str | None, Type]:
     return targets
 
 
-def _target_type(name: str) -> Type:
-    target = Type.__members__.get(name.upper())
-    if target is None:
-        raise ConfigException(f"Invalid type found in casting spec: {name}")
-    if target not in casts.OUTPUT_TYPES:
-        raise ConfigException(
-            f"Cast transformation does not support casting to {target}; "
-            f"supported types are {casts.types_text(casts.OUTPUT_TYPES)}"
-        )
-    return target
-
-
-@dataclass(frozen=True, slots=True)
-class _FieldCast:
-    """The cast of one field of a struct: its place, and its new schema."""
-
-    index: int
-    field: Field
-    cast: casts.Cast
-
-
 @dataclass(frozen=True, slots=True)
 class _StructCasts:
+    """The casts of structs of one schema, by fields of the new one."""
+
     copy: StructCopy
-    field_casts: tuple[_FieldCast, ...]
+    field_casts: tuple[tuple[Field, casts.Cast], ...]
 
     def applied(self, struct: Struct) -> Struct:
         values = self.copy.values(struct)
-        for item in self.field_casts:
-            value = values[item.index]
-            cast = None if value is None else item.cast(value)
-            values[item.index] = validate_value(item.field.schema, cast, item.field.name)
+        for field, cast in self.field_casts:
+            value = values[field.index]
+            new = None if value is None else cast(value)
+            values[field.index] = validate_value(field.schema, new, field.name)
         return Struct.of_checked(self.copy.target, values)
-
-
-@dataclass(frozen=True, slots=True)
-class _WholeCast:
-    """The cast of whole values of one schema."""
-
-    target: Schema
-    cast: casts.Cast
 
 
 class Cast(OneSideTransformation):
@@ -129,17 +109,15 @@ class Cast(OneSideTransformation):
     )
 
     _targets: dict[str, Type]
-    _with_default: bool
     _map_casts: tuple[tuple[str, casts.Cast], ...]
     _whole_map_cast: casts.Cast | None
     _struct_casts: SchemaCache[_StructCasts]
-    _whole_casts: SchemaCache[_WholeCast] | None
+    _whole_casts: SchemaCache[tuple[Schema, casts.Cast]] | None
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         targets = _parsed_spec(options.texts(SPEC))
         whole_target = targets.get(None)
         self._targets = {name: target for name, target in targets.items() if name is not None}
-        self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
         self._map_casts = tuple(
             (name, casts.schemaless_cast(target)) for name, target in self._targets.items()
         )
@@ -162,8 +140,8 @@ class Cast(OneSideTransformation):
         self, record: ConnectRecord, schema: Schema, value: object
     ) -> tuple[Schema, object]:
         if self._whole_casts is not None:
-            whole = self._whole_casts.of(schema)
-            return whole.target, whole.cast(value)
+            target, cast = self._whole_casts.of(schema)
+            return target, cast(value)
         struct = require_struct(value, _PURPOSE)
         updated = self._struct_casts.of(struct.schema).applied(struct)
         return updated.schema, updated
@@ -177,25 +155,31 @@ class Cast(OneSideTransformation):
                 fields.append((field.name, field.schema))
             else:
                 cast_of[field.name] = cast = _deferred(field.schema, target)
-                fields.append((field.name, _cast_schema(field.schema, target, cast)))
+                # Bare: only the optionality is kept, and the default, which is cast as well.
+                builder = SchemaBuilder(target)
+                if field.schema.optional:
+                    builder.optional()
+                if field.schema.default is not None:
+                    builder.default(cast(field.schema.default))
+                fields.append((field.name, builder.build()))
         plain = struct_like(schema, fields).build()
         copy = StructCopy(
-            plain, schema.fields, replace_null_with_default=self._with_default, changed=cast_of
+            plain, schema.fields, replace_null_with_default=self.with_default, changed=cast_of
         )
-        field_casts = tuple(
-            _FieldCast(field.index, field, cast_of[field.name])
-            for field in plain.fields
-            if field.name in cast_of
+        made = _StructCasts(
+            copy,
+            tuple((field, cast_of[field.name]) for field in plain.fields if field.name in cast_of),
         )
-        if not schema.optional and schema.default is None:
-            return _StructCasts(copy, field_casts)
         default = schema.default
-        if isinstance(default, Struct):
-            default = _StructCasts(copy, field_casts).applied(default)
-        copy.target = renamed_schema(
-            plain, name=plain.name, version=plain.version, optional=schema.optional, default=default
-        )
-        return _StructCasts(copy, field_casts)
+        if schema.optional or default is not None:
+            copy.target = renamed_schema(
+                plain,
+                name=plain.name,
+                version=plain.version,
+                optional=schema.optional,
+                default=made.applied(default) if isinstance(default, Struct) else default,
+            )
+        return made
 
 
 def _deferred(schema: Schema, target: Type) -> casts.Cast:
@@ -211,17 +195,8 @@ def _deferred(schema: Schema, target: Type) -> casts.Cast:
     return refuse
 
 
-def _cast_schema(schema: Schema, target: Type, cast: casts.Cast) -> Schema:
-    """Return the bare schema of a cast field: its optionality, and its default cast as well."""
-    builder = SchemaBuilder(target)
-    if schema.optional:
-        builder.optional()
-    if schema.default is not None:
-        builder.default(cast(schema.default))
-    return builder.build()
-
-
-def _whole_cast(target: Type, schema: Schema) -> _WholeCast:
+def _whole_cast(target: Type, schema: Schema) -> tuple[Schema, casts.Cast]:
+    """Return the schema that whole values of `schema` get, and their cast."""
     cast = _deferred(schema, target)
     basics = copied_basics(schema, SchemaBuilder(target)).build()
     if is_logical(schema):
@@ -236,7 +211,7 @@ def _whole_cast(target: Type, schema: Schema) -> _WholeCast:
         optional=schema.optional,
         default=default,
     )
-    return _WholeCast(described, cast)
+    return described, cast
 
 
 CastKey, CastValue = both_sides(Cast)

@@ -69,7 +69,11 @@ def schema_cast(schema: Schema, target: Type) -> Cast:
 
 def schemaless_cast(target: Type) -> Cast:
     """Return the cast of values without a schema; it refuses those of other than basic types."""
-    cast: Cast = _CASTS[target] if target is not Type.STRING else _plain_text
+    cast: Cast = (
+        _CASTS[target]
+        if target is not Type.STRING
+        else lambda value: to_string(None, value, base64_text)
+    )
 
     def checked(value: object) -> object:
         if value.__class__ not in _BASIC_CLASSES:
@@ -127,7 +131,10 @@ def _integer_cast(target: Type) -> Cast:
             case bool():
                 return 1 if value else 0
             case str():
-                number = _integer(value)
+                try:
+                    number = int(value) if _INTEGER.fullmatch(value) else None
+                except ValueError:  # more digits than Python reads
+                    number = None
                 if number is None or not lowest <= number <= highest:
                     raise _out_of_range(target)
                 return number
@@ -141,16 +148,6 @@ def _integer_cast(target: Type) -> Cast:
         raise _unexpected(value)
 
     return cast
-
-
-def _integer(text: str) -> int | None:
-    if _INTEGER.fullmatch(text) is None:
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        # More digits than Python reads.
-        return None
 
 
 def _to_float64(value: object) -> object:
@@ -213,10 +210,6 @@ def _to_boolean(value: object) -> object:
         case str():
             return value.lower() == "true"
     raise _unexpected(value)
-
-
-def _plain_text(value: object) -> object:
-    return to_string(None, value, base64_text)
 
 
 def _out_of_range(target: Type) -> DataException:

@@ -12,14 +12,12 @@ path as the name of the field.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from pyconnect_agent.builtin.transforms.base import (
     FIELD_SYNTAX_KEY,
     FIELD_SYNTAX_VERSION,
     NON_EMPTY_UNIQUE_LIST,
-    REPLACE_NULL_WITH_DEFAULT,
     SYNTAX_VERSION,
     OneSideTransformation,
     Options,
@@ -144,12 +142,10 @@ class ExtractField(OneSideTransformation):
 
     _field: str
     _path: FieldPath
-    _with_default: bool
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         self._field = options.text(FIELD)
         self._path = FieldPath(self._field, options.text(FIELD_SYNTAX_VERSION).upper())
-        self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
         return None if value is None else self._path.value_of_map(require_map(value, _PURPOSE))
@@ -163,7 +159,7 @@ class ExtractField(OneSideTransformation):
             raise DataException(f"Unknown field: {self._field}")
         if struct is None:
             return field.schema, None
-        return field.schema, self._path.value_of_struct(struct, with_default=self._with_default)
+        return field.schema, self._path.value_of_struct(struct, with_default=self.with_default)
 
 
 ExtractFieldKey, ExtractFieldValue = both_sides(ExtractField)
@@ -180,9 +176,11 @@ class HoistField(OneSideTransformation):
     _field: str
     _schemas: SchemaCache[Schema]
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         self._field = options.text(FIELD)
-        self._schemas = SchemaCache(self._wrapping)
+        self._schemas = SchemaCache(
+            lambda schema: SchemaBuilder.struct().field(self._field, schema).build()
+        )
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
         return {self._field: value}
@@ -192,9 +190,6 @@ class HoistField(OneSideTransformation):
     ) -> tuple[Schema, object]:
         wrapping = self._schemas.of(schema)
         return wrapping, Struct(wrapping).put(self._field, value)
-
-    def _wrapping(self, schema: Schema) -> Schema:
-        return SchemaBuilder.struct().field(self._field, schema).build()
 
 
 HoistFieldKey, HoistFieldValue = both_sides(HoistField)
@@ -211,13 +206,11 @@ class ValueToKey(ShippedTransformation):
     )
 
     _paths: Mapping[str, FieldPath]
-    _with_default: bool
     _copies: SchemaCache[Callable[[Struct], Struct]]
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         syntax = str(options.values.get(FIELD_SYNTAX_VERSION, "V1")).upper()
         self._paths = {name: FieldPath(name, syntax) for name in options.texts(FIELDS)}
-        self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
         self._copies = SchemaCache(self._copy_for)
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
@@ -235,21 +228,25 @@ class ValueToKey(ShippedTransformation):
         return record.new_record(topic, partition, key_schema, key, schema, value, record.timestamp)
 
     def _copy_for(self, schema: Schema) -> Callable[[Struct], Struct]:
-        sources = {name: _existing(schema, name, path) for name, path in self._paths.items()}
+        fields: list[Field] = []
         builder = SchemaBuilder.struct()
-        for name, field in sources.items():
-            builder.field(name, field.schema)
-        target = builder.build()
-        if any(len(path.steps) > 1 for path in self._paths.values()):
-            return partial(self._nested, target)
-        fields = list(sources.values())
-        return StructCopy(target, fields, replace_null_with_default=self._with_default).struct
-
-    def _nested(self, target: Schema, struct: Struct) -> Struct:
-        key = Struct(target)
         for name, path in self._paths.items():
-            key.put(name, path.value_of_struct(struct, with_default=self._with_default))
-        return key
+            field = path.field_of(schema)
+            if field is None:
+                raise DataException(f"Field does not exist: {name}")
+            builder.field(name, field.schema)
+            fields.append(field)
+        target = builder.build()
+        if all(len(path.steps) == 1 for path in self._paths.values()):
+            return StructCopy(target, fields, replace_null_with_default=self.with_default).struct
+
+        def nested(struct: Struct) -> Struct:
+            key = Struct(target)
+            for name, path in self._paths.items():
+                key.put(name, path.value_of_struct(struct, with_default=self.with_default))
+            return key
+
+        return nested
 
 
 class NestedValueToKey(ValueToKey):
@@ -260,10 +257,3 @@ class NestedValueToKey(ValueToKey):
         FIELD_SYNTAX_KEY,
         {FIELD_SYNTAX_VERSION: SYNTAX_VERSION},
     )
-
-
-def _existing(schema: Schema, name: str, path: FieldPath) -> Field:
-    field = path.field_of(schema)
-    if field is None:
-        raise DataException(f"Field does not exist: {name}")
-    return field

@@ -48,16 +48,20 @@ class _Leaf:
     index: int
     default: object
 
-
-@dataclass(frozen=True, slots=True)
-class _Flattening:
-    """The flattening of structs of one schema."""
-
-    target: Schema
-    leaves: tuple[_Leaf, ...]
-
-    def applied(self, struct: Struct) -> Struct:
-        return Struct.of_checked(self.target, [_value_of(leaf, struct) for leaf in self.leaves])
+    def value_of(self, struct: Struct) -> object:
+        """Return the value in a struct, or its default; None if a struct around it is None."""
+        for index in self.path:
+            inner = struct.stored_values()[index]
+            if inner is None:
+                return None
+            assert isinstance(inner, Struct)
+            struct = inner
+        value = struct.stored_values()[self.index]
+        if value is None:
+            value = self.default
+            if value is None:
+                validate_value(self.schema, None, self.name)
+        return value
 
 
 class Flatten(OneSideTransformation):
@@ -69,9 +73,9 @@ class Flatten(OneSideTransformation):
     )
 
     _delimiter: str
-    _flattenings: SchemaCache[_Flattening]
+    _flattenings: SchemaCache[tuple[Schema, tuple[_Leaf, ...]]]
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         self._delimiter = options.text(DELIMITER)
         self._flattenings = SchemaCache(self._flattening)
 
@@ -84,14 +88,15 @@ class Flatten(OneSideTransformation):
         self, record: ConnectRecord, schema: Schema, value: object
     ) -> tuple[Schema, object]:
         struct = require_struct(value, _PURPOSE)
-        flattening = self._flattenings.of(struct.schema)
-        return flattening.target, flattening.applied(struct)
+        target, leaves = self._flattenings.of(struct.schema)
+        return target, Struct.of_checked(target, [leaf.value_of(struct) for leaf in leaves])
 
-    def _flattening(self, schema: Schema) -> _Flattening:
+    def _flattening(self, schema: Schema) -> tuple[Schema, tuple[_Leaf, ...]]:
+        """Return the schema of flattened structs and their fields."""
         default = schema.default if isinstance(schema.default, Struct) else None
         leaves = tuple(self._leaves(schema, "", (), schema.optional, default))
         target = struct_like(schema, [(leaf.name, leaf.schema) for leaf in leaves])
-        return _Flattening(target.build(), leaves)
+        return target.build(), leaves
 
     def _flatten_map(self, fields: dict[Any, Any], prefix: str, flat: dict[str, object]) -> None:
         for key, value in fields.items():
@@ -145,42 +150,20 @@ class Flatten(OneSideTransformation):
                 inner_path = (*path, field.index)
                 yield from self._leaves(field.schema, name, inner_path, is_optional, inner)
             else:
-                leaf_schema = _leaf_schema(field.schema, is_optional, default)
-                yield _Leaf(name, leaf_schema, path, field.index, field.schema.default)
+                if field.schema.type is Type.ARRAY:
+                    assert field.schema.value_schema is not None
+                    builder = SchemaBuilder.array(field.schema.value_schema)
+                else:
+                    builder = SchemaBuilder(field.schema.type)
+                copied_basics(field.schema, builder)
+                if is_optional:
+                    builder.optional()
+                if default is not None:
+                    builder.default(default)
+                yield _Leaf(name, builder.build(), path, field.index, field.schema.default)
 
     def _joined(self, prefix: str, name: str) -> str:
         return f"{prefix}{self._delimiter}{name}" if prefix else name
-
-
-def _leaf_schema(schema: Schema, optional: bool, default: object) -> Schema:
-    """Return the schema with another optionality and default."""
-    if schema.type is Type.ARRAY:
-        assert schema.value_schema is not None
-        builder = SchemaBuilder.array(schema.value_schema)
-    else:
-        builder = SchemaBuilder(schema.type)
-    copied_basics(schema, builder)
-    if optional:
-        builder.optional()
-    if default is not None:
-        builder.default(default)
-    return builder.build()
-
-
-def _value_of(leaf: _Leaf, struct: Struct) -> object:
-    """Return the leaf's value or default; None if a struct around it is None."""
-    for index in leaf.path:
-        inner = struct.stored_values()[index]
-        if inner is None:
-            return None
-        assert isinstance(inner, Struct)
-        struct = inner
-    value = struct.stored_values()[leaf.index]
-    if value is None:
-        value = leaf.default
-        if value is None:
-            validate_value(leaf.schema, None, leaf.name)
-    return value
 
 
 FlattenKey, FlattenValue = both_sides(Flatten)

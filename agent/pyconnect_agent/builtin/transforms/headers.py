@@ -10,7 +10,6 @@ from __future__ import annotations
 from pyconnect_agent.builtin.transforms.base import (
     NON_EMPTY_LIST,
     NON_EMPTY_UNIQUE_LIST,
-    REPLACE_NULL_WITH_DEFAULT,
     OneSideTransformation,
     Options,
     ShippedTransformation,
@@ -28,13 +27,11 @@ from pyconnect_agent.builtin.transforms.schemas import (
 from pyconnect_api import (
     ConfigDef,
     ConfigException,
-    ConnectHeaders,
     ConnectRecord,
     DataException,
     Header,
     NonNullValidator,
     Schema,
-    Struct,
     ValidString,
 )
 from pyconnect_api.configdef import define_table
@@ -54,7 +51,7 @@ class DropHeaders(ShippedTransformation):
 
     _keys: frozenset[str]
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         self._keys = frozenset(options.texts(HEADERS))
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
@@ -88,7 +85,7 @@ class InsertHeader(ShippedTransformation):
 
     _header: Header
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         self._header = Header(options.text(HEADER), *parse_string(options.text(VALUE_LITERAL)))
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
@@ -127,10 +124,9 @@ class HeaderFrom(OneSideTransformation):
     _fields: frozenset[str]
     _moves: bool
     _purpose: str
-    _with_default: bool
     _copies: SchemaCache[StructCopy]
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         fields, headers = options.texts(FIELDS), options.texts(HEADERS)
         if len(fields) != len(headers):
             raise ConfigException(
@@ -140,40 +136,32 @@ class HeaderFrom(OneSideTransformation):
         self._fields = frozenset(fields)
         self._moves = options.text(OPERATION) == MOVE
         self._purpose = f"header {options.text(OPERATION)}"
-        self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
         self._copies = SchemaCache(self._copy_for)
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
         schema, value = self.operated(record)
         headers = record.headers.duplicate()
         if schema is None:
-            return self.replaced(record, None, self._from_map(value, headers), headers)
-        struct = self._from_struct(value, headers)
-        return self.replaced(record, struct.schema, struct, headers)
-
-    def _from_map(self, value: object, headers: ConnectHeaders) -> object:
-        fields = require_map(value, self._purpose)
-        for name, key in self._headers_by_field:
-            headers.add_header(Header(key, None, fields.get(name)))
-        if not self._moves:
-            return fields
-        return {name: kept for name, kept in fields.items() if name not in self._fields}
-
-    def _from_struct(self, value: object, headers: ConnectHeaders) -> Struct:
+            fields = require_map(value, self._purpose)
+            for name, key in self._headers_by_field:
+                headers.add_header(Header(key, None, fields.get(name)))
+            if self._moves:
+                fields = {name: kept for name, kept in fields.items() if name not in self._fields}
+            return self.replaced(record, None, fields, headers)
         struct = require_struct(value, self._purpose)
         updated = self._copies.of(struct.schema).struct(struct) if self._moves else struct
         for name, key in self._headers_by_field:
             field = struct.schema.field(name)
             if field is None:
                 raise DataException(f"Field does not exist: {name}")
-            found = struct.get(field) if self._with_default else struct.get_without_default(field)
+            found = struct.get(field) if self.with_default else struct.get_without_default(field)
             headers.add(key, found, field.schema)
-        return updated
+        return self.replaced(record, updated.schema, updated, headers)
 
     def _copy_for(self, schema: Schema) -> StructCopy:
         kept = [field for field in schema.fields if field.name not in self._fields]
         target = struct_like(schema, [(field.name, field.schema) for field in kept]).build()
-        return StructCopy(target, kept, replace_null_with_default=self._with_default)
+        return StructCopy(target, kept, replace_null_with_default=self.with_default)
 
 
 HeaderFromKey, HeaderFromValue = both_sides(HeaderFrom)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from pyconnect_agent.builtin.transforms.base import (
-    REPLACE_NULL_WITH_DEFAULT,
     OneSideTransformation,
     Options,
     both_sides,
@@ -83,10 +83,9 @@ class InsertField(OneSideTransformation):
     )
 
     _insertions: tuple[_Insertion, ...]
-    _with_default: bool
     _copies: SchemaCache[StructCopy]
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         static_value = options.optional_text(STATIC_VALUE)
         self._insertions = tuple(
             _insertion(option, name, static_value)
@@ -95,7 +94,6 @@ class InsertField(OneSideTransformation):
         )
         if not self._insertions:
             raise ConfigException("No field insertion configured")
-        self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
         self._copies = SchemaCache(self._copy_for)
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
@@ -125,7 +123,7 @@ class InsertField(OneSideTransformation):
         for insertion in self._insertions:
             builder.field(insertion.name, insertion.schema)
         return StructCopy(
-            builder.build(), schema.fields, replace_null_with_default=self._with_default
+            builder.build(), schema.fields, replace_null_with_default=self.with_default
         )
 
 
@@ -146,7 +144,16 @@ def _insertion(option: str, name: str, static_value: str | None) -> _Insertion:
             return _Insertion(name, schema, _offset, _offset)
         case "timestamp.field":
             schema = _OPTIONAL_TIMESTAMP_SCHEMA if optional else TIMESTAMP_SCHEMA
-            return _Insertion(name, schema, _milliseconds, _timestamp)
+            return _Insertion(
+                name,
+                schema,
+                plain=attrgetter("timestamp"),
+                value=lambda record: (
+                    None
+                    if record.timestamp is None
+                    else timestamp_from_milliseconds(record.timestamp)
+                ),
+            )
     if static_value is None:
         raise invalid_value(STATIC_VALUE, None, f"No value specified for static field: {name}")
     schema = OPTIONAL_STRING_SCHEMA if optional else STRING_SCHEMA
@@ -163,14 +170,6 @@ def _partition(record: ConnectRecord) -> object:
 
 def _offset(record: ConnectRecord) -> object:
     return require_sink_record(record, _PURPOSE).kafka_offset
-
-
-def _milliseconds(record: ConnectRecord) -> object:
-    return record.timestamp
-
-
-def _timestamp(record: ConnectRecord) -> object:
-    return None if record.timestamp is None else timestamp_from_milliseconds(record.timestamp)
 
 
 InsertFieldKey, InsertFieldValue = both_sides(InsertField)

@@ -143,9 +143,18 @@ class JavaDateReader:
                 field.letter: self._value(field, group.strip(" \t"))
                 for field, group in zip(self._fields, match.groups(), strict=True)
             }
-            zone = self._zone(match)
+            zone = None
+            for field, group in zip(self._fields, match.groups(), strict=True):
+                if field.letter in "zZ":
+                    zone = zone_names().get(group.strip(" \t").upper())
+                    break
             milliseconds = _milliseconds(found, zone)
-            if self._is_before_century(found, milliseconds):
+            # A year of two digits may be the one of 80 years ago, but on an earlier day.
+            if (
+                found.get("y") == self._century_start.year
+                and any(field.letter == "y" and field.count <= 2 for field in self._fields)
+                and milliseconds < timestamp_to_milliseconds(self._century_start)
+            ):
                 milliseconds = _milliseconds({**found, "y": found["y"] + 100}, zone)
             return milliseconds
         except (ValueError, OverflowError):
@@ -159,7 +168,13 @@ class JavaDateReader:
         """Return the number of a field's text; ValueError out of its range."""
         match field.letter:
             case "y" | "Y":
-                return self._year(text) if field.count <= 2 and len(text) == 2 else int(text)
+                year = int(text)
+                if field.count <= 2 and len(text) == 2:
+                    # The year of 80 years ago or a later one.
+                    start = self._century_start.year
+                    year += start - start % 100
+                    return year if year >= start else year + 100
+                return year
             case "M" | "L" if not field.is_numeric:
                 return _position(MONTHS, text) + 1
             case "E":
@@ -178,44 +193,19 @@ class JavaDateReader:
             raise ValueError(f"{field.letter} is out of range")
         return number
 
-    def _zone(self, match: re.Match[str]) -> ZoneName | None:
-        """Return the zone of which a text has the name."""
-        for field, group in zip(self._fields, match.groups(), strict=True):
-            if field.letter in "zZ":
-                return zone_names().get(group.strip(" \t").upper())
-        return None
-
-    def _year(self, digits: str) -> int:
-        """Return the year that ends in two digits: that of 80 years ago or a later one."""
-        start = self._century_start.year
-        year = start - start % 100 + int(digits)
-        return year if year >= start else year + 100
-
-    def _is_before_century(self, found: Mapping[str, int], milliseconds: int) -> bool:
-        """Return whether a year of two digits is the one of 80 years ago, but on an earlier day."""
-        if found.get("y") != self._century_start.year:
-            return False
-        has_two_digits = any(field.letter == "y" and field.count <= 2 for field in self._fields)
-        return has_two_digits and milliseconds < timestamp_to_milliseconds(self._century_start)
-
 
 def _regex_of(element: PatternField | Literal, following: PatternField | Literal) -> str:
     if isinstance(element, Literal):
         return re.escape(element.text)
     if element.is_numeric and isinstance(following, PatternField) and following.is_numeric:
-        return _abutting(element.count)
+        # Right before another number it has `count` characters or less: blanks before it count,
+        # and so many characters must be left.
+        count = element.count
+        choices = (rf"[ \t]{{{blanks}}}[0-9]{{1,{count - blanks}}}+" for blanks in range(count))
+        return rf"(?=(?s:.{{{count}}}))({'|'.join(choices)})"
     # Java passes over blanks before numbers and zones, not before other words.
     blanks = r"[ \t]*+" if element.is_numeric or element.letter in _ZONE_LETTERS else ""
     return rf"{blanks}({_content_of(element)})"
-
-
-def _abutting(count: int) -> str:
-    """Return the expression for a number right before another one: `count` characters or less.
-
-    Blanks before it count, and so many characters must be left.
-    """
-    choices = (rf"[ \t]{{{blanks}}}[0-9]{{1,{count - blanks}}}+" for blanks in range(count))
-    return rf"(?=(?s:.{{{count}}}))({'|'.join(choices)})"
 
 
 def _content_of(field: PatternField) -> str:

@@ -13,7 +13,6 @@ from decimal import Decimal
 
 from pyconnect_agent.builtin.transforms.base import (
     NON_EMPTY_UNIQUE_LIST,
-    REPLACE_NULL_WITH_DEFAULT,
     OneSideTransformation,
     Options,
     both_sides,
@@ -83,15 +82,13 @@ class MaskField(OneSideTransformation):
 
     _fields: tuple[str, ...]
     _replacement: str | None
-    _with_default: bool
     _plain_masks: dict[type, object]
     _number_masks: dict[Type, object]
     _copies: SchemaCache[tuple[StructCopy, tuple[Field, ...]]]
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         self._fields = options.texts(FIELDS)
         self._replacement = options.optional_text(REPLACEMENT)
-        self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
         self._plain_masks = dict(_EMPTY) if self._replacement is None else {}
         self._number_masks = {}
         self._copies = SchemaCache(self._copy_for)
@@ -117,7 +114,7 @@ class MaskField(OneSideTransformation):
         return struct.schema, Struct.of_checked(struct.schema, updated)
 
     def _copy_for(self, schema: Schema) -> tuple[StructCopy, tuple[Field, ...]]:
-        copy = StructCopy(schema, schema.fields, replace_null_with_default=self._with_default)
+        copy = StructCopy(schema, schema.fields, replace_null_with_default=self.with_default)
         masked = (schema.field(name) for name in self._fields)
         return copy, tuple(field for field in masked if field is not None)
 

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Mapping
 
 from pyconnect_agent.builtin.transforms.base import (
-    REPLACE_NULL_WITH_DEFAULT,
     UNIQUE_LIST,
     OneSideTransformation,
     Options,
@@ -84,7 +83,6 @@ class ReplaceField(OneSideTransformation):
     _excluded: frozenset[str]
     _included: frozenset[str]
     _new_names: dict[str, str]
-    _with_default: bool
     _copies: SchemaCache[StructCopy]
 
     def configure(self, configs: Mapping[str, object]) -> None:
@@ -98,11 +96,10 @@ class ReplaceField(OneSideTransformation):
                     name,
                 )
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         self._excluded = frozenset(options.texts(EXCLUDE))
         self._included = frozenset(options.texts(INCLUDE))
         self._new_names = _new_names(list(options.texts(RENAMES)))
-        self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
         self._copies = SchemaCache(self._copy_for)
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
@@ -127,14 +124,16 @@ class ReplaceField(OneSideTransformation):
         return copy.target, copy.struct(struct)
 
     def _copy_for(self, schema: Schema) -> StructCopy:
-        kept = [field for field in schema.fields if self._keeps(field.name)]
+        kept = [
+            field
+            for field in schema.fields
+            if field.name not in self._excluded
+            and (not self._included or field.name in self._included)
+        ]
         target = struct_like(
             schema, [(self._new_names.get(field.name, field.name), field.schema) for field in kept]
         )
-        return StructCopy(target.build(), kept, replace_null_with_default=self._with_default)
-
-    def _keeps(self, name: str) -> bool:
-        return name not in self._excluded and (not self._included or name in self._included)
+        return StructCopy(target.build(), kept, replace_null_with_default=self.with_default)
 
 
 ReplaceFieldKey, ReplaceFieldValue = both_sides(ReplaceField)

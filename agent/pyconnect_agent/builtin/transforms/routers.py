@@ -49,7 +49,7 @@ class RegexRouter(ShippedTransformation):
     _replacement: JavaReplacement
     _new_topics: RecentlyUsed[str, str]
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         self._regex = compile_java_regex(options.text(REGEX))
         replacement = options.text(REPLACEMENT)
         try:
@@ -64,16 +64,13 @@ class RegexRouter(ShippedTransformation):
             return record
         new_topic = self._new_topics.get(topic)
         if new_topic is None:
-            new_topic = self._new_topic(topic)
+            new_topic = topic
+            if self._regex.fullmatch(topic) is not None:
+                found = self._regex.search(topic)
+                assert found is not None
+                new_topic = self._replacement.replace_first(found)
             self._new_topics.put(topic, new_topic)
         return record if new_topic == topic else rerouted(record, new_topic)
-
-    def _new_topic(self, topic: str) -> str:
-        if self._regex.fullmatch(topic) is None:
-            return topic
-        found = self._regex.search(topic)
-        assert found is not None
-        return self._replacement.replace_first(found)
 
 
 _TOKEN = re.compile(
@@ -95,8 +92,26 @@ class JavaReplacement:
     def __init__(self, replacement: str, regex: re.Pattern[str]) -> None:
         """Compile it; ValueError, with Java's text, for a group that does not exist."""
         self._parts: list[str | int] = []
-        for match in _TOKEN.finditer(replacement):
-            self._parts += _part(match, regex)
+        for token in _TOKEN.finditer(replacement):
+            name, digits = token["name"], token["digits"]
+            if name is not None:
+                if name not in regex.groupindex:
+                    raise ValueError(f"No group with name {{{name}}}")
+                self._parts.append(regex.groupindex[name])
+            elif digits is not None:
+                length = len(digits)
+                while length > 1 and int(digits[:length]) > regex.groups:
+                    length -= 1
+                if int(digits[:length]) > regex.groups:
+                    raise ValueError(f"No group {digits[:length]}")
+                self._parts += [int(digits[:length]), digits[length:]]
+            elif token["wrong"] == "\\":
+                raise ValueError("character to be escaped is missing")
+            elif token["wrong"] == "$":
+                missing = ": group index is missing" if token.end() == len(token.string) else ""
+                raise ValueError(f"Illegal group reference{missing}")
+            else:
+                self._parts.append(token["escaped"] or token["plain"])
 
     def replace_first(self, match: re.Match[str]) -> str:
         """Return the searched text with the match replaced; groups that took no part are empty."""
@@ -104,27 +119,6 @@ class JavaReplacement:
             part if isinstance(part, str) else match.group(part) or "" for part in self._parts
         )
         return f"{match.string[: match.start()]}{text}{match.string[match.end() :]}"
-
-
-def _part(token: re.Match[str], regex: re.Pattern[str]) -> list[str | int]:
-    name, digits = token["name"], token["digits"]
-    if name is not None:
-        if name not in regex.groupindex:
-            raise ValueError(f"No group with name {{{name}}}")
-        return [regex.groupindex[name]]
-    if digits is not None:
-        length = len(digits)
-        while length > 1 and int(digits[:length]) > regex.groups:
-            length -= 1
-        if int(digits[:length]) > regex.groups:
-            raise ValueError(f"No group {digits[:length]}")
-        return [int(digits[:length]), digits[length:]]
-    if token["wrong"] == "\\":
-        raise ValueError("character to be escaped is missing")
-    if token["wrong"] == "$":
-        missing = ": group index is missing" if token.end() == len(token.string) else ""
-        raise ValueError(f"Illegal group reference{missing}")
-    return [token["escaped"] or token["plain"]]
 
 
 class Filter(ShippedTransformation):
@@ -156,21 +150,19 @@ class TimestampRouter(ShippedTransformation):
     _topic_format: str
     _date_format: JavaDateFormat
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         self._topic_format = options.text(TOPIC_FORMAT)
         self._date_format = JavaDateFormat(options.text(TIMESTAMP_FORMAT))
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
         if record.timestamp is None:
-            raise DataException(f"Timestamp missing on record: {_place(record)}")
+            # Where the record is, without its data.
+            place = f"topic='{record.topic}', kafkaPartition={record.kafka_partition}"
+            if isinstance(record, SinkRecord):
+                place += f", kafkaOffset={record.kafka_offset}"
+            raise DataException(
+                f"Timestamp missing on record: {type(record).__qualname__}{{{place}}}"
+            )
         timestamp = self._date_format.text(record.timestamp)
         topic = self._topic_format.replace("${topic}", record.topic or "")
         return rerouted(record, topic.replace("${timestamp}", timestamp))
-
-
-def _place(record: ConnectRecord) -> str:
-    """Return where a record is, without its data."""
-    place = f"topic='{record.topic}', kafkaPartition={record.kafka_partition}"
-    if isinstance(record, SinkRecord):
-        place += f", kafkaOffset={record.kafka_offset}"
-    return f"{type(record).__qualname__}{{{place}}}"

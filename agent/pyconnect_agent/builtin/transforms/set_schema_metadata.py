@@ -6,7 +6,6 @@ Unlike Kafka's, schemas of every type can be renamed, not only structs.
 from __future__ import annotations
 
 from pyconnect_agent.builtin.transforms.base import (
-    REPLACE_NULL_WITH_DEFAULT,
     OneSideTransformation,
     Options,
     both_sides,
@@ -45,16 +44,18 @@ class SetSchemaMetadata(OneSideTransformation):
 
     _name: str | None
     _version: int | None
-    _with_default: bool
     _copies: SchemaCache[StructCopy]
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         self._name = options.optional_text(SCHEMA_NAME)
         self._version = options.optional_integer(SCHEMA_VERSION)
-        self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
         if self._name is None and self._version is None:
             raise ConfigException("Neither schema name nor version configured")
-        self._copies = SchemaCache(self._copy_for)
+        self._copies = SchemaCache(
+            lambda schema: StructCopy(
+                self._renamed(schema), schema.fields, replace_null_with_default=self.with_default
+            )
+        )
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
         schema, value = self.operated(record)
@@ -70,11 +71,6 @@ class SetSchemaMetadata(OneSideTransformation):
             return self._renamed(schema), value
         copy = self._copies.of(schema)
         return copy.target, copy.struct(value) if isinstance(value, Struct) else value
-
-    def _copy_for(self, schema: Schema) -> StructCopy:
-        return StructCopy(
-            self._renamed(schema), schema.fields, replace_null_with_default=self._with_default
-        )
 
     def _renamed(self, schema: Schema) -> Schema:
         return renamed_schema(

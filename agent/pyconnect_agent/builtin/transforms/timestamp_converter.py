@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 
 from pyconnect_agent.builtin.transforms.base import (
-    REPLACE_NULL_WITH_DEFAULT,
     OneSideTransformation,
     Options,
     both_sides,
@@ -291,26 +290,33 @@ class TimestampConverter(OneSideTransformation):
 
     _field: str
     _forms: TimestampForms
-    _with_default: bool
     _structs: SchemaCache[_StructConversion]
     _wholes: SchemaCache[tuple[Schema, _Conversion]]
 
-    def _configured(self, options: Options) -> None:
+    def configured(self, options: Options) -> None:
         self._field = options.text(FIELD)
-        self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
         target, pattern = options.text(TARGET_TYPE), options.text(FORMAT)
         if target == STRING and not pattern:
             raise ConfigException(
                 "TimestampConverter requires format option to be specified when using string "
                 "timestamps"
             )
-        self._forms = TimestampForms(
-            target=target,
-            date_format=_date_format(pattern) if pattern else None,
-            precision=options.text(UNIX_PRECISION),
+        date_format = None
+        if pattern:
+            try:
+                date_format = JavaDateFormat(pattern)
+            except ValueError as error:
+                raise ConfigException(
+                    "TimestampConverter requires a SimpleDateFormat-compatible pattern for string "
+                    f"timestamps: {pattern}"
+                ) from error
+        forms = self._forms = TimestampForms(
+            target=target, date_format=date_format, precision=options.text(UNIX_PRECISION)
         )
         self._structs = SchemaCache(self._struct_conversion)
-        self._wholes = SchemaCache(self._whole_conversion)
+        self._wholes = SchemaCache(
+            lambda schema: (forms.target_schema(optional=schema.optional), forms.conversion(schema))
+        )
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
         if value is None:
@@ -333,12 +339,6 @@ class TimestampConverter(OneSideTransformation):
         conversion = self._structs.of(schema if struct is None else struct.schema)
         return conversion.copy.target, None if struct is None else conversion.applied(struct)
 
-    def _whole_conversion(self, schema: Schema) -> tuple[Schema, _Conversion]:
-        return (
-            self._forms.target_schema(optional=schema.optional),
-            self._forms.conversion(schema),
-        )
-
     def _struct_conversion(self, schema: Schema) -> _StructConversion:
         source = schema.field(self._field)
         fields = [(field.name, field.schema) for field in schema.fields]
@@ -349,10 +349,10 @@ class TimestampConverter(OneSideTransformation):
         copy = StructCopy(
             plain,
             schema.fields,
-            replace_null_with_default=self._with_default,
+            replace_null_with_default=self.with_default,
             changed={self._field},
         )
-        convert: _Conversion = _unneeded
+        convert: _Conversion = lambda value: value  # noqa: E731  not needed
         refusal = None
         try:
             if source is not None:
@@ -367,20 +367,6 @@ class TimestampConverter(OneSideTransformation):
             plain, name=plain.name, version=plain.version, optional=schema.optional, default=default
         )
         return conversion
-
-
-def _unneeded(value: object) -> object:
-    return value
-
-
-def _date_format(pattern: str) -> JavaDateFormat:
-    try:
-        return JavaDateFormat(pattern)
-    except ValueError as error:
-        raise ConfigException(
-            "TimestampConverter requires a SimpleDateFormat-compatible pattern for string "
-            f"timestamps: {pattern}"
-        ) from error
 
 
 TimestampConverterKey, TimestampConverterValue = both_sides(TimestampConverter)

@@ -292,17 +292,13 @@ class _Translation:
         if "request.timeout.ms" in config:
             properties["request.timeout.ms"] = str(min(int(config["request.timeout.ms"]), 900_000))
         delivery = int(properties.pop("delivery.timeout.ms", "120000"))
-        if "transactional.id" in properties:
-            self._complete_transactional(delivery)
-        else:
+        if "transactional.id" not in properties:
             # 0 is librdkafka's way to say without limit.
             properties["delivery.timeout.ms"] = "0" if delivery >= INFINITE_MS else str(delivery)
-
-    def _complete_transactional(self, delivery_ms: int) -> None:
-        properties = self.properties
+            return
         limit = int(properties.setdefault("transaction.timeout.ms", "60000"))
-        if delivery_ms < limit:
-            properties["delivery.timeout.ms"] = str(delivery_ms)
+        if delivery < limit:
+            properties["delivery.timeout.ms"] = str(delivery)
         # Unset, it follows transaction.timeout.ms: librdkafka refuses anything longer.
         timeout = properties.get("socket.timeout.ms")
         if timeout is not None and int(timeout) > limit:

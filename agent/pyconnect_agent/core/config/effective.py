@@ -52,14 +52,19 @@ def effective_values(
 ) -> tuple[EffectiveValue, ...]:
     """Return every key that is known or was written, sorted; `written` is the file as it stands."""
     known = config.definition().keys
-    environment = _environment_providers(written)
+    environment = {
+        provider
+        for provider in map(str.strip, written.get("config.providers", "").split(","))
+        if written.get(f"config.providers.{provider}.class", "").endswith(_ENVIRONMENT_PROVIDER)
+    }
     values = []
     for name in sorted({*known, *written}):
         key = known.get(name)
         password = key is not None and key.type is ConfigType.PASSWORD
         if name in written:
             text: str | None = written[name]
-            source = _source(written[name], environment)
+            providers = {found[1] for found in _REFERENCE.finditer(written[name])}
+            source = ConfigSource.ENVIRONMENT if providers & environment else ConfigSource.FILE
         else:
             assert key is not None
             text = convert_to_string(key.default, key.type) if key.has_default else None
@@ -123,29 +128,13 @@ def shown_document(document: object, secrets: Mapping[str, str]) -> object:
             return shown_document({**others, "value": shown}, hidden)
         case dict():
             named = document.get("name")
-            return {
-                name: mask(_shown(_key_of(name, named), value, password=False) or "", secrets)
-                if isinstance(value, str)
-                else shown_document(value, secrets)
-                for name, value in document.items()
-            }
+            members: dict[object, object] = {}
+            for name, member in document.items():
+                if isinstance(member, str):
+                    # `value` is that of the key that the member `name` has.
+                    key = named if name in _VALUES and isinstance(named, str) else name
+                    members[name] = mask(_shown(key, member, password=False) or "", secrets)
+                else:
+                    members[name] = shown_document(member, secrets)
+            return members
     return document
-
-
-def _key_of(member: str, named: object) -> str:
-    """Return the key whose value a member has: `value` is that of the member `name`."""
-    return named if member in _VALUES and isinstance(named, str) else member
-
-
-def _source(value: str, environment: frozenset[str]) -> ConfigSource:
-    providers = {found[1] for found in _REFERENCE.finditer(value)}
-    return ConfigSource.ENVIRONMENT if providers & environment else ConfigSource.FILE
-
-
-def _environment_providers(written: Mapping[str, str]) -> frozenset[str]:
-    names = [name.strip() for name in written.get("config.providers", "").split(",")]
-    return frozenset(
-        name
-        for name in names
-        if written.get(f"config.providers.{name}.class", "").endswith(_ENVIRONMENT_PROVIDER)
-    )

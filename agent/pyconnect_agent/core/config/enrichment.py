@@ -107,7 +107,11 @@ def _add(
         width=Width.LONG,
         display_name=f"{role.name} version for {alias}",
         recommender=Recommended(
-            lambda parsed: _versions(parsed.get(f"{prefix}type"), role, plugins)
+            lambda parsed: (
+                ()
+                if (chosen := parsed.get(f"{prefix}type")) is None
+                else plugins.versions(str(chosen), role.kind)
+            )
         ),
     )
     if own is not None:
@@ -200,7 +204,3 @@ def _version_check(
             return  # The error of the type reports it.
 
     return check
-
-
-def _versions(chosen: object, role: _Role, plugins: PluginSource) -> tuple[str, ...]:
-    return () if chosen is None else plugins.versions(str(chosen), role.kind)

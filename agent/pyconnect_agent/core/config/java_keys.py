@@ -83,23 +83,9 @@ def _words(key: str, text: str) -> tuple[str, ...]:
         raise ConfigException(f"Invalid value {text} for configuration {key}: {exc}") from exc
 
 
-def _check_heap(key: str, size: object) -> None:
-    heap_bytes(key, str(size))
-
-
-def _check_options(_: str, text: object) -> None:
-    option_words(str(text))
-
-
-def _check_releases(_: str, text: object) -> None:
-    kafka_of_location(str(text), "")
-
-
-def _check_variables(_: str, text: object) -> None:
-    variables(str(text))
-
-
-VALID_HEAP = LambdaValidator(_check_heap, "a number and k, m or g")
-VALID_OPTIONS = LambdaValidator(_check_options, "options of Java")
-VALID_KAFKA_RELEASES = LambdaValidator(_check_releases, "entries PATTERN=KAFKA")
-VALID_ENVIRONMENT = LambdaValidator(_check_variables, "variables: NAME=value")
+VALID_HEAP = LambdaValidator(lambda key, size: heap_bytes(key, str(size)), "a number and k, m or g")
+VALID_OPTIONS = LambdaValidator(lambda _, text: option_words(str(text)), "options of Java")
+VALID_KAFKA_RELEASES = LambdaValidator(
+    lambda _, text: kafka_of_location(str(text), ""), "entries PATTERN=KAFKA"
+)
+VALID_ENVIRONMENT = LambdaValidator(lambda _, text: variables(str(text)), "variables: NAME=value")

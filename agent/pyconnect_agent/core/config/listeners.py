@@ -79,7 +79,10 @@ def advertised_url(
     are the values of ``rest.advertised.host.name``, ``.port`` and ``.listener``; ``default_host``
     stands in for a listener on every interface.
     """
-    chosen = protocol.lower() if protocol else _default_protocol(listeners)
+    if protocol:
+        chosen = protocol.lower()
+    else:
+        chosen = "https" if {listener.protocol for listener in listeners} == {"https"} else "http"
     listener = next((item for item in listeners if item.protocol == chosen), None)
     if listener is None:
         raise ConfigException(
@@ -92,11 +95,6 @@ def advertised_url(
         port=listener.port if port is None else port,
     )
     return f"{chosen}://{advertised.netloc}/"
-
-
-def _default_protocol(listeners: Sequence[Listener]) -> str:
-    protocols = {listener.protocol for listener in listeners}
-    return "https" if protocols == {"https"} else "http"
 
 
 class HeaderAction(Enum):
@@ -166,23 +164,17 @@ def _parse_rule(rule: str) -> HeaderRule:
             f"Invalid header name '{name}'. It may hold letters, digits and !#$%&'*+-.^_`|~ only"
         )
     value = value.strip().encode("latin-1", "replace").decode("latin-1")
-    if action in (HeaderAction.SET_DATE, HeaderAction.ADD_DATE) and not _is_number(value):
+    digits = value.removeprefix("-")
+    is_number = digits.isascii() and digits.isdigit()
+    if action in (HeaderAction.SET_DATE, HeaderAction.ADD_DATE) and not is_number:
         raise ConfigException(
             f"Invalid header value '{value}'. A date is given as milliseconds from now"
         )
     return HeaderRule(action=action, name=name, value=value)
 
 
-def _is_number(text: str) -> bool:
-    return text.removeprefix("-").isascii() and text.removeprefix("-").isdigit()
-
-
-def _check(_name: str, value: object) -> None:
-    parse_header_rules(str(value or ""))
-
-
 VALID_HEADER_RULES = LambdaValidator(
-    _check,
+    lambda _name, value: parse_header_rules(str(value or "")),
     "Comma-separated header rules, where each header rule is of the form "
     "'[action] [header name]:[header value]' and optionally surrounded by double quotes "
     "if any part of a header rule contains a comma",

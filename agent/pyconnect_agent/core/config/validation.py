@@ -219,7 +219,10 @@ def _plugin_defaults(
     converters: dict[str, PluginClass | None] = {}
     versions: dict[str, str | None] = {}
     for key, (_, kind) in CONVERTERS.items():
-        converters[key] = _find(plugins, worker_classes[key])
+        try:
+            converters[key] = plugins.find(worker_classes[key])
+        except (LookupError, ConnectException):
+            converters[key] = None  # the worker's is checked when the worker starts
         given = config.get(key)
         chosen = worker_classes[key] if given is None else given
         known = plugins.versions(chosen, kind)
@@ -238,13 +241,6 @@ def _worker_converters(worker: WorkerConfig) -> Mapping[str, str]:
         "value.converter": worker.value_converter,
         "header.converter": worker.header_converter,
     }
-
-
-def _find(plugins: PluginSource, name: str) -> PluginClass | None:
-    try:
-        return plugins.find(name)
-    except (LookupError, ConnectException):
-        return None  # the worker's converter is checked when the worker starts
 
 
 def _connector_version_error(

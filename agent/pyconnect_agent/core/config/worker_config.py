@@ -122,10 +122,20 @@ class WorkerConfig:
         for item in fields(cls):
             if item.name not in typed:
                 key = item.name.replace("_", ".")
-                typed[item.name] = _CONVERSIONS.get(key, _immutable)(values[key])
+                value = values[key]
+                if key in _CONVERSIONS:
+                    value = _CONVERSIONS[key](value)
+                elif isinstance(value, list):
+                    value = tuple(value)
+                typed[item.name] = value
         config = cls(**typed)
+        # Kafka: ClientUtils.parseAndValidateAddresses, without looking names up.
         for address in config.bootstrap_servers:
-            _check_address(address)
+            found = _ADDRESS.fullmatch(address)
+            if found is None:
+                raise ConfigException(f"Invalid url in bootstrap.servers: {address}")
+            if int(found[1]) > HIGHEST_PORT:
+                raise ConfigException(f"Invalid port in bootstrap.servers: {address}")
         config._check()
         return config
 
@@ -228,10 +238,7 @@ class DistributedConfig(WorkerConfig):
                 "Must be sessioned with agent.rest.users: workers that do not sign their requests"
                 " would leave POST /connectors/C/tasks open to every client",
             )
-        self._check_membership()
-
-    def _check_membership(self) -> None:
-        """Check values that the group's client or the broker would refuse only after the start."""
+        # The group's client or the broker would refuse these only after the start.
         if not self.group_id:
             raise invalid_value("group.id", "", "Must be specified")
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
@@ -369,19 +376,6 @@ def _unsecured_clients(originals: Mapping[str, str]) -> list[str]:
         f"the clear: repeat the security settings with the prefix {' and '.join(unsecured)}"
     )
     return [text]
-
-
-def _check_address(address: str) -> None:
-    """Kafka: ClientUtils.parseAndValidateAddresses, without looking names up."""
-    found = _ADDRESS.fullmatch(address)
-    if found is None:
-        raise ConfigException(f"Invalid url in bootstrap.servers: {address}")
-    if int(found[1]) > HIGHEST_PORT:
-        raise ConfigException(f"Invalid port in bootstrap.servers: {address}")
-
-
-def _immutable(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _listeners(value: object) -> tuple[Listener, ...] | None:

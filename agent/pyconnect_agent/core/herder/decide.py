@@ -42,7 +42,6 @@ from pyconnect_agent.core.internal_topics.configlog import (
     TargetStateChanged,
     TaskConfigsUpdated,
 )
-from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.core.restart_plan import stronger
 
 
@@ -110,18 +109,16 @@ def _adopt(turn: Turn, snapshot: ConfigSnapshot, changes: Iterable[ConfigChange]
             case SessionKeyUpdated() | RestartRequested() | LoggerLevelUpdated():
                 pass
     # While lost work waits for its worker, any newer state is assigned again.
-    if rebalance or (turn.state.scheduled_rebalance and _past_assignment(turn)):
+    membership = turn.state.membership
+    past_assignment = (
+        membership is not None and snapshot.offset != membership.assignment.config_offset
+    )
+    if rebalance or (turn.state.scheduled_rebalance and past_assignment):
         turn.update(
             rejoin_wanted=True, rebalance_expected=turn.state.rebalance_expected or rebalance
         )
     for connector in touched:
         instances.reconcile(turn, connector)
-
-
-def _past_assignment(turn: Turn) -> bool:
-    membership = turn.state.membership
-    offset = turn.state.snapshot.offset
-    return membership is not None and offset != membership.assignment.config_offset
 
 
 def _task_set(snapshot: ConfigSnapshot, connector: str) -> tuple[int, int, bool]:
@@ -143,25 +140,19 @@ def reported(turn: Turn, event: InstanceReported) -> None:
     running = share.connector if task is None else share.tasks.get(task)
     here = running is not None and running.life is Life.STARTED
     if here:
-        report = _counted(turn, connector, task, report)
+        match report.state:
+            case State.FAILED:
+                report = failures.failed(turn, connector, task, report)
+            case State.RUNNING | State.PAUSED:
+                failures.started(turn, connector, task)
+            case _:
+                failures.forget(turn, connector, (task,))
     safe = report.state in _SAFE
     # The group may have given this worker's work to others meanwhile.
     late = safe and (state.membership is None or state.claims_outdated)
     turn.emit(PutStatus(item=item, status=turn.status(report), safe=safe, late=late))
     if here and task is None:
         _connector_reported(turn, connector, report.state)
-
-
-def _counted(turn: Turn, connector: str, task: int | None, report: Reported) -> Reported:
-    """Take a state into the history of restarts; returns the report to publish."""
-    match report.state:
-        case State.FAILED:
-            return failures.failed(turn, connector, task, report)
-        case State.RUNNING | State.PAUSED:
-            failures.started(turn, connector, task)
-        case _:
-            failures.forget(turn, connector, (task,))
-    return report
 
 
 def _connector_reported(turn: Turn, connector: str, state: State) -> None:

@@ -418,13 +418,12 @@ def _properties(place: _Place, what: str, value: object) -> ConnectorConfig | Ap
     if not isinstance(properties, dict):
         return _wrong_member(place, what, "properties", "map", properties)
     # Interned because tasks by the ten thousand have the same few property names.
-    return {intern(name): _property(found) for name, found in properties.items()}
-
-
-def _property(value: object) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return json_text.dumps(value).decode()
+    return {
+        intern(name): found
+        if found is None or isinstance(found, str)
+        else json_text.dumps(found).decode()
+        for name, found in properties.items()
+    }
 
 
 def _wrong_format(place: _Place, what: str, value: object) -> Applied:

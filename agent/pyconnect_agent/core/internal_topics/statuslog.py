@@ -236,24 +236,21 @@ def _status_send(key: str, entry: _Entry, status: Status) -> StatusSend:
 
 def encode_status(status: Status) -> bytes:
     """`trace` and `version` are always present, null when there is none; long traces are cut."""
+    trace = status.trace
+    left_out = len(trace or "") - TRACE_CHARACTERS
+    if trace is not None and left_out > 0:
+        # Its ends name the first and the last causes.
+        half = TRACE_CHARACTERS // 2
+        trace = f"{trace[:half]}\n[... {left_out} characters are left out ...]\n{trace[-half:]}"
     return json_text.dumps(
         {
             "state": status.state.value,
-            "trace": None if status.trace is None else _cut(status.trace),
+            "trace": trace,
             "worker_id": status.worker_id,
             "generation": status.generation,
             "version": status.version,
         }
     )
-
-
-def _cut(trace: str) -> str:
-    """Return a trace without its middle if it is too long: ends name first and last causes."""
-    left_out = len(trace) - TRACE_CHARACTERS
-    if left_out <= 0:
-        return trace
-    half = TRACE_CHARACTERS // 2
-    return f"{trace[:half]}\n[... {left_out} characters are left out ...]\n{trace[-half:]}"
 
 
 def topic_record(status: TopicStatus) -> LogRecord:

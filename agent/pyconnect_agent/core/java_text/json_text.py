@@ -192,17 +192,16 @@ def _surrogate_escapes(character: re.Match[str]) -> str:
 
 def _written(value: object) -> str:
     write = _WRITERS.get(value.__class__)
-    if write is None:
-        write = _writer_for_subclass(value)
-    return write(value)
-
-
-def _null_text(_: object) -> str:
-    return "null"
-
-
-def _boolean_text(value: object) -> str:
-    return "true" if value else "false"
+    if write is not None:
+        return write(value)
+    for known, write_known in _WRITERS.items():
+        if isinstance(value, known):
+            return write_known(value)
+    if isinstance(value, Mapping):
+        return _map_text(value)
+    raise DataException(
+        f"Class {type(value).__qualname__} does not have corresponding schema type."
+    )
 
 
 def _integer_text(value: int) -> str:
@@ -236,8 +235,8 @@ def _map_text(value: Mapping[object, object]) -> str:
 
 
 _WRITERS: dict[type, Callable[..., str]] = {
-    type(None): _null_text,
-    bool: _boolean_text,
+    type(None): lambda _: "null",
+    bool: lambda value: "true" if value else "false",
     str: string_text,
     int: _integer_text,
     float: double_text,
@@ -249,14 +248,3 @@ _WRITERS: dict[type, Callable[..., str]] = {
     tuple: _array_text,
     dict: _map_text,
 }
-
-
-def _writer_for_subclass(value: object) -> Callable[..., str]:
-    for known, write in _WRITERS.items():
-        if isinstance(value, known):
-            return write
-    if isinstance(value, Mapping):
-        return _map_text
-    raise DataException(
-        f"Class {type(value).__qualname__} does not have corresponding schema type."
-    )

@@ -147,7 +147,9 @@ def read_pairs(text: bytes) -> Iterator[OffsetPair]:
 def sink_offsets_asked(pairs: Iterable[OffsetPair]) -> dict[TopicPartition, int | None]:
     """Return the positions asked for, None where there shall be none. Raises BadRequestError."""
     asked: dict[TopicPartition, int | None] = {}
-    for partition, offset in _last_of_each(pairs):
+    # As in Java 1, 1.0, "1" and true are four partitions; of pairs of one the last counts.
+    last = {content_of(partition): (partition, offset) for partition, offset in pairs}
+    for partition, offset in last.values():
         if partition is None:
             raise BadRequestError(
                 "The partition for a sink connector offset cannot be null or missing"
@@ -169,14 +171,6 @@ def source_entries_asked(connector: str, pairs: Iterable[OffsetPair]) -> dict[by
         key = partition_key(connector, None if wanted is None else in_hash_order(wanted))
         last[sorted_key(connector, wanted)] = (key, offset_value(_normalized(offset)))
     return dict(last.values())
-
-
-def _last_of_each(pairs: Iterable[OffsetPair]) -> list[OffsetPair]:
-    """Of pairs of one partition the last; as in Java 1, 1.0, "1" and true are four partitions."""
-    last: dict[str, OffsetPair] = {}
-    for partition, offset in pairs:
-        last[content_of(partition)] = (partition, offset)
-    return list(last.values())
 
 
 def _topic_partition(partition: JsonMap) -> TopicPartition:

@@ -205,7 +205,10 @@ class SubmittedRecords:
                 offsets[canonical] = (queue.partition, offset)
                 committable += count
             uncommittable += sum([record.size for record in queue.records])
-        self._remove_empty_queues()
+        for canonical in [each for each, queue in self._queues.items() if not queue.records]:
+            del self._queues[canonical]
+        if self._last is not None and not self._last.records:
+            self._last = None
         return CommittableOffsets(
             offsets=offsets,
             committable_count=committable,
@@ -219,10 +222,3 @@ class SubmittedRecords:
         if queue is None:
             queue = self._queues[canonical] = _Queue(partition)
         return queue
-
-    def _remove_empty_queues(self) -> None:
-        empty = [canonical for canonical, queue in self._queues.items() if not queue.records]
-        for canonical in empty:
-            del self._queues[canonical]
-        if self._last is not None and not self._last.records:
-            self._last = None

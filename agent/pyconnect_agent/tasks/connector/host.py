@@ -176,14 +176,41 @@ class ConnectorHost:
 
     def run(self) -> None:
         """Return when the worker has asked for a stop and the last state was reported."""
-        self._initialize()
+        try:
+            self._check_config(self._connector, self._config)
+            self._version = plain_version(self._connector.version(), "connector")
+            self._connector.initialize(self._context)
+        except BaseException as exc:  # noqa: BLE001  SystemExit of a plugin too: this process is its own
+            self._failed(exc)
         control = self._control
         while not control.stopping:
             control.changed.clear()
-            self._step()
+            if self._context.failure is not None:
+                self._failed(self._context.failure)
+            target_state = control.target_state
+            if target_state is not self._done:
+                self._done = target_state
+                match target_state:
+                    case TargetState.STARTED:
+                        self._start()
+                    case TargetState.PAUSED:
+                        self._suspend(_Phase.PAUSED, State.PAUSED)
+                    case TargetState.STOPPED:
+                        self._suspend(_Phase.STOPPED, State.STOPPED)
+            while not control.stopping and (request := control.next_task_config_request()):
+                self._answer(request)
             if not control.stopping:
                 self._rest()
-        self._shut_down()
+        try:
+            if self._phase is _Phase.STARTED:
+                self._connector.stop()
+        except BaseException as exc:  # noqa: BLE001  plugin code may raise anything
+            self._phase = _Phase.STOPPED
+            self._failed(exc)
+        else:
+            self._report(State.UNASSIGNED)
+        finally:
+            self._context.closed = True
 
     def _rest(self) -> None:
         """Wait for a message, and report a connector that needs no process until the next one."""
@@ -198,33 +225,6 @@ class ConnectorHost:
             self._look_s = time.monotonic() + QUIET_S
             if self._is_idle():
                 self._suspend(_Phase.ASLEEP, None)
-
-    def _step(self) -> None:
-        if self._context.failure is not None:
-            self._failed(self._context.failure)
-        target_state = self._control.target_state
-        if target_state is not self._done:
-            self._done = target_state
-            match target_state:
-                case TargetState.STARTED:
-                    self._start()
-                case TargetState.PAUSED:
-                    self._suspend(_Phase.PAUSED, State.PAUSED)
-                case TargetState.STOPPED:
-                    self._suspend(_Phase.STOPPED, State.STOPPED)
-        while not self._control.stopping:
-            request = self._control.next_task_config_request()
-            if request is None:
-                break
-            self._answer(request)
-
-    def _initialize(self) -> None:
-        try:
-            self._check_config(self._connector, self._config)
-            self._version = plain_version(self._connector.version(), "connector")
-            self._connector.initialize(self._context)
-        except BaseException as exc:  # noqa: BLE001  SystemExit of a plugin too: this process is its own
-            self._failed(exc)
 
     def _start(self) -> None:
         if self._phase in (_Phase.STARTED, _Phase.FAILED):
@@ -294,18 +294,6 @@ class ConnectorHost:
         self._phase = _Phase.FAILED
         trace = shortened(self._mask(format_trace(error)))
         self._report(State.FAILED, trace, permanent=is_permanent(error))
-
-    def _shut_down(self) -> None:
-        try:
-            if self._phase is _Phase.STARTED:
-                self._connector.stop()
-        except BaseException as exc:  # noqa: BLE001  plugin code may raise anything
-            self._phase = _Phase.STOPPED
-            self._failed(exc)
-        else:
-            self._report(State.UNASSIGNED)
-        finally:
-            self._context.closed = True
 
     def _report(self, state: State, trace: str | None = None, *, permanent: bool = False) -> None:
         self._look_s = time.monotonic() + QUIET_S

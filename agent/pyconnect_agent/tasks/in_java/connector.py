@@ -39,7 +39,10 @@ class JavaConnector(Connector):
         self.answers: Mapping[str, Answer] = {
             "requestTaskReconfiguration": lambda _: self.context.request_task_reconfiguration(),
             "raiseError": lambda asked: self.context.raise_error(java_error(asked["error"])),
-            "readOffsets": self._read_offsets,
+            "readOffsets": lambda asked: read_offsets(
+                self.context.offset_storage_reader,  # type: ignore[attr-defined]  # a source's
+                asked,
+            ),
         }
 
     def initialize(self, context: ConnectorContext) -> None:
@@ -79,10 +82,6 @@ class JavaConnector(Connector):
     def _task_class(self, base: type) -> type:
         # No instance is made here: only the name is stored.
         return type(base.__name__, (base,), {"java_name": self._link.call("taskClass")})
-
-    def _read_offsets(self, asked: Mapping[str, Any]) -> list[Mapping[str, object] | None]:
-        reader = self.context.offset_storage_reader  # type: ignore[attr-defined]  # a source's
-        return read_offsets(reader, asked)
 
 
 class JavaSourceConnector(JavaConnector, SourceConnector):

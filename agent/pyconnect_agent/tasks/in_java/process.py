@@ -36,19 +36,18 @@ _RESERVED = frozenset({"connector", "task"})
 
 def mbean_metrics(values: Sequence[Sequence[Any]]) -> tuple[Metric, ...]:
     """`values`: see `MBeans.java`. The metrics lack connector and task."""
-    return tuple(_metric(*value) for value in values)
-
-
-def _metric(
-    domain: str, keys: Mapping[str, str], attribute: str, labels: Mapping[str, str], number: float
-) -> Metric:
-    (_, kind), *others = keys.items()
-    return Metric(
-        group=MBEANS,
-        name=_name(f"{domain}_{kind}_{attribute}"),
-        value=number,
-        tags={_label(key): value for key, value in (*others, *labels.items())},
-    )
+    metrics: list[Metric] = []
+    for domain, keys, attribute, labels, number in values:
+        (_, kind), *others = keys.items()
+        metrics.append(
+            Metric(
+                group=MBEANS,
+                name=_name(f"{domain}_{kind}_{attribute}"),
+                value=number,
+                tags={_label(key): value for key, value in (*others, *labels.items())},
+            )
+        )
+    return tuple(metrics)
 
 
 def _name(text: str) -> str:
@@ -84,36 +83,32 @@ def start_link(
 
     Or connect to the one that it shares with others, as agent.java.isolation says.
     """
-    process = _java_process(worker, config, quick=quick)
-    if isinstance(process, SharedJavaProcess):
+    keys = worker.config.agent_keys.of_connector(config)
+    originals, installation = worker.config.originals, worker.java_installation(config)
+    isolation = keys.isolation_of(is_java=True)
+    process: JavaProcess | SharedJavaProcess
+    if isolation == OWN_PROCESS:
+        process = JavaProcess(installation, java_options(originals, config, quick=quick))
+    else:
+        keys.check_limits(is_java=True)
+        sharing = (
+            [config["name"]]
+            if isolation == OF_CONNECTOR
+            else java_host_jars(worker.catalog, config)
+        )
+        process = SharedJavaProcess(
+            installation,
+            java_options(originals, config, shared=True),
+            "\n".join([isolation, *sharing]),
+        )
         control.shared_java_pid = process.pid
     link = JavaLink(process, answers)
     control.describe_stacks = lambda: f"{describe_threads()}\n{link.stacks()}"
-    keys = worker.config.agent_keys.of_connector(config)
-    if keys.isolation_of(is_java=True) != OF_LOCATION:
+    if isolation != OF_LOCATION:
         # Those of a process of several connectors belong to none of them.
         control.mbeans = lambda: mbean_metrics(link.mbeans())
     _follow_levels(control, link)
     return link
-
-
-def _java_process(
-    worker: WorkerView, config: Mapping[str, str], *, quick: bool
-) -> JavaProcess | SharedJavaProcess:
-    keys = worker.config.agent_keys.of_connector(config)
-    originals, installation = worker.config.originals, worker.java_installation(config)
-    isolation = keys.isolation_of(is_java=True)
-    if isolation == OWN_PROCESS:
-        return JavaProcess(installation, java_options(originals, config, quick=quick))
-    keys.check_limits(is_java=True)
-    group = [isolation]
-    if isolation == OF_CONNECTOR:
-        group.append(config["name"])
-    else:
-        group += java_host_jars(worker.catalog, config)
-    return SharedJavaProcess(
-        installation, java_options(originals, config, shared=True), "\n".join(group)
-    )
 
 
 def _follow_levels(control: Control, link: JavaLink) -> None:

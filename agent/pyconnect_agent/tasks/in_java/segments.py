@@ -14,7 +14,6 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from functools import partial
 from itertools import chain as chained
 from itertools import count
@@ -115,6 +114,11 @@ def _run_of(polled: Sequence[SourceRecord], records: Sequence[SourceRecord]) -> 
     distinct = frozenset(batch.topics)
     if not records or None in distinct or min(batch.timestamps) < 0:
         raise ValueError("there is no record, or one has no topic or an invalid timestamp")
+    headers: list[KafkaHeaders | None] = [None] * len(records)
+    if batch.headers is not None:
+        # Connectors tend to write the same headers to all of their records.
+        unpacked = {packed: unpack_headers(packed) or None for packed in set(batch.headers)}
+        headers = [unpacked[packed] for packed in batch.headers]
     return OutgoingRun(
         records=polled,
         distinct_topics=distinct,
@@ -123,15 +127,9 @@ def _run_of(polled: Sequence[SourceRecord], records: Sequence[SourceRecord]) -> 
         keys=batch.keys,
         partitions=batch.partitions,
         timestamps=batch.timestamps,
-        headers=[None] * len(records) if batch.headers is None else _unpacked(batch.headers),
+        headers=headers,
         places=places,
     )
-
-
-def _unpacked(column: Sequence[bytes | None]) -> list[KafkaHeaders | None]:
-    # Connectors tend to write the same headers to all of their records.
-    unpacked = {packed: unpack_headers(packed) or None for packed in set(column)}
-    return [unpacked[packed] for packed in column]
 
 
 LOG = logging.getLogger(__name__)
@@ -312,7 +310,14 @@ class JavaSegment:
         call = self._link.send(FrameKind.TRANSFORM, question)
 
         def outcomes() -> Sequence[Outcome]:
-            rows, found = self._crossing.decode_outcomes(self._answer(call), records, refuse)
+            while True:
+                try:
+                    answer = call.result(STOP_LOOK_S)
+                    break
+                except TimeoutError:
+                    if self._stop_requested.is_set():
+                        self._link.tell(FrameKind.CALL, b'{"method":"interrupt"}')
+            rows, found = self._crossing.decode_outcomes(answer, records, refuse)
             for counts, row in zip(self.counts, rows, strict=True):
                 counts.add(*row)  # type: ignore[arg-type]  # whole numbers come first
             for place, failure in refused.items():
@@ -337,14 +342,6 @@ class JavaSegment:
                 self._link.call("stop")
         finally:
             self._link.close()
-
-    def _answer(self, call: Future[bytes]) -> bytes:
-        while True:
-            try:
-                return call.result(STOP_LOOK_S)
-            except TimeoutError:
-                if self._stop_requested.is_set():
-                    self._link.tell(FrameKind.CALL, b'{"method":"interrupt"}')
 
 
 class MixedChain(Chain):

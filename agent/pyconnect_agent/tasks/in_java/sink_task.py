@@ -184,7 +184,17 @@ class JavaSinkTask(SinkTask):
             new = [record.consumed for record in sent]
             for number, record in enumerate(sent, first):
                 record.number = number
-            batch = _batch(new)
+            stamps = [message.timestamp() for message in new]
+            topics = [message.topic() for message in new]
+            batch = _encoded(
+                new,
+                names=list(dict.fromkeys(topics)),
+                topics=topics,
+                partitions=[message.partition() for message in new],
+                offsets=[message.offset() for message in new],
+                timestamps=[timestamp for _, timestamp in stamps],
+                types=[kind for kind, _ in stamps],
+            )
         self._next_number += len(new)
         payload = batch.payload(
             kept=kept,
@@ -281,56 +291,38 @@ class JavaSinkTask(SinkTask):
         return [(*partition, offset) for partition, offset in found.items()]
 
     def _report(self, asked: Mapping[str, Any]) -> int:
+        """Report a record with the bytes that it had in Kafka."""
         reporter = self.context.errant_record_reporter()
         assert isinstance(reporter, ErrantRecordReporter)
         error = java_error(asked["error"])
         assert isinstance(error, JavaFailure)
+        kafka = asked["record"]
+        timestamp = kafka["timestamp"]
+        fields: tuple[Any, ...] = (
+            kafka["topic"],
+            kafka["partition"],
+            None,
+            None,
+            None,
+            None,
+            kafka["offset"],
+            None if timestamp < 0 else timestamp,
+            TIMESTAMP_TYPES[kafka["type"]],
+        )
+        record = ConsumedRecord(*fields)
+        record.consumed = SerializedRecord(
+            SinkRecord(*fields),
+            _bytes(kafka["key"]),
+            _bytes(kafka["value"]),
+            unpack_headers(_bytes(kafka["headers"])),
+        )
         report = next(self._report_ids)
-        self._reports[report] = reporter.report(_consumed(asked), error)
+        self._reports[report] = reporter.report(record, error)
         return report
-
-
-def _consumed(asked: Mapping[str, Any]) -> ConsumedRecord:
-    """Return the record that a report is about, with the bytes that it had in Kafka."""
-    kafka = asked["record"]
-    timestamp = kafka["timestamp"]
-    fields: tuple[Any, ...] = (
-        kafka["topic"],
-        kafka["partition"],
-        None,
-        None,
-        None,
-        None,
-        kafka["offset"],
-        None if timestamp < 0 else timestamp,
-        TIMESTAMP_TYPES[kafka["type"]],
-    )
-    record = ConsumedRecord(*fields)
-    record.consumed = SerializedRecord(
-        SinkRecord(*fields),
-        _bytes(kafka["key"]),
-        _bytes(kafka["value"]),
-        unpack_headers(_bytes(kafka["headers"])),
-    )
-    return record
 
 
 def _bytes(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text)
-
-
-def _batch(messages: Sequence[ConsumedMessage]) -> SinkBatch:
-    stamps = [message.timestamp() for message in messages]
-    topics = [message.topic() for message in messages]
-    return _encoded(
-        messages,
-        names=list(dict.fromkeys(topics)),
-        topics=topics,
-        partitions=[message.partition() for message in messages],
-        offsets=[message.offset() for message in messages],
-        timestamps=[timestamp for _, timestamp in stamps],
-        types=[kind for kind, _ in stamps],
-    )
 
 
 def _encoded(messages: Sequence[ConsumedMessage], **columns: Any) -> SinkBatch:

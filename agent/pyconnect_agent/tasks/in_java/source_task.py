@@ -127,23 +127,19 @@ class JavaSourceTask(SourceTask):
         self._is_whole = facts["last"]
         if self._is_whole:
             self._asked -= 1
-        self._request_boundaries(records)
+        transactions = self.context.transaction_context
+        if transactions is not None:
+            for place in facts.get("commitsAfter", ()):
+                transactions.commit_transaction(records[place])
+            for place in facts.get("abortsAfter", ()):
+                transactions.abort_transaction(records[place])
+            if facts.get("commit"):
+                transactions.commit_transaction()
+            if facts.get("abort"):
+                transactions.abort_transaction()
         if "error" in facts:
             raise java_error(facts["error"])
         return records
-
-    def _request_boundaries(self, records: JavaSourceRecords) -> None:
-        facts, transactions = records.batch.facts, self.context.transaction_context
-        if transactions is None:
-            return
-        for place in facts.get("commitsAfter", ()):
-            transactions.commit_transaction(records[place])
-        for place in facts.get("abortsAfter", ()):
-            transactions.abort_transaction(records[place])
-        if facts.get("commit"):
-            transactions.commit_transaction()
-        if facts.get("abort"):
-            transactions.abort_transaction()
 
 
 class ListeningJavaSourceTask(JavaSourceTask):

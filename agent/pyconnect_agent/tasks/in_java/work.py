@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, count
 from typing import Any
 
@@ -17,7 +16,7 @@ from pyconnect_agent.core.metric_values import PREDICATE, TASK, TRANSFORMATION, 
 from pyconnect_agent.core.plugin_catalog import PluginKind
 from pyconnect_agent.java_processes.crossing import Crossing
 from pyconnect_agent.java_processes.launch import UNKNOWN_VERSION, JavaClass
-from pyconnect_agent.java_processes.link import Answer, JavaLink
+from pyconnect_agent.java_processes.link import Answer
 from pyconnect_agent.plugins.java_classes import (
     is_other_side,
     java_class,
@@ -142,8 +141,17 @@ def plugins_of_python(
     if not in_java:
         return TaskPlugins.of(worker, config), ()
     link = start_link(worker, control, config, {})
+
+    def fail() -> None:
+        raise link.ended()
+
+    def end() -> None:
+        # A task that waits for records would not notice.
+        if not control.stopping:
+            long_lived.Thread("java-transformations", fail).start()
+
     if not alone:
-        link.on_end = partial(_end_with, link, control)
+        link.on_end = end
     link.begin(
         {
             "mode": "transformations",
@@ -178,16 +186,6 @@ def _groups(
             groups.append((crosses, []))
         groups[-1][1].append(alias)
     return groups
-
-
-def _end_with(link: JavaLink, control: Control) -> None:
-    """End this process as well: a task that waits for records would not notice."""
-
-    def fail() -> None:
-        raise link.ended()
-
-    if not control.stopping:
-        long_lived.Thread("java-transformations", fail).start()
 
 
 def _converter(names: _Names, role: str, config: Mapping[str, str], workers: str) -> dict[str, Any]:

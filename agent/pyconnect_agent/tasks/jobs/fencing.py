@@ -28,22 +28,22 @@ LOG = logging.getLogger(__name__)
 
 def fence_producers(job: FenceProducersJob) -> Message:
     """Never raises: a failure is an answer."""
-    return answer(job.worker, lambda worker: _fenced(job, worker))
 
+    def fenced(worker: WorkerView) -> Message:
+        config = worker.resolve(job.connector_config).values
+        # Changes of offsets use the producer's credentials, fencing those of the admin client.
+        changing = _configs(exactly_once_producer, job, worker.config, config, job.ids_if_permitted)
+        tasks = _configs(fencing_producer, job, worker.config, config, job.transactional_ids)
+        deadline = Deadline(job.timeout_ms)
+        LOG.info("fencing producers of older tasks", extra={"ids": len(tasks)})
+        fence(tasks, deadline.remaining_ms())
+        try:
+            fence(changing, deadline.remaining_ms())
+        except AuthorizationError as exc:
+            LOG.info("id not fenced", extra={"reason": exc.message})
+        return ProducersFenced()
 
-def _fenced(job: FenceProducersJob, worker: WorkerView) -> Message:
-    config = worker.resolve(job.connector_config).values
-    # Changes of offsets use the producer's credentials, fencing those of the admin client.
-    changing = _configs(exactly_once_producer, job, worker.config, config, job.ids_if_permitted)
-    tasks = _configs(fencing_producer, job, worker.config, config, job.transactional_ids)
-    deadline = Deadline(job.timeout_ms)
-    LOG.info("fencing producers of older tasks", extra={"ids": len(tasks)})
-    fence(tasks, deadline.remaining_ms())
-    try:
-        fence(changing, deadline.remaining_ms())
-    except AuthorizationError as exc:
-        LOG.info("id not fenced", extra={"reason": exc.message})
-    return ProducersFenced()
+    return answer(job.worker, fenced)
 
 
 def _configs(

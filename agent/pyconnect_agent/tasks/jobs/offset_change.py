@@ -23,7 +23,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
-from typing import Any, Protocol, cast
+from typing import cast
 
 from pyconnect_agent.channel import (
     ChangeOffsetsJob,
@@ -102,7 +102,10 @@ ENTRIES_AT_ONCE = 10_000
 
 
 class SourceOffsetChange:
-    """Implements `offset_change.OffsetChangeSteps`; `config` is resolved."""
+    """The steps of a change: `collect`, `ask_connector` and `write`; `config` is resolved.
+
+    Each may raise RequestError, ConnectException or AgentError.
+    """
 
     def __init__(
         self,
@@ -134,8 +137,20 @@ class SourceOffsetChange:
         self._producer: Future[TransactionalProducer] | None = None
 
     def collect(self) -> None:
+        """Find out the present offsets, and faults of the requested ones."""
         if isinstance(self._worker, DistributedConfig) and self._transactional:
-            self._producer = self._initialise(self._worker)
+            # Earlier changes are fenced beside reading. A leader that died in one has left its
+            # transaction open: readers wait for it until it times out, those below among them.
+            own_id = alter_transactional_id(self._worker.group_id, self._job.connector)
+            settings = self._producer_config(self._worker, own_id)
+            producer = TransactionalProducer(settings.properties, settings.max_block_ms)
+
+            def initialised() -> TransactionalProducer:
+                if not producer.init(self._deadline.expired):
+                    raise AgentError("The time was over before the producer was initialized")
+                return producer
+
+            self._producer = ThreadPoolExecutor(1).submit(initialised)
         self._stores.start(self._deadline.expired)
         if self._job.offsets is None:
             found = self._stores.connector_entries(
@@ -148,9 +163,11 @@ class SourceOffsetChange:
         self._asked = StoredPairs(self._entries.items())
 
     def ask_connector(self) -> bool:
+        """Call `alter_offsets`; True when nothing is left to do outside of Kafka Connect."""
         return self._connector.alter_offsets(dict(self._config), self._asked)
 
     def write(self) -> None:
+        """Write, and read back."""
         if not self._entries:
             return
         if self._producer is not None:
@@ -170,27 +187,14 @@ class SourceOffsetChange:
         }
         stored, _ = source_offsets(entries if doubtful else {})
         actual = {content_of(found.partition): found.offset for found in stored}
-        wrong = sum(not _holds(actual, key, value) for key, value in doubtful.items())
+        wrong = 0
+        for key, value in doubtful.items():
+            parsed = parse_key(key)
+            assert not isinstance(parsed, str), "written by this connector's own name"
+            wrong += content_of(actual.get(parsed.content)) != content_of(parse_offset(value))
         if wrong:
             LOG.error("offsets read back differ from those written", extra={"count": wrong})
             raise InternalError(failed_text(self._job.connector, "source"))
-
-    def _initialise(self, worker: DistributedConfig) -> Future[TransactionalProducer]:
-        """Begin to fence earlier changes, beside reading.
-
-        A leader that died in one has left its transaction open: readers would wait for it until
-        it times out, this change's own reading among them.
-        """
-        own_id = alter_transactional_id(worker.group_id, self._job.connector)
-        settings = self._producer_config(worker, own_id)
-        producer = TransactionalProducer(settings.properties, settings.max_block_ms)
-
-        def initialised() -> TransactionalProducer:
-            if not producer.init(self._deadline.expired):
-                raise AgentError("The time was over before the producer was initialized")
-            return producer
-
-        return ThreadPoolExecutor(1).submit(initialised)
 
     def _write_in_transaction(self, initialised: Future[TransactionalProducer]) -> None:
         # A Java leader may have begun such a change, with the id of task 0, and hang in it.
@@ -239,15 +243,8 @@ class SourceOffsetChange:
         return exactly_once_producer(worker, self._config, client_id, transactional_id).build()
 
 
-def _holds(actual: Mapping[str, Any], key: bytes, value: bytes | None) -> bool:
-    """Whether the partition of a key has the offset of these bytes."""
-    parsed = parse_key(key)
-    assert not isinstance(parsed, str), "written by this connector's own name"
-    return content_of(actual.get(parsed.content)) == content_of(parse_offset(value))
-
-
 class SinkOffsetChange:
-    """Implements `offset_change.OffsetChangeSteps`; `config` is resolved."""
+    """The same steps as those of `SourceOffsetChange`; `config` is resolved."""
 
     def __init__(
         self,
@@ -271,7 +268,15 @@ class SinkOffsetChange:
         if self._job.offsets is not None:
             self._asked = sink_offsets_asked(read_pairs(self._job.offsets))
             if None in self._asked.values():
-                self._check_deletion()
+                try:
+                    deletion_arguments(self._admin)
+                except WorkerConfigError as exc:
+                    raise InternalError(
+                        "Failed to alter consumer group offsets for connector"
+                        f" {self._job.connector}: single offsets cannot be deleted as its admin"
+                        f" client connects, {exc}. Nothing was changed; all can be reset, and each"
+                        " can be set to a position"
+                    ) from exc
             return
         try:
             committed = self._offsets().committed()
@@ -302,17 +307,6 @@ class SinkOffsetChange:
                 f"Failed to {verb} consumer group offsets for{what} connector {self._job.connector}"
             ) from exc
 
-    def _check_deletion(self) -> None:
-        """Refuse to delete single offsets if that is impossible, before anything is changed."""
-        try:
-            deletion_arguments(self._admin)
-        except WorkerConfigError as exc:
-            raise InternalError(
-                f"Failed to alter consumer group offsets for connector {self._job.connector}:"
-                f" single offsets cannot be deleted as its admin client connects, {exc}."
-                " Nothing was changed; all can be reset, and each can be set to a position"
-            ) from exc
-
     def _write(self) -> None:
         changes = self._offsets()
         if self._job.offsets is None:
@@ -339,22 +333,6 @@ class SinkOffsetChange:
 LOG = logging.getLogger(__name__)
 
 
-class OffsetChangeSteps(Protocol):
-    """The steps of a change; each may raise RequestError, ConnectException or AgentError."""
-
-    def collect(self) -> None:
-        """Find out the present offsets, and faults of the requested ones."""
-        ...
-
-    def ask_connector(self) -> bool:
-        """Call `alter_offsets`; True when nothing is left to do outside of Kafka Connect."""
-        ...
-
-    def write(self) -> None:
-        """Write, and read back."""
-        ...
-
-
 def change_offsets(job: ChangeOffsetsJob, control: Control) -> Message:
     """Never raises: a failure is an answer."""
     return answer(job.worker, lambda worker: _changed(job, control, worker))
@@ -369,10 +347,8 @@ def _changed(job: ChangeOffsetsJob, control: Control, worker: WorkerView) -> Mes
         else java_connector(java, worker, control, resolved.values)
     )
     deadline = Deadline(job.timeout_ms)
-    change: OffsetChangeSteps
+    change: SourceOffsetChange | SinkOffsetChange
     if isinstance(connector, SinkConnector):
-        # It needs a second Kafka client, of which no other child has a use.
-
         kind = "sink"
         change = SinkOffsetChange(job, connector, worker.config, resolved.values, deadline=deadline)
     else:
@@ -382,43 +358,33 @@ def _changed(job: ChangeOffsetsJob, control: Control, worker: WorkerView) -> Mes
             job, source, worker.config, resolved.values, deadline=deadline, control=control
         )
     try:
-        _run(change, kind, control, job.connector, deadline)
+        control.send(OffsetChangeReached(kind=kind, stage=ChangeStage.READING))
+        change.collect()
+        control.send(OffsetChangeReached(kind=kind, stage=ChangeStage.CALLING))
+        try:
+            # A method without a return statement has not said that it has checked the offsets.
+            complete = bool(change.ask_connector())
+        except NotImplementedError as exc:
+            raise InternalError(unsupported_text(job.connector)) from exc
+        control.send(OffsetChangeReached(kind=kind, stage=ChangeStage.WRITING))
+        control.confirm_offset_change(deadline.remaining_ms(), complete=complete)
+        change.write()
     except RequestError:
         raise
     # Whatever it is, SystemExit of a plugin too, it has a text of Kafka Connect's.
     except BaseException as exc:
         LOG.error("offsets could not be modified", exc_info=exc)
-        raise _request_error(exc, job.connector, kind, worker.mask(str(exc))) from exc
+        text = worker.mask(str(exc))
+        match exc:
+            case NotFoundException():
+                raise NotFoundError(text) from exc
+            case AlreadyExistsException():
+                raise AlreadyExistsError(text) from exc
+            case ConnectException():
+                raise InternalError(text) from exc
+            case _:
+                raise InternalError(failed_text(job.connector, kind)) from exc
     return OffsetsChanged()
-
-
-def _run(
-    change: OffsetChangeSteps, kind: str, control: Control, connector: str, deadline: Deadline
-) -> None:
-    control.send(OffsetChangeReached(kind=kind, stage=ChangeStage.READING))
-    change.collect()
-    control.send(OffsetChangeReached(kind=kind, stage=ChangeStage.CALLING))
-    try:
-        # A method without a return statement has not said that it has checked the offsets.
-        complete = bool(change.ask_connector())
-    except NotImplementedError as exc:
-        raise InternalError(unsupported_text(connector)) from exc
-    control.send(OffsetChangeReached(kind=kind, stage=ChangeStage.WRITING))
-    control.confirm_offset_change(deadline.remaining_ms(), complete=complete)
-    change.write()
-
-
-def _request_error(exc: BaseException, connector: str, kind: str, text: str) -> RequestError:
-    """Connect's own errors keep their texts; any other error gets Kafka Connect's text."""
-    match exc:
-        case NotFoundException():
-            return NotFoundError(text)
-        case AlreadyExistsException():
-            return AlreadyExistsError(text)
-        case ConnectException():
-            return InternalError(text)
-        case _:
-            return InternalError(failed_text(connector, kind))
 
 
 def read_offsets(job: ReadOffsetsJob) -> Message:
@@ -429,20 +395,18 @@ def read_offsets(job: ReadOffsetsJob) -> Message:
 
 def _read_committed(job: ReadOffsetsJob, worker: WorkerView) -> Message:
     config = worker.resolve(job.config).values
-    if not _is_sink(worker, config):
+    java = java_class_of(worker, config)
+    if java is None:
+        is_sink = isinstance(worker.connector(config), SinkConnector)
+    else:  # a question to the catalog: no Java process starts
+        found = worker.catalog.java.find(java.name)
+        is_sink = any(plugin.kind is PluginKind.SINK for plugin in found)
+    if not is_sink:
         return ConsumerOffsets(committed=None)
     admin = connector_admin(worker.config, config, f"connector-worker-adminclient-{job.connector}")
     group = sink_group_id(job.connector, config, worker.config.originals)
     committed = GroupOffsets(admin, group, Deadline(job.timeout_ms)).committed()
     return ConsumerOffsets(committed=committed)
-
-
-def _is_sink(worker: WorkerView, config: Mapping[str, str]) -> bool:
-    """Return whether a config names a sink; starts no Java. Raises ConnectException."""
-    java = java_class_of(worker, config)
-    if java is None:
-        return isinstance(worker.connector(config), SinkConnector)
-    return any(plugin.kind is PluginKind.SINK for plugin in worker.catalog.java.find(java.name))
 
 
 def _read_own(job: ReadOffsetsJob, worker: WorkerView) -> Message:

@@ -39,12 +39,51 @@ DESCRIBED_KINDS = frozenset({*LISTED_KINDS, PluginKind.CONNECTOR})
 
 def validate_config(job: ValidateConfigJob, kept: KeptQuestions | None = None) -> Message:
     """Never raises: a failure is an answer. `kept` holds the Java process for the next job."""
-    return answer(job.worker, lambda worker: _validated(job, worker), kept)
+
+    def validated(worker: WorkerView) -> Message:
+        resolved = worker.resolve(job.config)
+        infos = validate_connector_config(
+            resolved.resolution.values,
+            plugins=worker.plugins_for(resolved.values),
+            worker=worker.config,
+            raw_config=job.config,
+            secrets=resolved.resolution.secrets,
+            process_errors=worker.process_errors(resolved.resolution.values),
+        )
+        return ConfigValidated(result=infos)
+
+    return answer(job.worker, validated, kept)
 
 
 def describe_plugin(job: DescribePluginJob) -> Message:
     """Never raises: a failure is an answer."""
-    return answer(job.worker, lambda worker: _described(job, worker))
+
+    def described(worker: WorkerView) -> Message:
+        catalog = worker.catalog
+        known = catalog.find(job.plugin)
+        if not known:
+            raise NotFoundError(f"Unknown plugin {job.plugin}.")
+        kinds = [plugin.kind for plugin in known if plugin.kind in DESCRIBED_KINDS]
+        if not kinds:
+            raise BadRequestError(
+                f"Invalid plugin class {job.plugin}. Valid types are sink, source, converter, "
+                "header_converter, transformation, predicate."
+            )
+        wanted = None if job.version is None else f"[{job.version},{job.version}]"
+        try:
+            is_java = catalog.plugin(job.plugin, kinds[0], version_range=wanted).is_java
+            plugins: PluginSource = worker.java_plugins({}) if is_java else worker.plugins
+            found = plugins.plugin(job.plugin, kinds[0], wanted)
+        except PluginVersionNotFoundError as exc:
+            raise BadRequestError(str(exc)) from exc
+        except ConnectException as exc:
+            raise InternalError("Failed to load plugin class or one of its dependencies") from exc
+        if kinds[0].is_connector:
+            return PluginDescribed(keys=tuple(connector_key_infos(found, plugins)))
+        definition = instantiate(found.python_class).config()  # type: ignore[attr-defined]  # all others have it
+        return PluginDescribed(keys=tuple(definition.to_key_info()))
+
+    return answer(job.worker, described)
 
 
 def answer(
@@ -75,42 +114,3 @@ def answer(
     finally:
         if worker is not None:
             worker.close()
-
-
-def _validated(job: ValidateConfigJob, worker: WorkerView) -> Message:
-    resolved = worker.resolve(job.config)
-    infos = validate_connector_config(
-        resolved.resolution.values,
-        plugins=worker.plugins_for(resolved.values),
-        worker=worker.config,
-        raw_config=job.config,
-        secrets=resolved.resolution.secrets,
-        process_errors=worker.process_errors(resolved.resolution.values),
-    )
-    return ConfigValidated(result=infos)
-
-
-def _described(job: DescribePluginJob, worker: WorkerView) -> Message:
-    catalog = worker.catalog
-    known = catalog.find(job.plugin)
-    if not known:
-        raise NotFoundError(f"Unknown plugin {job.plugin}.")
-    kinds = [plugin.kind for plugin in known if plugin.kind in DESCRIBED_KINDS]
-    if not kinds:
-        raise BadRequestError(
-            f"Invalid plugin class {job.plugin}. Valid types are sink, source, converter, "
-            "header_converter, transformation, predicate."
-        )
-    wanted = None if job.version is None else f"[{job.version},{job.version}]"
-    try:
-        is_java = catalog.plugin(job.plugin, kinds[0], version_range=wanted).is_java
-        plugins: PluginSource = worker.java_plugins({}) if is_java else worker.plugins
-        found = plugins.plugin(job.plugin, kinds[0], wanted)
-    except PluginVersionNotFoundError as exc:
-        raise BadRequestError(str(exc)) from exc
-    except ConnectException as exc:
-        raise InternalError("Failed to load plugin class or one of its dependencies") from exc
-    if kinds[0].is_connector:
-        return PluginDescribed(keys=tuple(connector_key_infos(found, plugins)))
-    definition = instantiate(found.python_class).config()  # type: ignore[attr-defined]  # all others have it
-    return PluginDescribed(keys=tuple(definition.to_key_info()))

@@ -129,33 +129,27 @@ def stages_of(
             options.pop(VERSION_OPTION, None),
         )
         transformation.configure(options)
+        predicate: Predicate[Any] | None = None
+        if predicate_alias is not None:
+            options = below(config, f"predicates.{predicate_alias}.")
+            predicate = worker.new(
+                Predicate,
+                options.pop("type", ""),
+                PluginKind.PREDICATE,
+                f"predicates.{predicate_alias}.type",
+                options.pop(VERSION_OPTION, None),
+            )
+            predicate.configure(options)
         stages.append(
             TransformationStage(
                 alias=alias,
                 transformation=transformation,
-                predicate=_predicate(worker, config, predicate_alias),
+                predicate=predicate,
                 predicate_alias=predicate_alias,
                 negate=negate,
             )
         )
     return stages
-
-
-def _predicate(
-    worker: WorkerView, config: Mapping[str, str], alias: str | None
-) -> Predicate[Any] | None:
-    if alias is None:
-        return None
-    options = below(config, f"predicates.{alias}.")
-    predicate: Predicate[Any] = worker.new(
-        Predicate,
-        options.pop("type", ""),
-        PluginKind.PREDICATE,
-        f"predicates.{alias}.type",
-        options.pop(VERSION_OPTION, None),
-    )
-    predicate.configure(options)
-    return predicate
 
 
 def converter_choice(
@@ -212,7 +206,17 @@ def plain_task_configs(found: object, owner: str) -> tuple[dict[str, str | None]
     place = f"{owner}.task_configs()"
     if not isinstance(found, Collection) or isinstance(found, str | bytes | Mapping):
         raise ConnectException(f"{place} returned {type_name(found)}, expected a list of mappings")
-    return tuple(_config(config, f"{place}[{number}]") for number, config in enumerate(found))
+    configs: list[dict[str, str | None]] = []
+    for number, given in enumerate(found):
+        at = f"{place}[{number}]"
+        if not isinstance(given, Mapping):
+            raise ConnectException(f"{at} is of type {type_name(given)}, expected a mapping")
+        config: dict[str, str | None] = {}
+        for key, value in given.items():
+            name = _text(key, f"{at}: the key {key!r}")
+            config[name] = None if value is None else _text(value, f"{at}: the value of {name!r}")
+        configs.append(config)
+    return tuple(configs)
 
 
 def plain_records(found: Any, owner: str) -> Sequence[SourceRecord]:
@@ -253,16 +257,6 @@ def type_name(value: object) -> str:
     kind = type(value)
     name = kind.__qualname__
     return name if kind.__module__ == "builtins" else f"{kind.__module__}.{name}"
-
-
-def _config(found: object, place: str) -> dict[str, str | None]:
-    if not isinstance(found, Mapping):
-        raise ConnectException(f"{place} is of type {type_name(found)}, expected a mapping")
-    config: dict[str, str | None] = {}
-    for key, value in found.items():
-        name = _text(key, f"{place}: the key {key!r}")
-        config[name] = None if value is None else _text(value, f"{place}: the value of {name!r}")
-    return config
 
 
 def _text(value: object, place: str) -> str:

@@ -207,21 +207,17 @@ class WorkerView:
     def _look_up(self, name: str, path: str, keys: frozenset[str]) -> ConfigData | None:
         if name not in self.config.config_providers:
             return None
-        provider = self._providers.get(name)
-        if provider is None:
-            provider = self._providers[name] = self._provider(name)
-        return provider.get(path, keys)
-
-    def _provider(self, name: str) -> ConfigProvider:
-        prefix = f"config.providers.{name}."
-        class_name = self.config.originals.get(f"{prefix}class")
-        if not class_name:
-            raise ConfigException(f'Missing required configuration "{prefix}class"')
-        provider: ConfigProvider = self.new(
-            ConfigProvider, class_name, PluginKind.CONFIG_PROVIDER, f"{prefix}class"
-        )
-        provider.configure(self.config.with_prefix(f"{prefix}param."))
-        return provider
+        if name not in self._providers:
+            prefix = f"config.providers.{name}."
+            class_name = self.config.originals.get(f"{prefix}class")
+            if not class_name:
+                raise ConfigException(f'Missing required configuration "{prefix}class"')
+            provider: ConfigProvider = self.new(
+                ConfigProvider, class_name, PluginKind.CONFIG_PROVIDER, f"{prefix}class"
+            )
+            provider.configure(self.config.with_prefix(f"{prefix}param."))
+            self._providers[name] = provider
+        return self._providers[name].get(path, keys)
 
     def connector(self, config: Mapping[str, str]) -> Connector:
         """Construct the connector of a config. Raises ConnectException."""

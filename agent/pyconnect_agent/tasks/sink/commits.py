@@ -81,7 +81,18 @@ class SinkCommits:
             LOG.debug("offset commit skipped: the task returned no offsets")
             self._completed(None, sequence, None)
             return
-        offsets = self._validated(base, offered, provided)
+        result = validate(
+            base=base,
+            offered=offered,
+            provided=provided,
+            assignment=self._consumer.assignment(),
+        )
+        for partition, offset, reason in result.refused:
+            LOG.warning(
+                "invalid offset of the task ignored",
+                extra={"partition": str(partition), "offset": offset, "reason": reason},
+            )
+        offsets = result.offsets
         if offsets == base:
             LOG.debug("offset commit skipped: no change since the last one")
             self._completed(None, sequence, None)
@@ -116,14 +127,8 @@ class SinkCommits:
             self._context.is_closing = False
         if closing:
             self._task.close(partitions)
-        if error is not None:
-            self._pre_commit_failed(error, base, closing)
-            return None
-        return plain_offsets(provided, type(self._task).__qualname__)
-
-    def _pre_commit_failed(
-        self, error: Exception, base: dict[TopicPartition, int], closing: bool
-    ) -> None:
+        if error is None:
+            return plain_offsets(provided, type(self._task).__qualname__)
         if closing:
             LOG.warning("offset commit failed during close", exc_info=error)
         else:
@@ -132,25 +137,7 @@ class SinkCommits:
                 self._consumer.seek(partition, offset)
             self._offsets.rewind(base)
         self._completed(error, self._sequence, None)
-
-    def _validated(
-        self,
-        base: Mapping[TopicPartition, int],
-        offered: Mapping[TopicPartition, int],
-        provided: Mapping[TopicPartition, int],
-    ) -> dict[TopicPartition, int]:
-        result = validate(
-            base=base,
-            offered=offered,
-            provided=provided,
-            assignment=self._consumer.assignment(),
-        )
-        for partition, offset, reason in result.refused:
-            LOG.warning(
-                "invalid offset of the task ignored",
-                extra={"partition": str(partition), "offset": offset, "reason": reason},
-            )
-        return result.offsets
+        return None
 
     def _completed(
         self,

@@ -319,11 +319,16 @@ class ErrantRecords(ErrantRecordReporter):
 
     def report(self, record: SinkRecord, error: Exception) -> Future[None]:
         """Report; see the API. Raises exceptions of converters for a record that the task made."""
+        reported: object = record
+        if not isinstance(record, ConsumedRecord):
+            converters = self._converters
+            assert converters is not None
+            reported = serialized(record, converters.key, converters.value, converters.header)
         failure = Failure(
             stage=RecordStage.TASK_PUT,
             class_name=self._task_class,
             error=error,
-            record=self._reportable(record),
+            record=reported,
         )
         with self._lock:
             if self._first is None:
@@ -365,13 +370,6 @@ class ErrantRecords(ErrantRecordReporter):
         for partition in partitions:
             self._lost.pop(partition, None)
 
-    def _reportable(self, record: SinkRecord) -> object:
-        if isinstance(record, ConsumedRecord):
-            return record
-        converters = self._converters
-        assert converters is not None
-        return serialized(record, converters.key, converters.value, converters.header)
-
     def _skipped(self, record: object, pending: Future[None]) -> None:
         """Keep the report of a record that the worker left out.
 
@@ -382,15 +380,15 @@ class ErrantRecords(ErrantRecordReporter):
         pending.add_done_callback(lambda _: ended.set_result(None))
 
     def _keep(self, partition: TopicPartition, pending: Future[None]) -> None:
+        def ended(done: Future[None]) -> None:
+            # The next commit must meet a report that has failed.
+            if done.exception() is None:
+                with self._lock:
+                    self._unfinished.get(partition, set()).discard(done)
+
         with self._lock:
             self._unfinished.setdefault(partition, set()).add(pending)
-        pending.add_done_callback(lambda done: self._done(partition, done))
-
-    def _done(self, partition: TopicPartition, future: Future[None]) -> None:
-        """Forget a successful report; the next commit must meet a failed one."""
-        if future.exception() is None:
-            with self._lock:
-                self._unfinished.get(partition, set()).discard(future)
+        pending.add_done_callback(ended)
 
     def _take(
         self, partitions: Collection[TopicPartition]

@@ -67,7 +67,7 @@ class SourceLoop:
         metrics: SourceMetrics,
     ) -> None:
         self._task = task
-        self._next_part = task.next_part if isinstance(task, PollsInParts) else _no_part
+        self._next_part = task.next_part if isinstance(task, PollsInParts) else lambda: ()
         self._process = task if isinstance(task, RunsInProcess) else None
         self._chain = pipeline.chain
         self._convert = pipeline.convert
@@ -241,7 +241,3 @@ class SourceLoop:
                 return True
         self._sender.dropped(original)
         return False
-
-
-def _no_part() -> Sequence[SourceRecord]:
-    return ()

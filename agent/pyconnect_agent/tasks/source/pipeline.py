@@ -54,7 +54,13 @@ class TopicCreation:
         ConnectException when the topic does not exist and cannot be created.
         """
         LOG.info("first record for a topic: checking whether it exists", extra={"topic": topic})
-        if self._exists(topic):
+        try:
+            exists = topic in self._admin.describe_topics([topic], self._timeout_ms)
+        except KafkaError as exc:
+            if exc.retriable:
+                raise RetriableException(f"Timed out while describing topics '{topic}'") from exc
+            raise ConnectException(str(exc)) from exc
+        if exists:
             LOG.info("topic exists", extra={"topic": topic})
         else:
             group = next(group for group in self._groups if group.matches(topic))
@@ -82,14 +88,6 @@ class TopicCreation:
                         " task"
                     )
         self.known.add(topic)
-
-    def _exists(self, topic: str) -> bool:
-        try:
-            return topic in self._admin.describe_topics([topic], self._timeout_ms)
-        except KafkaError as exc:
-            if exc.retriable:
-                raise RetriableException(f"Timed out while describing topics '{topic}'") from exc
-            raise ConnectException(str(exc)) from exc
 
 
 def topic_creation_of(

@@ -25,7 +25,7 @@ from dataclasses import replace
 from pyconnect_agent.core.offsets.submitted import canonical_partition
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
 from pyconnect_agent.tasks.source.columns import Outgoing
-from pyconnect_agent.tasks.source.pipeline import Convert, Pipeline
+from pyconnect_agent.tasks.source.pipeline import Pipeline
 from pyconnect_api import SourceRecord
 
 SETTING = "pyconnect.provenance.headers"
@@ -68,11 +68,7 @@ class _Counted:
 
 def stamped(pipeline: Pipeline, *, connector: str, epoch_ms: int) -> Pipeline:
     """Return a pipeline that adds the headers, record by record."""
-    stamp = _stamping(pipeline.convert, connector, epoch_ms)
-    return replace(pipeline, convert=stamp, convert_run=None)
-
-
-def _stamping(convert: Convert, connector: str, epoch_ms: int) -> Convert:
+    convert = pipeline.convert
     known: dict[Hashable, _Counted] = {}
     epoch = str(epoch_ms).encode()
     last_record: SourceRecord | None = None
@@ -104,4 +100,4 @@ def _stamping(convert: Convert, connector: str, epoch_ms: int) -> Convert:
         ]
         return (topic, content, key, partition, timestamp, own)
 
-    return stamp
+    return replace(pipeline, convert=stamp, convert_run=None)

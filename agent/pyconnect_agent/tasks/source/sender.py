@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from pyconnect_agent.kafka.task_producer import DeliveredMessage
@@ -116,18 +115,15 @@ def hearing_of(task: SourceTask) -> Hearing | None:
         return Hearing(task.numbers, task.commit_number)
     if type(task).commit_record is SourceTask.commit_record:
         return None
-    return Hearing(lambda records: records, partial(_tell, task.commit_record))
+    commit_record = task.commit_record
 
+    def tell(record: SourceRecord, metadata: RecordMetadata | None) -> None:
+        try:
+            commit_record(record, metadata)
+        except Exception:  # Kafka's contract: logged, and the task goes on
+            LOG.exception("SourceTask.commit_record failed")
 
-def _tell(
-    commit_record: Callable[[SourceRecord, RecordMetadata | None], None],
-    record: SourceRecord,
-    metadata: RecordMetadata | None,
-) -> None:
-    try:
-        commit_record(record, metadata)
-    except Exception:  # Kafka's contract: logged, and the task goes on
-        LOG.exception("SourceTask.commit_record failed")
+    return Hearing(lambda records: records, tell)
 
 
 def size_of(outgoing: Outgoing) -> int:

@@ -64,7 +64,26 @@ class SinkErrors:
     ) -> None:
         settings = SinkTaskSettings.parse(setup.connector_config)
         self.counts = ErrorCounts()
-        self._queue = self._queue_of(settings, setup)
+        self._queue: DeadLetterQueue | None = None
+        if settings.dlq_topic is not None:
+            worker, config, task_id = setup.worker.config, setup.connector_config, setup.task_id
+            producer_id = f"connector-dlq-producer-{task_id}"
+            producer = built(connector_producer(worker, config, producer_id))
+            admin = built(connector_admin(worker, config, f"connector-dlq-adminclient-{task_id}"))
+            prepare_topic(
+                Admin(admin.properties),
+                settings.dlq_topic,
+                replication_factor=settings.dlq_replication_factor,
+                timeout_ms=admin.default_api_timeout_ms or API_TIMEOUT_MS,
+            )
+            self._queue = DeadLetterQueue(
+                topic=settings.dlq_topic,
+                producer=TaskProducer(producer.properties),
+                task_id=task_id,
+                context_headers=settings.dlq_context_headers,
+                counts=self.counts,
+                mask=setup.worker.mask,
+            )
         self.tolerance = tolerance_of(
             setup.connector_config,
             task_id=str(setup.task_id),
@@ -82,28 +101,6 @@ class SinkErrors:
         """Wait for the records that are being sent to the dead letter queue."""
         if self._queue is not None:
             self._queue.close(CLOSE_TIMEOUT_S)
-
-    def _queue_of(self, settings: SinkTaskSettings, setup: TaskSetup) -> DeadLetterQueue | None:
-        topic = settings.dlq_topic
-        if topic is None:
-            return None
-        worker, config, task_id = setup.worker.config, setup.connector_config, setup.task_id
-        producer = built(connector_producer(worker, config, f"connector-dlq-producer-{task_id}"))
-        admin = built(connector_admin(worker, config, f"connector-dlq-adminclient-{task_id}"))
-        prepare_topic(
-            Admin(admin.properties),
-            topic,
-            replication_factor=settings.dlq_replication_factor,
-            timeout_ms=admin.default_api_timeout_ms or API_TIMEOUT_MS,
-        )
-        return DeadLetterQueue(
-            topic=topic,
-            producer=TaskProducer(producer.properties),
-            task_id=task_id,
-            context_headers=settings.dlq_context_headers,
-            counts=self.counts,
-            mask=setup.worker.mask,
-        )
 
 
 MAX_POLL_RECORDS = 500
@@ -229,7 +226,7 @@ class SinkWork:
             flush_interval_ms=worker.offset_flush_interval_ms,
             flush_timeout_ms=worker.offset_flush_timeout_ms,
             max_poll_records=max_poll_records,
-            now_ms=_now_ms,
+            now_ms=lambda: time.monotonic_ns() // 1_000_000,
             begin_put=self._task.begin_put if isinstance(self._task, JavaSinkTask) else None,
             tracing=self._tracing,
         )
@@ -288,7 +285,3 @@ class SinkWork:
     def _topic_used(self, topic: str) -> None:
         self._topics.used(topic)
         self._topics.refresh()
-
-
-def _now_ms() -> int:
-    return time.monotonic_ns() // 1_000_000

@@ -177,9 +177,14 @@ class SourceWork:
         self._reader = WorkerOffsetReader(setup.task_id.connector, offsets.read)
         delivery = self._delivery = self._new_delivery(tolerance, offsets)
         delivery.sender.tracing = self._tracing = tracing_of(setup)
+        pipeline = self._pipeline(tolerance)
+        if provenance.wanted(setup.connector_config):
+            pipeline = provenance.stamped(
+                pipeline, connector=setup.task_id.connector, epoch_ms=int(time.time() * 1000)
+            )
         self._loop = SourceLoop(
             task=self._task,
-            pipeline=self._stamped(self._pipeline(tolerance)),
+            pipeline=pipeline,
             sender=delivery.sender,
             control=control,
             report=self._life_cycle.report,
@@ -211,18 +216,13 @@ class SourceWork:
             topics=topics,
         )
 
-    def _stamped(self, pipeline: Pipeline) -> Pipeline:
-        setup = self._setup
-        if not provenance.wanted(setup.connector_config):
-            return pipeline
-        return provenance.stamped(
-            pipeline, connector=setup.task_id.connector, epoch_ms=int(time.time() * 1000)
-        )
-
     def _new_delivery(self, tolerance: Tolerance, offsets: OffsetStores) -> Delivery:
         task, setup, control = self._task, self._setup, self._control
         worker = setup.worker.config
-        topics = ActiveTopics(self._topic_used if worker.topic_tracking_enable else _nothing)
+        tracks_topics = worker.topic_tracking_enable
+        topics = ActiveTopics(
+            lambda topic: control.send(TopicUsed(topic=topic)) if tracks_topics else None
+        )
         if worker.exactly_once_source_enabled:
             return ExactlyOnceDelivery(
                 task, setup, control, metrics=self._metrics, topics=topics, offsets=offsets
@@ -250,10 +250,3 @@ class SourceWork:
             metrics=self._metrics.values(),
             plugins=self._metrics.task.plugin_values(),
         )
-
-    def _topic_used(self, topic: str) -> None:
-        self._control.send(TopicUsed(topic=topic))
-
-
-def _nothing(_: str) -> None:
-    """Topic tracking is off."""

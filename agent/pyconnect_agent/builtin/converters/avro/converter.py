@@ -85,7 +85,14 @@ class _Compilation:
                 return self._struct(schema)
             case Type.ARRAY:
                 assert schema.value_schema is not None
-                return _array(schema, self.of(schema.value_schema))
+                element = self.of(schema.value_schema)
+
+                def elements(value: object) -> object:
+                    if not isinstance(value, list | tuple):
+                        raise _unfit(schema, value)
+                    return [element(item) for item in value]
+
+                return elements
             case Type.MAP:
                 return self._map(schema)
         return lambda value: validate_value(schema, value)
@@ -143,15 +150,6 @@ class _Compilation:
         return datum
 
 
-def _array(schema: Schema, element: Datum) -> Datum:
-    def datum(value: object) -> object:
-        if not isinstance(value, list | tuple):
-            raise _unfit(schema, value)
-        return [element(item) for item in value]
-
-    return datum
-
-
 def _entries(schema: Schema, value: object) -> list[tuple[object, object]]:
     if not isinstance(value, dict):
         raise _unfit(schema, value)
@@ -182,7 +180,7 @@ class AvroConverter(RegistryConverter):
         require_extra("avro", type(self).__name__)
         return define_flags(registry_config_def(), _FLAGS)
 
-    def _configured(self, config: Mapping[str, object]) -> None:
+    def configured(self, config: Mapping[str, object]) -> None:
         self._avro = AvroOptions(
             enhanced=config["enhanced.avro.schema.support"] is True,
             connect_meta_data=config["connect.meta.data"] is True,
@@ -190,12 +188,12 @@ class AvroConverter(RegistryConverter):
             allow_optional_map_keys=config["allow.optional.map.keys"] is True,
         )
 
-    def _derived(self, schema: Schema) -> DerivedSchema:
+    def derived(self, schema: Schema) -> DerivedSchema:
         text = json.dumps(writing.avro_schema(schema, self._avro), separators=(",", ":"))
         name = schema.name if schema.type is Type.STRUCT else None
         return DerivedSchema(RegistrySchema(None, text, KIND), name)
 
-    def _encoder(self, schema: Schema, target: RegistrySchema) -> Encode:
+    def encoder(self, schema: Schema, target: RegistrySchema) -> Encode:
         parsed, _ = self._parsed(target)
         datum, write = datum_of(schema, self._avro), _library().schemaless_writer
 
@@ -214,7 +212,7 @@ class AvroConverter(RegistryConverter):
 
         return encode
 
-    def _decoder(self, source: RegistrySchema) -> Decode:
+    def decoder(self, source: RegistrySchema) -> Decode:
         if source.kind != KIND:
             raise DataException(f"The message's schema is not Avro but {source.kind}")
         parsed, named = self._parsed(source)

@@ -147,7 +147,27 @@ class _Walk:
                 return SchemaBuilder.map(SchemaBuilder.string(), schema), (
                     lambda found: {key: element(item) for key, item in found.items()}
                 )
-        return _primitive(kind, avro), _identity
+        base = _TYPES.get(kind)
+        if base is None:
+            raise DataException(f"Couldn't translate unsupported schema type {kind}.")
+        if kind == "int" and avro.get(names.TYPE) in ("int8", "int16"):
+            base = Type(avro[names.TYPE])
+        builder = SchemaBuilder(base)
+        if kind == "fixed":
+            builder.parameter(names.FIXED_SIZE, str(avro["size"]))
+        if kind == "enum":
+            builder.parameter(names.ENUM_PARAMETER, avro["name"])
+            for symbol in avro["symbols"]:
+                builder.parameter(f"{names.ENUM_PARAMETER}.{symbol}", symbol)
+        logical = _LOGICAL_NAMES.get((kind, avro.get(names.LOGICAL, "")))
+        if logical is not None:
+            builder.name(logical).version(1)
+            if logical == DECIMAL_NAME:
+                builder.parameter("scale", str(avro.get("scale", 0)))
+                precision = avro.get("precision", names.DEFAULT_PRECISION)
+                if precision != names.DEFAULT_PRECISION:
+                    builder.parameter(names.DECIMAL_PRECISION, str(precision))
+        return builder, lambda found: found
 
     def _of_union(self, branches: list[Any], default: Any) -> tuple[Schema, Read]:
         others = [branch for branch in branches if branch != "null"]
@@ -161,29 +181,39 @@ class _Walk:
         readers = []
         for branch in others:
             schema, read = self.of(branch, optional=True)
-            builder.field(self._branch_name(branch), schema)
+            name = branch.get("name") if isinstance(branch, dict) else branch
+            if not name:
+                name = str(branch["type"])
+            elif not self._options.enhanced:
+                name = name.rpartition(".")[2]
+            builder.field(name, schema)
             readers.append((schema, read))
         union = builder.build()
-        return union, _union_reader(union, readers)
 
-    def _branch_name(self, branch: Any) -> str:
-        if isinstance(branch, dict):
-            named = branch.get("name")
-            return self._shown(named) if named else str(branch["type"])
-        return self._shown(branch)
+        def read_branch(found: Any) -> object:
+            if found is None:
+                return None
+            values: list[object] = [None] * len(readers)
+            index = _branch_of(found, readers)
+            values[index] = readers[index][1](found)
+            return Struct.of_checked(union, values)
 
-    def _shown(self, name: str) -> str:
-        return name if self._options.enhanced else name.rpartition(".")[2]
+        return union, read_branch
 
     def _array(self, avro: Avro) -> tuple[SchemaBuilder, Read]:
         entry = avro["items"]
         if isinstance(entry, str):
             entry = self._named.get(entry, entry)
-        if isinstance(entry, dict) and _is_map_entry(entry):
+        if isinstance(entry, dict) and (
+            entry.get(names.INTERNAL_TYPE) == names.MAP_ENTRY
+            or entry.get("name") == f"{names.NAMESPACE}.{names.MAP_ENTRY}"
+        ):
             fields = {field["name"]: field for field in entry["fields"]}
             key_schema, key = self.of(fields["key"]["type"])
             value_schema, value = self.of(fields["value"]["type"])
-            return SchemaBuilder.map(key_schema, value_schema), _entries_reader(key, value)
+            return SchemaBuilder.map(key_schema, value_schema), lambda found: {
+                hashable_key(key(entry["key"])): value(entry["value"]) for entry in found
+            }
         schema, element = self.of(avro["items"])
         return SchemaBuilder.array(schema), lambda found: [element(item) for item in found]
 
@@ -194,57 +224,25 @@ class _Walk:
         self._open.append(name)
         builder, members = SchemaBuilder.struct(), []
         for field in avro["fields"]:
-            schema, read = self.of(_with_doc(field), optional=False, default=field.get("default"))
+            kind = _documented(field["type"], field.get("doc"))
+            schema, read = self.of(kind, default=field.get("default"))
             builder.field(field["name"], schema)
             members.append((field["name"], read))
         self._open.pop()
         return builder, _RecordReader(members)
 
 
-def _identity(found: Any) -> object:
-    return found
-
-
-def _with_doc(field: Avro) -> Any:
+def _documented(kind: Any, doc: str | None) -> Any:
     """Return a field's type, which takes the field's doc unless it has one."""
-    kind, doc = field["type"], field.get("doc")
-    if doc is None:
+    if doc is None or kind == "null":
         return kind
     if isinstance(kind, list):
-        return [branch if branch == "null" else _documented(branch, doc) for branch in kind]
-    return _documented(kind, doc)
-
-
-def _documented(kind: Any, doc: str) -> Any:
+        return [_documented(branch, doc) for branch in kind]
     if isinstance(kind, str):
         return {"type": kind, names.DOC: doc}
     if kind.get("type") in ("record", "enum", "fixed"):
         return kind
     return {names.DOC: doc, **kind}
-
-
-def _primitive(kind: str, avro: Avro) -> SchemaBuilder:
-    base = _TYPES.get(kind)
-    if base is None:
-        raise DataException(f"Couldn't translate unsupported schema type {kind}.")
-    if kind == "int" and avro.get(names.TYPE) in ("int8", "int16"):
-        base = Type(avro[names.TYPE])
-    builder = SchemaBuilder(base)
-    if kind == "fixed":
-        builder.parameter(names.FIXED_SIZE, str(avro["size"]))
-    if kind == "enum":
-        builder.parameter(names.ENUM_PARAMETER, avro["name"])
-        for symbol in avro["symbols"]:
-            builder.parameter(f"{names.ENUM_PARAMETER}.{symbol}", symbol)
-    logical = _LOGICAL_NAMES.get((kind, avro.get(names.LOGICAL, "")))
-    if logical is not None:
-        builder.name(logical).version(1)
-        if logical == DECIMAL_NAME:
-            builder.parameter("scale", str(avro.get("scale", 0)))
-            precision = avro.get("precision", names.DEFAULT_PRECISION)
-            if precision != names.DEFAULT_PRECISION:
-                builder.parameter(names.DECIMAL_PRECISION, str(precision))
-    return builder
 
 
 def _described(builder: SchemaBuilder, avro: Avro, kind: str) -> SchemaBuilder:
@@ -263,13 +261,6 @@ def _described(builder: SchemaBuilder, avro: Avro, kind: str) -> SchemaBuilder:
     if name is not None and known.name is None and not _UNNAMED.fullmatch(name):
         builder.name(name)
     return builder
-
-
-def _is_map_entry(entry: Avro) -> bool:
-    return (
-        entry.get(names.INTERNAL_TYPE) == names.MAP_ENTRY
-        or entry.get("name") == f"{names.NAMESPACE}.{names.MAP_ENTRY}"
-    )
 
 
 def _logical(schema: Schema, read: Read) -> Read:
@@ -300,22 +291,6 @@ class _RecordReader:
             return Struct.of_checked(schema, [member(record[name]) for name, member in members])
 
         return read
-
-
-def _entries_reader(key: Read, value: Read) -> Read:
-    return lambda found: {hashable_key(key(entry["key"])): value(entry["value"]) for entry in found}
-
-
-def _union_reader(union: Schema, branches: list[tuple[Schema, Read]]) -> Read:
-    def read(found: Any) -> object:
-        if found is None:
-            return None
-        values: list[object] = [None] * len(branches)
-        index = _branch_of(found, branches)
-        values[index] = branches[index][1](found)
-        return Struct.of_checked(union, values)
-
-    return read
 
 
 def _branch_of(found: Any, branches: list[tuple[Schema, Read]]) -> int:

@@ -112,9 +112,24 @@ class _Derivation:
                 return self._described(schema, {"type": "array", "items": self._element(schema)})
             case Type.MAP:
                 return self._map(schema)
-        if self._options.enhanced and names.ENUM_PARAMETER in (schema.parameters or {}):
-            return self._enum(schema)
-        described = self._described(schema, {"type": PRIMITIVES[schema.type], **_hints(schema)})
+        parameters = schema.parameters or {}
+        if self._options.enhanced and names.ENUM_PARAMETER in parameters:
+            full_name = full_avro_name(parameters[names.ENUM_PARAMETER], self._options)
+            if full_name in self._defined:
+                return full_name
+            self._defined[full_name] = schema
+            start = f"{names.ENUM_PARAMETER}."
+            symbols = [value for name, value in parameters.items() if name.startswith(start)]
+            return self._described(schema, {"type": "enum", "name": full_name, "symbols": symbols})
+        base: dict[str, Json] = {"type": PRIMITIVES[schema.type]}
+        if schema.name == DECIMAL_NAME:
+            precision = int(parameters.get(names.DECIMAL_PRECISION, names.DEFAULT_PRECISION))
+            base |= {"logicalType": "decimal", "precision": precision, "scale": scale_of(schema)}
+        elif schema.name in _LOGICAL_TYPES:
+            base["logicalType"] = _LOGICAL_TYPES[schema.name]
+        elif schema.type in (Type.INT8, Type.INT16):
+            base[names.TYPE] = schema.type.value
+        described = self._described(schema, base)
         return described["type"] if len(described) == 1 else described
 
     def _element(self, schema: Schema) -> Json:
@@ -156,31 +171,21 @@ class _Derivation:
             record["namespace"] = namespace
         if schema.doc is not None:
             record["doc"] = schema.doc
-        record["fields"] = [self._field(field.name, field.schema) for field in schema.fields]
+        fields: list[Json] = []
+        for each in schema.fields:
+            field: dict[str, Json] = {
+                "name": avro_name(each.name, self._options),
+                "type": self.of(each.schema),
+            }
+            if each.schema.doc is not None:
+                field["doc"] = each.schema.doc
+            if each.schema.default is not None:
+                field["default"] = _default(each.schema, each.schema.default)
+            elif each.schema.optional:
+                field["default"] = None
+            fields.append(field)
+        record["fields"] = fields
         return self._described(schema, record)
-
-    def _field(self, name: str, schema: Schema) -> Json:
-        field: dict[str, Json] = {
-            "name": avro_name(name, self._options),
-            "type": self.of(schema),
-        }
-        if schema.doc is not None:
-            field["doc"] = schema.doc
-        if schema.default is not None:
-            field["default"] = _default(schema, schema.default)
-        elif schema.optional:
-            field["default"] = None
-        return field
-
-    def _enum(self, schema: Schema) -> Json:
-        parameters = schema.parameters or {}
-        full_name = full_avro_name(parameters[names.ENUM_PARAMETER], self._options)
-        if full_name in self._defined:
-            return full_name
-        self._defined[full_name] = schema
-        start = f"{names.ENUM_PARAMETER}."
-        symbols = [value for name, value in parameters.items() if name.startswith(start)]
-        return self._described(schema, {"type": "enum", "name": full_name, "symbols": symbols})
 
     def _described(self, schema: Schema, base: dict[str, Json]) -> dict[str, Json]:
         if not self._options.connect_meta_data:
@@ -195,17 +200,6 @@ class _Derivation:
         if schema.default is not None:
             described[names.DEFAULT] = _default(schema, schema.default)
         return described
-
-
-def _hints(schema: Schema) -> dict[str, Json]:
-    """Return the properties by which Avro knows what its primitive does not say."""
-    if schema.name == DECIMAL_NAME:
-        parameters = schema.parameters or {}
-        precision = int(parameters.get(names.DECIMAL_PRECISION, names.DEFAULT_PRECISION))
-        return {"logicalType": "decimal", "precision": precision, "scale": scale_of(schema)}
-    if schema.name in _LOGICAL_TYPES:
-        return {"logicalType": _LOGICAL_TYPES[schema.name]}
-    return {names.TYPE: schema.type.value} if schema.type in (Type.INT8, Type.INT16) else {}
 
 
 def _default(schema: Schema, value: object) -> Json:

@@ -141,7 +141,7 @@ class ProtobufConverter(RegistryConverter):
         require_extra("protobuf", type(self).__name__)
         return define_flags(registry_config_def(), _FLAGS)
 
-    def _configured(self, config: Mapping[str, object]) -> None:
+    def configured(self, config: Mapping[str, object]) -> None:
         self._protobuf = ProtobufOptions(
             enhanced=config["enhanced.protobuf.schema.support"] is True,
             optional_for_nullables=config["optional.for.nullables"] is True,
@@ -149,16 +149,20 @@ class ProtobufConverter(RegistryConverter):
             index_for_unions=config["generate.index.for.unions"] is True,
         )
 
-    def _derived(self, schema: Schema) -> DerivedSchema:
+    def derived(self, schema: Schema) -> DerivedSchema:
         full_name, text = writing.proto_text(schema, self._protobuf)
         return DerivedSchema(RegistrySchema(None, text, KIND), full_name)
 
-    def _encoder(self, schema: Schema, target: RegistrySchema) -> Encode:
+    def encoder(self, schema: Schema, target: RegistrySchema) -> Encode:
         file = self._file(target)
         message_schema = writing.as_message(schema)
         wrapped = schema.type is not Type.STRUCT
-        index, descriptor = _message_of(file, message_schema)
-        fill, make = filler(message_schema, descriptor), _message_class(descriptor)
+        messages = _top_level(file)
+        # That of the schema's name, else the file's first.
+        simple_name = (message_schema.name or "").rpartition(".")[2]
+        named = (at for at, message in enumerate(messages) if message.name == simple_name)
+        index = next(named, 0)
+        fill, make = filler(message_schema, messages[index]), _message_class(messages[index])
         path = write_indexes([index])
 
         def encode(value: object) -> bytes:
@@ -177,7 +181,7 @@ class ProtobufConverter(RegistryConverter):
 
         return encode
 
-    def _decoder(self, source: RegistrySchema) -> Decode:
+    def decoder(self, source: RegistrySchema) -> Decode:
         if source.kind != KIND:
             raise DataException(f"The message's schema is not Protobuf but {source.kind}")
         file = self._file(source)
@@ -235,13 +239,3 @@ def _top_level(file: Any) -> list[Any]:
     content = FileDescriptorProto()
     file.CopyToProto(content)
     return [file.message_types_by_name[message.name] for message in content.message_type]
-
-
-def _message_of(file: Any, schema: Schema) -> tuple[int, Any]:
-    """Return the message type to write: that of the schema's name, else the file's first."""
-    messages = _top_level(file)
-    simple_name = (schema.name or "").rpartition(".")[2]
-    for index, message in enumerate(messages):
-        if message.name == simple_name:
-            return index, message
-    return 0, messages[0]

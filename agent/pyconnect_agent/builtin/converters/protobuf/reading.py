@@ -82,7 +82,9 @@ class _Walk:
             raise DataException(f"The message {descriptor.full_name} contains itself: unsupported")
         self._open.append(descriptor.full_name)
         builder = SchemaBuilder.struct()
-        name = self._name(descriptor)
+        name = _message_params(descriptor).get(names.NAME)
+        if name is None and not names.UNNAMED.fullmatch(descriptor.name):
+            name = str(descriptor.full_name if self._options.enhanced else descriptor.name)
         if name is not None:
             builder.name(name)
         readers: list[Read] = []
@@ -106,14 +108,6 @@ class _Walk:
                 lambda message: Struct.of_checked(schema, [read(message) for read in readers])
             ),
         )
-
-    def _name(self, descriptor: Any) -> str | None:
-        given = _message_params(descriptor).get(names.NAME)
-        if given is not None:
-            return given
-        if names.UNNAMED.fullmatch(descriptor.name):
-            return None
-        return str(descriptor.full_name if self._options.enhanced else descriptor.name)
 
     def _union(self, union: Any) -> tuple[Schema, Read]:
         builder = SchemaBuilder.struct().name(f"{names.UNION_PREFIX}{union.name}").optional()
@@ -140,18 +134,17 @@ class _Walk:
         if bool(field.is_repeated):
             return self._repeated(field, params)
         builder, make = self._single(field, params)
-        if self._is_optional(field) if optional is None else optional:
+        if optional is None:
+            optional = True
+            if self._options.optional_for_nullables:
+                union = field.containing_oneof
+                optional = union is not None and _is_synthetic(union)
+            elif self._options.wrapper_for_nullables:
+                optional = _is_wrapper(field.message_type)
+        if optional:
             builder.optional()
         schema = builder.build()
         return schema, make(schema)
-
-    def _is_optional(self, field: Any) -> bool:
-        if self._options.optional_for_nullables:
-            union = field.containing_oneof
-            return union is not None and _is_synthetic(union)
-        if self._options.wrapper_for_nullables:
-            return _is_wrapper(field.message_type)
-        return True
 
     def _repeated(self, field: Any, params: Mapping[str, str]) -> tuple[Schema, Read]:
         message = field.message_type
@@ -259,29 +252,9 @@ def _decimal(params: Mapping[str, str]) -> tuple[SchemaBuilder, Callable[[Schema
     return builder, make
 
 
-def _date(_: Mapping[str, str]) -> tuple[SchemaBuilder, Callable[[Schema], Read]]:
-    return date_builder(), lambda _: _checked(
-        lambda message: date(message.year, message.month, message.day)
-    )
-
-
-def _time(_: Mapping[str, str]) -> tuple[SchemaBuilder, Callable[[Schema], Read]]:
-    return time_builder(), lambda _: _checked(
-        lambda message: time(
-            message.hours, message.minutes, message.seconds, message.nanos // 1_000_000 * 1000
-        )
-    )
-
-
-def _timestamp(_: Mapping[str, str]) -> tuple[SchemaBuilder, Callable[[Schema], Read]]:
-    return timestamp_builder(), lambda _: _checked(
-        lambda message: (
-            _EPOCH + timedelta(seconds=message.seconds, milliseconds=message.nanos // 1_000_000)
-        )
-    )
-
-
-def _checked(read: Read) -> Read:
+def _temporal(
+    builder: Callable[[], SchemaBuilder], read: Read
+) -> Callable[[Mapping[str, str]], tuple[SchemaBuilder, Callable[[Schema], Read]]]:
     def read_or_refuse(message: Any) -> object:
         try:
             return read(message)
@@ -289,12 +262,24 @@ def _checked(read: Read) -> Read:
             # Their texts quote the value.
             raise DataException(f"Not a valid {message.DESCRIPTOR.full_name}") from None
 
-    return read_or_refuse
+    return lambda _params: (builder(), lambda _schema: read_or_refuse)
 
 
 _LOGICAL = {
     names.DECIMAL_MESSAGE: _decimal,
-    names.DATE_MESSAGE: _date,
-    names.TIME_MESSAGE: _time,
-    names.TIMESTAMP_MESSAGE: _timestamp,
+    names.DATE_MESSAGE: _temporal(
+        date_builder, lambda message: date(message.year, message.month, message.day)
+    ),
+    names.TIME_MESSAGE: _temporal(
+        time_builder,
+        lambda message: time(
+            message.hours, message.minutes, message.seconds, message.nanos // 1_000_000 * 1000
+        ),
+    ),
+    names.TIMESTAMP_MESSAGE: _temporal(
+        timestamp_builder,
+        lambda message: (
+            _EPOCH + timedelta(seconds=message.seconds, milliseconds=message.nanos // 1_000_000)
+        ),
+    ),
 }

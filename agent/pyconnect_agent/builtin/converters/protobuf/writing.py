@@ -115,7 +115,8 @@ class _File:
         number = 0
         for field in schema.fields:
             if (field.schema.name or "").startswith(names.UNION_PREFIX):
-                lines.append(f"  oneof {self._oneof_name(field.schema)} {{")
+                union = (field.schema.name or "").removeprefix(names.UNION_PREFIX)
+                lines.append(f"  oneof {checked(union)} {{")
                 for branch in field.schema.fields:
                     number += 1
                     lines.append(f"  {self._field(branch.name, branch.schema, number, label='')}")
@@ -126,29 +127,31 @@ class _File:
         self._messages.append("\n".join([*lines, "}"]))
         return simple
 
-    @staticmethod
-    def _oneof_name(schema: Schema) -> str:
-        return checked((schema.name or "").removeprefix(names.UNION_PREFIX))
-
     def _field(self, name: str, schema: Schema, number: int, label: str | None = None) -> str:
         kind, meta = self._kind(name, schema)
         if label is None:
-            label = self._label(schema, kind)
+            label = ""
+            is_map = schema.type is Type.MAP
+            if schema.type is Type.ARRAY or (is_map and not kind.startswith("map<")):
+                label = "repeated "
+            elif schema.optional and not is_map and self._options.optional_for_nullables:
+                label = "optional "
         options = f" [(confluent.field_meta) = {self._meta(meta)}]" if meta else ""
         return f"  {label}{kind} {checked(name)} = {number}{options};"
-
-    def _label(self, schema: Schema, kind: str) -> str:
-        if schema.type is Type.ARRAY or (schema.type is Type.MAP and not kind.startswith("map<")):
-            return "repeated "
-        is_optional = schema.optional and schema.type is not Type.MAP
-        return "optional " if is_optional and self._options.optional_for_nullables else ""
 
     def _kind(self, name: str, schema: Schema) -> tuple[str, dict[str, str]]:
         """Return a field's type, an array's that of its elements, and what it does not say."""
         if schema.name in _LOGICAL:
             message, path = _LOGICAL[schema.name]
             self._imports.add(path)
-            return message, _decimal_meta(schema) if schema.name == DECIMAL_NAME else {}
+            if schema.name != DECIMAL_NAME:
+                return message, {}
+            parameters = schema.parameters or {}
+            precision = parameters.get("connect.decimal.precision", names.DEFAULT_PRECISION)
+            return message, {
+                names.PRECISION: str(precision),
+                names.SCALE: str(scale_of(schema)),
+            }
         match schema.type:
             case Type.STRUCT:
                 return self._message(schema), {}
@@ -183,8 +186,3 @@ class _File:
         self._imports.add(_META)
         entries = ", ".join(f'{{key: "{key}", value: "{value}"}}' for key, value in params.items())
         return f"{{params: [{entries}]}}"
-
-
-def _decimal_meta(schema: Schema) -> dict[str, str]:
-    precision = (schema.parameters or {}).get("connect.decimal.precision", names.DEFAULT_PRECISION)
-    return {names.PRECISION: str(precision), names.SCALE: str(scale_of(schema))}

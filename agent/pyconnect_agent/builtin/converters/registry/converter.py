@@ -93,7 +93,14 @@ def write_indexes(indexes: Sequence[int]) -> bytes:
     """Return the bytes of a path of message types."""
     if list(indexes) == [0]:
         return b"\0"
-    return b"".join(map(_zigzag, (len(indexes), *indexes)))
+    out = bytearray()
+    for number in (len(indexes), *indexes):
+        rest = number << 1
+        while rest > 0x7F:
+            out.append(rest & 0x7F | 0x80)
+            rest >>= 7
+        out.append(rest)
+    return bytes(out)
 
 
 def read_indexes(data: bytes) -> tuple[tuple[int, ...], bytes]:
@@ -106,16 +113,6 @@ def read_indexes(data: bytes) -> tuple[tuple[int, ...], bytes]:
         index, position = _read_zigzag(data, position)
         indexes.append(index)
     return tuple(indexes), data[position:]
-
-
-def _zigzag(number: int) -> bytes:
-    rest = number << 1
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
 
 
 def _read_zigzag(data: bytes, position: int) -> tuple[int, int]:
@@ -178,7 +175,7 @@ class RegistryConverter(Converter):
             RecentlyUsed(options.cache_size),
         )
         self._last = None
-        self._configured(config)
+        self.configured(config)
         self._registry = RegistryClient(options.client)
 
     def close(self) -> None:
@@ -196,9 +193,9 @@ class RegistryConverter(Converter):
         if last is None or last[1] is not schema or last[0] != topic:
             known = self._encoders.get((topic, schema))
             if known is None:
-                target = self._target(topic, self._derived(schema))
+                target = self._target(topic, self.derived(schema))
                 assert target.id is not None
-                known = (prefix(target.id), self._encoder(schema, target))
+                known = (prefix(target.id), self.encoder(schema, target))
                 self._encoders.put((topic, schema), known)
             last = self._last = (topic, schema, *known)
         return last[2] + last[3](value)
@@ -212,7 +209,7 @@ class RegistryConverter(Converter):
         decode = self._decoders.get(frame.schema)
         if decode is None:
             registry = self.registry
-            decode = self._decoder(
+            decode = self.decoder(
                 registry.by_id(frame.schema)
                 if isinstance(frame.schema, int)
                 else registry.by_guid(frame.schema)
@@ -228,19 +225,19 @@ class RegistryConverter(Converter):
         return self._registry
 
     @abstractmethod
-    def _configured(self, config: Mapping[str, object]) -> None:
+    def configured(self, config: Mapping[str, object]) -> None:
         """Take the format's own options."""
 
     @abstractmethod
-    def _derived(self, schema: Schema) -> DerivedSchema:
+    def derived(self, schema: Schema) -> DerivedSchema:
         """Return the format's schema for a Connect schema."""
 
     @abstractmethod
-    def _encoder(self, schema: Schema, target: RegistrySchema) -> Encode:
+    def encoder(self, schema: Schema, target: RegistrySchema) -> Encode:
         """Return the function that writes values of `schema` as `target` says."""
 
     @abstractmethod
-    def _decoder(self, source: RegistrySchema) -> Decode:
+    def decoder(self, source: RegistrySchema) -> Decode:
         """Return the function that reads messages of a schema."""
 
     def _schema_of(self, value: object) -> Schema:

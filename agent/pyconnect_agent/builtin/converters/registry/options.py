@@ -96,7 +96,7 @@ bearer.auth.credentials.source  STRING  MEDIUM  ""
 def registry_config_def() -> ConfigDef:
     """Return a new definition of what all converters with a registry understand."""
     strategy = LambdaValidator(
-        _check_strategy,
+        lambda _name, value: subject_strategy(str(value)),
         "TopicNameStrategy, RecordNameStrategy or TopicRecordNameStrategy",
     )
     definition = define_table(
@@ -116,10 +116,6 @@ def registry_config_def() -> ConfigDef:
         stores = "; stores are PEM files" if "ssl" in name else ""
         define_table(definition, f"{name}  STRING  LOW  ~\n    Access to the registry{stores}.")
     return definition
-
-
-def _check_strategy(_name: str, value: object) -> None:
-    subject_strategy(str(value))
 
 
 def define_flags(definition: ConfigDef, flags: Iterable[tuple[str, bool, str]]) -> ConfigDef:
@@ -232,10 +228,6 @@ def subject_strategy(name: str) -> SubjectName:
     return found
 
 
-def _topic_name(topic: str, is_key: bool, _record: str | None) -> str:
-    return f"{topic}-{'key' if is_key else 'value'}"
-
-
 def _record_name(topic: str, is_key: bool, record: str | None) -> str:
     if record is None:
         part = "key" if is_key else "value"
@@ -246,14 +238,12 @@ def _record_name(topic: str, is_key: bool, record: str | None) -> str:
     return record
 
 
-def _topic_record_name(topic: str, is_key: bool, record: str | None) -> str:
-    return f"{topic}-{_record_name(topic, is_key, record)}"
-
-
 _STRATEGIES: dict[str, SubjectName] = {
-    "TopicNameStrategy": _topic_name,
+    "TopicNameStrategy": lambda topic, is_key, _: f"{topic}-{'key' if is_key else 'value'}",
     "RecordNameStrategy": _record_name,
-    "TopicRecordNameStrategy": _topic_record_name,
+    "TopicRecordNameStrategy": lambda topic, is_key, record: (
+        f"{topic}-{_record_name(topic, is_key, record)}"
+    ),
 }
 
 

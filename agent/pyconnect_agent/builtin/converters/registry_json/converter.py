@@ -65,7 +65,7 @@ class JsonSchemaConverter(RegistryConverter):
         )
         return define_flags(definition, _FLAGS)
 
-    def _configured(self, config: Mapping[str, object]) -> None:
+    def configured(self, config: Mapping[str, object]) -> None:
         self._json = JsonOptions(
             decimals_as_numbers=str(config[DECIMAL_FORMAT]).upper() == "NUMERIC",
             registry_forms=True,
@@ -74,7 +74,7 @@ class JsonSchemaConverter(RegistryConverter):
         self._additional_properties = config["object.additional.properties"] is True
         self._use_required = config["use.optional.for.nonrequired"] is True
 
-    def _derived(self, schema: Schema) -> DerivedSchema:
+    def derived(self, schema: Schema) -> DerivedSchema:
         document = writing.json_schema(
             schema,
             self._json,
@@ -85,7 +85,7 @@ class JsonSchemaConverter(RegistryConverter):
         name = schema.name if schema.type is Type.STRUCT else None
         return DerivedSchema(RegistrySchema(None, text, KIND), name)
 
-    def _encoder(self, schema: Schema, target: RegistrySchema) -> Encode:
+    def encoder(self, schema: Schema, target: RegistrySchema) -> Encode:
         write = writer_for(schema, self._json)
         check = self._checker(target)
 
@@ -97,7 +97,7 @@ class JsonSchemaConverter(RegistryConverter):
 
         return encode
 
-    def _decoder(self, source: RegistrySchema) -> Decode:
+    def decoder(self, source: RegistrySchema) -> Decode:
         if source.kind != KIND:
             raise DataException(f"The message's schema is not JSON Schema but {source.kind}")
         document, references = self._documents(source)

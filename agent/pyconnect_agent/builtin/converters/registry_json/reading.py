@@ -72,7 +72,12 @@ class _Walk:
             return self._referred(str(found["$ref"]), optional=optional)
         alternatives = found.get("oneOf") or found.get("anyOf")
         if alternatives:
-            return self._alternatives(found, alternatives, optional=optional)
+            rest = [item for item in alternatives if item != {"type": "null"}]
+            optional = optional or len(rest) < len(alternatives)
+            if len(rest) != 1 or not isinstance(rest[0], Mapping):
+                return self._union(rest, optional=optional)
+            outer = {name: found[name] for name in ("default", "description") if name in found}
+            return self.of({**outer, **rest[0]}, optional=optional)
         kind = found.get("type")
         if isinstance(kind, list):
             rest = [name for name in kind if name != "null"]
@@ -91,29 +96,16 @@ class _Walk:
             raise DataException(f"The JSON Schema {reference} contains itself: not supported")
         self._followed.append(reference)
         try:
-            return self.of(self._target(reference), optional=optional)
+            name, _, pointer = reference.partition("#")
+            target: Any = self._references.get(name) if name else self._document
+            for escaped in pointer.split("/")[1:]:
+                step = escaped.replace("~1", "/").replace("~0", "~")
+                target = target.get(step) if isinstance(target, Mapping) else None
+            if target is None:
+                raise DataException(f"The JSON Schema refers to {reference}, which is not there")
+            return self.of(target, optional=optional)
         finally:
             self._followed.pop()
-
-    def _target(self, reference: str) -> Any:
-        name, _, pointer = reference.partition("#")
-        target: Any = self._references.get(name) if name else self._document
-        for escaped in pointer.split("/")[1:]:
-            step = escaped.replace("~1", "/").replace("~0", "~")
-            target = target.get(step) if isinstance(target, Mapping) else None
-        if target is None:
-            raise DataException(f"The JSON Schema refers to {reference}, which is not there")
-        return target
-
-    def _alternatives(
-        self, found: Mapping[str, Any], alternatives: list[Any], *, optional: bool
-    ) -> Schema:
-        rest = [item for item in alternatives if item != {"type": "null"}]
-        optional = optional or len(rest) < len(alternatives)
-        if len(rest) == 1 and isinstance(rest[0], Mapping):
-            outer = {name: found[name] for name in ("default", "description") if name in found}
-            return self.of({**outer, **rest[0]}, optional=optional)
-        return self._union(rest, optional=optional)
 
     def _union(self, branches: list[Any], *, optional: bool) -> Schema:
         builder = SchemaBuilder.struct().name(ONE_OF)

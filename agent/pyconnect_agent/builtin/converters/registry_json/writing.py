@@ -57,7 +57,17 @@ class _Derivation:
     def of(self, schema: Schema | None, index: int | None = None) -> Json:
         if schema is None:
             raise DataException("The schema of elements, keys or values is not known")
-        described = self._described(schema, self._base(schema))
+        described = self._base(schema)
+        if schema.name is not None and schema.name != ONE_OF:
+            described["title"] = schema.name
+        if schema.doc is not None:
+            described["description"] = schema.doc
+        if schema.version is not None:
+            described[VERSION] = schema.version
+        if schema.parameters:
+            described[PARAMETERS] = dict(schema.parameters)
+        if schema.default is not None:
+            described["default"] = json.loads(writer_for(schema, self._options)(schema.default))
         if schema.optional and schema.name != ONE_OF:
             default = described.pop("default", None)
             described = {"oneOf": [{"type": "null"}, described]}
@@ -119,17 +129,3 @@ class _Derivation:
                 branch = {**branch, **alternatives[1]}
             branches.append(branch)
         return {"oneOf": branches}
-
-    def _described(self, schema: Schema, base: Json) -> Json:
-        described = dict(base)
-        if schema.name is not None and schema.name != ONE_OF:
-            described["title"] = schema.name
-        if schema.doc is not None:
-            described["description"] = schema.doc
-        if schema.version is not None:
-            described[VERSION] = schema.version
-        if schema.parameters:
-            described[PARAMETERS] = dict(schema.parameters)
-        if schema.default is not None:
-            described["default"] = json.loads(writer_for(schema, self._options)(schema.default))
-        return described

@@ -65,7 +65,12 @@ def advance(turn: Turn) -> None:
     if state.phase is MembershipPhase.STOPPED or turn.stops_pending:
         return
     if state.phase is MembershipPhase.REVOKING:
-        _revocations_done(turn)
+        if state.revoked.empty:
+            _begin_generation(turn)
+            return
+        turn.begin_stage(stages.FLUSHING_STATUSES)
+        turn.update(phase=MembershipPhase.FLUSHING)
+        turn.ask(FlushStatuses(), Flush(generation=_membership(turn).generation))
         return
     if state.phase is MembershipPhase.DRAINING:
         if not turn.writes_in_flight:
@@ -328,15 +333,6 @@ def _disown(turn: Turn, revoked: Work) -> None:
     for connector in revoked.connectors:
         instances.stop_connector(turn, connector)
         turn.put_work(connector, replace(turn.work_of(connector), connector_assigned=False))
-
-
-def _revocations_done(turn: Turn) -> None:
-    if turn.state.revoked.empty:
-        _begin_generation(turn)
-        return
-    turn.begin_stage(stages.FLUSHING_STATUSES)
-    turn.update(phase=MembershipPhase.FLUSHING)
-    turn.ask(FlushStatuses(), Flush(generation=_membership(turn).generation))
 
 
 def _begin_generation(turn: Turn) -> None:

@@ -17,7 +17,7 @@ from pyconnect_agent.core.herder.effects import (
     TransitionConnector,
     TransitionTask,
 )
-from pyconnect_agent.core.herder.state import ConnectorWork, Life, RunningConnector
+from pyconnect_agent.core.herder.state import Life, RunningConnector
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.work import failures, start_permissions
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
@@ -187,28 +187,24 @@ def _start_connector(turn: Turn, connector: str) -> int:
 
 def _start_tasks(turn: Turn, connector: str) -> int:
     work = turn.work_of(connector)
-    startable = _startable(turn, connector, work)
-    if not startable:
-        return 0
-    config = turn.state.snapshot.connector_configs[connector]
-    if turn.state.settings.needs_start_permission(config):
-        return start_permissions.await_permission(turn, startable)
-    start_permissions.start_tasks(turn, startable)
-    return len(startable)
-
-
-def _startable(turn: Turn, connector: str, work: ConnectorWork) -> list[ConnectorTaskId]:
     if not work.tasks_assigned:
-        return []
+        return 0
     snapshot = turn.state.snapshot
     usable = _usable_tasks(snapshot, connector)
-    return [
+    startable = [
         task_id
         for number in sorted(work.tasks_assigned)
         if number < usable
         and (number not in work.tasks or work.tasks[number].life is Life.PAUSED)
         and (task_id := ConnectorTaskId(connector, number)) in snapshot.task_configs
     ]
+    if not startable:
+        return 0
+    config = snapshot.connector_configs[connector]
+    if turn.state.settings.needs_start_permission(config):
+        return start_permissions.await_permission(turn, startable)
+    start_permissions.start_tasks(turn, startable)
+    return len(startable)
 
 
 def _usable_tasks(snapshot: ConfigSnapshot, connector: str) -> int:

@@ -116,7 +116,15 @@ class SourceCommitter:
     def _flush(self, deadline: float) -> bool:
         with self._offered_lock:
             offered, self._offered = self._offered, EMPTY
-        writable = self._put(offered)
+        is_whole = True
+        for partition, offset in offered.offsets.values():
+            try:
+                offset_value(offset)
+                self._writer.put([(partition, offset)])
+            except DataException:
+                # An offset without bytes costs no other its commit.
+                LOG.exception("source offset cannot be written", extra={"partition": partition})
+                is_whole = False
         entries = self._writer.begin_flush()
         if entries:
             remaining_ms = max(0, int((deadline - time.monotonic()) * 1000))
@@ -136,19 +144,7 @@ class SourceCommitter:
                     "pending": offered.uncommittable_count,
                 },
             )
-        return writable
-
-    def _put(self, offered: CommittableOffsets) -> bool:
-        """Take over the offsets; False when one has no bytes, which costs no other its commit."""
-        writable = True
-        for partition, offset in offered.offsets.values():
-            try:
-                offset_value(offset)
-                self._writer.put([(partition, offset)])
-            except DataException:
-                LOG.exception("source offset cannot be written", extra={"partition": partition})
-                writable = False
-        return writable
+        return is_whole
 
     def _run(self) -> None:
         next_commit = time.monotonic() + self._flush_interval_s
@@ -221,17 +217,6 @@ class AtLeastOnceDelivery:
             built(connector_producer(worker, overrides, producer_id)).properties,
             lambda: Admin(built(producers_admin(worker, overrides, admin_id)).properties),
         )
-        self.sender = AtLeastOnceSender(
-            task=task,
-            producer=self._producer,
-            tolerance=tolerance,
-            topics=topics,
-            stop_requested=lambda: control.stopping,
-            offer=self._offer,
-            commit=self._commit,
-            flush_timeout_s=worker.offset_flush_timeout_ms / 1000,
-            not_delivered=partial(metrics.left_out, 1),
-        )
         self._committer = SourceCommitter(
             connector=setup.task_id.connector,
             task=task,
@@ -240,6 +225,17 @@ class AtLeastOnceDelivery:
             flush_timeout_ms=worker.offset_flush_timeout_ms,
             serve_if_idle=self._serve_if_idle,
             metrics=metrics,
+        )
+        self.sender = AtLeastOnceSender(
+            task=task,
+            producer=self._producer,
+            tolerance=tolerance,
+            topics=topics,
+            stop_requested=lambda: control.stopping,
+            offer=lambda: self._committer.offer(self.sender.submitted.committable_offsets()),
+            commit=self._committer.commit,
+            flush_timeout_s=worker.offset_flush_timeout_ms / 1000,
+            not_delivered=partial(metrics.left_out, 1),
         )
         self._loop: SourceLoop | None = None
 
@@ -262,12 +258,6 @@ class AtLeastOnceDelivery:
         return StatsReported(
             last_commit_ms=self._committer.last_commit_ms, queue_size=self._producer.in_flight()
         )
-
-    def _offer(self) -> None:
-        self._committer.offer(self.sender.submitted.committable_offsets())
-
-    def _commit(self) -> None:
-        self._committer.commit()
 
     def _serve_if_idle(self) -> None:
         """Serve the producer's callbacks while the task's thread waits in `poll`."""

@@ -73,7 +73,7 @@ class AtLeastOnceSender:
         topics: ActiveTopics,
         stop_requested: Callable[[], bool],
         offer: Callable[[], None],
-        commit: Callable[[], None],
+        commit: Callable[[], object],
         flush_timeout_s: float,
         not_delivered: Callable[[], None],
     ) -> None:
@@ -193,7 +193,7 @@ class AtLeastOnceSender:
 
     def finish(self, *, failed: bool, complete: bool) -> None:  # noqa: ARG002  acknowledged offsets count anyway
         try:
-            self._producer.drain(self._flush_timeout_s, until=self._settled)
+            self._producer.drain(self._flush_timeout_s, until=lambda: self.in_flight() == 0)
         except KafkaError as exc:
             LOG.warning("could not wait for deliveries", extra={"reason": str(exc)})
         self._offer()
@@ -252,9 +252,6 @@ class AtLeastOnceSender:
             self._producer.serve(timeout_s)
         except KafkaError as exc:
             raise ConnectException("Unrecoverable exception from producer send callback") from exc
-
-    def _settled(self) -> bool:
-        return self.in_flight() == 0
 
     def _refused(
         self,

@@ -68,7 +68,14 @@ class ExactlyOnceDelivery:
         if settings.transaction_boundary is TransactionBoundary.CONNECTOR:
             requested = RequestedTransactions()
             boundary, self.transaction_context = ConnectorBoundary(requested), requested
-        self._warn_of_long_interval(settings, worker)
+        interval_ms = _interval_ms(settings, worker)
+        limit_ms = self._producer.transaction_timeout_ms
+        if isinstance(boundary, IntervalBoundary) and interval_ms >= limit_ms:
+            LOG.warning(
+                "transactions may expire: the interval between commits is not shorter than the"
+                " producer's transaction.timeout.ms",
+                extra={"interval_ms": interval_ms, "transaction_timeout_ms": limit_ms},
+            )
         self.sender = TransactionalSender(
             task_id=str(setup.task_id),
             connector=setup.task_id.connector,
@@ -107,19 +114,6 @@ class ExactlyOnceDelivery:
 
     def _is_stopping(self) -> bool:
         return self._control.stopping
-
-    def _warn_of_long_interval(self, settings: SourceTaskSettings, worker: WorkerConfig) -> None:
-        interval_ms = _interval_ms(settings, worker)
-        limit_ms = self._producer.transaction_timeout_ms
-        if (
-            settings.transaction_boundary is TransactionBoundary.INTERVAL
-            and interval_ms >= limit_ms
-        ):
-            LOG.warning(
-                "transactions may expire: the interval between commits is not shorter than the"
-                " producer's transaction.timeout.ms",
-                extra={"interval_ms": interval_ms, "transaction_timeout_ms": limit_ms},
-            )
 
 
 def _boundary(settings: SourceTaskSettings, worker: WorkerConfig) -> BoundaryPolicy:

@@ -318,7 +318,13 @@ class TransactionalSender:
         self._metrics.committed_until(self._timestamp if self._count else 0)
         self._count = 0
         self._stores.committed(entries)
-        self._commit_records()
+        if self._hearing is not None:
+            remembered, self._remembered = self._remembered, []
+            for names, results in remembered:
+                for name, metadata in zip(names, results, strict=True):
+                    # Others were not taken, or dropped by an abort before they arrived.
+                    if metadata is not _NOT_DELIVERED:
+                        self._hearing.tell(name, metadata)
         self._commit_task()
 
     def _commit_ended(self, started_s: float, *, success: bool) -> None:
@@ -373,17 +379,6 @@ class TransactionalSender:
         results: list[RecordMetadata | None] = [_NOT_DELIVERED] * len(records)
         self._remembered.append((self._hearing.known_as(records), results))
         return map(partial, repeat(_delivered), repeat(results), range(len(records)))
-
-    def _commit_records(self) -> None:
-        if self._hearing is None:
-            return
-        tell = self._hearing.tell
-        remembered, self._remembered = self._remembered, []
-        for names, results in remembered:
-            for name, metadata in zip(names, results, strict=True):
-                # Others were not taken, or dropped by an abort before they arrived.
-                if metadata is not _NOT_DELIVERED:
-                    tell(name, metadata)
 
     def _commit_task(self) -> None:
         self.last_commit_ms = int(time.time() * 1000)

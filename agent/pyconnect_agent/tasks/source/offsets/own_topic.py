@@ -102,23 +102,18 @@ def own_offset_log(
     if placed is None:
         return None
     assert isinstance(worker, DistributedConfig)
-    if placed.is_workers_name and _is_workers_cluster(worker, connector_config, use.client):
-        return None
+    if placed.is_workers_name:
+        admin_id = f"connector-adminclient-{use.client}"
+        try:
+            written = _cluster_id(producers_admin(worker, connector_config, admin_id))
+            if written is not None and written == _cluster_id(shared_admin(worker)):
+                return None
+        except AgentError as exc:
+            raise ConnectException(
+                "Failed to find out whether the connector's producer and the worker use one Kafka"
+                " cluster, which decides where offsets are"
+            ) from exc
     return placed.name, _log(worker, connector, connector_config, placed.name, use)
-
-
-def _is_workers_cluster(
-    worker: DistributedConfig, connector_config: Mapping[str, str], client: str
-) -> bool:
-    admin_id = f"connector-adminclient-{client}"
-    try:
-        written = _cluster_id(producers_admin(worker, connector_config, admin_id))
-        return written is not None and written == _cluster_id(shared_admin(worker))
-    except AgentError as exc:
-        raise ConnectException(
-            "Failed to find out whether the connector's producer and the worker use one Kafka"
-            " cluster, which decides where offsets are"
-        ) from exc
 
 
 def _cluster_id(config: ClientConfig) -> str | None:

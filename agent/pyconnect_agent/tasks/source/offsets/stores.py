@@ -88,7 +88,14 @@ class WorkerCopies:
                 self._changed.wait_for(lambda: bool(self._waiting))
                 self._copying = True
             with self._writing:
-                if entries := self._next():
+                with self._changed:
+                    if len(self._waiting) <= COPIED_AT_ONCE:
+                        taken, self._waiting = self._waiting, {}
+                    else:
+                        taken = dict(islice(self._waiting.items(), COPIED_AT_ONCE))
+                        for meaning in taken:
+                            del self._waiting[meaning]
+                if entries := dict(taken.values()):
                     try:
                         self._write(entries, self._timeout_ms)
                     except (AgentError, OSError) as exc:
@@ -99,16 +106,6 @@ class WorkerCopies:
             with self._changed:
                 self._copying = False
                 self._changed.notify_all()
-
-    def _next(self) -> dict[bytes, bytes | None]:
-        with self._changed:
-            if len(self._waiting) <= COPIED_AT_ONCE:
-                entries, self._waiting = self._waiting, {}
-            else:
-                entries = dict(islice(self._waiting.items(), COPIED_AT_ONCE))
-                for meaning in entries:
-                    del self._waiting[meaning]
-            return dict(entries.values())
 
 
 LOG = logging.getLogger(__name__)
