@@ -1,13 +1,28 @@
-"""The common part of this package's connectors: configs are described, checked and dealt."""
+"""The common part of this package's connectors and of their tasks.
+
+Configs are described, checked and dealt. A task repeats calls that fail for a reason that may pass,
+such as a lost connection.
+"""
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Generic, Protocol, Self, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Generic, Protocol, Self, TypeVar, overload
 
-from pyconnect_api import Config, ConfigDef, ConfigException, ConnectException
+from pyconnect_api import (
+    Config,
+    ConfigDef,
+    ConfigException,
+    ConnectException,
+    RetriableException,
+    StopSignal,
+)
 from pyconnect_connectors import version
+from pyconnect_connectors.settings import BACKOFF_MS, RETRIES, setting
 
 
 class _Parsed(Protocol):
@@ -66,3 +81,80 @@ class ConfiguredConnector(Generic[Settings]):
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         return [self._props] * max_tasks
+
+
+LOG = logging.getLogger(__name__)
+
+
+class Attempts:
+    """Counts failures in a row; the worker repeats the call. `event`: the text of the log."""
+
+    def __init__(self, event: str, *, max_retries: int, backoff_ms: int) -> None:
+        self._event = event
+        self._max_retries = max_retries
+        self._backoff_ms = backoff_ms
+        self._failures = 0
+        self._must_wait = False
+
+    def wait(self, stop_requested: StopSignal) -> bool:
+        """Wait before a source's next attempt; return False when the task is to stop.
+
+        Not before the failure was raised: the worker shows it in the status.
+        """
+        if not self._must_wait:
+            return True
+        self._must_wait = False
+        return not stop_requested.wait(self._backoff_ms / 1000)
+
+    @contextmanager
+    def limited(self, timeout: Callable[[int], None] | None = None) -> Iterator[None]:
+        """Raise ConnectException in place of the last attempt's error.
+
+        `timeout`: that of a sink's context, which tells the worker when to repeat the call.
+        """
+        try:
+            yield
+        except RetriableException as error:
+            self._failures += 1
+            if self._failures > self._max_retries:
+                raise ConnectException(f"{error} ({self._failures} attempts)") from error
+            LOG.warning(self._event, extra={"reason": str(error)})
+            self._must_wait = True
+            if timeout is not None:
+                timeout(self._backoff_ms)
+            raise
+        self._failures = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrySettings:
+    """The settings that `settings.define_retries` defines."""
+
+    max_retries: int = setting(RETRIES)
+    backoff_ms: int = setting(BACKOFF_MS)
+
+    def attempts(self, event: str) -> Attempts:
+        return Attempts(event, max_retries=self.max_retries, backoff_ms=self.backoff_ms)
+
+
+_Offset = Mapping[str, object]
+
+
+class LazyOffsets(Sequence[_Offset]):
+    """Offsets of numbered rows. Each is made when it is read: most are never read."""
+
+    def __init__(self, rows: range, offset: Callable[[int], _Offset]) -> None:
+        self._rows = rows
+        self._offset = offset
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> _Offset: ...
+    @overload
+    def __getitem__(self, index: slice) -> LazyOffsets: ...
+    def __getitem__(self, index: int | slice) -> _Offset | LazyOffsets:
+        if isinstance(index, slice):
+            return LazyOffsets(self._rows[index], self._offset)
+        return self._offset(self._rows[index])

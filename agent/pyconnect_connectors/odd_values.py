@@ -102,3 +102,28 @@ def place_of(record: SinkRecord) -> str:
 def required_default(schema: Schema) -> object:
     """Return what null means in a sink: the default of a field that is required, else None."""
     return None if schema.optional else schema.default
+
+
+class OddValue(Exception):
+    """A value that the type on the other side cannot hold; `column` is the path of its field."""
+
+    def __init__(self, column: str, kind: str, target: str) -> None:
+        super().__init__()
+        self.column = column
+        self.kind = kind
+        self.target = target
+
+    def within(self, name: str) -> OddValue:
+        """Return the same for the value that holds the one of this field."""
+        column = f"{name}.{self.column}" if self.column else name
+        return OddValue(column, self.kind, self.target)
+
+    def of(self, record: SinkRecord, place: str) -> OddValueException:
+        """Return the error of a record; `place` is a file or table."""
+        return OddValueException(
+            place,
+            column=self.column or "(value)",
+            row=place_of(record),
+            kind=self.kind,
+            target=self.target,
+        )

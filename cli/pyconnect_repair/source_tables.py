@@ -18,7 +18,6 @@ from pyconnect_api import ConnectException, SourceRecord, Struct
 from pyconnect_connectors.odd_values import OddValueException
 from pyconnect_connectors.sql.column_types import reflected
 from pyconnect_connectors.sql.database import connected, database_errors, open_engine
-from pyconnect_connectors.sql.queries import QUERY_VIEW, describe_query
 from pyconnect_connectors.sql.reading import (
     INCREMENTING_FIELD,
     TIMESTAMP_FIELD,
@@ -26,7 +25,7 @@ from pyconnect_connectors.sql.reading import (
     TableReader,
 )
 from pyconnect_connectors.sql.settings import SourceSettings
-from pyconnect_connectors.sql.source_tables import place_of
+from pyconnect_connectors.sql.source_tables import QUERY_VIEW, describe_query, place_of
 from pyconnect_reconcile.data_sides import TablePosition
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import count_of

@@ -3,8 +3,7 @@
 It joins only with permission: the herder permits each join once, after it has stopped work that
 must not run during the join. Between joins the thread reports to the group only while the herder is
 alive: if the herder hangs, the worker leaves the group after `rebalance.timeout.ms`, as a Java
-worker does.
-An exception that a retry does not cure ends the membership, and with it the worker.
+worker does. An exception that a retry does not cure ends the membership, and with it the worker.
 
 Threading: `permit_join` and `leave` may be called from any thread and return at once, `start` and
 `stop` wait; the listener is called on this thread and must only post events.

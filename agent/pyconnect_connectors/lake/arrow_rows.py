@@ -43,8 +43,7 @@ from pyconnect_api.logical import (
     time_from_milliseconds,
     timestamp_from_milliseconds,
 )
-from pyconnect_connectors.lake.odd_value import OddValue
-from pyconnect_connectors.odd_values import OddValues
+from pyconnect_connectors.odd_values import OddValue, OddValues
 
 Convert: TypeAlias = Callable[[Any], object]
 _PER_SECOND = {"s": 1, "ms": 1000, "us": 10**6, "ns": 10**9}

@@ -33,8 +33,7 @@ from pyconnect_api import (
 )
 from pyconnect_api.logical import scale_of
 from pyconnect_connectors.lake.json_values import json_of, plain
-from pyconnect_connectors.lake.odd_value import OddValue
-from pyconnect_connectors.odd_values import OddValues, required_default
+from pyconnect_connectors.odd_values import OddValue, OddValues, required_default
 
 LONGEST_SCALE = 38
 Convert: TypeAlias = Callable[[Any], Any]  # values are of any class

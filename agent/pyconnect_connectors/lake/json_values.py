@@ -17,8 +17,7 @@ import msgspec
 
 from pyconnect_api import DECIMAL_NAME, Schema, SinkRecord, Struct, Type
 from pyconnect_api.java_text import double_text
-from pyconnect_connectors.lake.odd_value import OddValue
-from pyconnect_connectors.odd_values import OddValues, required_default
+from pyconnect_connectors.odd_values import OddValue, OddValues, required_default
 
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 json_of = _ENCODER.encode

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from pyconnect_api import Password
-from pyconnect_connectors.attempts import RetrySettings
+from pyconnect_connectors.connectors import RetrySettings
 from pyconnect_connectors.lake import names
 from pyconnect_connectors.lake.definitions import sink_config_def, source_config_def
 from pyconnect_connectors.lake.names import (

@@ -20,7 +20,7 @@ from pyconnect_api import (
     TopicPartition,
 )
 from pyconnect_connectors import version
-from pyconnect_connectors.attempts import Attempts
+from pyconnect_connectors.connectors import Attempts
 from pyconnect_connectors.lake.file_target import FileTarget
 from pyconnect_connectors.lake.names import NULLS
 from pyconnect_connectors.lake.partitioners import path_template

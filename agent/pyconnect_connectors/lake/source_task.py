@@ -21,12 +21,11 @@ from pyconnect_api import (
     SourceTask,
 )
 from pyconnect_connectors import version
-from pyconnect_connectors.attempts import Attempts
+from pyconnect_connectors.connectors import Attempts, LazyOffsets
 from pyconnect_connectors.lake.names import Order
 from pyconnect_connectors.lake.reading import Batch, batches
 from pyconnect_connectors.lake.settings import SourceSettings
 from pyconnect_connectors.lake.storage import Storage, StoredFile, storage_errors
-from pyconnect_connectors.offsets import LazyOffsets
 
 LOG = logging.getLogger(__name__)
 FILE_FIELD = "file"

@@ -35,10 +35,9 @@ from sqlalchemy.sql import ColumnElement
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from pyconnect_api import ConnectException, TopicPartition
-from pyconnect_connectors.sql.collations import folding_columns
 from pyconnect_connectors.sql.column_types import binary_collation, key_text, reflected
 from pyconnect_connectors.sql.database import create_once
-from pyconnect_connectors.sql.target_tables import check_names
+from pyconnect_connectors.sql.target_tables import check_names, folding_columns
 
 LOG = logging.getLogger(__name__)
 

@@ -44,8 +44,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects import mysql
 
 from pyconnect_api import ConnectException, SchemaBuilder, SourceRecords, Struct
+from pyconnect_connectors.connectors import LazyOffsets
 from pyconnect_connectors.odd_values import OddValueException
-from pyconnect_connectors.offsets import LazyOffsets
 from pyconnect_connectors.sql.column_types import (
     NumericAffinity,
     fraction_step,
@@ -54,9 +54,9 @@ from pyconnect_connectors.sql.column_types import (
 )
 from pyconnect_connectors.sql.database import database_time
 from pyconnect_connectors.sql.definitions import Mode
-from pyconnect_connectors.sql.queries import with_rows_of
 from pyconnect_connectors.sql.reading_columns import ReadColumn, as_selected
 from pyconnect_connectors.sql.settings import SourceSettings
+from pyconnect_connectors.sql.source_tables import with_rows_of
 from pyconnect_connectors.sql.sqlite_times import (
     begun_version,
     instant,

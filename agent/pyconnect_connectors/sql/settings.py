@@ -10,7 +10,7 @@ from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 from pyconnect_api import Password, SinkTask
-from pyconnect_connectors.attempts import RetrySettings
+from pyconnect_connectors.connectors import RetrySettings
 from pyconnect_connectors.odd_values import OUT_OF_RANGE, OddValues, tolerates_errors
 from pyconnect_connectors.settings import GUARANTEE, Guarantee, bound, refuse, setting
 from pyconnect_connectors.sql.definitions import (

@@ -23,7 +23,7 @@ from pyconnect_api import (
     TopicPartition,
 )
 from pyconnect_connectors import version
-from pyconnect_connectors.attempts import Attempts
+from pyconnect_connectors.connectors import Attempts
 from pyconnect_connectors.odd_values import place_of
 from pyconnect_connectors.sql.column_types import MYSQL
 from pyconnect_connectors.sql.database import (

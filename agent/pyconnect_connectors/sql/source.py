@@ -29,10 +29,9 @@ from pyconnect_connectors.sql.definitions import (
     Mode,
     source_config_def,
 )
-from pyconnect_connectors.sql.queries import QUERY_VIEW, describe_query
 from pyconnect_connectors.sql.reading import INCREMENTING_FIELD, TIMESTAMP_FIELD
 from pyconnect_connectors.sql.settings import SourceSettings, as_entry
-from pyconnect_connectors.sql.source_tables import found_tables
+from pyconnect_connectors.sql.source_tables import QUERY_VIEW, describe_query, found_tables
 from pyconnect_connectors.sql.source_task import SqlSourceTask
 
 LOG = logging.getLogger(__name__)

@@ -15,13 +15,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pyconnect_api import RetriableException, SourceRecords, SourceTask
 from pyconnect_connectors import version
-from pyconnect_connectors.attempts import Attempts
+from pyconnect_connectors.connectors import Attempts
 from pyconnect_connectors.sql.column_types import reflected
 from pyconnect_connectors.sql.database import abandon, connected, database_errors, open_engine
-from pyconnect_connectors.sql.queries import QUERY_VIEW, describe_query
 from pyconnect_connectors.sql.reading import TableReader
 from pyconnect_connectors.sql.settings import SourceSettings
-from pyconnect_connectors.sql.source_tables import place_of
+from pyconnect_connectors.sql.source_tables import QUERY_VIEW, describe_query, place_of
 
 LONGEST_WAIT_S = 1.0
 
