@@ -13,13 +13,13 @@ from tests.support.cases import cases
 SHOWN = [
     "builtin/connectors/file_stream_source", "builtin/transforms/java_date_format",
     "children/connectors", "children/logs", "children/tasks", "herder/worker_admin",
-    "observability/logging", "rest/app", "rest/journaling", "tasks/records/tolerance",
+    "process/logging", "rest/app", "rest/journaling", "tasks/records/tolerance",
     "tasks/sink/commits", "tasks/sink/loop", "tasks/source/at_least_once/delivery",
-    "tasks/source/exactly_once/sender", "tasks/source/loop", "tasks/source/metrics",
+    "tasks/source/exactly_once/sender", "tasks/source/loop", "tasks/task_metrics",
     "tasks/tracing", "tasks/work/source",
 ]  # fmt: skip
 """Modules whose times are shown or written, and compared with no deadline."""
-COMPARED = ["herder/clock", "kafka/task_consumer", "rest/access"]
+COMPARED = ["herder/port", "kafka/task_consumer", "rest/access"]
 """The start of the worker's clock; the age of records in `auto.offset.reset=by_duration`, and of a
 user's name that another worker has signed."""
 WALL = re.compile(r"\btime\.time\b|time\.time_ns|datetime\.now|utcnow")
