@@ -61,9 +61,17 @@ def test_a_topic_that_is_denied_is_named_when_the_transaction_is_committed(
 ) -> None:
     """The client drops the records before it sends them and counts them only."""
     refused = Refused(secured)
-    refused.start()
-    refused.producer.begin()
-    refused.producer.produce(refused.topic, b"x")
+
+    def record_is_queued() -> bool:
+        refused.start()
+        refused.producer.begin()
+        try:
+            refused.producer.produce(refused.topic, b"x")
+        except CLIENT_ERRORS:
+            return False  # The answer about the topic was quicker than the call.
+        return True
+
+    eventually(record_is_queued)
     with pytest.raises(AuthorizationError, match=refused.topic) as raised:
         refused.producer.commit([refused.topic])
     assert "TOPIC_AUTHORIZATION_FAILED" in str(raised.value)
