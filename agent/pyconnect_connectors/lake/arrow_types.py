@@ -92,30 +92,19 @@ class Columns:
                 found = column if convert is None else list(map(convert, column))
                 array = pa.array(found, field.type)
             except (OddValue, pa.ArrowException, TypeError, ValueError, OverflowError):
-                array = self._careful_array(field, convert or _same, column, records, place)
+                change, found = convert or _same, []
+                for record, value in zip(records, column, strict=True):
+                    try:
+                        found.append(_fitting(change(value), field.type, self._policy))
+                    except OddValue as odd:
+                        # Without the library's error, whose text would hold the value.
+                        raise odd.within(field.name).of(record, place) from None
+                array = pa.array(found, field.type)
             if array.null_count and not field.nullable:
                 index = array.is_null().index(True).as_py()
                 raise OddValue(field.name, "null", "NOT NULL").of(records[index], place)
             arrays.append(array)
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-    def _careful_array(
-        self,
-        field: Any,
-        convert: Convert,
-        column: Sequence[Any],
-        records: Sequence[SinkRecord],
-        place: str,
-    ) -> Any:
-        """Return the array of a column in which a value does not fit, value by value."""
-        found = []
-        for record, value in zip(records, column, strict=True):
-            try:
-                found.append(_fitting(convert(value), field.type, self._policy))
-            except OddValue as odd:
-                # Without the library's error, whose text would hold the value.
-                raise odd.within(field.name).of(record, place) from None
-        return pa.array(found, field.type)
 
 
 def _fitting(value: Any, kind: Any, policy: OddValues) -> Any:
@@ -223,7 +212,11 @@ class _Types:
             is_number = 0 <= scale_of(schema) <= LONGEST_SCALE
             return None if is_number else lambda value: f"{value:f}"
         if self._texts and schema.type in _TEXTS:
-            return self._text
+            return lambda value: (
+                b64encode(value)
+                if isinstance(value, bytes)
+                else json_of(plain(value, self._policy))
+            ).decode()
         match schema.type:
             case Type.ARRAY:
                 inner = self.writing(_inner(schema.value_schema))
@@ -242,11 +235,6 @@ class _Types:
                     )
                 }
         return None
-
-    def _text(self, value: Any) -> str:
-        if isinstance(value, bytes):
-            return b64encode(value).decode()
-        return json_of(plain(value, self._policy)).decode()
 
 
 def _inner(schema: Schema | None) -> Schema:

@@ -188,9 +188,8 @@ class FileTarget:
             return record.original_kafka_offset >= buffer.unfinished.end
         if record.value is None:
             return False
-        return self._changes_schema(buffer, record.value_schema) or self._is_late(buffer, record)
-
-    def _is_late(self, buffer: _Buffer, record: SinkRecord) -> bool:
+        if self._changes_schema(buffer, record.value_schema):
+            return True
         limit = self._files.rotate_ms
         if limit is None or buffer.begin_ms is None:
             return False
@@ -246,8 +245,15 @@ class FileTarget:
         schema = first.value_schema if buffer.start is None else buffer.schema
         if self._encoders.uses_schemas and first.value_schema != schema:
             records = [_projected(record, schema) for record in records]
+        directories = self._partitioner.directories(records)
+        groups: dict[str, list[SinkRecord]] = {}
+        if isinstance(directories, str):
+            groups[directories] = list(records)
+        else:
+            for record, directory in zip(records, directories, strict=True):
+                groups.setdefault(directory, []).append(record)
         prepared = []
-        for directory, rows in self._by_directory(records).items():
+        for directory, rows in groups.items():
             file = self._file(buffer, directory, rows[0], schema)
             prepared.append(
                 (directory, file, file.encoder.prepared(rows, f"file {file.path}"), len(rows))
@@ -260,15 +266,6 @@ class FileTarget:
         if buffer.start is None:
             buffer.start, buffer.begin_ms = first.original_kafka_offset, begin_ms
             buffer.schema = schema
-
-    def _by_directory(self, records: Sequence[SinkRecord]) -> Mapping[str, Sequence[SinkRecord]]:
-        directories = self._partitioner.directories(records)
-        if isinstance(directories, str):
-            return {directories: records}
-        groups: dict[str, list[SinkRecord]] = {}
-        for record, directory in zip(records, directories, strict=True):
-            groups.setdefault(directory, []).append(record)
-        return groups
 
     def _file(
         self, buffer: _Buffer, directory: str, first: SinkRecord, schema: Schema | None
@@ -303,11 +300,14 @@ class FileTarget:
                 return
             buffer.writing = self._begun(buffer, buffer.start)
         writing = buffer.writing
-        try:
-            decided = self._decided(partition, writing)
-        except RetriableException:
-            writing.may_exist = True
-            raise
+        decided = writing.commit
+        if self._log is not None and not writing.is_decided:
+            try:
+                decided = self._log.decide(partition, writing.commit)
+            except RetriableException:
+                writing.may_exist = True
+                raise
+            writing.is_decided = decided == writing.commit
         if decided != writing.commit:
             LOG.warning(
                 "another task wrote these offsets; continuing behind them",
@@ -346,20 +346,17 @@ class FileTarget:
             may_exist=unfinished is not None,
         )
 
-    def _decided(self, partition: TopicPartition, writing: _Writing) -> Commit:
-        if self._log is None or writing.is_decided:
-            return writing.commit
-        decided = self._log.decide(partition, writing.commit)
-        writing.is_decided = decided == writing.commit
-        return decided
-
     def _store(self, writing: _Writing) -> None:
         # That of the commit's first row comes first: two tasks never get past the same one.
         for path in writing.commit.files:
             if path not in writing.contents:
                 continue
+            created = True
             try:
-                created = self._create(path, writing.contents[path])
+                if self._log is None:
+                    self._storage.replace(path, writing.contents[path])
+                else:
+                    created = self._storage.create(path, writing.contents[path])
             except RetriableException:
                 writing.may_exist = True
                 raise
@@ -370,12 +367,6 @@ class FileTarget:
                     "be written again"
                 )
             del writing.contents[path]
-
-    def _create(self, path: str, content: Any) -> bool:
-        if self._log is not None:
-            return self._storage.create(path, content)
-        self._storage.replace(path, content)
-        return True
 
 
 def _version(schema: Schema) -> int:

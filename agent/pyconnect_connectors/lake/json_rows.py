@@ -47,7 +47,10 @@ def json_chunks(file: Any, source: Source) -> Iterator[Chunk]:
         bad: dict[int, DataException] = {}
         try:
             text = b"".join(chunk)
-            values = list(map(exact if _has_long_number(text) else quick, chunk))
+            # There may be a float that 64 bits would change: found without a loop in Python.
+            classes = text.translate(_CLASSES)
+            is_long = _LONG in classes or b"0e" in classes
+            values = list(map(exact if is_long else quick, chunk))
             if _DIGITS_OF_MORE in text.translate(_DIGITS):
                 values = [
                     _of_64_bits(value) if _MORE.search(line) else value
@@ -67,12 +70,6 @@ def json_chunks(file: Any, source: Source) -> Iterator[Chunk]:
                 ) from None
         yield Chunk(schema=None, values=values, bad=bad)
         row += len(chunk)
-
-
-def _has_long_number(text: bytes) -> bool:
-    """Return whether there may be a float that 64 bits would change, without a loop in Python."""
-    classes = text.translate(_CLASSES)
-    return _LONG in classes or b"0e" in classes
 
 
 def _number(digits: str) -> object:

@@ -108,12 +108,21 @@ class Storage:
     def create(self, path: str, data: Any) -> bool:
         """Store a file unless there is one; return whether it was stored. `data` is a buffer."""
         with storage_errors(f"Cannot write {path}"):
-            if self._directory is not None:
-                return self._link(path, data)
+            if self._directory is None:
+                try:
+                    obstore.put(self._store, path, _octets(data), mode="create")
+                except AlreadyExistsError:
+                    return False
+                return True
+            staged = self._stage(data)
+            target = self._target(path)
             try:
-                obstore.put(self._store, path, _octets(data), mode="create")
-            except AlreadyExistsError:
+                os.link(staged, target)
+            except FileExistsError:
                 return False
+            finally:
+                staged.unlink()
+            _synchronise(target.parent)
             return True
 
     def replace(self, path: str, data: Any) -> None:
@@ -162,18 +171,6 @@ class Storage:
         """Reach the storage once."""
         with storage_errors("Cannot reach the lake"):
             next(iter(obstore.list(self._store, HIDDEN_DIR, chunk_size=1)), None)
-
-    def _link(self, path: str, data: Any) -> bool:
-        staged = self._stage(data)
-        target = self._target(path)
-        try:
-            os.link(staged, target)
-        except FileExistsError:
-            return False
-        finally:
-            staged.unlink()
-        _synchronise(target.parent)
-        return True
 
     def _stage(self, data: Any) -> Path:
         """Write a file where no reader looks, and return when it would survive a power failure."""

@@ -42,10 +42,7 @@ from pyconnect_connectors.lake.catalogs import (
     open_catalog,
     stored_offsets,
 )
-from pyconnect_connectors.lake.names import (
-    AUTO_CREATE,
-    EVOLVE,
-)
+from pyconnect_connectors.lake.names import AUTO_CREATE, EVOLVE
 from pyconnect_connectors.lake.settings import SinkSettings, TableSettings
 from pyconnect_connectors.lake.storage import LONGEST_NAME_BYTES, reason
 from pyconnect_connectors.odd_values import place_of
@@ -218,12 +215,6 @@ class TableTarget:
 
     def batch(self, name: str, schema: Schema | None, records: Sequence[SinkRecord]) -> Any:
         """Return records of one schema as rows of a table; DataException if one does not fit."""
-        fit = self._fit(name, schema)
-        batch = fit.columns.batch(records, f"table {name}")
-        fit.check(records, batch)
-        return batch
-
-    def _fit(self, name: str, schema: Schema | None) -> _Fit:
         if schema is None:
             raise DataException("The value has no schema, which an Iceberg table needs")
         fit = self._fits.get((name, schema))
@@ -233,7 +224,9 @@ class TableTarget:
             if len(self._fits) >= MOST_FITS:
                 self._fits.clear()
             self._fits[name, schema] = fit
-        return fit
+        batch = fit.columns.batch(records, f"table {name}")
+        fit.check(records, batch)
+        return batch
 
     def _looked_up(self, name: str, columns: Columns) -> _Fit:
         """Look how rows fit a table as it is, before they are buffered with others."""
@@ -306,12 +299,6 @@ class TableTarget:
     def _begins(self, partition: TopicPartition) -> list[int]:
         return [b.parts[partition].begin for b in self._buffers.values() if partition in b.parts]
 
-    def _go_back(self, partition: TopicPartition) -> None:
-        """Read the buffered records of a partition again."""
-        self._rewinds[partition] = self._taken[partition] = min(self._begins(partition))
-        for buffer in self._buffers.values():
-            buffer.drop(partition)
-
     def _catalog(self) -> Catalog:
         if self._opened_catalog is None:
             self._opened_catalog = open_catalog(self._tables)
@@ -340,7 +327,10 @@ class TableTarget:
         if not is_ours:
             LOG.warning("another task wrote rows of these partitions", extra={"table": name})
             for partition in writing.ends:
-                self._go_back(partition)
+                # Their buffered records are read again.
+                self._rewinds[partition] = self._taken[partition] = min(self._begins(partition))
+                for each in self._buffers.values():
+                    each.drop(partition)
             return
         bases = {**buffer.bases, **writing.ends} if self._settings.exactly_once else {}
         self._buffers[name] = _Buffer(bases=bases)
