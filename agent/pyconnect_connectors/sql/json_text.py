@@ -60,7 +60,10 @@ def json_text(value: object) -> str:
             names = (field.name for field in value.schema.fields)
             return _object(zip(names, value.stored_values(), strict=True))
         case Mapping():
-            entries = {_name(key): each for key, each in value.items()}
+            entries = {
+                key if isinstance(key, str) else json_text(key).strip('"'): each
+                for key, each in value.items()
+            }
             if len(entries) < len(value):
                 raise ValueError("a map with two keys of the same text")
             return _object(entries.items())
@@ -76,10 +79,6 @@ def json_text(value: object) -> str:
 def _object(entries: Iterable[tuple[str, object]]) -> str:
     members = (f"{json_text(name)}:{json_text(value)}" for name, value in entries)
     return "{" + ",".join(members) + "}"
-
-
-def _name(key: object) -> str:
-    return key if isinstance(key, str) else json_text(key).strip('"')
 
 
 def checked_json(text: str) -> str:

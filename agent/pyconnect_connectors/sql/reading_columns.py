@@ -100,16 +100,14 @@ class ReadColumn:
                 return quick
             return [None if value is None else convert(value) for value in found]
         except _UNFIT:
-            return [self._value(value, row, odd) for row, value in enumerate(found)]
-
-    def _value(self, value: Any, row: int, odd: dict[int, tuple[ReadColumn, str]]) -> Any:
-        assert self._convert is not None
-        try:
-            return None if value is None else self._convert(value)
-        except _UNFIT:
-            if not self._becomes_null:
-                odd.setdefault(row, (self, kind_of(value)))
-            return None
+            values: list[Any] = [None] * len(found)
+            for row, value in enumerate(found):
+                try:
+                    values[row] = None if value is None else convert(value)
+                except _UNFIT:
+                    if not self._becomes_null:
+                        odd.setdefault(row, (self, kind_of(value)))
+            return values
 
 
 def kind_of(value: object) -> str:
@@ -151,13 +149,17 @@ def _form(found: types.TypeEngine[Any], dialect: Dialect, zone: ZoneInfo) -> _Fo
         if dialect.name in MYSQL:
             return _Form(decimal_builder(scale))
         return _Form(decimal_builder(scale), lambda v: _scaled(v, scale), may_be_odd=True)
+    unsigned = bool(getattr(found, "unsigned", False))
     match found:
         case types.Boolean():
             return _Form(SchemaBuilder.boolean())
-        case types.BigInteger() if getattr(found, "unsigned", False):
+        case types.BigInteger() if unsigned:
             return _Form(SchemaBuilder.int64(), _int64, _all_int64, may_be_odd=True)
+        case types.SmallInteger():
+            return _Form(SchemaBuilder.int32() if unsigned else SchemaBuilder.int16())
         case types.Integer() if not isinstance(found, mysql.YEAR):
-            return _Form(_integer(found))
+            is_wide = unsigned or isinstance(found, types.BigInteger)
+            return _Form(SchemaBuilder.int64() if is_wide else SchemaBuilder.int32())
         case types.REAL():
             return _Form(SchemaBuilder.float32())
         case types.Float():
@@ -204,14 +206,6 @@ def _sqlite_form(found: types.TypeEngine[Any], zone: ZoneInfo) -> _Form:
             return _Form(SchemaBuilder.string(), _unicode, _all_unicode)
     # JSON, and expressions in views, which have no type.
     return _Form(SchemaBuilder.string(), _sqlite_value_text)
-
-
-def _integer(found: types.Integer) -> SchemaBuilder:
-    unsigned = bool(getattr(found, "unsigned", False))
-    if isinstance(found, types.SmallInteger):
-        return SchemaBuilder.int32() if unsigned else SchemaBuilder.int16()
-    is_wide = unsigned or isinstance(found, types.BigInteger)
-    return SchemaBuilder.int64() if is_wide else SchemaBuilder.int32()
 
 
 def as_selected(column: ColumnElement[Any], dialect: Dialect) -> ColumnElement[Any]:

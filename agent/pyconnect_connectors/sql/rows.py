@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from sqlalchemy import (
@@ -177,7 +178,9 @@ def shape_of(record: SinkRecord, settings: SinkSettings) -> Shape:
         case PrimaryKeyMode.KAFKA:
             names = settings.pk_fields or KAFKA_COLUMNS
             key_columns: Mapping[str, Schema | None] = dict(zip(names, _KAFKA_SCHEMAS, strict=True))
-            key_take: _Take = _kafka_values
+            key_take: _Take = attrgetter(
+                "original_topic", "original_kafka_partition", "original_kafka_offset"
+            )
         case PrimaryKeyMode.RECORD_KEY:
             key_columns, key_take = _key_part(record, settings)
     kept = [index for index, name in enumerate(fields) if name not in key_columns]
@@ -264,11 +267,3 @@ def _struct_values(schema: Schema, value: Callable[[SinkRecord], Any]) -> _Take:
         default if found is None else found
         for found, default in zip(value(record).stored_values(), defaults, strict=True)
     ]
-
-
-def _kafka_values(record: SinkRecord) -> Row:
-    return (
-        record.original_topic,
-        record.original_kafka_partition,
-        record.original_kafka_offset,
-    )

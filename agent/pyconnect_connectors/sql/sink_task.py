@@ -109,7 +109,31 @@ class SqlSinkTask(SinkTask):
         if not records:
             return
         with self._repeated_by_worker("Cannot write to the database"):
-            self._write(records)
+            connection = self._connected()
+            if self._outcome_unknown and self._offsets is not None:
+                with connection.begin():
+                    stored = self._offsets.stored(connection, sorted(self._epochs))
+                self._stored.update({p: end for p, end in stored.items() if end is not None})
+                records = [
+                    r
+                    for r in records
+                    if r.original_kafka_offset
+                    >= self._stored.get(
+                        TopicPartition(r.original_topic, r.original_kafka_partition), 0
+                    )
+                ]
+            ends = _ends(records)
+            if records:
+                try:
+                    self._store(connection, records, ends)
+                except (DBAPIError, RetriableException) as error:
+                    if isinstance(error, DBAPIError) and not concerns_table(error):
+                        raise
+                    self._tables.forget()
+                    self._staged = StagedUpserts(connection)
+                    self._store(connection, records, ends)
+            self._stored.update(ends)
+            self._outcome_unknown = False
 
     @contextmanager
     def _repeated_by_worker(self, action: str) -> Iterator[None]:
@@ -123,33 +147,6 @@ class SqlSinkTask(SinkTask):
                 self._disconnect()
                 self._tables.forget()
                 raise
-
-    def _write(self, records: Sequence[SinkRecord]) -> None:
-        connection = self._connected()
-        if self._outcome_unknown and self._offsets is not None:
-            with connection.begin():
-                stored = self._offsets.stored(connection, sorted(self._epochs))
-            self._stored.update({p: offset for p, offset in stored.items() if offset is not None})
-            records = [
-                r
-                for r in records
-                if r.original_kafka_offset
-                >= self._stored.get(TopicPartition(r.original_topic, r.original_kafka_partition), 0)
-            ]
-            if not records:
-                self._outcome_unknown = False
-                return
-        ends = _ends(records)
-        try:
-            self._store(connection, records, ends)
-        except (DBAPIError, RetriableException) as error:
-            if isinstance(error, DBAPIError) and not concerns_table(error):
-                raise
-            self._tables.forget()
-            self._staged = StagedUpserts(connection)
-            self._store(connection, records, ends)
-        self._stored.update(ends)
-        self._outcome_unknown = False
 
     def _store(
         self,

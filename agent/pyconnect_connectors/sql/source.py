@@ -42,24 +42,6 @@ _TIME = re.compile(
 )
 
 
-def _problems_of_query(settings: SourceSettings, query: str) -> Iterable[tuple[str, str]]:
-    """Have the database describe the query; it does not run."""
-    with connected(open_engine(settings.connection, writes=False)) as connection:
-        try:
-            with database_errors("Cannot describe the query"):
-                describe_query(connection, query)
-                found = reflected(connection, QUERY_VIEW, None).columns
-        except ConnectException as error:
-            yield QUERY, str(error)
-            return
-    wanted = [(TIMESTAMP, name) for name in settings.timestamps if settings.mode.has_timestamp]
-    if settings.incrementing is not None and settings.mode.has_total_order:
-        wanted.append((INCREMENTING, settings.incrementing))
-    for key, name in wanted:
-        if name not in found:
-            yield key, f"The query has no column {name}"
-
-
 class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
     """Deals tables to tasks, again when tables come or go."""
 
@@ -70,10 +52,25 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
         self._stopped = threading.Event()
 
     def problems(self, settings: SourceSettings) -> Iterable[tuple[str, str]]:
-        if settings.query is not None:
-            yield from _problems_of_query(settings, settings.query)
-        elif problem := found_tables(settings).problem:
-            yield problem
+        if settings.query is None:
+            if problem := found_tables(settings).problem:
+                yield problem
+            return
+        with connected(open_engine(settings.connection, writes=False)) as connection:
+            try:
+                # The database describes the query; it does not run.
+                with database_errors("Cannot describe the query"):
+                    describe_query(connection, settings.query)
+                    found = reflected(connection, QUERY_VIEW, None).columns
+            except ConnectException as error:
+                yield QUERY, str(error)
+                return
+        wanted = [(TIMESTAMP, name) for name in settings.timestamps if settings.mode.has_timestamp]
+        if settings.incrementing is not None and settings.mode.has_total_order:
+            wanted.append((INCREMENTING, settings.incrementing))
+        for key, name in wanted:
+            if name not in found:
+                yield key, f"The query has no column {name}"
 
     def task_class(self) -> type[SourceTask]:
         return SqlSourceTask

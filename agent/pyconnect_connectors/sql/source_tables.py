@@ -70,7 +70,14 @@ def found_tables(settings: SourceSettings) -> FoundTables:
             names.discard(str(sink_config_def().keys[OFFSETS_TABLE].default))
         further = settings.whitelist - names
         found = {name for name in further if is_there(inspector, name, settings.schema)}
-        chosen = {name for name in names | found if _is_chosen(name, settings)}
+        chosen = {
+            name
+            for name in names | found
+            if (not settings.whitelist or name in settings.whitelist)
+            and name not in settings.blacklist
+            and (not settings.include or any(re.fullmatch(p, name) for p in settings.include))
+            and not any(re.fullmatch(pattern, name) for pattern in settings.exclude)
+        }
         if connection.dialect.name == "postgresql":
             chosen -= _parts(connection, inspector, chosen, settings.schema)
         schema = settings.schema
@@ -79,15 +86,6 @@ def found_tables(settings: SourceSettings) -> FoundTables:
         names=tuple(sorted(chosen)),
         missing=tuple(sorted(further - found)),
         no_schema=schema if lacks_schema else None,
-    )
-
-
-def _is_chosen(name: str, settings: SourceSettings) -> bool:
-    return (
-        (not settings.whitelist or name in settings.whitelist)
-        and name not in settings.blacklist
-        and (not settings.include or any(re.fullmatch(p, name) for p in settings.include))
-        and not any(re.fullmatch(pattern, name) for pattern in settings.exclude)
     )
 
 

@@ -69,19 +69,17 @@ class SqlSourceTask(SourceTask):
                         self._due_s[self._reading] = (
                             time.monotonic() + self._settings.poll_ms / 1000
                         )
-                    elif self._is_page:
-                        # There may be more, which the table's next turn begins with.
+                    elif self._connection is not None and (
+                        self._connection.dialect.name == "sqlite"
+                        and self._settings.mode.has_total_order
+                    ):
+                        # A page. There may be more, which the table's next turn begins with.
                         self._end_pass()
                         self._due_s[self._reading] = time.monotonic()
                     return batch
             except RetriableException:
                 self._disconnect()
                 raise
-
-    @property
-    def _is_page(self) -> bool:
-        sqlite = self._engine is not None and self._engine.dialect.name == "sqlite"
-        return sqlite and self._settings.mode.has_total_order
 
     def _begin(self) -> bool:
         """Begin to read the table that has waited longest; wait and return False if none is due."""

@@ -31,7 +31,9 @@ _FRACTION = len("2024-06-01 10:00:00.")
 
 def add_functions(connection: sqlite3.Connection) -> None:
     """Give a connection the function that `instant` calls."""
-    connection.create_function(INSTANT, 2, _instant_in, deterministic=True)
+    connection.create_function(
+        INSTANT, 2, lambda time, zone: instant_text(time, ZoneInfo(zone)), deterministic=True
+    )
 
 
 def begun_version(connection: Connection) -> object:
@@ -57,10 +59,6 @@ def instant_text(value: object, zone: ZoneInfo) -> str | None:
         return moment.astimezone(UTC).isoformat(" ", "microseconds")
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def _instant_in(value: object, zone: str) -> str | None:
-    return instant_text(value, ZoneInfo(zone))
 
 
 def instant(time: ColumnElement[Any], zone: ZoneInfo) -> ColumnElement[Any]:

@@ -48,43 +48,34 @@ def folding_columns(
     ]
     if not texts:
         return {}
+    wanted = {column.name for column in texts}
     if connection.dialect.name in MYSQL:
         found = {c.name: str(getattr(c.type, "collation", None) or "") for c in texts}
         unknown = [name for name, collation in found.items() if not collation]
         if unknown:
             # SHOW CREATE TABLE leaves out the table's own collation.
-            found |= _mysql_collations(connection, table, unknown)
+            quoted = connection.dialect.identifier_preparer.format_table(table)
+            rows = connection.exec_driver_sql(f"SHOW FULL COLUMNS FROM {quoted}").mappings()
+            found |= {row["Field"]: row["Collation"] for row in rows if row["Field"] in unknown}
         return {n: collation for n, collation in found.items() if not tells_apart(collation)}
     if connection.dialect.name == "postgresql":
         quoted = connection.dialect.identifier_preparer.format_table(table).replace("%%", "%")
-        rows = connection.exec_driver_sql(_POSTGRES, (quoted,))
+        described = connection.exec_driver_sql(_POSTGRES, (quoted,))
         found = {column.name: "citext" for column in texts if isinstance(column.type, CITEXT)}
-        return found | {n: collation for n, collation in rows if n in {c.name for c in texts}}
+        return found | {n: collation for n, collation in described if n in wanted}
     if connection.dialect.name == "sqlite":
-        return _sqlite_collations(connection, table, {column.name for column in texts})
+        return {
+            part["name"]: part["coll"]
+            for index in pragma(connection, table.schema, "index_list", table.name)
+            for part in pragma(connection, table.schema, "index_xinfo", index["name"])
+            if index["unique"] and part["name"] in wanted and part["coll"] != "BINARY"
+        }
     return {}
 
 
 def tells_apart(collation: str) -> bool:
     """Return whether a collation of MariaDB or MySQL tells all texts apart."""
     return _TELLS_APART.fullmatch(collation) is not None
-
-
-def _mysql_collations(
-    connection: Connection, table: Table, names: Sequence[str]
-) -> Mapping[str, str]:
-    quoted = connection.dialect.identifier_preparer.format_table(table)
-    rows = connection.exec_driver_sql(f"SHOW FULL COLUMNS FROM {quoted}").mappings()
-    return {row["Field"]: row["Collation"] for row in rows if row["Field"] in names}
-
-
-def _sqlite_collations(connection: Connection, table: Table, names: set[str]) -> Mapping[str, str]:
-    return {
-        part["name"]: part["coll"]
-        for index in pragma(connection, table.schema, "index_list", table.name)
-        for part in pragma(connection, table.schema, "index_xinfo", index["name"])
-        if index["unique"] and part["name"] in names and part["coll"] != "BINARY"
-    }
 
 
 LONGEST_NAME_BYTES = 63
@@ -237,8 +228,15 @@ def found_table(connection: Connection, settings: SinkSettings, topic: str) -> T
     exists = inspect(connection).has_table(name, schema=schema)
     table = reflected(connection, name, schema) if exists else None
     connection.rollback()
-    if table is not None and settings.exactly_once:
-        _refuse_without_transactions(table)
+    if table is None or not settings.exactly_once:
+        return table
+    for key, engine in table.kwargs.items():
+        if key.endswith("_engine") and str(engine).lower() in _WITHOUT_TRANSACTIONS:
+            # MariaDB would not roll its rows back.
+            raise ConnectException(
+                f"Table {table.name} has no transactions (engine {engine}), which exactly-once "
+                f"delivery needs; convert it to InnoDB, or set {GUARANTEE}=at-least-once"
+            )
     return table
 
 
@@ -306,16 +304,6 @@ def check_case(dialect: Dialect, names: Iterable[str]) -> None:
             raise ConnectException(
                 f"The tables {other} and {name} are one for this database, which ignores case; "
                 f"give their topics other names with a transformation, or set {TABLE_FORMAT}"
-            )
-
-
-def _refuse_without_transactions(table: Table) -> None:
-    """Raise ConnectException for an engine of MariaDB whose rows are not rolled back."""
-    for key, engine in table.kwargs.items():
-        if key.endswith("_engine") and str(engine).lower() in _WITHOUT_TRANSACTIONS:
-            raise ConnectException(
-                f"Table {table.name} has no transactions (engine {engine}), which exactly-once "
-                f"delivery needs; convert it to InnoDB, or set {GUARANTEE}=at-least-once"
             )
 
 

@@ -54,6 +54,7 @@ _POSTGRES_TIMES = {
 """Forms of times that PostgreSQL has and Python has not."""
 _ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)?")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "r": "\r", "0": "\0"}
 _EXACT_FLOAT = 2**53
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)?(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 """Texts that are numbers and nothing else: 007 or +49 may be a code, whose digits count."""
@@ -79,7 +80,12 @@ class WriteColumn:
         self.target = type(column.type).__name__.upper()
         self.becomes_null = becomes_null
         self._null_fault = "null in a key, which finds no row," if is_key else None
-        if not is_key and _is_numbered(column, dialect):
+        is_numbered = (
+            isinstance(column.type, types.Integer) and [*column.table.primary_key] == [column]
+            if dialect.name == "sqlite"
+            else dialect.name in MYSQL and column.autoincrement is True
+        )
+        if is_numbered and not is_key:
             self._null_fault = "null, which would become the next number,"
         if isinstance(column.type, mysql.TIMESTAMP) and not column.nullable:
             self._null_fault = "null, which would become the time of now,"
@@ -110,13 +116,6 @@ class WriteColumn:
             return self._convert(value)
         except UNFIT:
             return None
-
-
-def _is_numbered(column: Column[Any], dialect: Dialect) -> bool:
-    """Return whether the database makes a number of null."""
-    if dialect.name == "sqlite":
-        return isinstance(column.type, types.Integer) and [*column.table.primary_key] == [column]
-    return dialect.name in MYSQL and column.autoincrement is True
 
 
 def _conversion(  # noqa: C901  one case a type
@@ -159,7 +158,10 @@ def _conversion(  # noqa: C901  one case a type
             return int, _bits
         case mysql.ENUM() | mysql.SET():
             texts = found.enums if isinstance(found, mysql.ENUM) else found.values
-            members = frozenset(_ESCAPED.sub(_unescaped, text) for text in texts)
+            # SQLAlchemy leaves a member's text as the definition of the table has it.
+            members = frozenset(
+                _ESCAPED.sub(lambda m: _ESCAPES.get(m[1], m[1]), text) for text in texts
+            )
             return None, lambda v: _members(v, members, many=isinstance(found, mysql.SET))
         case types.String() if name != "sqlite" and found.length is not None:
             length, pads = found.length, isinstance(found, types.CHAR)
@@ -215,14 +217,18 @@ def _datetimes(found: Any, dialect: str, zone: ZoneInfo) -> Convert:
 
     def convert(value: Any) -> Any:
         if isinstance(value, str):
-            if not _ISO.fullmatch(value) or not _is_moment(value):
+            try:
+                moment = datetime.fromisoformat(value) if _ISO.fullmatch(value) else None
+            except ValueError:
+                moment = None
+            if moment is None:
                 matched = form.fullmatch(value) if dialect == "postgresql" else None
                 if matched is None:
                     raise Unfit("a text that is not a time of ISO 8601")
                 if int(f"{(matched[1] or '.0')[1:]:0<6}") % step:
                     raise Unfit("a fraction of a second with more digits than the column")
                 return value
-            value = datetime.fromisoformat(value)
+            value = moment
         elif isinstance(value, date) and not isinstance(value, datetime) and not has_zone(found):
             value = datetime.combine(value, time.min)
         if not isinstance(value, datetime):
@@ -238,14 +244,6 @@ def _datetimes(found: Any, dialect: str, zone: ZoneInfo) -> Convert:
         return value.isoformat(" ", "microseconds") if dialect == "sqlite" else value
 
     return convert
-
-
-def _is_moment(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _date(value: Any, dialect: str, zone: ZoneInfo) -> Any:
@@ -410,11 +408,6 @@ def _bits(value: Any) -> int:
     if isinstance(value, bytes):
         return int.from_bytes(value, "big")
     return _integer(value, 2**64 - 1)
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    """SQLAlchemy leaves a member's text as the definition of the table has it."""
-    return {"n": "\n", "r": "\r", "0": "\0"}.get(found[1], found[1])
 
 
 def _members(value: Any, members: frozenset[str], *, many: bool) -> str:
