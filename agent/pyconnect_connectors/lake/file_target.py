@@ -177,7 +177,14 @@ class FileTarget:
             begin += count
             self._append(buffer, [r for r in chunk if r.value is not None])
             buffer.next = chunk[-1].original_kafka_offset + 1
-            if self._is_full(buffer):
+            if buffer.unfinished is None:
+                is_full = any(
+                    f.rows >= self._files.flush_size or f.encoder.size >= self._settings.max_bytes
+                    for f in buffer.files.values()
+                )
+            else:
+                is_full = buffer.next >= buffer.unfinished.end
+            if is_full:
                 self._write(partition, buffer)
 
     def _begins_another(self, buffer: _Buffer, record: SinkRecord) -> bool:
@@ -188,22 +195,21 @@ class FileTarget:
             return record.original_kafka_offset >= buffer.unfinished.end
         if record.value is None:
             return False
-        if self._changes_schema(buffer, record.value_schema):
-            return True
+        schema, held = record.value_schema, buffer.schema
+        if self._encoders.uses_schemas and schema is not held and schema != held:
+            if self._settings.compatibility is Compatibility.NONE:
+                return True
+            # One without a schema does not go with one that has it, which their projection says.
+            if (
+                schema is not None
+                and held is not None
+                and (_version(schema) > _version(held) or not _keeps(schema, held))
+            ):
+                return True
         limit = self._files.rotate_ms
         if limit is None or buffer.begin_ms is None:
             return False
         return self._clock.has_passed(limit, buffer.begin_ms, record)
-
-    def _changes_schema(self, buffer: _Buffer, schema: Schema | None) -> bool:
-        if not self._encoders.uses_schemas or schema is buffer.schema or schema == buffer.schema:
-            return False
-        if self._settings.compatibility is Compatibility.NONE:
-            return True
-        if schema is None or buffer.schema is None:
-            # They do not go together, which their projection says.
-            return False
-        return _version(schema) > _version(buffer.schema) or not _keeps(schema, buffer.schema)
 
     def _fitting(self, buffer: _Buffer, records: Sequence[SinkRecord], begin: int) -> int:
         """Return how many of the records the open files take, at least one."""
@@ -282,14 +288,6 @@ class FileTarget:
         path = "/".join(filter(None, (self._files.topics_dir, topic, directory, name)))
         self._storage.check_path(path)
         return _OpenFile(path=path, encoder=self._encoders.open(schema))
-
-    def _is_full(self, buffer: _Buffer) -> bool:
-        if buffer.unfinished is not None:
-            return buffer.next >= buffer.unfinished.end
-        return any(
-            file.rows >= self._files.flush_size or file.encoder.size >= self._settings.max_bytes
-            for file in buffer.files.values()
-        )
 
     # Commits
 

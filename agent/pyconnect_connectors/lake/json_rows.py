@@ -100,8 +100,12 @@ def _exactly(line: bytes, row: int, source: Source) -> Any:
         text, kind = line.decode(), "a lone surrogate"
     except UnicodeDecodeError:
         text, kind = line.decode("utf-8", "surrogateescape"), "a text that is not UTF-8"
+
+    def no_constant(name: str) -> NoReturn:
+        raise ValueError(f"{name} is not a JSON value")
+
     try:
-        value = json.loads(text, parse_float=_number, parse_constant=_no_constant)
+        value = json.loads(text, parse_float=_number, parse_constant=no_constant)
         return _of_64_bits(_with_texts(value, "", row, source, kind))
     except json.JSONDecodeError as error:
         problem = f"{error.msg} at character {error.pos + 1}"
@@ -110,10 +114,6 @@ def _exactly(line: bytes, row: int, source: Source) -> Any:
     except ValueError as error:
         problem = str(error)
     raise source.bad_row(row, f"is not JSON: {problem}") from None
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON value")
 
 
 def _with_texts(value: Any, path: str, row: int, source: Source, kind: str) -> Any:

@@ -14,12 +14,7 @@ from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from typing import NamedTuple
 
-from pyconnect_api import (
-    RetriableException,
-    SourceRecord,
-    SourceRecords,
-    SourceTask,
-)
+from pyconnect_api import RetriableException, SourceRecord, SourceRecords, SourceTask
 from pyconnect_connectors import version
 from pyconnect_connectors.connectors import Attempts, LazyOffsets
 from pyconnect_connectors.lake.names import Order

@@ -31,12 +31,7 @@ from obstore.exceptions import (
 )
 from obstore.store import LocalStore, ObjectStore, from_url
 
-from pyconnect_api import (
-    ConfigException,
-    ConnectException,
-    DataException,
-    RetriableException,
-)
+from pyconnect_api import ConfigException, ConnectException, DataException, RetriableException
 from pyconnect_connectors.lake.settings import Location
 
 CONNECT_TIMEOUT = timedelta(seconds=5)

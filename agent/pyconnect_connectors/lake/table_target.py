@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, ValidationError
 from pyiceberg.manifest import DataFile
-from pyiceberg.table import Table
 
 from pyconnect_api import ConnectException, DataException, Schema, SinkRecord, TopicPartition
 from pyconnect_connectors.lake.arrow_types import Columns
@@ -337,9 +336,19 @@ class TableTarget:
 
     def _committed(self, name: str, buffer: _Buffer, writing: _Writing) -> bool:
         """Return False when another task has written rows of these partitions."""
+        schema = writing.rows.schema
         for attempt in range(COMMIT_ATTEMPTS):
             try:
-                table = self._prepared(name, writing.rows.schema)
+                table = load_table(self._catalog(), name)
+                if table is None:
+                    if not self._tables.auto_create:
+                        raise ConnectException(
+                            f"There is no table {name}; {AUTO_CREATE}=true creates it"
+                        )
+                    table = new_table(self._catalog(), name, schema, self._tables.partition_by)
+                if self._tables.evolve:
+                    add_columns(table, schema)
+                self._check_columns(name, table.schema(), schema)
                 if has_commit(table, writing.commit_id):
                     return True
                 offsets = stored_offsets(table, self._settings.name)
@@ -348,7 +357,7 @@ class TableTarget:
                 ):
                     return False
                 if writing.data_files is None:
-                    if problem := misfit(table.schema(), writing.rows.schema):
+                    if problem := misfit(table.schema(), schema):
                         raise ConnectException(f"The rows do not fit table {name}: {problem}")
                     writing.data_files = data_files(table, writing.rows)
                 offsets.update({str(p): end for p, end in writing.ends.items()})
@@ -361,18 +370,6 @@ class TableTarget:
             else:
                 return True
         raise CommitFailedException(f"{COMMIT_ATTEMPTS} commits of other tasks were first")
-
-    def _prepared(self, name: str, schema: Any) -> Table:
-        """Return the table as it is now, with columns for the rows as far as that is allowed."""
-        table = load_table(self._catalog(), name)
-        if table is None:
-            if not self._tables.auto_create:
-                raise ConnectException(f"There is no table {name}; {AUTO_CREATE}=true creates it")
-            table = new_table(self._catalog(), name, schema, self._tables.partition_by)
-        if self._tables.evolve:
-            add_columns(table, schema)
-        self._check_columns(name, table.schema(), schema)
-        return table
 
 
 def _texts_and_floats(rows: Any, names: Sequence[str]) -> Mapping[str, Sequence[int]]:

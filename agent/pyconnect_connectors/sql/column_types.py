@@ -85,11 +85,15 @@ def reflected(connection: Connection, name: str, schema: str | None) -> Table:
         known = connection.dialect
         further = {"name": Name, '"char"': Char, "bpchar": types.CHAR}
         known.ischema_names = {**known.ischema_names, **further}
+
+    def unquote(_inspector: object, _table: Table, column: dict[str, Any]) -> None:
+        # SQLAlchemy leaves quotes within names of MariaDB doubled.
+        column["name"] = column["name"].replace("``", "`")
+
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Did not recognize type", SAWarning)
-        # SQLAlchemy leaves quotes within names of MariaDB doubled.
         is_mysql = connection.dialect.name in MYSQL
-        listeners = [("column_reflect", _unquote)] if is_mysql else []
+        listeners = [("column_reflect", unquote)] if is_mysql else []
         table = Table(
             name, MetaData(), schema=schema, autoload_with=connection, listeners=listeners
         )
@@ -105,10 +109,6 @@ def reflected(connection: Connection, name: str, schema: str | None) -> Table:
             if column is not None and type(column.type) is types.NUMERIC and not is_number:
                 column.type = NumericAffinity()
     return table
-
-
-def _unquote(_inspector: object, _table: Table, column: dict[str, Any]) -> None:
-    column["name"] = column["name"].replace("``", "`")
 
 
 def pragma(

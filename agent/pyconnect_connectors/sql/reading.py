@@ -21,7 +21,7 @@ from contextlib import closing, suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
 from sqlalchemy import (
@@ -148,17 +148,14 @@ class TableReader:
     ) -> Generator[SourceRecords, None, None]:
         """Hold back the last row until the next one shows whether its time is complete."""
         held: list[_Row] = []
-        for batch in batches:
+        # Behind the last batch no row is held back.
+        for batch in chain(batches, [()]):
             rows = [*held, *batch]
-            held = [rows.pop()]
+            held = [rows.pop()] if batch else []
             if rows:
-                times = [*(row[time] for row in rows), held[0][time]]
+                times = [*(row[time] for row in rows), held[0][time] if held else None]
                 for records, _ in make(list(zip(*rows, strict=True)), self._group_offsets(times)):
                     yield records
-        if held:
-            times = [held[0][time], None]
-            for records, _ in make(list(zip(*held, strict=True)), self._group_offsets(times)):
-                yield records
 
     def _group_offsets(self, times: Sequence[object]) -> list[Offset | None]:
         """Return an offset for each row, of their times and that of the row after them."""

@@ -210,40 +210,34 @@ def _sqlite_form(found: types.TypeEngine[Any], zone: ZoneInfo) -> _Form:
 
 def as_selected(column: ColumnElement[Any], dialect: Dialect) -> ColumnElement[Any]:
     """Return what a query selects for a column, with the driver's own values and all digits."""
-    found, selected = column.type, column
-    plain: types.TypeEngine[Any] = types.NullType()
-    match dialect.name:
-        case "postgresql":
-            return type_coerce(_postgres_text(column), plain)
-        case "mysql" | "mariadb":
-            if isinstance(found, types.DateTime | types.Date | types.Time | mysql.YEAR):
-                return type_coerce(cast(column, types.CHAR()), plain)
-            if isinstance(found, mysql.FLOAT) and found.scale is None:
-                # The server writes only six digits of a FLOAT.
-                return type_coerce(column, plain) * literal_column("1E0", plain)
-        case "sqlite":
+    selected, plain = column, types.NullType()
+    match dialect.name, column.type:
+        case "postgresql", postgresql.ARRAY():
+            selected = cast(func.to_json(column), types.Text())
+        case "postgresql", postgresql.MONEY():
+            # Without a currency and the separators of a locale.
+            selected = cast(cast(column, types.Numeric()), types.Text())
+        case (
+            "postgresql",
+            types.LargeBinary() | types.Boolean() | types.Integer() | types.Float() | types.CHAR(),
+        ):
+            # A cast would cut the spaces at the end of a CHAR.
+            pass
+        case "postgresql", postgresql.INET():
+            # A cast would add the length of the network to an address.
+            selected = case((column.is_not(None), func.format("%s", column)))
+        case "postgresql", _:
+            selected = cast(column, types.Text())
+        case "mysql" | "mariadb", types.DateTime() | types.Date() | types.Time() | mysql.YEAR():
+            selected = cast(column, types.CHAR())
+        case "mysql" | "mariadb", mysql.FLOAT(scale=None):
+            # The server writes only six digits of a FLOAT.
+            return type_coerce(column, plain) * literal_column("1E0", plain)
+        case "mysql" | "mariadb" | "sqlite", _:
             pass
         case _:
-            return selected
+            return column
     return type_coerce(selected, plain)
-
-
-def _postgres_text(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    match column.type:
-        case postgresql.ARRAY():
-            return cast(func.to_json(column), types.Text())
-        case postgresql.MONEY():
-            # Without a currency and the separators of a locale.
-            return cast(cast(column, types.Numeric()), types.Text())
-        case types.LargeBinary() | types.Boolean() | types.Integer() | types.Float():
-            return column
-        case types.CHAR():
-            # A cast would cut the spaces at the end.
-            return column
-        case postgresql.INET():
-            # A cast would add the length of the network to an address.
-            return case((column.is_not(None), func.format("%s", column)))
-    return cast(column, types.Text())
 
 
 # Values. Each function raises one of `_UNFIT` for a value that does not fit.

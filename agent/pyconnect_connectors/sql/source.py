@@ -6,7 +6,6 @@ import logging
 import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import starmap
 
 from pyconnect_api import (
     ConnectException,
@@ -161,16 +160,16 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
                     f"With mode={settings.mode} an offset must have these keys: "
                     + ", ".join(sorted(wanted))
                 )
-            if not all(starmap(_is_position, offset.items())):
+            number, time = offset.get(INCREMENTING_FIELD, 0), offset.get(TIMESTAMP_FIELD)
+            is_time = isinstance(time, str) and _TIME.fullmatch(time) is not None
+            if (
+                not isinstance(number, int | float | str)
+                or isinstance(number, bool)
+                or not (is_time or TIMESTAMP_FIELD not in offset)
+            ):
                 # Behind null, or another text, a database finds no row, or all of them again.
                 raise ConnectException(
                     f"'{INCREMENTING_FIELD}' must be a number or a text, and '{TIMESTAMP_FIELD}' a "
                     "text such as 2024-06-01 10:00:00"
                 )
         return True
-
-
-def _is_position(name: str, value: object) -> bool:
-    if name == TIMESTAMP_FIELD:
-        return isinstance(value, str) and _TIME.fullmatch(value) is not None
-    return isinstance(value, int | float | str) and not isinstance(value, bool)

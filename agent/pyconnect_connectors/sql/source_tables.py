@@ -15,13 +15,9 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Inspector, Select, TextClause, inspect, text
 
+from pyconnect_connectors.sql.column_types import MYSQL
 from pyconnect_connectors.sql.database import connected, database_errors, open_engine
-from pyconnect_connectors.sql.definitions import (
-    OFFSETS_TABLE,
-    SCHEMA,
-    WHITELIST,
-    sink_config_def,
-)
+from pyconnect_connectors.sql.definitions import OFFSETS_TABLE, SCHEMA, WHITELIST, sink_config_def
 from pyconnect_connectors.sql.settings import SourceSettings
 
 _Place: TypeAlias = tuple[str | None, str]  # schema and table
@@ -126,12 +122,11 @@ def _parts(
 
 
 QUERY_VIEW = "pyconnect_query"
-_WITHOUT_VIEWS = frozenset({"mariadb", "mysql"})
 
 
 def describe_query(connection: Connection, query: str) -> None:
     """Make the columns of a query known to the session under QUERY_VIEW."""
-    if connection.dialect.name in _WITHOUT_VIEWS:
+    if connection.dialect.name in MYSQL:
         statement = f"CREATE TEMPORARY TABLE {QUERY_VIEW} SELECT * FROM ({_inner(query)}) q LIMIT 0"  # noqa: S608  the user's own
     else:
         statement = f"CREATE TEMPORARY VIEW {QUERY_VIEW} AS {query}"
@@ -141,7 +136,7 @@ def describe_query(connection: Connection, query: str) -> None:
 
 def with_rows_of(connection: Connection, query: str, select: Select[Any]) -> Select[Any]:
     """Return a select of QUERY_VIEW as one that reads the rows of the query."""
-    if connection.dialect.name in _WITHOUT_VIEWS:
+    if connection.dialect.name in MYSQL:
         return select.add_cte(_plain(_inner(query)).columns().cte(QUERY_VIEW))
     return select
 

@@ -98,28 +98,25 @@ class SqlSourceTask(SourceTask):
                 describe_query(self._connection, self._settings.query)
         connection = self._connection
         if name != self._reading or self._pass_ended:
-            self._readers[name] = self._new_reader(name, connection)
+            # Of the table as it is now: columns may have changed since the last pass.
+            settings, query = self._settings, self._settings.query
+            known = self._readers.get(name)
+            schema, table = place_of(inspect(connection), name, settings.schema)
+            partition = {"table": name} if query is None else {"query": "query"}
+            self._readers[name] = TableReader(
+                reflected(connection, table, schema),
+                settings,
+                partition=partition,
+                topic=settings.prefix + (name if query is None else ""),
+                offset=(
+                    self.context.offset_storage_reader.offset(partition)
+                    if known is None
+                    else known.position
+                ),
+            )
         self._reading, self._pass_ended = name, False
         self._batches = self._readers[name].batches(connection)
         return True
-
-    def _new_reader(self, name: str, connection: Connection) -> TableReader:
-        """Return the reader of a table as it is now; columns may have changed since the last."""
-        settings, query = self._settings, self._settings.query
-        known = self._readers.get(name)
-        schema, table = place_of(inspect(connection), name, settings.schema)
-        partition = {"table": name} if query is None else {"query": "query"}
-        return TableReader(
-            reflected(connection, table, schema),
-            settings,
-            partition=partition,
-            topic=settings.prefix + (name if query is None else ""),
-            offset=(
-                self.context.offset_storage_reader.offset(partition)
-                if known is None
-                else known.position
-            ),
-        )
 
     def _end_pass(self) -> None:
         """Close the cursor and end the transaction."""

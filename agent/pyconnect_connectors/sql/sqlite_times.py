@@ -12,17 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Function,
-    String,
-    Table,
-    and_,
-    func,
-    or_,
-    select,
-)
+from sqlalchemy import ColumnElement, Connection, Function, String, Table, and_, func, or_, select
 
 INSTANT = "pyconnect_instant"
 _FORM = "-".join(("[0-9]" * 4, "[0-9]" * 2, "[0-9]" * 2)) + " " + ":".join(["[0-9]" * 2] * 3) + "*"

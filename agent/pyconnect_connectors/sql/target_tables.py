@@ -30,6 +30,7 @@ from pyconnect_connectors.sql.definitions import (
 )
 from pyconnect_connectors.sql.settings import SinkSettings
 
+# Collations of MariaDB or MySQL that tell all texts apart.
 _TELLS_APART = re.compile(r"binary|.*_nopad_bin|utf8mb4_0900_bin")
 _POSTGRES = (
     "SELECT attname, collname FROM pg_attribute JOIN pg_collation l ON l.oid = attcollation"
@@ -57,7 +58,9 @@ def folding_columns(
             quoted = connection.dialect.identifier_preparer.format_table(table)
             rows = connection.exec_driver_sql(f"SHOW FULL COLUMNS FROM {quoted}").mappings()
             found |= {row["Field"]: row["Collation"] for row in rows if row["Field"] in unknown}
-        return {n: collation for n, collation in found.items() if not tells_apart(collation)}
+        return {
+            n: collation for n, collation in found.items() if not _TELLS_APART.fullmatch(collation)
+        }
     if connection.dialect.name == "postgresql":
         quoted = connection.dialect.identifier_preparer.format_table(table).replace("%%", "%")
         described = connection.exec_driver_sql(_POSTGRES, (quoted,))
@@ -71,11 +74,6 @@ def folding_columns(
             if index["unique"] and part["name"] in wanted and part["coll"] != "BINARY"
         }
     return {}
-
-
-def tells_apart(collation: str) -> bool:
-    """Return whether a collation of MariaDB or MySQL tells all texts apart."""
-    return _TELLS_APART.fullmatch(collation) is not None
 
 
 LONGEST_NAME_BYTES = 63
@@ -157,7 +155,19 @@ class TargetTables:
         if table is None or not columns.keys() <= set(table.columns.keys()):
             table = self._found(connection, topic)
             if table is None:
-                table = self._created(connection, topic, columns, keys)
+                schema, name = table_name(self._settings.table_format, topic)
+                if not self._settings.auto_create:
+                    raise ConnectException(
+                        f"There is no table {name}; create it, or set {AUTO_CREATE}=true"
+                    )
+                check_names(connection.dialect, name, *columns)
+                made = [
+                    _new_column(connection.dialect, column, found, is_key=column in keys)
+                    for column, found in columns.items()
+                ]
+                create_once(connection, Table(name, MetaData(), *made, schema=schema))
+                table = self._found(connection, topic)
+                assert table is not None
             missing = {n: s for n, s in columns.items() if n not in table.columns}
             if missing:
                 self._add_columns(connection, table, missing)
@@ -169,29 +179,6 @@ class TargetTables:
             check_case(connection.dialect, (*names, table.fullname))
             self._tables[topic] = table
         return table
-
-    def _created(
-        self,
-        connection: Connection,
-        topic: str,
-        columns: Mapping[str, Schema | None],
-        keys: Sequence[str],
-    ) -> Table:
-        schema, name = table_name(self._settings.table_format, topic)
-        if not self._settings.auto_create:
-            raise ConnectException(
-                f"There is no table {name}; create it, or set {AUTO_CREATE}=true"
-            )
-        check_names(connection.dialect, name, *columns)
-        made = [
-            _new_column(connection.dialect, column, found, is_key=column in keys)
-            for column, found in columns.items()
-        ]
-        table = Table(name, MetaData(), *made, schema=schema)
-        create_once(connection, table)
-        found = self._found(connection, topic)
-        assert found is not None
-        return found
 
     def _add_columns(
         self, connection: Connection, table: Table, missing: Mapping[str, Schema | None]

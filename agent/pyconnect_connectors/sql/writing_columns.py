@@ -31,8 +31,8 @@ from pyconnect_connectors.sql.json_text import (
     UNFIT,
     Convert,
     Unfit,
-    check_members,
     checked_json,
+    checked_members,
     json_text,
     text_of,
 )
@@ -108,14 +108,16 @@ class WriteColumn:
             )
         ):
             return found
-        convert = self._or_null if self.becomes_null else self._convert
-        return [None if value is None else convert(value) for value in found]
-
-    def _or_null(self, value: Any) -> Any:
-        try:
-            return self._convert(value)
-        except UNFIT:
-            return None
+        convert = self._convert
+        if not self.becomes_null:
+            return [None if value is None else convert(value) for value in found]
+        values: list[Any] = []
+        for value in found:
+            try:
+                values.append(None if value is None else convert(value))
+            except UNFIT:
+                values.append(None)
+        return values
 
 
 def _conversion(  # noqa: C901  one case a type
@@ -127,7 +129,7 @@ def _conversion(  # noqa: C901  one case a type
         return None, _decimals(found, name)
     match found:
         case postgresql.JSONB():
-            return None, _jsonb
+            return None, lambda v: checked_members(_json(v, check=False))
         case types.JSON():
             return None, lambda v: _json(v, check=name == "sqlite")
         case types.DateTime():
@@ -155,7 +157,12 @@ def _conversion(  # noqa: C901  one case a type
             exact = found.length if isinstance(found, types.BINARY) and name in MYSQL else None
             return (None if exact else bytes), lambda v: _bytes(v, exact)
         case mysql.BIT():
-            return int, _bits
+            return (
+                int,
+                lambda v: (
+                    int.from_bytes(v, "big") if isinstance(v, bytes) else _integer(v, 2**64 - 1)
+                ),
+            )
         case mysql.ENUM() | mysql.SET():
             texts = found.enums if isinstance(found, mysql.ENUM) else found.values
             # SQLAlchemy leaves a member's text as the definition of the table has it.
@@ -201,12 +208,6 @@ def _json(value: Any, *, check: bool) -> str:
     if check and re.fullmatch(r"\s*-?\d[\d.eE+-]*\s*", checked_json(text)):
         # SQLite makes a number of it, whose digits it may not keep.
         _decimals(types.Numeric(), "sqlite")(text.strip())
-    return text
-
-
-def _jsonb(value: Any) -> str:
-    text = _json(value, check=False)
-    check_members(text)
     return text
 
 
@@ -342,8 +343,15 @@ def _float(value: Any, dialect: str, *, narrow: bool, scale: int | None = None) 
         return number
     held = to_float32(number) if narrow else number
     digits = len(exact.as_tuple().digits)
-    has_few = digits <= (6 if narrow else 15)
-    if Decimal(f"{held:.{digits - 1}e}" if has_few else _shortest(held, narrow=narrow)) != exact:
+    if digits <= (6 if narrow else 15):
+        shown = f"{held:.{digits - 1}e}"
+    elif narrow and math.isfinite(held):
+        # The shortest text that means the same in 4 bytes, as `repr` has it of 8.
+        texts = (f"{held:.{precision}g}" for precision in range(6, 10))
+        shown = next(text for text in texts if to_float32(float(text)) == held)
+    else:
+        shown = repr(held)
+    if Decimal(shown) != exact:
         raise Unfit(f"a number with more digits than a float of {4 if narrow else 8} bytes has")
     if scale is not None and round(exact, scale) != exact:
         raise Unfit("a number with more digits than the column's scale")
@@ -362,14 +370,6 @@ def _exact_number(value: Any) -> Decimal:
         return Decimal(repr(value) if isinstance(value, float) else value)
     except InvalidOperation:
         raise Unfit("a text that is not a number") from None
-
-
-def _shortest(held: float, *, narrow: bool) -> str:
-    """Return the shortest text of a number that means the same in a float of 4 or 8 bytes."""
-    if not narrow or not math.isfinite(held):
-        return repr(held)
-    texts = (f"{held:.{digits}g}" for digits in range(6, 10))
-    return next(text for text in texts if to_float32(float(text)) == held)
 
 
 def _decimals(found: Any, dialect: str) -> Convert:
@@ -402,12 +402,6 @@ def _bytes(value: Any, exact: int | None) -> bytes:
     if exact is not None and len(value) < exact:
         raise Unfit("fewer bytes than the column has, which would be filled up")
     return bytes(value)
-
-
-def _bits(value: Any) -> int:
-    if isinstance(value, bytes):
-        return int.from_bytes(value, "big")
-    return _integer(value, 2**64 - 1)
 
 
 def _members(value: Any, members: frozenset[str], *, many: bool) -> str:
