@@ -55,6 +55,7 @@ _POSTGRES_TIMES = {
 _ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)?")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "r": "\r", "0": "\0"}
+"""SQLAlchemy leaves the members of an ENUM or SET as the definition of the table has them."""
 _EXACT_FLOAT = 2**53
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)?(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 """Texts that are numbers and nothing else: 007 or +49 may be a code, whose digits count."""
@@ -157,15 +158,9 @@ def _conversion(  # noqa: C901  one case a type
             exact = found.length if isinstance(found, types.BINARY) and name in MYSQL else None
             return (None if exact else bytes), lambda v: _bytes(v, exact)
         case mysql.BIT():
-            return (
-                int,
-                lambda v: (
-                    int.from_bytes(v, "big") if isinstance(v, bytes) else _integer(v, 2**64 - 1)
-                ),
-            )
+            return int, _bits
         case mysql.ENUM() | mysql.SET():
             texts = found.enums if isinstance(found, mysql.ENUM) else found.values
-            # SQLAlchemy leaves a member's text as the definition of the table has it.
             members = frozenset(
                 _ESCAPED.sub(lambda m: _ESCAPES.get(m[1], m[1]), text) for text in texts
             )
@@ -402,6 +397,12 @@ def _bytes(value: Any, exact: int | None) -> bytes:
     if exact is not None and len(value) < exact:
         raise Unfit("fewer bytes than the column has, which would be filled up")
     return bytes(value)
+
+
+def _bits(value: Any) -> int:
+    if isinstance(value, bytes):
+        return int.from_bytes(value, "big")
+    return _integer(value, 2**64 - 1)
 
 
 def _members(value: Any, members: frozenset[str], *, many: bool) -> str:
