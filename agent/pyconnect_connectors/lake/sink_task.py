@@ -102,7 +102,7 @@ class LakeSinkTask(SinkTask):
             from pyconnect_connectors.lake.table_target import TableTarget
 
             self._target = TableTarget(settings)
-        self._attempts = settings.location.attempts("writing failed and is repeated")
+        self._attempts = Attempts("writing failed and is repeated", settings.location)
 
     def stop(self) -> None:
         """The task holds no open file."""

@@ -48,7 +48,7 @@ class LakeSourceTask(SourceTask):
     def start(self, props: Mapping[str, str]) -> None:
         self._settings = SourceSettings.parse(props)
         self._storage = Storage.open(self._settings.location, writes=False)
-        self._attempts = self._settings.location.attempts("reading failed and is repeated")
+        self._attempts = Attempts("reading failed and is repeated", self._settings.location)
 
     def stop(self) -> None:
         self._close_file()

@@ -66,7 +66,7 @@ class SqlSinkTask(SinkTask):
         settings = self._settings = SinkSettings.parse(props)
         self._engine = open_engine(settings.connection, writes=True)
         self._tables = TargetTables(settings)
-        self._attempts = settings.connection.attempts("writing failed and is repeated")
+        self._attempts = Attempts("writing failed and is repeated", settings.connection)
         if settings.exactly_once:
             self._offsets = OffsetTable(settings.offsets_table, settings.name)
 

@@ -45,7 +45,7 @@ class SqlSourceTask(SourceTask):
     def start(self, props: Mapping[str, str]) -> None:
         self._settings = SourceSettings.parse(props)
         self._engine = open_engine(self._settings.connection, writes=False)
-        self._attempts = self._settings.connection.attempts("reading failed and is repeated")
+        self._attempts = Attempts("reading failed and is repeated", self._settings.connection)
         names = (QUERY_VIEW,) if self._settings.query is not None else self._settings.tables
         self._due_s = dict.fromkeys(map(unquote, names), 0.0)
 
