@@ -139,7 +139,7 @@ class Columns:
         return _PLAIN[schema.type]
 
     def _writing(self, schema: Schema) -> Convert | None:
-        """Return a conversion to a value that Arrow takes, None when it takes the value as it is."""
+        """Return a conversion to what Arrow takes, None when that is the value as it is."""
         convert, default = self._writing_value(schema), required_default(schema)
         if convert is None and default is None:
             return None
