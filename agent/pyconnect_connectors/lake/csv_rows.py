@@ -101,7 +101,7 @@ class _Rows:
         for name in self._names:
             builder.field(name, OPTIONAL_STRING_SCHEMA)
         self._schema: Schema = builder.build()
-        self._least_width = (self._named[-1] + 1) if self._named else 0
+        self._least_width = self._named[-1] + 1
 
     def chunk(self, lines: Sequence[list[Any]], first: int, *, is_utf8: bool) -> Chunk:
         """Return the rows of lines, of which the first one has a number."""

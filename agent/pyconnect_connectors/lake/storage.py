@@ -226,23 +226,18 @@ def _remote_store(location: Location) -> ObjectStore:
     config: dict[str, object] = {}
     match location.scheme:
         case "s3" | "s3a":
-            secret = location.secret_key
             config = {
                 "access_key_id": location.access_key,
-                "secret_access_key": None if secret is None else secret.value,
+                "secret_access_key": location.secret_key and location.secret_key.value,
                 "region": location.region,
                 "endpoint": location.endpoint,
             }
         case "gs":
-            config = {
-                "service_account": location.gcs_credentials,
-                "base_url": location.endpoint,
-            }
+            config = {"service_account": location.gcs_credentials, "base_url": location.endpoint}
         case _:
-            key = location.azure_key
             config = {
                 "account_name": location.azure_account,
-                "account_key": None if key is None else key.value,
+                "account_key": location.azure_key and location.azure_key.value,
                 "endpoint": location.endpoint,
             }
     given: Any = {name: value for name, value in config.items() if value is not None}

@@ -113,17 +113,16 @@ class ReadColumn:
 def kind_of(value: object) -> str:
     """Return what is odd about a value, without the value."""
     if not isinstance(value, str):
-        kinds: Mapping[type, str] = {bytes: "a value of bytes", bool: "a boolean"}
-        numbers: Mapping[type, str] = {
+        kinds: Mapping[type, str] = {
+            bytes: "a value of bytes",
+            bool: "a boolean",
             int: "a whole number",
             float: "a number",
             Decimal: "a number",
         }
-        return {**kinds, **numbers}.get(type(value), "a value of another type")
-    for pattern, kind in _KINDS:
-        if pattern.search(value):
-            return kind
-    return "a text of another form"
+        return kinds.get(type(value), "a value of another type")
+    found = (kind for pattern, kind in _KINDS if pattern.search(value))
+    return next(found, "a text of another form")
 
 
 _KINDS: Sequence[tuple[re.Pattern[str], str]] = (

@@ -136,9 +136,7 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
         offsets: Sequence[tuple[SourcePartition | None, SourceOffset | None]],
     ) -> bool:
         settings = SourceSettings.parse(connector_config)
-        wanted = set()
-        if settings.mode.has_timestamp:
-            wanted.add(TIMESTAMP_FIELD)
+        wanted = {TIMESTAMP_FIELD} if settings.mode.has_timestamp else set()
         if settings.mode.has_total_order:
             wanted.add(INCREMENTING_FIELD)
         name = "table" if settings.query is None else "query"
