@@ -89,10 +89,9 @@ LOG = logging.getLogger(__name__)
 class Attempts:
     """Counts failures in a row; the worker repeats the call. `event`: the text of the log."""
 
-    def __init__(self, event: str, *, max_retries: int, backoff_ms: int) -> None:
+    def __init__(self, event: str, settings: RetrySettings) -> None:
         self._event = event
-        self._max_retries = max_retries
-        self._backoff_ms = backoff_ms
+        self._settings = settings
         self._failures = 0
         self._must_wait = False
 
@@ -104,7 +103,7 @@ class Attempts:
         if not self._must_wait:
             return True
         self._must_wait = False
-        return not stop_requested.wait(self._backoff_ms / 1000)
+        return not stop_requested.wait(self._settings.backoff_ms / 1000)
 
     @contextmanager
     def limited(self, timeout: Callable[[int], None] | None = None) -> Iterator[None]:
@@ -116,12 +115,12 @@ class Attempts:
             yield
         except RetriableException as error:
             self._failures += 1
-            if self._failures > self._max_retries:
+            if self._failures > self._settings.max_retries:
                 raise ConnectException(f"{error} ({self._failures} attempts)") from error
             LOG.warning(self._event, extra={"reason": str(error)})
             self._must_wait = True
             if timeout is not None:
-                timeout(self._backoff_ms)
+                timeout(self._settings.backoff_ms)
             raise
         self._failures = 0
 
@@ -132,9 +131,6 @@ class RetrySettings:
 
     max_retries: int = setting(RETRIES)
     backoff_ms: int = setting(BACKOFF_MS)
-
-    def attempts(self, event: str) -> Attempts:
-        return Attempts(event, max_retries=self.max_retries, backoff_ms=self.backoff_ms)
 
 
 _Offset = Mapping[str, object]

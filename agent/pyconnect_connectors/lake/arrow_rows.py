@@ -46,6 +46,7 @@ from pyconnect_api.logical import (
 from pyconnect_connectors.odd_values import OddValue, OddValues
 
 Convert: TypeAlias = Callable[[Any], object]
+Quick: TypeAlias = Callable[[Any], list[Any] | None]
 _PER_SECOND = {"s": 1, "ms": 1000, "us": 10**6, "ns": 10**9}
 _FIRST_DAY, _LAST_DAY = date_to_days(date.min), date_to_days(date.max)
 _DAYS_OF_400_YEARS = 146_097
@@ -64,7 +65,7 @@ class _Reading:
     schema: Schema
     stored: Any
     convert: Convert | None = None
-    quick: Callable[[Any], list[Any] | None] | None = None
+    quick: Quick | None = None
 
 
 class _Place(NamedTuple):
@@ -117,31 +118,22 @@ class Rows:
     def structs(self, batch: Any) -> tuple[list[Struct], Mapping[int, OddValue]]:
         """Return a struct for each row, and by their indexes the rows that have an odd value."""
         odd: dict[int, OddValue] = {}
-        columns = [
-            _values(reading, column, odd)
-            for reading, column in zip(self._readings, batch.columns, strict=True)
-        ]
+        columns: list[list[Any]] = []
+        for reading, found in zip(self._readings, batch.columns, strict=True):
+            column = found.storage if isinstance(found, pa.ExtensionArray) else found
+            values = None if reading.quick is None else reading.quick(column)
+            if values is None:
+                stored = column if column.type == reading.stored else column.cast(reading.stored)
+                values = stored.to_pylist()
+                if reading.convert is not None:
+                    for index, value in enumerate(values):
+                        try:
+                            values[index] = None if value is None else reading.convert(value)
+                        except OddValue as error:
+                            odd.setdefault(index, error)
+                            values[index] = None
+            columns.append(values)
         return Struct.all_of_checked(self.schema, map(list, zip(*columns, strict=True))), odd
-
-
-def _values(reading: _Reading, column: Any, odd: dict[int, OddValue]) -> list[Any]:
-    if isinstance(column, pa.ExtensionArray):
-        column = column.storage
-    if reading.quick is not None:
-        found = reading.quick(column)
-        if found is not None:
-            return found
-    stored = (column if column.type == reading.stored else column.cast(reading.stored)).to_pylist()
-    if reading.convert is None:
-        return stored  # type: ignore[no-any-return]  # of an untyped library
-    values: list[Any] = []
-    for index, value in enumerate(stored):
-        try:
-            values.append(None if value is None else reading.convert(value))
-        except OddValue as error:
-            odd.setdefault(index, error)
-            values.append(None)
-    return values
 
 
 def _reading(kind: Any, place: _Place) -> _Reading:
@@ -164,12 +156,7 @@ def _reading(kind: Any, place: _Place) -> _Reading:
     if types.is_nested(kind):
         return _array(kind, place)
     if _is_any(kind, types.is_string, types.is_large_string, types.is_string_view):
-        return _Reading(
-            schema=place.schema(SchemaBuilder.string(), is_odd=True),
-            stored=pa.large_binary(),
-            convert=place.convert(lambda value: _text(value, place.path)),
-            quick=_quick_texts,
-        )
+        return _texts(place)
     for make, stored, *kinds in _PLAIN:
         if _is_any(kind, *kinds):
             return _Reading(schema=place.schema(make()), stored=kind if stored is None else stored)
@@ -209,18 +196,25 @@ def _uuid(value: bytes) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-def _text(value: bytes, path: str) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        raise OddValue(path, "a text that is not UTF-8", "STRING") from None
+def _texts(place: _Place) -> _Reading:
+    def to_text(value: bytes) -> str:
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise OddValue(place.path, "a text that is not UTF-8", "STRING") from None
 
+    def quick(column: Any) -> list[Any] | None:
+        try:
+            return column.to_pylist()  # type: ignore[no-any-return]  # of an untyped library
+        except UnicodeDecodeError:
+            return None
 
-def _quick_texts(column: Any) -> list[Any] | None:
-    try:
-        return column.to_pylist()  # type: ignore[no-any-return]  # of an untyped library
-    except UnicodeDecodeError:
-        return None
+    return _Reading(
+        schema=place.schema(SchemaBuilder.string(), is_odd=True),
+        stored=pa.large_binary(),
+        convert=place.convert(to_text),
+        quick=quick,
+    )
 
 
 # Temporals, by their numbers
@@ -229,28 +223,25 @@ def _quick_texts(column: Any) -> list[Any] | None:
 def _temporal(kind: Any, place: _Place) -> _Reading:
     types = pa.types
     stored = pa.int32() if types.is_date32(kind) or types.is_time32(kind) else pa.int64()
-    builder = SchemaBuilder.string()
-    quick: Callable[[Any], list[Any] | None] | None = None
-    # Nanoseconds in 64 bits are of the years 1677 to 2262.
-    is_odd = True
     if types.is_duration(kind):
         per_second = _PER_SECOND[kind.unit]
-        schema = place.schema(builder)
-        return _Reading(
-            schema=schema, stored=stored, convert=lambda value: _duration_text(value, per_second)
-        )
+
+        def to_text(value: int) -> str:
+            """Return seconds in ISO 8601: `PT90061.5S`."""
+            seconds, fraction = divmod(abs(value), per_second)
+            return f"{'-' if value < 0 else ''}PT{seconds}{_fraction_text(fraction, per_second)}S"
+
+        return _Reading(schema=place.schema(SchemaBuilder.string()), stored=stored, convert=to_text)
     if types.is_timestamp(kind):
-        is_odd = kind.unit != "ns"
-        builder, convert, text = _timestamps(kind, place.path)
-        quick = _quick_timestamps
+        builder, convert, text, quick = _timestamps(kind, place.path)
     elif types.is_date(kind):
-        builder, convert, text = _dates(kind, place.path)
-        quick = _quick_dates
+        builder, convert, text, quick = _dates(kind, place.path)
     elif types.is_time(kind):
-        builder, convert, text = _times(kind, place.path)
-        quick = _quick_times
+        builder, convert, text, quick = _times(kind, place.path)
     else:
         raise place.refuse(kind)
+    # Nanoseconds in 64 bits are of the years 1677 to 2262.
+    is_odd = not (types.is_timestamp(kind) and kind.unit == "ns")
     if is_odd and place.policy is OddValues.TEXT:
         return _Reading(schema=place.schema(SchemaBuilder.string()), stored=stored, convert=text)
     return _Reading(
@@ -261,16 +252,26 @@ def _temporal(kind: Any, place: _Place) -> _Reading:
     )
 
 
-_Forms: TypeAlias = tuple[SchemaBuilder, Convert, Convert]
-"""Of numbers: the schema of Connect's values, these values, and texts."""
+_Forms: TypeAlias = tuple[SchemaBuilder, Convert, Convert, Quick]
+"""Of numbers: the schema of Connect's values, these values, texts, and values of a whole column."""
 
 
 def _dates(kind: Any, path: str) -> _Forms:
     per_day = 1 if pa.types.is_date32(kind) else MILLISECONDS_PER_DAY
+
+    def quick(column: Any) -> list[Any] | None:
+        is_days = pa.types.is_date32(column.type)
+        days = column if is_days else pc.cast(column, pa.date32(), safe=False)
+        try:
+            return days.to_pylist()  # type: ignore[no-any-return]  # of an untyped library
+        except OverflowError:
+            return None
+
     return (
         date_builder(),
         lambda value: date_from_days(_day(value // per_day, path, "Date")),
         lambda value: _day_text(value // per_day),
+        quick,
     )
 
 
@@ -283,7 +284,16 @@ def _times(kind: Any, path: str) -> _Forms:
             raise OddValue(path, "a time that is not within a day", "Time")
         return time_from_milliseconds(milliseconds)
 
-    return time_builder(), to_time, lambda value: _time_text(value, per_second)
+    def quick(column: Any) -> list[Any] | None:
+        stored = pa.int32() if pa.types.is_time32(column.type) else pa.int64()
+        limits = pc.min_max(column.cast(stored)).as_py()
+        is_usual = limits["min"] is None or (
+            limits["min"] >= 0 and limits["max"] < 86_400 * per_second
+        )
+        # Python would begin a day again.
+        return pc.cast(column, pa.time32("ms"), safe=False).to_pylist() if is_usual else None
+
+    return time_builder(), to_time, lambda value: _time_text(value, per_second), quick
 
 
 def _timestamps(kind: Any, path: str) -> _Forms:
@@ -299,37 +309,18 @@ def _timestamps(kind: Any, path: str) -> _Forms:
         days, rest = divmod(value, 86_400 * per_second)
         return f"{_day_text(days)}T{_time_text(rest, per_second)}{suffix}"
 
-    return timestamp_builder(), to_timestamp, to_text
+    def quick(column: Any) -> list[Any] | None:
+        per_day = 86_400 * per_second
+        limits = pc.min_max(column.cast(pa.int64())).as_py()
+        if limits["min"] is None:
+            return [None] * len(column)
+        if limits["min"] < _FIRST_DAY * per_day or limits["max"] >= (_LAST_DAY + 1) * per_day:
+            return None
+        whole = column if limits["min"] >= 0 else pc.floor_temporal(column, unit="millisecond")
+        moments = whole if whole.type.tz is not None else pc.assume_timezone(whole, "UTC")
+        return pc.cast(moments, _UTC_MS, safe=False).to_pylist()  # type: ignore[no-any-return]
 
-
-def _quick_timestamps(column: Any) -> list[Any] | None:
-    per_day = 86_400 * _PER_SECOND[column.type.unit]
-    limits = pc.min_max(column.cast(pa.int64())).as_py()
-    if limits["min"] is None:
-        return [None] * len(column)
-    if limits["min"] < _FIRST_DAY * per_day or limits["max"] >= (_LAST_DAY + 1) * per_day:
-        return None
-    whole = column if limits["min"] >= 0 else pc.floor_temporal(column, unit="millisecond")
-    moments = whole if whole.type.tz is not None else pc.assume_timezone(whole, "UTC")
-    return pc.cast(moments, _UTC_MS, safe=False).to_pylist()  # type: ignore[no-any-return]
-
-
-def _quick_dates(column: Any) -> list[Any] | None:
-    days = column if pa.types.is_date32(column.type) else pc.cast(column, pa.date32(), safe=False)
-    try:
-        return days.to_pylist()  # type: ignore[no-any-return]  # of an untyped library
-    except OverflowError:
-        return None
-
-
-def _quick_times(column: Any) -> list[Any] | None:
-    stored = pa.int32() if pa.types.is_time32(column.type) else pa.int64()
-    limits = pc.min_max(column.cast(stored)).as_py()
-    is_usual = limits["min"] is None or (
-        limits["min"] >= 0 and limits["max"] < 86_400 * _PER_SECOND[column.type.unit]
-    )
-    # Python would begin a day again.
-    return pc.cast(column, pa.time32("ms"), safe=False).to_pylist() if is_usual else None
+    return timestamp_builder(), to_timestamp, to_text, quick
 
 
 def _day(days: int, path: str, target: str) -> int:
@@ -355,12 +346,6 @@ def _time_text(value: int, per_second: int) -> str:
     seconds, fraction = divmod(abs(value), per_second)
     text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     return ("-" if value < 0 else "") + text + _fraction_text(fraction, per_second)
-
-
-def _duration_text(value: int, per_second: int) -> str:
-    """Return seconds in ISO 8601: `PT90061.5S`."""
-    seconds, fraction = divmod(abs(value), per_second)
-    return f"{'-' if value < 0 else ''}PT{seconds}{_fraction_text(fraction, per_second)}S"
 
 
 def _fraction_text(fraction: int, per_second: int) -> str:

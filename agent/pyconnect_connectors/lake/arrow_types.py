@@ -74,10 +74,10 @@ class Columns:
             raise DataException("The value is a struct without fields, and has no columns")
         self.connect_schema = schema
         self._policy = policy
-        self._types = _Types(policy, texts=texts)
-        fields = [self._types.field(f.name, f.schema) for f in schema.fields]
+        self._texts = texts
+        fields = [self._field(f.name, f.schema) for f in schema.fields]
         self.schema = pa.schema([f.with_type(narrower.get(f.name, f.type)) for f in fields])
-        self._converts = [self._types.writing(field.schema) for field in schema.fields]
+        self._converts = [self._writing(field.schema) for field in schema.fields]
 
     def batch(self, records: Sequence[SinkRecord], place: str) -> Any:
         """Return the values of records as a batch; DataException if one does not fit.
@@ -92,30 +92,93 @@ class Columns:
                 found = column if convert is None else list(map(convert, column))
                 array = pa.array(found, field.type)
             except (OddValue, pa.ArrowException, TypeError, ValueError, OverflowError):
-                array = self._careful_array(field, convert or _same, column, records, place)
+                change, found = convert or _same, []
+                for record, value in zip(records, column, strict=True):
+                    try:
+                        found.append(_fitting(change(value), field.type, self._policy))
+                    except OddValue as odd:
+                        # Without the library's error, whose text would hold the value.
+                        raise odd.within(field.name).of(record, place) from None
+                array = pa.array(found, field.type)
             if array.null_count and not field.nullable:
                 index = array.is_null().index(True).as_py()
                 raise OddValue(field.name, "null", "NOT NULL").of(records[index], place)
             arrays.append(array)
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def _careful_array(
-        self,
-        field: Any,
-        convert: Convert,
-        column: Sequence[Any],
-        records: Sequence[SinkRecord],
-        place: str,
-    ) -> Any:
-        """Return the array of a column in which a value does not fit, value by value."""
-        found = []
-        for record, value in zip(records, column, strict=True):
-            try:
-                found.append(_fitting(convert(value), field.type, self._policy))
-            except OddValue as odd:
-                # Without the library's error, whose text would hold the value.
-                raise odd.within(field.name).of(record, place) from None
-        return pa.array(found, field.type)
+    def _field(self, name: str, schema: Schema) -> Any:
+        is_odd = schema.type is Type.STRING or schema.name == DECIMAL_NAME
+        nullable = schema.optional or (is_odd and self._policy is OddValues.NULL)
+        return pa.field(name, self._type(schema), nullable=nullable)
+
+    def _type(self, schema: Schema) -> Any:
+        match schema.name:
+            case str(name) if name == DECIMAL_NAME:
+                scale = scale_of(schema)
+                return pa.decimal128(38, scale) if 0 <= scale <= LONGEST_SCALE else pa.string()
+            case str(name) if name == DATE_NAME:
+                return pa.date32()
+            case str(name) if name == TIME_NAME:
+                return pa.time64("us")
+            case str(name) if name == TIMESTAMP_NAME:
+                return TIMESTAMP
+        if self._texts and schema.type in _TEXTS:
+            return pa.string()
+        match schema.type:
+            case Type.ARRAY:
+                return pa.list_(self._field("element", _inner(schema.value_schema)))
+            case Type.MAP:
+                return pa.map_(
+                    self._type(_inner(schema.key_schema)),
+                    self._field("value", _inner(schema.value_schema)),
+                )
+            case Type.STRUCT if not schema.fields:
+                raise DataException("A struct within the value has no fields, and so no columns")
+            case Type.STRUCT:
+                return pa.struct([self._field(f.name, f.schema) for f in schema.fields])
+        return _PLAIN[schema.type]
+
+    def _writing(self, schema: Schema) -> Convert | None:
+        """Return a conversion to what Arrow takes, None when that is the value as it is."""
+        convert, default = self._writing_value(schema), required_default(schema)
+        if convert is None and default is None:
+            return None
+        change = convert or _same
+
+        def written(value: Any) -> Any:
+            found = default if value is None else value
+            return None if found is None else change(found)
+
+        return written
+
+    def _writing_value(self, schema: Schema) -> Convert | None:
+        if schema.name == DECIMAL_NAME:
+            is_number = 0 <= scale_of(schema) <= LONGEST_SCALE
+            return None if is_number else lambda value: f"{value:f}"
+        if self._texts and schema.type in _TEXTS:
+            return lambda value: (
+                b64encode(value)
+                if isinstance(value, bytes)
+                else json_of(plain(value, self._policy))
+            ).decode()
+        match schema.type:
+            case Type.ARRAY:
+                inner = self._writing(_inner(schema.value_schema))
+                return None if inner is None else lambda value: list(map(inner, value))
+            case Type.MAP:
+                keys = self._writing(_inner(schema.key_schema)) or _same
+                values = self._writing(_inner(schema.value_schema)) or _same
+                return lambda value: [(keys(k), values(v)) for k, v in value.items()]
+            case Type.STRUCT:
+                names = [field.name for field in schema.fields]
+                converts = [self._writing(field.schema) or _same for field in schema.fields]
+                return lambda value: {
+                    name: convert(each)
+                    for name, convert, each in zip(
+                        names, converts, value.stored_values(), strict=True
+                    )
+                }
+        return None
 
 
 def _fitting(value: Any, kind: Any, policy: OddValues) -> Any:
@@ -161,92 +224,6 @@ def _kind_of(value: object, kind: Any) -> str:
         case int():
             return f"a whole number of more than {kind.bit_width} bits"
     return f"a value of class {type(value).__name__}"
-
-
-class _Types:
-    """Arrow's types of schemas, and conversions to values that Arrow takes."""
-
-    def __init__(self, policy: OddValues, *, texts: bool) -> None:
-        self._policy = policy
-        self._texts = texts
-
-    def field(self, name: str, schema: Schema) -> Any:
-        is_odd = schema.type is Type.STRING or schema.name == DECIMAL_NAME
-        nullable = schema.optional or (is_odd and self._policy is OddValues.NULL)
-        return pa.field(name, self._type(schema), nullable=nullable)
-
-    def _type(self, schema: Schema) -> Any:
-        match schema.name:
-            case str(name) if name == DECIMAL_NAME:
-                scale = scale_of(schema)
-                return pa.decimal128(38, scale) if 0 <= scale <= LONGEST_SCALE else pa.string()
-            case str(name) if name == DATE_NAME:
-                return pa.date32()
-            case str(name) if name == TIME_NAME:
-                return pa.time64("us")
-            case str(name) if name == TIMESTAMP_NAME:
-                return TIMESTAMP
-        if self._texts and schema.type in _TEXTS:
-            return pa.string()
-        match schema.type:
-            case Type.ARRAY:
-                return pa.list_(self.field("element", _inner(schema.value_schema)))
-            case Type.MAP:
-                return pa.map_(
-                    self._type(_inner(schema.key_schema)),
-                    self.field("value", _inner(schema.value_schema)),
-                )
-            case Type.STRUCT if not schema.fields:
-                raise DataException("A struct within the value has no fields, and so no columns")
-            case Type.STRUCT:
-                return pa.struct([self.field(f.name, f.schema) for f in schema.fields])
-        return _PLAIN[schema.type]
-
-    def writing(self, schema: Schema) -> Convert | None:
-        """Return a conversion to a value that Arrow takes, None when it takes the value as it is.
-
-        In a field that is required, null means the default.
-        """
-        convert, default = self._writing_value(schema), required_default(schema)
-        if convert is None and default is None:
-            return None
-        change = convert or _same
-
-        def written(value: Any) -> Any:
-            found = default if value is None else value
-            return None if found is None else change(found)
-
-        return written
-
-    def _writing_value(self, schema: Schema) -> Convert | None:
-        if schema.name == DECIMAL_NAME:
-            is_number = 0 <= scale_of(schema) <= LONGEST_SCALE
-            return None if is_number else lambda value: f"{value:f}"
-        if self._texts and schema.type in _TEXTS:
-            return self._text
-        match schema.type:
-            case Type.ARRAY:
-                inner = self.writing(_inner(schema.value_schema))
-                return None if inner is None else lambda value: list(map(inner, value))
-            case Type.MAP:
-                keys = self.writing(_inner(schema.key_schema)) or _same
-                values = self.writing(_inner(schema.value_schema)) or _same
-                return lambda value: [(keys(k), values(v)) for k, v in value.items()]
-            case Type.STRUCT:
-                names = [field.name for field in schema.fields]
-                converts = [self.writing(field.schema) or _same for field in schema.fields]
-                return lambda value: {
-                    name: convert(each)
-                    for name, convert, each in zip(
-                        names, converts, value.stored_values(), strict=True
-                    )
-                }
-        return None
-
-    def _text(self, value: Any) -> str:
-        if isinstance(value, bytes):
-            return b64encode(value).decode()
-        return json_of(plain(value, self._policy)).decode()
 
 
 def _inner(schema: Schema | None) -> Schema:

@@ -34,6 +34,11 @@ class Position:
     unfinished: Commit | None = None
 
 
+def directory_of(topics_dir: str, connector: str) -> str:
+    """Return the directory of a connector's own files."""
+    return "/".join(filter(None, (topics_dir, HIDDEN_DIR, quote(connector, safe=" "))))
+
+
 class CommitLog:
     """The commits of one connector. Methods raise the storage's errors."""
 
@@ -41,9 +46,7 @@ class CommitLog:
         if not connector:
             raise ConnectException("The config has no name, under which offsets are stored")
         self._storage = storage
-        self._directory = "/".join(
-            filter(None, (topics_dir, HIDDEN_DIR, quote(connector, safe=" ")))
-        )
+        self._directory = directory_of(topics_dir, connector)
 
     def position(self, partition: TopicPartition) -> Position | None:
         """Return where to continue a partition, None if nothing of it was committed."""

@@ -101,7 +101,7 @@ class _Rows:
         for name in self._names:
             builder.field(name, OPTIONAL_STRING_SCHEMA)
         self._schema: Schema = builder.build()
-        self._least_width = (self._named[-1] + 1) if self._named else 0
+        self._least_width = self._named[-1] + 1
 
     def chunk(self, lines: Sequence[list[Any]], first: int, *, is_utf8: bool) -> Chunk:
         """Return the rows of lines, of which the first one has a number."""
@@ -114,7 +114,15 @@ class _Rows:
             rows = [[v or None for v in line] if "" in line else line for line in lines]
         if not is_utf8:
             for index, row in enumerate(rows):
-                self._check(row, first + index, bad, index)
+                for column, value in enumerate(row):
+                    if value is None or not _is_not_utf8(value):
+                        continue
+                    if self._source.odd_values is OddValues.NULL:
+                        row[column] = None
+                    else:
+                        bad[index] = self._source.odd(
+                            self._names[column], first + index, "a text that is not UTF-8", "STRING"
+                        )
         return Chunk(schema=self._schema, values=Struct.all_of_checked(self._schema, rows), bad=bad)
 
     def _fitting(
@@ -131,19 +139,6 @@ class _Rows:
         else:
             return [line[i] for i in self._named]
         return [None] * len(self._names)
-
-    def _check(
-        self, values: list[Any], row: int, bad: dict[int, DataException], index: int
-    ) -> None:
-        """Look for values that were not UTF-8."""
-        for column, value in enumerate(values):
-            if value is None or not _is_not_utf8(value):
-                continue
-            if self._source.odd_values is OddValues.NULL:
-                values[column] = None
-            else:
-                name = self._names[column]
-                bad[index] = self._source.odd(name, row, "a text that is not UTF-8", "STRING")
 
 
 def _is_not_utf8(text: str) -> bool:

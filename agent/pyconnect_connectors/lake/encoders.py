@@ -133,18 +133,11 @@ class CsvEncoder(_TextEncoder):
         options = pa_csv.WriteOptions(include_header=not self._parts)
         pa_csv.write_csv(rows.slice(0, 0) if has_null else rows, sink, options)
         if has_null:
-            sink.write(_only_values(rows.column(0)))
+            # The row of a null is a comma: readers take an empty line for no row.
+            doubled = pc.replace_substring(rows.column(0), '"', '""')
+            lines = pc.binary_join_element_wise('"', doubled, '"\n', "")
+            sink.write("".join(pc.fill_null(lines, ",\n").to_pylist()).encode())
         return sink.getvalue()
-
-
-def _only_values(texts: Any) -> bytes:
-    """Return the rows of a file that has one column.
-
-    The row of a null would be an empty line, which readers take for no row: it is a comma.
-    """
-    doubled = pc.replace_substring(texts, '"', '""')
-    rows = pc.binary_join_element_wise('"', doubled, '"\n', "")
-    return "".join(pc.fill_null(rows, ",\n").to_pylist()).encode()
 
 
 class Encoders:

@@ -177,7 +177,14 @@ class FileTarget:
             begin += count
             self._append(buffer, [r for r in chunk if r.value is not None])
             buffer.next = chunk[-1].original_kafka_offset + 1
-            if self._is_full(buffer):
+            if buffer.unfinished is None:
+                is_full = any(
+                    f.rows >= self._files.flush_size or f.encoder.size >= self._settings.max_bytes
+                    for f in buffer.files.values()
+                )
+            else:
+                is_full = buffer.next >= buffer.unfinished.end
+            if is_full:
                 self._write(partition, buffer)
 
     def _begins_another(self, buffer: _Buffer, record: SinkRecord) -> bool:
@@ -188,23 +195,21 @@ class FileTarget:
             return record.original_kafka_offset >= buffer.unfinished.end
         if record.value is None:
             return False
-        return self._changes_schema(buffer, record.value_schema) or self._is_late(buffer, record)
-
-    def _is_late(self, buffer: _Buffer, record: SinkRecord) -> bool:
+        schema, held = record.value_schema, buffer.schema
+        if self._encoders.uses_schemas and schema is not held and schema != held:
+            if self._settings.compatibility is Compatibility.NONE:
+                return True
+            # One without a schema does not go with one that has it, which their projection says.
+            if (
+                schema is not None
+                and held is not None
+                and (_version(schema) > _version(held) or not _keeps(schema, held))
+            ):
+                return True
         limit = self._files.rotate_ms
         if limit is None or buffer.begin_ms is None:
             return False
         return self._clock.has_passed(limit, buffer.begin_ms, record)
-
-    def _changes_schema(self, buffer: _Buffer, schema: Schema | None) -> bool:
-        if not self._encoders.uses_schemas or schema is buffer.schema or schema == buffer.schema:
-            return False
-        if self._settings.compatibility is Compatibility.NONE:
-            return True
-        if schema is None or buffer.schema is None:
-            # They do not go together, which their projection says.
-            return False
-        return _version(schema) > _version(buffer.schema) or not _keeps(schema, buffer.schema)
 
     def _fitting(self, buffer: _Buffer, records: Sequence[SinkRecord], begin: int) -> int:
         """Return how many of the records the open files take, at least one."""
@@ -246,8 +251,15 @@ class FileTarget:
         schema = first.value_schema if buffer.start is None else buffer.schema
         if self._encoders.uses_schemas and first.value_schema != schema:
             records = [_projected(record, schema) for record in records]
+        directories = self._partitioner.directories(records)
+        groups: dict[str, list[SinkRecord]] = {}
+        if isinstance(directories, str):
+            groups[directories] = list(records)
+        else:
+            for record, directory in zip(records, directories, strict=True):
+                groups.setdefault(directory, []).append(record)
         prepared = []
-        for directory, rows in self._by_directory(records).items():
+        for directory, rows in groups.items():
             file = self._file(buffer, directory, rows[0], schema)
             prepared.append(
                 (directory, file, file.encoder.prepared(rows, f"file {file.path}"), len(rows))
@@ -260,15 +272,6 @@ class FileTarget:
         if buffer.start is None:
             buffer.start, buffer.begin_ms = first.original_kafka_offset, begin_ms
             buffer.schema = schema
-
-    def _by_directory(self, records: Sequence[SinkRecord]) -> Mapping[str, Sequence[SinkRecord]]:
-        directories = self._partitioner.directories(records)
-        if isinstance(directories, str):
-            return {directories: records}
-        groups: dict[str, list[SinkRecord]] = {}
-        for record, directory in zip(records, directories, strict=True):
-            groups.setdefault(directory, []).append(record)
-        return groups
 
     def _file(
         self, buffer: _Buffer, directory: str, first: SinkRecord, schema: Schema | None
@@ -286,14 +289,6 @@ class FileTarget:
         self._storage.check_path(path)
         return _OpenFile(path=path, encoder=self._encoders.open(schema))
 
-    def _is_full(self, buffer: _Buffer) -> bool:
-        if buffer.unfinished is not None:
-            return buffer.next >= buffer.unfinished.end
-        return any(
-            file.rows >= self._files.flush_size or file.encoder.size >= self._settings.max_bytes
-            for file in buffer.files.values()
-        )
-
     # Commits
 
     def _write(self, partition: TopicPartition, buffer: _Buffer) -> None:
@@ -303,11 +298,14 @@ class FileTarget:
                 return
             buffer.writing = self._begun(buffer, buffer.start)
         writing = buffer.writing
-        try:
-            decided = self._decided(partition, writing)
-        except RetriableException:
-            writing.may_exist = True
-            raise
+        decided = writing.commit
+        if self._log is not None and not writing.is_decided:
+            try:
+                decided = self._log.decide(partition, writing.commit)
+            except RetriableException:
+                writing.may_exist = True
+                raise
+            writing.is_decided = decided == writing.commit
         if decided != writing.commit:
             LOG.warning(
                 "another task wrote these offsets; continuing behind them",
@@ -346,20 +344,17 @@ class FileTarget:
             may_exist=unfinished is not None,
         )
 
-    def _decided(self, partition: TopicPartition, writing: _Writing) -> Commit:
-        if self._log is None or writing.is_decided:
-            return writing.commit
-        decided = self._log.decide(partition, writing.commit)
-        writing.is_decided = decided == writing.commit
-        return decided
-
     def _store(self, writing: _Writing) -> None:
         # That of the commit's first row comes first: two tasks never get past the same one.
         for path in writing.commit.files:
             if path not in writing.contents:
                 continue
+            created = True
             try:
-                created = self._create(path, writing.contents[path])
+                if self._log is None:
+                    self._storage.replace(path, writing.contents[path])
+                else:
+                    created = self._storage.create(path, writing.contents[path])
             except RetriableException:
                 writing.may_exist = True
                 raise
@@ -370,12 +365,6 @@ class FileTarget:
                     "be written again"
                 )
             del writing.contents[path]
-
-    def _create(self, path: str, content: Any) -> bool:
-        if self._log is not None:
-            return self._storage.create(path, content)
-        self._storage.replace(path, content)
-        return True
 
 
 def _version(schema: Schema) -> int:

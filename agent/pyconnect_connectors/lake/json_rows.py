@@ -47,7 +47,10 @@ def json_chunks(file: Any, source: Source) -> Iterator[Chunk]:
         bad: dict[int, DataException] = {}
         try:
             text = b"".join(chunk)
-            values = list(map(exact if _has_long_number(text) else quick, chunk))
+            # There may be a float that 64 bits would change: found without a loop in Python.
+            classes = text.translate(_CLASSES)
+            is_long = _LONG in classes or b"0e" in classes
+            values = list(map(exact if is_long else quick, chunk))
             if _DIGITS_OF_MORE in text.translate(_DIGITS):
                 values = [
                     _of_64_bits(value) if _MORE.search(line) else value
@@ -67,12 +70,6 @@ def json_chunks(file: Any, source: Source) -> Iterator[Chunk]:
                 ) from None
         yield Chunk(schema=None, values=values, bad=bad)
         row += len(chunk)
-
-
-def _has_long_number(text: bytes) -> bool:
-    """Return whether there may be a float that 64 bits would change, without a loop in Python."""
-    classes = text.translate(_CLASSES)
-    return _LONG in classes or b"0e" in classes
 
 
 def _number(digits: str) -> object:
@@ -103,8 +100,12 @@ def _exactly(line: bytes, row: int, source: Source) -> Any:
         text, kind = line.decode(), "a lone surrogate"
     except UnicodeDecodeError:
         text, kind = line.decode("utf-8", "surrogateescape"), "a text that is not UTF-8"
+
+    def no_constant(name: str) -> NoReturn:
+        raise ValueError(f"{name} is not a JSON value")
+
     try:
-        value = json.loads(text, parse_float=_number, parse_constant=_no_constant)
+        value = json.loads(text, parse_float=_number, parse_constant=no_constant)
         return _of_64_bits(_with_texts(value, "", row, source, kind))
     except json.JSONDecodeError as error:
         problem = f"{error.msg} at character {error.pos + 1}"
@@ -113,10 +114,6 @@ def _exactly(line: bytes, row: int, source: Source) -> Any:
     except ValueError as error:
         problem = str(error)
     raise source.bad_row(row, f"is not JSON: {problem}") from None
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON value")
 
 
 def _with_texts(value: Any, path: str, row: int, source: Source, kind: str) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from pyconnect_api import DECIMAL_NAME, Schema, SinkRecord, Struct, Type
+from pyconnect_api import DECIMAL_NAME, SinkRecord, Struct, Type
 from pyconnect_api.java_text import double_text
 from pyconnect_connectors.odd_values import OddValue, OddValues, required_default
 
@@ -30,37 +30,36 @@ def json_lines(records: Sequence[SinkRecord], policy: OddValues, place: str) -> 
     try:
         return _ENCODER.encode_lines(_values(records))
     except (OddValue, TypeError, ValueError, RecursionError, msgspec.MsgspecError):
-        return b"".join([_careful_line(record, policy, place) for record in records])
-
-
-def _careful_line(record: SinkRecord, policy: OddValues, place: str) -> bytes:
-    try:
-        return bytes(json_of(plain(record.value, policy))) + b"\n"
-    except OddValue as odd:
-        raise odd.of(record, place) from None
-    except RecursionError:
-        raise OddValue("", "a value that is nested too deeply", "JSON").of(record, place) from None
+        lines = []
+        for record in records:
+            try:
+                lines.append(bytes(json_of(plain(record.value, policy))) + b"\n")
+            except OddValue as odd:
+                raise odd.of(record, place) from None
+            except RecursionError:
+                kind = "a value that is nested too deeply"
+                raise OddValue("", kind, "JSON").of(record, place) from None
+        return b"".join(lines)
 
 
 def _values(records: Sequence[SinkRecord]) -> list[Any]:
+    """Return values that the encoder takes; those of a struct may be JSON's as they are stored."""
     schema = records[0].value_schema
-    names = None if schema is None else _flat_names(schema)
     values: list[Any] = [record.value for record in records]
-    if names is None or any([record.value_schema is not schema for record in records]):  # noqa: C419  hot
+    if (
+        schema is None
+        or schema.type is not Type.STRUCT
+        or any(
+            field.schema.type in _CHECKED
+            or field.schema.name == DECIMAL_NAME
+            or required_default(field.schema) is not None
+            for field in schema.fields
+        )
+        or any([record.value_schema is not schema for record in records])  # noqa: C419  hot
+    ):
         return [plain(value, OddValues.FAIL) for value in values]
+    names = [field.name for field in schema.fields]
     return [dict(zip(names, value.stored_values(), strict=True)) for value in values]
-
-
-def _flat_names(schema: Schema) -> Sequence[str] | None:
-    """Return the names of a struct whose stored values are JSON's, None of another schema."""
-    if schema.type is not Type.STRUCT:
-        return None
-    for field in schema.fields:
-        kind = field.schema
-        is_checked = kind.type in _CHECKED or kind.name == DECIMAL_NAME
-        if is_checked or required_default(kind) is not None:
-            return None
-    return [field.name for field in schema.fields]
 
 
 def plain(value: Any, policy: OddValues) -> Any:

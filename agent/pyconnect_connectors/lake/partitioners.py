@@ -18,11 +18,7 @@ from urllib.parse import quote
 
 from pyconnect_api import ConfigException, DataException, SinkRecord, Struct
 from pyconnect_api.java_text import double_text
-from pyconnect_connectors.lake.names import (
-    PATH_FORMAT,
-    Extractor,
-    Partitioning,
-)
+from pyconnect_connectors.lake.names import PATH_FORMAT, Extractor, Partitioning
 from pyconnect_connectors.lake.settings import FileSettings
 from pyconnect_connectors.odd_values import required_default
 
@@ -128,19 +124,16 @@ class ByTime:
         if len(self._known) > MOST_KNOWN:
             self._known.clear()
         for unit in set(units) - self._known.keys():
-            self._known[unit] = self._template.format(self._begin(unit * self._unit_ms))
+            try:
+                moment = _EPOCH + timedelta(milliseconds=unit * self._unit_ms)
+                begin = moment.astimezone(self._zone).replace(tzinfo=UTC, fold=0)
+                begin -= (begin - _EPOCH) % self._duration
+                # A beginning that the clock leaves out moves to the next time that there is.
+                begin = begin.replace(tzinfo=self._zone).astimezone(UTC).astimezone(self._zone)
+            except (OverflowError, ValueError):
+                raise DataException("The record's time is not in the years 1 to 9999") from None
+            self._known[unit] = self._template.format(begin)
         return [self._known[unit] for unit in units]
-
-    def _begin(self, time_ms: int) -> datetime:
-        """Return the local time at which the span of a time begins."""
-        try:
-            local = (_EPOCH + timedelta(milliseconds=time_ms)).astimezone(self._zone)
-            begin = local.replace(tzinfo=UTC, fold=0)
-            begin -= (begin - _EPOCH) % self._duration
-            # A beginning that the clock leaves out moves to the next time that there is.
-            return begin.replace(tzinfo=self._zone).astimezone(UTC).astimezone(self._zone)
-        except (OverflowError, ValueError):
-            raise DataException("The record's time is not in the years 1 to 9999") from None
 
 
 def partitioner_of(settings: FileSettings, clock: Clock) -> Partitioner:

@@ -14,13 +14,7 @@ from pyconnect_api import Password
 from pyconnect_connectors.connectors import RetrySettings
 from pyconnect_connectors.lake import names
 from pyconnect_connectors.lake.definitions import sink_config_def, source_config_def
-from pyconnect_connectors.lake.names import (
-    Compatibility,
-    Extractor,
-    Format,
-    Order,
-    Partitioning,
-)
+from pyconnect_connectors.lake.names import Compatibility, Extractor, Format, Order, Partitioning
 from pyconnect_connectors.odd_values import OUT_OF_RANGE, OddValues, tolerates_errors
 from pyconnect_connectors.settings import GUARANTEE, Guarantee, bound, refuse, setting
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pyconnect_api import (
-    ConnectException,
-    SinkConnector,
-    SinkTask,
-    TopicPartition,
-)
+from pyconnect_api import ConnectException, SinkConnector, SinkTask, TopicPartition
 from pyconnect_connectors.connectors import ConfiguredConnector
 from pyconnect_connectors.lake.commit_log import CommitLog
 from pyconnect_connectors.lake.definitions import sink_config_def

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
-from urllib.parse import quote
 
 from pyconnect_api import (
     ConnectException,
@@ -21,11 +20,12 @@ from pyconnect_api import (
 )
 from pyconnect_connectors import version
 from pyconnect_connectors.connectors import Attempts
+from pyconnect_connectors.lake.commit_log import directory_of
 from pyconnect_connectors.lake.file_target import FileTarget
 from pyconnect_connectors.lake.names import NULLS
 from pyconnect_connectors.lake.partitioners import path_template
 from pyconnect_connectors.lake.settings import SinkSettings
-from pyconnect_connectors.lake.storage import HIDDEN_DIR, Storage
+from pyconnect_connectors.lake.storage import Storage
 
 
 def check_sink(settings: SinkSettings) -> None:
@@ -37,12 +37,7 @@ def check_sink(settings: SinkSettings) -> None:
         check_catalog(settings.tables)
         return
     storage = Storage.open(settings.location, writes=True)
-    probe = "/".join(
-        filter(
-            None,
-            (settings.files.topics_dir, HIDDEN_DIR, quote(settings.name, safe=" "), "probe"),
-        )
-    )
+    probe = f"{directory_of(settings.files.topics_dir, settings.name)}/probe"
     storage.replace(probe, b"")
     if settings.exactly_once and storage.create(probe, b""):
         raise ConnectException(
@@ -86,16 +81,6 @@ class Target(Protocol):
         """Return, once, where partitions go on that another task has written to."""
 
 
-def target_of(settings: SinkSettings) -> Target:
-    """Return the files or tables that a config writes."""
-    if settings.tables is not None:
-        # pyiceberg is imported by the tasks that write tables only.
-        from pyconnect_connectors.lake.table_target import TableTarget
-
-        return TableTarget(settings)
-    return FileTarget(settings, Storage.open(settings.location, writes=True))
-
-
 class LakeSinkTask(SinkTask):
     """Writes to one target."""
 
@@ -110,8 +95,14 @@ class LakeSinkTask(SinkTask):
 
     def start(self, props: Mapping[str, str]) -> None:
         settings = self._settings = SinkSettings.parse(props)
-        self._target = target_of(settings)
-        self._attempts = settings.location.attempts("writing failed and is repeated")
+        if settings.tables is None:
+            self._target = FileTarget(settings, Storage.open(settings.location, writes=True))
+        else:
+            # pyiceberg is imported by the tasks that write tables only.
+            from pyconnect_connectors.lake.table_target import TableTarget
+
+            self._target = TableTarget(settings)
+        self._attempts = Attempts("writing failed and is repeated", settings.location)
 
     def stop(self) -> None:
         """The task holds no open file."""

@@ -14,18 +14,9 @@ from pyconnect_api import (
 )
 from pyconnect_connectors.connectors import ConfiguredConnector
 from pyconnect_connectors.lake.definitions import source_config_def
-from pyconnect_connectors.lake.names import (
-    TASK_COUNT,
-    TASK_NUMBER,
-    URL,
-)
+from pyconnect_connectors.lake.names import TASK_COUNT, TASK_NUMBER, URL
 from pyconnect_connectors.lake.settings import SourceSettings
-from pyconnect_connectors.lake.source_task import (
-    DONE_FIELD,
-    FILE_FIELD,
-    ROW_FIELD,
-    LakeSourceTask,
-)
+from pyconnect_connectors.lake.source_task import DONE_FIELD, FILE_FIELD, ROW_FIELD, LakeSourceTask
 from pyconnect_connectors.lake.storage import Storage
 
 

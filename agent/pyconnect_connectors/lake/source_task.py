@@ -14,12 +14,7 @@ from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from typing import NamedTuple
 
-from pyconnect_api import (
-    RetriableException,
-    SourceRecord,
-    SourceRecords,
-    SourceTask,
-)
+from pyconnect_api import RetriableException, SourceRecord, SourceRecords, SourceTask
 from pyconnect_connectors import version
 from pyconnect_connectors.connectors import Attempts, LazyOffsets
 from pyconnect_connectors.lake.names import Order
@@ -53,7 +48,7 @@ class LakeSourceTask(SourceTask):
     def start(self, props: Mapping[str, str]) -> None:
         self._settings = SourceSettings.parse(props)
         self._storage = Storage.open(self._settings.location, writes=False)
-        self._attempts = self._settings.location.attempts("reading failed and is repeated")
+        self._attempts = Attempts("reading failed and is repeated", self._settings.location)
 
     def stop(self) -> None:
         self._close_file()
@@ -63,9 +58,14 @@ class LakeSourceTask(SourceTask):
             return None
         with self._attempts.limited():
             try:
-                if self._reading is None and not self._begin():
-                    return None
-                assert self._reading is not None
+                if self._reading is None:
+                    if not self._waiting:
+                        self._look()
+                    if not self._waiting:
+                        wait_s = self._next_look_s - time.monotonic()
+                        self.context.stop_requested.wait(max(0.0, min(wait_s, LONGEST_WAIT_S)))
+                        return None
+                    self._reading = self._waiting.popleft()
                 path, row = self._reading
                 with storage_errors(f"Cannot read {path}"):
                     if self._batches is None:
@@ -90,17 +90,6 @@ class LakeSourceTask(SourceTask):
         if self._batches is not None:
             self._batches.close()
         self._reading = self._batches = None
-
-    def _begin(self) -> bool:
-        """Take the next file; wait and return False if none is new."""
-        if not self._waiting:
-            self._look()
-        if not self._waiting:
-            wait_s = self._next_look_s - time.monotonic()
-            self.context.stop_requested.wait(max(0.0, min(wait_s, LONGEST_WAIT_S)))
-            return False
-        self._reading = self._waiting.popleft()
-        return True
 
     def _look(self) -> None:
         """Find new files, unless that was done a short time ago."""

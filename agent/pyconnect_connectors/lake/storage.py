@@ -31,12 +31,7 @@ from obstore.exceptions import (
 )
 from obstore.store import LocalStore, ObjectStore, from_url
 
-from pyconnect_api import (
-    ConfigException,
-    ConnectException,
-    DataException,
-    RetriableException,
-)
+from pyconnect_api import ConfigException, ConnectException, DataException, RetriableException
 from pyconnect_connectors.lake.settings import Location
 
 CONNECT_TIMEOUT = timedelta(seconds=5)
@@ -108,12 +103,21 @@ class Storage:
     def create(self, path: str, data: Any) -> bool:
         """Store a file unless there is one; return whether it was stored. `data` is a buffer."""
         with storage_errors(f"Cannot write {path}"):
-            if self._directory is not None:
-                return self._link(path, data)
+            if self._directory is None:
+                try:
+                    obstore.put(self._store, path, _octets(data), mode="create")
+                except AlreadyExistsError:
+                    return False
+                return True
+            staged = self._stage(data)
+            target = self._target(path)
             try:
-                obstore.put(self._store, path, _octets(data), mode="create")
-            except AlreadyExistsError:
+                os.link(staged, target)
+            except FileExistsError:
                 return False
+            finally:
+                staged.unlink()
+            _synchronise(target.parent)
             return True
 
     def replace(self, path: str, data: Any) -> None:
@@ -162,18 +166,6 @@ class Storage:
         """Reach the storage once."""
         with storage_errors("Cannot reach the lake"):
             next(iter(obstore.list(self._store, HIDDEN_DIR, chunk_size=1)), None)
-
-    def _link(self, path: str, data: Any) -> bool:
-        staged = self._stage(data)
-        target = self._target(path)
-        try:
-            os.link(staged, target)
-        except FileExistsError:
-            return False
-        finally:
-            staged.unlink()
-        _synchronise(target.parent)
-        return True
 
     def _stage(self, data: Any) -> Path:
         """Write a file where no reader looks, and return when it would survive a power failure."""
@@ -234,23 +226,18 @@ def _remote_store(location: Location) -> ObjectStore:
     config: dict[str, object] = {}
     match location.scheme:
         case "s3" | "s3a":
-            secret = location.secret_key
             config = {
                 "access_key_id": location.access_key,
-                "secret_access_key": None if secret is None else secret.value,
+                "secret_access_key": location.secret_key and location.secret_key.value,
                 "region": location.region,
                 "endpoint": location.endpoint,
             }
         case "gs":
-            config = {
-                "service_account": location.gcs_credentials,
-                "base_url": location.endpoint,
-            }
+            config = {"service_account": location.gcs_credentials, "base_url": location.endpoint}
         case _:
-            key = location.azure_key
             config = {
                 "account_name": location.azure_account,
-                "account_key": None if key is None else key.value,
+                "account_key": location.azure_key and location.azure_key.value,
                 "endpoint": location.endpoint,
             }
     given: Any = {name: value for name, value in config.items() if value is not None}

@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, ValidationError
 from pyiceberg.manifest import DataFile
-from pyiceberg.table import Table
 
 from pyconnect_api import ConnectException, DataException, Schema, SinkRecord, TopicPartition
 from pyconnect_connectors.lake.arrow_types import Columns
@@ -42,10 +41,7 @@ from pyconnect_connectors.lake.catalogs import (
     open_catalog,
     stored_offsets,
 )
-from pyconnect_connectors.lake.names import (
-    AUTO_CREATE,
-    EVOLVE,
-)
+from pyconnect_connectors.lake.names import AUTO_CREATE, EVOLVE
 from pyconnect_connectors.lake.settings import SinkSettings, TableSettings
 from pyconnect_connectors.lake.storage import LONGEST_NAME_BYTES, reason
 from pyconnect_connectors.odd_values import place_of
@@ -218,12 +214,6 @@ class TableTarget:
 
     def batch(self, name: str, schema: Schema | None, records: Sequence[SinkRecord]) -> Any:
         """Return records of one schema as rows of a table; DataException if one does not fit."""
-        fit = self._fit(name, schema)
-        batch = fit.columns.batch(records, f"table {name}")
-        fit.check(records, batch)
-        return batch
-
-    def _fit(self, name: str, schema: Schema | None) -> _Fit:
         if schema is None:
             raise DataException("The value has no schema, which an Iceberg table needs")
         fit = self._fits.get((name, schema))
@@ -233,7 +223,9 @@ class TableTarget:
             if len(self._fits) >= MOST_FITS:
                 self._fits.clear()
             self._fits[name, schema] = fit
-        return fit
+        batch = fit.columns.batch(records, f"table {name}")
+        fit.check(records, batch)
+        return batch
 
     def _looked_up(self, name: str, columns: Columns) -> _Fit:
         """Look how rows fit a table as it is, before they are buffered with others."""
@@ -306,12 +298,6 @@ class TableTarget:
     def _begins(self, partition: TopicPartition) -> list[int]:
         return [b.parts[partition].begin for b in self._buffers.values() if partition in b.parts]
 
-    def _go_back(self, partition: TopicPartition) -> None:
-        """Read the buffered records of a partition again."""
-        self._rewinds[partition] = self._taken[partition] = min(self._begins(partition))
-        for buffer in self._buffers.values():
-            buffer.drop(partition)
-
     def _catalog(self) -> Catalog:
         if self._opened_catalog is None:
             self._opened_catalog = open_catalog(self._tables)
@@ -340,16 +326,29 @@ class TableTarget:
         if not is_ours:
             LOG.warning("another task wrote rows of these partitions", extra={"table": name})
             for partition in writing.ends:
-                self._go_back(partition)
+                # Their buffered records are read again.
+                self._rewinds[partition] = self._taken[partition] = min(self._begins(partition))
+                for each in self._buffers.values():
+                    each.drop(partition)
             return
         bases = {**buffer.bases, **writing.ends} if self._settings.exactly_once else {}
         self._buffers[name] = _Buffer(bases=bases)
 
     def _committed(self, name: str, buffer: _Buffer, writing: _Writing) -> bool:
         """Return False when another task has written rows of these partitions."""
+        schema = writing.rows.schema
         for attempt in range(COMMIT_ATTEMPTS):
             try:
-                table = self._prepared(name, writing.rows.schema)
+                table = load_table(self._catalog(), name)
+                if table is None:
+                    if not self._tables.auto_create:
+                        raise ConnectException(
+                            f"There is no table {name}; {AUTO_CREATE}=true creates it"
+                        )
+                    table = new_table(self._catalog(), name, schema, self._tables.partition_by)
+                if self._tables.evolve:
+                    add_columns(table, schema)
+                self._check_columns(name, table.schema(), schema)
                 if has_commit(table, writing.commit_id):
                     return True
                 offsets = stored_offsets(table, self._settings.name)
@@ -358,7 +357,7 @@ class TableTarget:
                 ):
                     return False
                 if writing.data_files is None:
-                    if problem := misfit(table.schema(), writing.rows.schema):
+                    if problem := misfit(table.schema(), schema):
                         raise ConnectException(f"The rows do not fit table {name}: {problem}")
                     writing.data_files = data_files(table, writing.rows)
                 offsets.update({str(p): end for p, end in writing.ends.items()})
@@ -371,18 +370,6 @@ class TableTarget:
             else:
                 return True
         raise CommitFailedException(f"{COMMIT_ATTEMPTS} commits of other tasks were first")
-
-    def _prepared(self, name: str, schema: Any) -> Table:
-        """Return the table as it is now, with columns for the rows as far as that is allowed."""
-        table = load_table(self._catalog(), name)
-        if table is None:
-            if not self._tables.auto_create:
-                raise ConnectException(f"There is no table {name}; {AUTO_CREATE}=true creates it")
-            table = new_table(self._catalog(), name, schema, self._tables.partition_by)
-        if self._tables.evolve:
-            add_columns(table, schema)
-        self._check_columns(name, table.schema(), schema)
-        return table
 
 
 def _texts_and_floats(rows: Any, names: Sequence[str]) -> Mapping[str, Sequence[int]]:

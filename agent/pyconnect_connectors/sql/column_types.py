@@ -85,11 +85,15 @@ def reflected(connection: Connection, name: str, schema: str | None) -> Table:
         known = connection.dialect
         further = {"name": Name, '"char"': Char, "bpchar": types.CHAR}
         known.ischema_names = {**known.ischema_names, **further}
+
+    def unquote(_inspector: object, _table: Table, column: dict[str, Any]) -> None:
+        # SQLAlchemy leaves quotes within names of MariaDB doubled.
+        column["name"] = column["name"].replace("``", "`")
+
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Did not recognize type", SAWarning)
-        # SQLAlchemy leaves quotes within names of MariaDB doubled.
         is_mysql = connection.dialect.name in MYSQL
-        listeners = [("column_reflect", _unquote)] if is_mysql else []
+        listeners = [("column_reflect", unquote)] if is_mysql else []
         table = Table(
             name, MetaData(), schema=schema, autoload_with=connection, listeners=listeners
         )
@@ -105,10 +109,6 @@ def reflected(connection: Connection, name: str, schema: str | None) -> Table:
             if column is not None and type(column.type) is types.NUMERIC and not is_number:
                 column.type = NumericAffinity()
     return table
-
-
-def _unquote(_inspector: object, _table: Table, column: dict[str, Any]) -> None:
-    column["name"] = column["name"].replace("``", "`")
 
 
 def pragma(
@@ -196,8 +196,14 @@ def column_type(schema: Schema, dialect: Dialect, *, is_key: bool) -> types.Type
     in_mysql = dialect.name in MYSQL
     match schema.name:
         case str(name) if name == DECIMAL_NAME:
-            found = _decimal_type(scale_of(schema), dialect)
-            return found or column_type(STRING_SCHEMA, dialect, is_key=is_key)
+            scale = scale_of(schema)
+            if dialect.name == "sqlite" or scale > 900 or (scale > 30 and in_mysql):
+                # SQLite would make binary floats of decimals.
+                return column_type(STRING_SCHEMA, dialect, is_key=is_key)
+            if scale <= 18:
+                return types.Numeric(38, max(scale, 0))
+            # Digits beyond the precision are refused when they come.
+            return types.Numeric(65 if in_mysql else scale + 38, scale)
         case str(name) if name == TIMESTAMP_NAME:
             return mysql.DATETIME(fsp=3) if in_mysql else types.DateTime(timezone=True)
         case str(name) if name == DATE_NAME:
@@ -217,14 +223,3 @@ def column_type(schema: Schema, dialect: Dialect, *, is_key: bool) -> types.Type
     if base is None:
         return postgresql.JSONB() if dialect.name == "postgresql" else types.JSON()
     return base()
-
-
-def _decimal_type(scale: int, dialect: Dialect) -> types.TypeEngine[Any] | None:
-    """Return the type of a decimal, None where only a text keeps its digits."""
-    if dialect.name == "sqlite" or scale > 900 or (scale > 30 and dialect.name in MYSQL):
-        # SQLite would make binary floats of decimals.
-        return None
-    if scale <= 18:
-        return types.Numeric(38, max(scale, 0))
-    # Digits beyond the precision are refused when they come.
-    return types.Numeric(65 if dialect.name in MYSQL else scale + 38, scale)

@@ -129,43 +129,37 @@ class OffsetTable:
 
     def claim(self, connection: Connection, partition: TopicPartition) -> PartitionClaim:
         """Raise the epoch, so that no other task writes this partition any more."""
-        found, row = self._table.c, self._row(partition)
-        self._raise_epoch(connection, partition)
-        epoch, offset = connection.execute(select(found.epoch, found.next_offset).where(row)).one()
-        return PartitionClaim(epoch=epoch, next_offset=offset)
-
-    def _raise_epoch(self, connection: Connection, partition: TopicPartition) -> None:
-        """Raise the epoch of a row that may be missing; other tasks may do so at the same time."""
-        raised = self._table.c.epoch + 1
+        table, found, row = self._table, self._table.c, self._row(partition)
+        raised = {"epoch": found.epoch + 1}
+        new = {
+            "connector": self._connector,
+            "topic": partition.topic,
+            "kafka_partition": partition.partition,
+            "epoch": 1,
+        }
+        # The row may be missing, and another task may do the same at the same time.
         match connection.dialect.name:
             case "mysql" | "mariadb":
                 # An update of a missing row would lock its gap, and the insert then deadlock.
-                added = mysql.insert(self._table).values(self._new_row(partition))
-                connection.execute(added.on_duplicate_key_update(epoch=raised))
-                return
-            case "postgresql":
-                statement: postgresql.Insert | sqlite.Insert = postgresql.insert(self._table)
-            case "sqlite":
-                statement = sqlite.insert(self._table)
+                connection.execute(mysql.insert(table).values(new).on_duplicate_key_update(raised))
+            case "postgresql" | "sqlite" as dialect:
+                added = (postgresql if dialect == "postgresql" else sqlite).insert(table)
+                connection.execute(
+                    added.values(new).on_conflict_do_update(
+                        index_elements=list(table.primary_key), set_=raised
+                    )
+                )
             case _:
-                self._update_or_insert(connection, partition)
-                return
-        connection.execute(
-            statement.values(self._new_row(partition)).on_conflict_do_update(
-                index_elements=list(self._table.primary_key), set_={"epoch": raised}
-            )
-        )
-
-    def _update_or_insert(self, connection: Connection, partition: TopicPartition) -> None:
-        found, row = self._table.c, self._row(partition)
-        raised = update(self._table).where(row).values(epoch=found.epoch + 1)
-        if connection.execute(raised).rowcount == 0:
-            try:
-                with connection.begin_nested():
-                    connection.execute(insert(self._table).values(self._new_row(partition)))
-            except IntegrityError:
-                # Another task was the first.
-                connection.execute(raised)
+                change = update(table).where(row).values(raised)
+                if connection.execute(change).rowcount == 0:
+                    try:
+                        with connection.begin_nested():
+                            connection.execute(insert(table).values(new))
+                    except IntegrityError:
+                        # Another task was the first.
+                        connection.execute(change)
+        epoch, offset = connection.execute(select(found.epoch, found.next_offset).where(row)).one()
+        return PartitionClaim(epoch=epoch, next_offset=offset)
 
     def advance(
         self,
@@ -213,11 +207,3 @@ class OffsetTable:
             found.topic == partition.topic,
             found.kafka_partition == partition.partition,
         )
-
-    def _new_row(self, partition: TopicPartition) -> dict[str, object]:
-        return {
-            "connector": self._connector,
-            "topic": partition.topic,
-            "kafka_partition": partition.partition,
-            "epoch": 1,
-        }

@@ -60,7 +60,10 @@ def json_text(value: object) -> str:
             names = (field.name for field in value.schema.fields)
             return _object(zip(names, value.stored_values(), strict=True))
         case Mapping():
-            entries = {_name(key): each for key, each in value.items()}
+            entries = {
+                key if isinstance(key, str) else json_text(key).strip('"'): each
+                for key, each in value.items()
+            }
             if len(entries) < len(value):
                 raise ValueError("a map with two keys of the same text")
             return _object(entries.items())
@@ -78,33 +81,30 @@ def _object(entries: Iterable[tuple[str, object]]) -> str:
     return "{" + ",".join(members) + "}"
 
 
-def _name(key: object) -> str:
-    return key if isinstance(key, str) else json_text(key).strip('"')
-
-
 def checked_json(text: str) -> str:
     """Return a text that is JSON; ValueError for another one."""
-    json.loads(text, parse_constant=_refuse_constant, parse_float=str, parse_int=str)
+
+    def refuse_constant(name: str) -> object:
+        raise ValueError(f"{name} is not JSON")
+
+    json.loads(text, parse_constant=refuse_constant, parse_float=str, parse_int=str)
     return text
 
 
-def check_members(text: str) -> None:
-    """Raise Unfit for an object with two members of one name; other faults are the database's."""
+def checked_members(text: str) -> str:
+    """Return a text; Unfit for two members of one name. Other faults of JSON are the database's."""
+
+    def once(members: list[tuple[str, object]]) -> None:
+        if len(dict(members)) < len(members):
+            raise Unfit("JSON with two members of one name, of which the column keeps one,")
+
     try:
-        json.loads(text, object_pairs_hook=_once, parse_float=str, parse_int=str)
+        json.loads(text, object_pairs_hook=once, parse_float=str, parse_int=str)
     except Unfit:
         raise
     except (ValueError, RecursionError):
-        return
-
-
-def _once(members: list[tuple[str, object]]) -> None:
-    if len(dict(members)) < len(members):
-        raise Unfit("JSON with two members of one name, of which the column keeps one,")
-
-
-def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is not JSON")
+        pass
+    return text
 
 
 def array_literal(value: Iterable[object]) -> str:

@@ -17,11 +17,11 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
 from sqlalchemy import (
@@ -148,17 +148,14 @@ class TableReader:
     ) -> Generator[SourceRecords, None, None]:
         """Hold back the last row until the next one shows whether its time is complete."""
         held: list[_Row] = []
-        for batch in batches:
+        # Behind the last batch no row is held back.
+        for batch in chain(batches, [()]):
             rows = [*held, *batch]
-            held = [rows.pop()]
+            held = [rows.pop()] if batch else []
             if rows:
-                times = [*(row[time] for row in rows), held[0][time]]
+                times = [*(row[time] for row in rows), held[0][time] if held else None]
                 for records, _ in make(list(zip(*rows, strict=True)), self._group_offsets(times)):
                     yield records
-        if held:
-            times = [held[0][time], None]
-            for records, _ in make(list(zip(*held, strict=True)), self._group_offsets(times)):
-                yield records
 
     def _group_offsets(self, times: Sequence[object]) -> list[Offset | None]:
         """Return an offset for each row, of their times and that of the row after them."""
@@ -223,10 +220,23 @@ class TableReader:
                     "another type, or its offset is one: no row is found behind it"
                 )
             limits[_AFTER_ID] = after
-        if mode.has_timestamp:
-            limits[_BEFORE] = self._newest(connection)
-            if (bound := position.get(TIMESTAMP_FIELD)) is not None:
-                limits |= self._bounds(connection, bound)
+        if not mode.has_timestamp:
+            return limits
+        limits[_BEFORE] = self._newest(connection)
+        last = position.get(TIMESTAMP_FIELD)
+        if last is None:
+            return limits
+        if self._by_instants:
+            moment = instant_text(last, self._settings.connection.zone)
+            if moment is None:
+                raise ConnectException(f"The offset's {TIMESTAMP_FIELD} is not a time")
+            # Any text of that instant begins with this day or a later one, whatever its zone.
+            day = max(datetime.fromisoformat(moment).date(), date(1, 1, 3)) - timedelta(days=2)
+            return {**limits, _AFTER_TIME: moment, _FROM_DAY: day.isoformat()}
+        limits[_AFTER_TIME] = last
+        if connection.dialect.name != "sqlite":
+            with suppress(ValueError):
+                limits[_AFTER_TIME] = datetime.fromisoformat(str(last))
         return limits
 
     def _build(
@@ -343,22 +353,6 @@ class TableReader:
         if self._by_instants:
             return instant_text(clock.isoformat(), zone)
         return clock.strftime("%Y-%m-%d %H:%M:%S") if dialect == "sqlite" else clock
-
-    def _bounds(self, connection: Connection, stored: object) -> Mapping[str, object]:
-        """Return the parameters of a stored time."""
-        if self._by_instants:
-            last = instant_text(stored, self._settings.connection.zone)
-            if last is None:
-                raise ConnectException(f"The offset's {TIMESTAMP_FIELD} is not a time")
-            # Any text of that instant begins with this day or a later one, whatever its zone.
-            day = max(datetime.fromisoformat(last).date(), date(1, 1, 3)) - timedelta(days=2)
-            return {_AFTER_TIME: last, _FROM_DAY: day.isoformat()}
-        if connection.dialect.name == "sqlite":
-            return {_AFTER_TIME: stored}
-        try:
-            return {_AFTER_TIME: datetime.fromisoformat(str(stored))}
-        except ValueError:
-            return {_AFTER_TIME: stored}
 
 
 class _RecordMaker:

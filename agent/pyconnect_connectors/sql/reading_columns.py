@@ -100,32 +100,29 @@ class ReadColumn:
                 return quick
             return [None if value is None else convert(value) for value in found]
         except _UNFIT:
-            return [self._value(value, row, odd) for row, value in enumerate(found)]
-
-    def _value(self, value: Any, row: int, odd: dict[int, tuple[ReadColumn, str]]) -> Any:
-        assert self._convert is not None
-        try:
-            return None if value is None else self._convert(value)
-        except _UNFIT:
-            if not self._becomes_null:
-                odd.setdefault(row, (self, kind_of(value)))
-            return None
+            values: list[Any] = [None] * len(found)
+            for row, value in enumerate(found):
+                try:
+                    values[row] = None if value is None else convert(value)
+                except _UNFIT:
+                    if not self._becomes_null:
+                        odd.setdefault(row, (self, kind_of(value)))
+            return values
 
 
 def kind_of(value: object) -> str:
     """Return what is odd about a value, without the value."""
     if not isinstance(value, str):
-        kinds: Mapping[type, str] = {bytes: "a value of bytes", bool: "a boolean"}
-        numbers: Mapping[type, str] = {
+        kinds: Mapping[type, str] = {
+            bytes: "a value of bytes",
+            bool: "a boolean",
             int: "a whole number",
             float: "a number",
             Decimal: "a number",
         }
-        return {**kinds, **numbers}.get(type(value), "a value of another type")
-    for pattern, kind in _KINDS:
-        if pattern.search(value):
-            return kind
-    return "a text of another form"
+        return kinds.get(type(value), "a value of another type")
+    found = (kind for pattern, kind in _KINDS if pattern.search(value))
+    return next(found, "a text of another form")
 
 
 _KINDS: Sequence[tuple[re.Pattern[str], str]] = (
@@ -151,13 +148,17 @@ def _form(found: types.TypeEngine[Any], dialect: Dialect, zone: ZoneInfo) -> _Fo
         if dialect.name in MYSQL:
             return _Form(decimal_builder(scale))
         return _Form(decimal_builder(scale), lambda v: _scaled(v, scale), may_be_odd=True)
+    unsigned = bool(getattr(found, "unsigned", False))
     match found:
         case types.Boolean():
             return _Form(SchemaBuilder.boolean())
-        case types.BigInteger() if getattr(found, "unsigned", False):
+        case types.BigInteger() if unsigned:
             return _Form(SchemaBuilder.int64(), _int64, _all_int64, may_be_odd=True)
+        case types.SmallInteger():
+            return _Form(SchemaBuilder.int32() if unsigned else SchemaBuilder.int16())
         case types.Integer() if not isinstance(found, mysql.YEAR):
-            return _Form(_integer(found))
+            is_wide = unsigned or isinstance(found, types.BigInteger)
+            return _Form(SchemaBuilder.int64() if is_wide else SchemaBuilder.int32())
         case types.REAL():
             return _Form(SchemaBuilder.float32())
         case types.Float():
@@ -206,50 +207,36 @@ def _sqlite_form(found: types.TypeEngine[Any], zone: ZoneInfo) -> _Form:
     return _Form(SchemaBuilder.string(), _sqlite_value_text)
 
 
-def _integer(found: types.Integer) -> SchemaBuilder:
-    unsigned = bool(getattr(found, "unsigned", False))
-    if isinstance(found, types.SmallInteger):
-        return SchemaBuilder.int32() if unsigned else SchemaBuilder.int16()
-    is_wide = unsigned or isinstance(found, types.BigInteger)
-    return SchemaBuilder.int64() if is_wide else SchemaBuilder.int32()
-
-
 def as_selected(column: ColumnElement[Any], dialect: Dialect) -> ColumnElement[Any]:
     """Return what a query selects for a column, with the driver's own values and all digits."""
-    found, selected = column.type, column
-    plain: types.TypeEngine[Any] = types.NullType()
-    match dialect.name:
-        case "postgresql":
-            return type_coerce(_postgres_text(column), plain)
-        case "mysql" | "mariadb":
-            if isinstance(found, types.DateTime | types.Date | types.Time | mysql.YEAR):
-                return type_coerce(cast(column, types.CHAR()), plain)
-            if isinstance(found, mysql.FLOAT) and found.scale is None:
-                # The server writes only six digits of a FLOAT.
-                return type_coerce(column, plain) * literal_column("1E0", plain)
-        case "sqlite":
+    selected, plain = column, types.NullType()
+    match dialect.name, column.type:
+        case "postgresql", postgresql.ARRAY():
+            selected = cast(func.to_json(column), types.Text())
+        case "postgresql", postgresql.MONEY():
+            # Without a currency and the separators of a locale.
+            selected = cast(cast(column, types.Numeric()), types.Text())
+        case (
+            "postgresql",
+            types.LargeBinary() | types.Boolean() | types.Integer() | types.Float() | types.CHAR(),
+        ):
+            # A cast would cut the spaces at the end of a CHAR.
+            pass
+        case "postgresql", postgresql.INET():
+            # A cast would add the length of the network to an address.
+            selected = case((column.is_not(None), func.format("%s", column)))
+        case "postgresql", _:
+            selected = cast(column, types.Text())
+        case "mysql" | "mariadb", types.DateTime() | types.Date() | types.Time() | mysql.YEAR():
+            selected = cast(column, types.CHAR())
+        case "mysql" | "mariadb", mysql.FLOAT(scale=None):
+            # The server writes only six digits of a FLOAT.
+            return type_coerce(column, plain) * literal_column("1E0", plain)
+        case "mysql" | "mariadb" | "sqlite", _:
             pass
         case _:
-            return selected
+            return column
     return type_coerce(selected, plain)
-
-
-def _postgres_text(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    match column.type:
-        case postgresql.ARRAY():
-            return cast(func.to_json(column), types.Text())
-        case postgresql.MONEY():
-            # Without a currency and the separators of a locale.
-            return cast(cast(column, types.Numeric()), types.Text())
-        case types.LargeBinary() | types.Boolean() | types.Integer() | types.Float():
-            return column
-        case types.CHAR():
-            # A cast would cut the spaces at the end.
-            return column
-        case postgresql.INET():
-            # A cast would add the length of the network to an address.
-            return case((column.is_not(None), func.format("%s", column)))
-    return cast(column, types.Text())
 
 
 # Values. Each function raises one of `_UNFIT` for a value that does not fit.

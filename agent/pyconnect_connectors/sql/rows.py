@@ -9,22 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, TypeAlias
 
-from sqlalchemy import (
-    Dialect,
-    Table,
-    UpdateBase,
-    bindparam,
-    delete,
-    func,
-    insert,
-    types,
-    update,
-)
-from sqlalchemy import (
-    column as named,
-)
+from sqlalchemy import Dialect, Table, UpdateBase, bindparam, delete, func, insert, types, update
+from sqlalchemy import column as named
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from pyconnect_api import (
@@ -120,42 +109,31 @@ class Shape:
                 return insert(table).values(parameters)
             case InsertMode.UPDATE:
                 return update(table).where(*conditions).values(others or parameters)
-        return _upsert(table, parameters, self.keys, dialect)
-
-
-def _upsert(
-    table: Table, parameters: Mapping[str, Any], keys: tuple[str, ...], dialect: str
-) -> UpdateBase:
-    others = [name for name in parameters if name not in keys]
-    if dialect in ("mysql", "mariadb"):
-        added = mysql.insert(table).values(dict(parameters))
-        # SQLAlchemy would double the percent signs of names in `added.inserted` twice.
-        return added.on_duplicate_key_update({n: func.VALUES(named(n)) for n in others or keys})
-    statement: postgresql.Insert | sqlite.Insert
-    match dialect:
-        case "postgresql":
-            statement = postgresql.insert(table).values(dict(parameters))
-        case "sqlite":
-            statement = sqlite.insert(table).values(dict(parameters))
-        case _:
+        if dialect in MYSQL:
+            # SQLAlchemy would double the percent signs of names in `added.inserted` twice.
+            replaced = {name: func.VALUES(named(name)) for name in others or self.keys}
+            return mysql.insert(table).values(parameters).on_duplicate_key_update(replaced)
+        if dialect not in ("postgresql", "sqlite"):
             raise DataException(f"insert.mode=upsert is not supported for {dialect}")
-    if not others:
-        return statement.on_conflict_do_nothing(index_elements=keys)
-    changed = {name: statement.excluded[name] for name in others}
-    return statement.on_conflict_do_update(index_elements=keys, set_=changed)
+        added: postgresql.Insert | sqlite.Insert
+        added = (postgresql if dialect == "postgresql" else sqlite).insert(table).values(parameters)
+        if not others:
+            return added.on_conflict_do_nothing(index_elements=self.keys)
+        changed = {name: added.excluded[name] for name in others}
+        return added.on_conflict_do_update(index_elements=self.keys, set_=changed)
 
 
 def runs(records: Sequence[SinkRecord]) -> Iterator[list[SinkRecord]]:
     """Split records, in their order, into runs."""
-    for _, run in groupby(records, _likeness):
+
+    def likeness(record: SinkRecord) -> tuple[object, ...]:
+        key, value = record.key, record.value
+        names = tuple(value) if isinstance(value, dict) else None
+        key_names = tuple(key) if isinstance(key, dict) else None
+        return record.topic, record.value_schema, value is None, record.key_schema, names, key_names
+
+    for _, run in groupby(records, likeness):
         yield list(run)
-
-
-def _likeness(record: SinkRecord) -> tuple[object, ...]:
-    key, value = record.key, record.value
-    names = tuple(value) if isinstance(value, dict) else None
-    key_names = tuple(key) if isinstance(key, dict) else None
-    return record.topic, record.value_schema, value is None, record.key_schema, names, key_names
 
 
 def shape_of(record: SinkRecord, settings: SinkSettings) -> Shape:
@@ -177,7 +155,9 @@ def shape_of(record: SinkRecord, settings: SinkSettings) -> Shape:
         case PrimaryKeyMode.KAFKA:
             names = settings.pk_fields or KAFKA_COLUMNS
             key_columns: Mapping[str, Schema | None] = dict(zip(names, _KAFKA_SCHEMAS, strict=True))
-            key_take: _Take = _kafka_values
+            key_take: _Take = attrgetter(
+                "original_topic", "original_kafka_partition", "original_kafka_offset"
+            )
         case PrimaryKeyMode.RECORD_KEY:
             key_columns, key_take = _key_part(record, settings)
     kept = [index for index, name in enumerate(fields) if name not in key_columns]
@@ -264,11 +244,3 @@ def _struct_values(schema: Schema, value: Callable[[SinkRecord], Any]) -> _Take:
         default if found is None else found
         for found, default in zip(value(record).stored_values(), defaults, strict=True)
     ]
-
-
-def _kafka_values(record: SinkRecord) -> Row:
-    return (
-        record.original_topic,
-        record.original_kafka_partition,
-        record.original_kafka_offset,
-    )

@@ -87,7 +87,6 @@ class SourceSettings:
 
     def problems(self) -> list[tuple[str, str]]:
         """Return rules across settings that are broken, as pairs of a setting and a text."""
-        wants_id = self.mode in (Mode.INCREMENTING, Mode.TIMESTAMP_INCREMENTING)
         lists = (self.whitelist, self.blacklist, self.include, self.exclude)
         found = []
         for key, patterns in ((INCLUDE, self.include), (EXCLUDE, self.exclude)):
@@ -96,7 +95,7 @@ class SourceSettings:
                     re.compile(pattern)
                 except re.error as error:
                     found.append((key, f"{pattern} is not a regular expression: {error}"))
-        if wants_id and self.incrementing is None:
+        if self.mode.has_total_order and self.incrementing is None:
             found.append((INCREMENTING, f"mode {self.mode} needs the name of a column"))
         if self.mode.has_timestamp and not self.timestamps:
             found.append((TIMESTAMP, f"mode {self.mode} needs the name of a column"))

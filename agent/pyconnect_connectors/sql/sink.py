@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pyconnect_api import (
-    ConnectException,
-    SinkConnector,
-    SinkTask,
-    TopicPartition,
-)
+from pyconnect_api import ConnectException, SinkConnector, SinkTask, TopicPartition
 from pyconnect_connectors.connectors import ConfiguredConnector
 from pyconnect_connectors.sql.database import connected, database_errors, open_engine
 from pyconnect_connectors.sql.definitions import (

@@ -7,21 +7,16 @@ after the stored offsets were read again: stored records are left out.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, groupby
 from operator import attrgetter
+from typing import NamedTuple
 
 from sqlalchemy import Connection, Engine, Table
 from sqlalchemy.exc import DBAPIError
 
-from pyconnect_api import (
-    DataException,
-    RetriableException,
-    SinkRecord,
-    SinkTask,
-    TopicPartition,
-)
+from pyconnect_api import DataException, RetriableException, SinkRecord, SinkTask, TopicPartition
 from pyconnect_connectors import version
 from pyconnect_connectors.connectors import Attempts
 from pyconnect_connectors.odd_values import place_of
@@ -44,6 +39,7 @@ from pyconnect_connectors.sql.staging import StagedUpserts, copy_rows
 from pyconnect_connectors.sql.target_tables import TargetTables, further_keys
 from pyconnect_connectors.sql.writing_columns import WriteColumn
 
+_PLACE = attrgetter("original_topic", "original_kafka_partition")
 TOGETHER = 20
 """Records at a savepoint, after a database has refused one of many."""
 
@@ -70,7 +66,7 @@ class SqlSinkTask(SinkTask):
         settings = self._settings = SinkSettings.parse(props)
         self._engine = open_engine(settings.connection, writes=True)
         self._tables = TargetTables(settings)
-        self._attempts = settings.connection.attempts("writing failed and is repeated")
+        self._attempts = Attempts("writing failed and is repeated", settings.connection)
         if settings.exactly_once:
             self._offsets = OffsetTable(settings.offsets_table, settings.name)
 
@@ -109,7 +105,35 @@ class SqlSinkTask(SinkTask):
         if not records:
             return
         with self._repeated_by_worker("Cannot write to the database"):
-            self._write(records)
+            connection = self._connected()
+            if self._outcome_unknown and self._offsets is not None:
+                with connection.begin():
+                    stored = self._offsets.stored(connection, sorted(self._epochs))
+                self._stored.update({p: end for p, end in stored.items() if end is not None})
+                records = [
+                    r
+                    for r in records
+                    if r.original_kafka_offset
+                    >= self._stored.get(
+                        TopicPartition(r.original_topic, r.original_kafka_partition), 0
+                    )
+                ]
+            ends: dict[TopicPartition, int] = {}
+            # Records of a partition follow each other: one place a run costs less than one each.
+            for place, run in groupby(records, _PLACE):
+                *_, last = run
+                ends[TopicPartition(*place)] = last.original_kafka_offset + 1
+            if records:
+                try:
+                    self._store(connection, records, ends)
+                except (DBAPIError, RetriableException) as error:
+                    if isinstance(error, DBAPIError) and not concerns_table(error):
+                        raise
+                    self._tables.forget()
+                    self._staged = StagedUpserts(connection)
+                    self._store(connection, records, ends)
+            self._stored.update(ends)
+            self._outcome_unknown = False
 
     @contextmanager
     def _repeated_by_worker(self, action: str) -> Iterator[None]:
@@ -123,33 +147,6 @@ class SqlSinkTask(SinkTask):
                 self._disconnect()
                 self._tables.forget()
                 raise
-
-    def _write(self, records: Sequence[SinkRecord]) -> None:
-        connection = self._connected()
-        if self._outcome_unknown and self._offsets is not None:
-            with connection.begin():
-                stored = self._offsets.stored(connection, sorted(self._epochs))
-            self._stored.update({p: offset for p, offset in stored.items() if offset is not None})
-            records = [
-                r
-                for r in records
-                if r.original_kafka_offset
-                >= self._stored.get(TopicPartition(r.original_topic, r.original_kafka_partition), 0)
-            ]
-            if not records:
-                self._outcome_unknown = False
-                return
-        ends = _ends(records)
-        try:
-            self._store(connection, records, ends)
-        except (DBAPIError, RetriableException) as error:
-            if isinstance(error, DBAPIError) and not concerns_table(error):
-                raise
-            self._tables.forget()
-            self._staged = StagedUpserts(connection)
-            self._store(connection, records, ends)
-        self._stored.update(ends)
-        self._outcome_unknown = False
 
     def _store(
         self,
@@ -300,61 +297,50 @@ class SqlSinkTask(SinkTask):
             connection.close()
 
 
-class _Write:
+class _Write(NamedTuple):
     """The rows of a run and their table."""
 
-    def __init__(self, shape: Shape, table: Table, mode: InsertMode, rows: list[Row]) -> None:
-        self._shape = shape
-        self._table = table
-        self._mode = mode
-        self._rows = rows
+    shape: Shape
+    table: Table
+    mode: InsertMode
+    rows: list[Row]
 
     def execute(self, connection: Connection, staged: StagedUpserts | None) -> None:
         """Write the rows in the open transaction; `staged` None: without temporary tables."""
-        columns, keys = tuple(self._shape.columns), self._shape.keys
-        if has_copy(connection) and not self._shape.deletes:
-            if self._mode is InsertMode.INSERT:
-                copy_rows(connection, self._table, columns, self._rows)
+        columns, keys = tuple(self.shape.columns), self.shape.keys
+        if has_copy(connection) and not self.shape.deletes:
+            if self.mode is InsertMode.INSERT:
+                copy_rows(connection, self.table, columns, self.rows)
                 return
-            upserts = staged if self._mode is InsertMode.UPSERT else None
-            if upserts is not None and upserts.takes(self._table, self._rows):
-                upserts.write(self._table, columns, keys, self._rows)
+            upserts = staged if self.mode is InsertMode.UPSERT else None
+            if upserts is not None and upserts.takes(self.table, self.rows):
+                upserts.write(self.table, columns, keys, self.rows)
                 return
         dialect = connection.dialect.name
-        names = self._shape.parameters(self._mode)
+        names = self.shape.parameters(self.mode)
         if (
             dialect in MYSQL
-            and self._mode is InsertMode.UPSERT
-            and not self._shape.deletes
-            and further_keys(self._table, columns, keys)
+            and self.mode is InsertMode.UPSERT
+            and not self.shape.deletes
+            and further_keys(self.table, columns, keys)
         ):
             # ON DUPLICATE KEY UPDATE would change the row that has the value of another key.
             change, add = (
-                self._shape.statement(self._table, mode, dialect)
+                self.shape.statement(self.table, mode, dialect)
                 for mode in (InsertMode.UPDATE, InsertMode.INSERT)
             )
-            updated = self._shape.parameters(InsertMode.UPDATE)
-            for row in self._rows:
+            updated = self.shape.parameters(InsertMode.UPDATE)
+            for row in self.rows:
                 if connection.execute(change, dict(zip(updated, row, strict=True))).rowcount == 0:
                     connection.execute(add, dict(zip(names, row, strict=True)))
             return
-        statement = self._shape.statement(self._table, self._mode, dialect)
+        statement = self.shape.statement(self.table, self.mode, dialect)
         compiled = statement.compile(dialect=connection.dialect)
         if compiled.positional and compiled.positiontup == names and dialect in CONVERTED:
             # What SQLAlchemy does for each row was done for each column.
-            connection.exec_driver_sql(str(compiled), self._rows)
+            connection.exec_driver_sql(str(compiled), self.rows)
         else:
-            rows = [dict(zip(names, row, strict=True)) for row in self._rows]
+            rows = [dict(zip(names, row, strict=True)) for row in self.rows]
             # Of several rows psycopg makes a pipeline, which logs a warning for each error in it.
             for part in [rows] if staged is not None else [[row] for row in rows]:
                 connection.execute(statement, part)
-
-
-def _ends(records: Iterable[SinkRecord]) -> dict[TopicPartition, int]:
-    """Return the offsets after the last record of each partition."""
-    ends = {}
-    # Records of a partition follow each other: one place a run costs less than one a record.
-    for place, run in groupby(records, attrgetter("original_topic", "original_kafka_partition")):
-        *_, last = run
-        ends[TopicPartition(*place)] = last.original_kafka_offset + 1
-    return ends

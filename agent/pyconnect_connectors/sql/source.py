@@ -6,7 +6,6 @@ import logging
 import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import starmap
 
 from pyconnect_api import (
     ConnectException,
@@ -42,24 +41,6 @@ _TIME = re.compile(
 )
 
 
-def _problems_of_query(settings: SourceSettings, query: str) -> Iterable[tuple[str, str]]:
-    """Have the database describe the query; it does not run."""
-    with connected(open_engine(settings.connection, writes=False)) as connection:
-        try:
-            with database_errors("Cannot describe the query"):
-                describe_query(connection, query)
-                found = reflected(connection, QUERY_VIEW, None).columns
-        except ConnectException as error:
-            yield QUERY, str(error)
-            return
-    wanted = [(TIMESTAMP, name) for name in settings.timestamps if settings.mode.has_timestamp]
-    if settings.incrementing is not None and settings.mode.has_total_order:
-        wanted.append((INCREMENTING, settings.incrementing))
-    for key, name in wanted:
-        if name not in found:
-            yield key, f"The query has no column {name}"
-
-
 class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
     """Deals tables to tasks, again when tables come or go."""
 
@@ -70,10 +51,25 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
         self._stopped = threading.Event()
 
     def problems(self, settings: SourceSettings) -> Iterable[tuple[str, str]]:
-        if settings.query is not None:
-            yield from _problems_of_query(settings, settings.query)
-        elif problem := found_tables(settings).problem:
-            yield problem
+        if settings.query is None:
+            if problem := found_tables(settings).problem:
+                yield problem
+            return
+        with connected(open_engine(settings.connection, writes=False)) as connection:
+            try:
+                # The database describes the query; it does not run.
+                with database_errors("Cannot describe the query"):
+                    describe_query(connection, settings.query)
+                    found = reflected(connection, QUERY_VIEW, None).columns
+            except ConnectException as error:
+                yield QUERY, str(error)
+                return
+        wanted = [(TIMESTAMP, name) for name in settings.timestamps if settings.mode.has_timestamp]
+        if settings.incrementing is not None and settings.mode.has_total_order:
+            wanted.append((INCREMENTING, settings.incrementing))
+        for key, name in wanted:
+            if name not in found:
+                yield key, f"The query has no column {name}"
 
     def task_class(self) -> type[SourceTask]:
         return SqlSourceTask
@@ -140,9 +136,7 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
         offsets: Sequence[tuple[SourcePartition | None, SourceOffset | None]],
     ) -> bool:
         settings = SourceSettings.parse(connector_config)
-        wanted = set()
-        if settings.mode.has_timestamp:
-            wanted.add(TIMESTAMP_FIELD)
+        wanted = {TIMESTAMP_FIELD} if settings.mode.has_timestamp else set()
         if settings.mode.has_total_order:
             wanted.add(INCREMENTING_FIELD)
         name = "table" if settings.query is None else "query"
@@ -164,16 +158,16 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
                     f"With mode={settings.mode} an offset must have these keys: "
                     + ", ".join(sorted(wanted))
                 )
-            if not all(starmap(_is_position, offset.items())):
+            number, time = offset.get(INCREMENTING_FIELD, 0), offset.get(TIMESTAMP_FIELD)
+            is_time = isinstance(time, str) and _TIME.fullmatch(time) is not None
+            if (
+                not isinstance(number, int | float | str)
+                or isinstance(number, bool)
+                or not (is_time or TIMESTAMP_FIELD not in offset)
+            ):
                 # Behind null, or another text, a database finds no row, or all of them again.
                 raise ConnectException(
                     f"'{INCREMENTING_FIELD}' must be a number or a text, and '{TIMESTAMP_FIELD}' a "
                     "text such as 2024-06-01 10:00:00"
                 )
         return True
-
-
-def _is_position(name: str, value: object) -> bool:
-    if name == TIMESTAMP_FIELD:
-        return isinstance(value, str) and _TIME.fullmatch(value) is not None
-    return isinstance(value, int | float | str) and not isinstance(value, bool)

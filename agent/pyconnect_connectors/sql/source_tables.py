@@ -15,13 +15,9 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Inspector, Select, TextClause, inspect, text
 
+from pyconnect_connectors.sql.column_types import MYSQL
 from pyconnect_connectors.sql.database import connected, database_errors, open_engine
-from pyconnect_connectors.sql.definitions import (
-    OFFSETS_TABLE,
-    SCHEMA,
-    WHITELIST,
-    sink_config_def,
-)
+from pyconnect_connectors.sql.definitions import OFFSETS_TABLE, SCHEMA, WHITELIST, sink_config_def
 from pyconnect_connectors.sql.settings import SourceSettings
 
 _Place: TypeAlias = tuple[str | None, str]  # schema and table
@@ -70,7 +66,14 @@ def found_tables(settings: SourceSettings) -> FoundTables:
             names.discard(str(sink_config_def().keys[OFFSETS_TABLE].default))
         further = settings.whitelist - names
         found = {name for name in further if is_there(inspector, name, settings.schema)}
-        chosen = {name for name in names | found if _is_chosen(name, settings)}
+        chosen = {
+            name
+            for name in names | found
+            if (not settings.whitelist or name in settings.whitelist)
+            and name not in settings.blacklist
+            and (not settings.include or any(re.fullmatch(p, name) for p in settings.include))
+            and not any(re.fullmatch(pattern, name) for pattern in settings.exclude)
+        }
         if connection.dialect.name == "postgresql":
             chosen -= _parts(connection, inspector, chosen, settings.schema)
         schema = settings.schema
@@ -79,15 +82,6 @@ def found_tables(settings: SourceSettings) -> FoundTables:
         names=tuple(sorted(chosen)),
         missing=tuple(sorted(further - found)),
         no_schema=schema if lacks_schema else None,
-    )
-
-
-def _is_chosen(name: str, settings: SourceSettings) -> bool:
-    return (
-        (not settings.whitelist or name in settings.whitelist)
-        and name not in settings.blacklist
-        and (not settings.include or any(re.fullmatch(p, name) for p in settings.include))
-        and not any(re.fullmatch(pattern, name) for pattern in settings.exclude)
     )
 
 
@@ -128,12 +122,11 @@ def _parts(
 
 
 QUERY_VIEW = "pyconnect_query"
-_WITHOUT_VIEWS = frozenset({"mariadb", "mysql"})
 
 
 def describe_query(connection: Connection, query: str) -> None:
     """Make the columns of a query known to the session under QUERY_VIEW."""
-    if connection.dialect.name in _WITHOUT_VIEWS:
+    if connection.dialect.name in MYSQL:
         statement = f"CREATE TEMPORARY TABLE {QUERY_VIEW} SELECT * FROM ({_inner(query)}) q LIMIT 0"  # noqa: S608  the user's own
     else:
         statement = f"CREATE TEMPORARY VIEW {QUERY_VIEW} AS {query}"
@@ -143,7 +136,7 @@ def describe_query(connection: Connection, query: str) -> None:
 
 def with_rows_of(connection: Connection, query: str, select: Select[Any]) -> Select[Any]:
     """Return a select of QUERY_VIEW as one that reads the rows of the query."""
-    if connection.dialect.name in _WITHOUT_VIEWS:
+    if connection.dialect.name in MYSQL:
         return select.add_cte(_plain(_inner(query)).columns().cte(QUERY_VIEW))
     return select
 

@@ -45,7 +45,7 @@ class SqlSourceTask(SourceTask):
     def start(self, props: Mapping[str, str]) -> None:
         self._settings = SourceSettings.parse(props)
         self._engine = open_engine(self._settings.connection, writes=False)
-        self._attempts = self._settings.connection.attempts("reading failed and is repeated")
+        self._attempts = Attempts("reading failed and is repeated", self._settings.connection)
         names = (QUERY_VIEW,) if self._settings.query is not None else self._settings.tables
         self._due_s = dict.fromkeys(map(unquote, names), 0.0)
 
@@ -69,19 +69,17 @@ class SqlSourceTask(SourceTask):
                         self._due_s[self._reading] = (
                             time.monotonic() + self._settings.poll_ms / 1000
                         )
-                    elif self._is_page:
-                        # There may be more, which the table's next turn begins with.
+                    elif self._connection is not None and (
+                        self._connection.dialect.name == "sqlite"
+                        and self._settings.mode.has_total_order
+                    ):
+                        # A page. There may be more, which the table's next turn begins with.
                         self._end_pass()
                         self._due_s[self._reading] = time.monotonic()
                     return batch
             except RetriableException:
                 self._disconnect()
                 raise
-
-    @property
-    def _is_page(self) -> bool:
-        sqlite = self._engine is not None and self._engine.dialect.name == "sqlite"
-        return sqlite and self._settings.mode.has_total_order
 
     def _begin(self) -> bool:
         """Begin to read the table that has waited longest; wait and return False if none is due."""
@@ -100,28 +98,25 @@ class SqlSourceTask(SourceTask):
                 describe_query(self._connection, self._settings.query)
         connection = self._connection
         if name != self._reading or self._pass_ended:
-            self._readers[name] = self._new_reader(name, connection)
+            # Of the table as it is now: columns may have changed since the last pass.
+            settings, query = self._settings, self._settings.query
+            known = self._readers.get(name)
+            schema, table = place_of(inspect(connection), name, settings.schema)
+            partition = {"table": name} if query is None else {"query": "query"}
+            self._readers[name] = TableReader(
+                reflected(connection, table, schema),
+                settings,
+                partition=partition,
+                topic=settings.prefix + (name if query is None else ""),
+                offset=(
+                    self.context.offset_storage_reader.offset(partition)
+                    if known is None
+                    else known.position
+                ),
+            )
         self._reading, self._pass_ended = name, False
         self._batches = self._readers[name].batches(connection)
         return True
-
-    def _new_reader(self, name: str, connection: Connection) -> TableReader:
-        """Return the reader of a table as it is now; columns may have changed since the last."""
-        settings, query = self._settings, self._settings.query
-        known = self._readers.get(name)
-        schema, table = place_of(inspect(connection), name, settings.schema)
-        partition = {"table": name} if query is None else {"query": "query"}
-        return TableReader(
-            reflected(connection, table, schema),
-            settings,
-            partition=partition,
-            topic=settings.prefix + (name if query is None else ""),
-            offset=(
-                self.context.offset_storage_reader.offset(partition)
-                if known is None
-                else known.position
-            ),
-        )
 
     def _end_pass(self) -> None:
         """Close the cursor and end the transaction."""

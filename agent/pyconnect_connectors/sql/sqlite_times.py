@@ -12,17 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Function,
-    String,
-    Table,
-    and_,
-    func,
-    or_,
-    select,
-)
+from sqlalchemy import ColumnElement, Connection, Function, String, Table, and_, func, or_, select
 
 INSTANT = "pyconnect_instant"
 _FORM = "-".join(("[0-9]" * 4, "[0-9]" * 2, "[0-9]" * 2)) + " " + ":".join(["[0-9]" * 2] * 3) + "*"
@@ -31,7 +21,9 @@ _FRACTION = len("2024-06-01 10:00:00.")
 
 def add_functions(connection: sqlite3.Connection) -> None:
     """Give a connection the function that `instant` calls."""
-    connection.create_function(INSTANT, 2, _instant_in, deterministic=True)
+    connection.create_function(
+        INSTANT, 2, lambda time, zone: instant_text(time, ZoneInfo(zone)), deterministic=True
+    )
 
 
 def begun_version(connection: Connection) -> object:
@@ -57,10 +49,6 @@ def instant_text(value: object, zone: ZoneInfo) -> str | None:
         return moment.astimezone(UTC).isoformat(" ", "microseconds")
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def _instant_in(value: object, zone: str) -> str | None:
-    return instant_text(value, ZoneInfo(zone))
 
 
 def instant(time: ColumnElement[Any], zone: ZoneInfo) -> ColumnElement[Any]:

@@ -76,7 +76,20 @@ class StagedUpserts:
         )
         conflict = f"UPDATE SET {changes}" if changes else "NOTHING"
         with driver_cursor(self._connection) as cursor:
-            self._empty(cursor, staged, f"{names}, 0::bigint AS {_ORDER} FROM {target}")
+            transaction = self._connection.get_transaction()
+            if staged not in self._filled:
+                # It may be there, of a transaction whose outcome is unknown, or with other types.
+                cursor.execute(f"DROP TABLE IF EXISTS pg_temp.{staged}")
+                cursor.execute(
+                    _unescaped(
+                        f"CREATE TEMPORARY TABLE {staged} ON COMMIT DELETE ROWS "  # noqa: S608
+                        f"AS SELECT {names}, 0::bigint AS {_ORDER} FROM {target} WITH NO DATA"
+                    )
+                )
+            elif self._filled[staged] is transaction:
+                # With the rows of another run.
+                cursor.execute(f"DELETE FROM pg_temp.{staged}")  # noqa: S608
+            self._filled[staged] = transaction
             numbered = ((*row, number) for number, row in enumerate(rows))
             _copy(cursor, f"pg_temp.{staged} ({names}, {_ORDER})", numbered)
             cursor.execute(
@@ -87,23 +100,6 @@ class StagedUpserts:
                     f"ON CONFLICT ({key_names}) DO {conflict}"
                 )
             )
-
-    def _empty(self, cursor: Any, staged: str, rows: str) -> None:
-        """Have an empty temporary table for rows as `rows` selects them."""
-        transaction = self._connection.get_transaction()
-        if staged not in self._filled:
-            # It may be there, of a transaction whose outcome is unknown, or with other types.
-            cursor.execute(f"DROP TABLE IF EXISTS pg_temp.{staged}")
-            cursor.execute(
-                _unescaped(
-                    f"CREATE TEMPORARY TABLE {staged} ON COMMIT DELETE ROWS "
-                    f"AS SELECT {rows} WITH NO DATA"
-                )
-            )
-        elif self._filled[staged] is transaction:
-            # With the rows of another run.
-            cursor.execute(f"DELETE FROM pg_temp.{staged}")  # noqa: S608
-        self._filled[staged] = transaction
 
 
 def _copy(cursor: Any, target: str, rows: Iterable[Row]) -> None:

@@ -30,6 +30,7 @@ from pyconnect_connectors.sql.definitions import (
 )
 from pyconnect_connectors.sql.settings import SinkSettings
 
+# Collations of MariaDB or MySQL that tell all texts apart.
 _TELLS_APART = re.compile(r"binary|.*_nopad_bin|utf8mb4_0900_bin")
 _POSTGRES = (
     "SELECT attname, collname FROM pg_attribute JOIN pg_collation l ON l.oid = attcollation"
@@ -48,43 +49,31 @@ def folding_columns(
     ]
     if not texts:
         return {}
+    wanted = {column.name for column in texts}
     if connection.dialect.name in MYSQL:
         found = {c.name: str(getattr(c.type, "collation", None) or "") for c in texts}
         unknown = [name for name, collation in found.items() if not collation]
         if unknown:
             # SHOW CREATE TABLE leaves out the table's own collation.
-            found |= _mysql_collations(connection, table, unknown)
-        return {n: collation for n, collation in found.items() if not tells_apart(collation)}
+            quoted = connection.dialect.identifier_preparer.format_table(table)
+            rows = connection.exec_driver_sql(f"SHOW FULL COLUMNS FROM {quoted}").mappings()
+            found |= {row["Field"]: row["Collation"] for row in rows if row["Field"] in unknown}
+        return {
+            n: collation for n, collation in found.items() if not _TELLS_APART.fullmatch(collation)
+        }
     if connection.dialect.name == "postgresql":
         quoted = connection.dialect.identifier_preparer.format_table(table).replace("%%", "%")
-        rows = connection.exec_driver_sql(_POSTGRES, (quoted,))
+        described = connection.exec_driver_sql(_POSTGRES, (quoted,))
         found = {column.name: "citext" for column in texts if isinstance(column.type, CITEXT)}
-        return found | {n: collation for n, collation in rows if n in {c.name for c in texts}}
+        return found | {n: collation for n, collation in described if n in wanted}
     if connection.dialect.name == "sqlite":
-        return _sqlite_collations(connection, table, {column.name for column in texts})
+        return {
+            part["name"]: part["coll"]
+            for index in pragma(connection, table.schema, "index_list", table.name)
+            for part in pragma(connection, table.schema, "index_xinfo", index["name"])
+            if index["unique"] and part["name"] in wanted and part["coll"] != "BINARY"
+        }
     return {}
-
-
-def tells_apart(collation: str) -> bool:
-    """Return whether a collation of MariaDB or MySQL tells all texts apart."""
-    return _TELLS_APART.fullmatch(collation) is not None
-
-
-def _mysql_collations(
-    connection: Connection, table: Table, names: Sequence[str]
-) -> Mapping[str, str]:
-    quoted = connection.dialect.identifier_preparer.format_table(table)
-    rows = connection.exec_driver_sql(f"SHOW FULL COLUMNS FROM {quoted}").mappings()
-    return {row["Field"]: row["Collation"] for row in rows if row["Field"] in names}
-
-
-def _sqlite_collations(connection: Connection, table: Table, names: set[str]) -> Mapping[str, str]:
-    return {
-        part["name"]: part["coll"]
-        for index in pragma(connection, table.schema, "index_list", table.name)
-        for part in pragma(connection, table.schema, "index_xinfo", index["name"])
-        if index["unique"] and part["name"] in names and part["coll"] != "BINARY"
-    }
 
 
 LONGEST_NAME_BYTES = 63
@@ -166,7 +155,19 @@ class TargetTables:
         if table is None or not columns.keys() <= set(table.columns.keys()):
             table = self._found(connection, topic)
             if table is None:
-                table = self._created(connection, topic, columns, keys)
+                schema, name = table_name(self._settings.table_format, topic)
+                if not self._settings.auto_create:
+                    raise ConnectException(
+                        f"There is no table {name}; create it, or set {AUTO_CREATE}=true"
+                    )
+                check_names(connection.dialect, name, *columns)
+                made = [
+                    _new_column(connection.dialect, column, found, is_key=column in keys)
+                    for column, found in columns.items()
+                ]
+                create_once(connection, Table(name, MetaData(), *made, schema=schema))
+                table = self._found(connection, topic)
+                assert table is not None
             missing = {n: s for n, s in columns.items() if n not in table.columns}
             if missing:
                 self._add_columns(connection, table, missing)
@@ -178,29 +179,6 @@ class TargetTables:
             check_case(connection.dialect, (*names, table.fullname))
             self._tables[topic] = table
         return table
-
-    def _created(
-        self,
-        connection: Connection,
-        topic: str,
-        columns: Mapping[str, Schema | None],
-        keys: Sequence[str],
-    ) -> Table:
-        schema, name = table_name(self._settings.table_format, topic)
-        if not self._settings.auto_create:
-            raise ConnectException(
-                f"There is no table {name}; create it, or set {AUTO_CREATE}=true"
-            )
-        check_names(connection.dialect, name, *columns)
-        made = [
-            _new_column(connection.dialect, column, found, is_key=column in keys)
-            for column, found in columns.items()
-        ]
-        table = Table(name, MetaData(), *made, schema=schema)
-        create_once(connection, table)
-        found = self._found(connection, topic)
-        assert found is not None
-        return found
 
     def _add_columns(
         self, connection: Connection, table: Table, missing: Mapping[str, Schema | None]
@@ -237,8 +215,15 @@ def found_table(connection: Connection, settings: SinkSettings, topic: str) -> T
     exists = inspect(connection).has_table(name, schema=schema)
     table = reflected(connection, name, schema) if exists else None
     connection.rollback()
-    if table is not None and settings.exactly_once:
-        _refuse_without_transactions(table)
+    if table is None or not settings.exactly_once:
+        return table
+    for key, engine in table.kwargs.items():
+        if key.endswith("_engine") and str(engine).lower() in _WITHOUT_TRANSACTIONS:
+            # MariaDB would not roll its rows back.
+            raise ConnectException(
+                f"Table {table.name} has no transactions (engine {engine}), which exactly-once "
+                f"delivery needs; convert it to InnoDB, or set {GUARANTEE}=at-least-once"
+            )
     return table
 
 
@@ -306,16 +291,6 @@ def check_case(dialect: Dialect, names: Iterable[str]) -> None:
             raise ConnectException(
                 f"The tables {other} and {name} are one for this database, which ignores case; "
                 f"give their topics other names with a transformation, or set {TABLE_FORMAT}"
-            )
-
-
-def _refuse_without_transactions(table: Table) -> None:
-    """Raise ConnectException for an engine of MariaDB whose rows are not rolled back."""
-    for key, engine in table.kwargs.items():
-        if key.endswith("_engine") and str(engine).lower() in _WITHOUT_TRANSACTIONS:
-            raise ConnectException(
-                f"Table {table.name} has no transactions (engine {engine}), which exactly-once "
-                f"delivery needs; convert it to InnoDB, or set {GUARANTEE}=at-least-once"
             )
 
 

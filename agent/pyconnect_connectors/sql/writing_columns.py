@@ -31,8 +31,8 @@ from pyconnect_connectors.sql.json_text import (
     UNFIT,
     Convert,
     Unfit,
-    check_members,
     checked_json,
+    checked_members,
     json_text,
     text_of,
 )
@@ -54,6 +54,8 @@ _POSTGRES_TIMES = {
 """Forms of times that PostgreSQL has and Python has not."""
 _ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)?")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "r": "\r", "0": "\0"}
+"""SQLAlchemy leaves the members of an ENUM or SET as the definition of the table has them."""
 _EXACT_FLOAT = 2**53
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)?(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 """Texts that are numbers and nothing else: 007 or +49 may be a code, whose digits count."""
@@ -79,7 +81,12 @@ class WriteColumn:
         self.target = type(column.type).__name__.upper()
         self.becomes_null = becomes_null
         self._null_fault = "null in a key, which finds no row," if is_key else None
-        if not is_key and _is_numbered(column, dialect):
+        is_numbered = (
+            isinstance(column.type, types.Integer) and [*column.table.primary_key] == [column]
+            if dialect.name == "sqlite"
+            else dialect.name in MYSQL and column.autoincrement is True
+        )
+        if is_numbered and not is_key:
             self._null_fault = "null, which would become the next number,"
         if isinstance(column.type, mysql.TIMESTAMP) and not column.nullable:
             self._null_fault = "null, which would become the time of now,"
@@ -102,21 +109,16 @@ class WriteColumn:
             )
         ):
             return found
-        convert = self._or_null if self.becomes_null else self._convert
-        return [None if value is None else convert(value) for value in found]
-
-    def _or_null(self, value: Any) -> Any:
-        try:
-            return self._convert(value)
-        except UNFIT:
-            return None
-
-
-def _is_numbered(column: Column[Any], dialect: Dialect) -> bool:
-    """Return whether the database makes a number of null."""
-    if dialect.name == "sqlite":
-        return isinstance(column.type, types.Integer) and [*column.table.primary_key] == [column]
-    return dialect.name in MYSQL and column.autoincrement is True
+        convert = self._convert
+        if not self.becomes_null:
+            return [None if value is None else convert(value) for value in found]
+        values: list[Any] = []
+        for value in found:
+            try:
+                values.append(None if value is None else convert(value))
+            except UNFIT:
+                values.append(None)
+        return values
 
 
 def _conversion(  # noqa: C901  one case a type
@@ -128,7 +130,7 @@ def _conversion(  # noqa: C901  one case a type
         return None, _decimals(found, name)
     match found:
         case postgresql.JSONB():
-            return None, _jsonb
+            return None, lambda v: checked_members(_json(v, check=False))
         case types.JSON():
             return None, lambda v: _json(v, check=name == "sqlite")
         case types.DateTime():
@@ -159,7 +161,9 @@ def _conversion(  # noqa: C901  one case a type
             return int, _bits
         case mysql.ENUM() | mysql.SET():
             texts = found.enums if isinstance(found, mysql.ENUM) else found.values
-            members = frozenset(_ESCAPED.sub(_unescaped, text) for text in texts)
+            members = frozenset(
+                _ESCAPED.sub(lambda m: _ESCAPES.get(m[1], m[1]), text) for text in texts
+            )
             return None, lambda v: _members(v, members, many=isinstance(found, mysql.SET))
         case types.String() if name != "sqlite" and found.length is not None:
             length, pads = found.length, isinstance(found, types.CHAR)
@@ -202,12 +206,6 @@ def _json(value: Any, *, check: bool) -> str:
     return text
 
 
-def _jsonb(value: Any) -> str:
-    text = _json(value, check=False)
-    check_members(text)
-    return text
-
-
 def _datetimes(found: Any, dialect: str, zone: ZoneInfo) -> Convert:
     local = UTC if isinstance(found, mysql.TIMESTAMP) else zone
     step = fraction_step(found, dialect)
@@ -215,14 +213,18 @@ def _datetimes(found: Any, dialect: str, zone: ZoneInfo) -> Convert:
 
     def convert(value: Any) -> Any:
         if isinstance(value, str):
-            if not _ISO.fullmatch(value) or not _is_moment(value):
+            try:
+                moment = datetime.fromisoformat(value) if _ISO.fullmatch(value) else None
+            except ValueError:
+                moment = None
+            if moment is None:
                 matched = form.fullmatch(value) if dialect == "postgresql" else None
                 if matched is None:
                     raise Unfit("a text that is not a time of ISO 8601")
                 if int(f"{(matched[1] or '.0')[1:]:0<6}") % step:
                     raise Unfit("a fraction of a second with more digits than the column")
                 return value
-            value = datetime.fromisoformat(value)
+            value = moment
         elif isinstance(value, date) and not isinstance(value, datetime) and not has_zone(found):
             value = datetime.combine(value, time.min)
         if not isinstance(value, datetime):
@@ -238,14 +240,6 @@ def _datetimes(found: Any, dialect: str, zone: ZoneInfo) -> Convert:
         return value.isoformat(" ", "microseconds") if dialect == "sqlite" else value
 
     return convert
-
-
-def _is_moment(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _date(value: Any, dialect: str, zone: ZoneInfo) -> Any:
@@ -344,8 +338,15 @@ def _float(value: Any, dialect: str, *, narrow: bool, scale: int | None = None) 
         return number
     held = to_float32(number) if narrow else number
     digits = len(exact.as_tuple().digits)
-    has_few = digits <= (6 if narrow else 15)
-    if Decimal(f"{held:.{digits - 1}e}" if has_few else _shortest(held, narrow=narrow)) != exact:
+    if digits <= (6 if narrow else 15):
+        shown = f"{held:.{digits - 1}e}"
+    elif narrow and math.isfinite(held):
+        # The shortest text that means the same in 4 bytes, as `repr` has it of 8.
+        texts = (f"{held:.{precision}g}" for precision in range(6, 10))
+        shown = next(text for text in texts if to_float32(float(text)) == held)
+    else:
+        shown = repr(held)
+    if Decimal(shown) != exact:
         raise Unfit(f"a number with more digits than a float of {4 if narrow else 8} bytes has")
     if scale is not None and round(exact, scale) != exact:
         raise Unfit("a number with more digits than the column's scale")
@@ -364,14 +365,6 @@ def _exact_number(value: Any) -> Decimal:
         return Decimal(repr(value) if isinstance(value, float) else value)
     except InvalidOperation:
         raise Unfit("a text that is not a number") from None
-
-
-def _shortest(held: float, *, narrow: bool) -> str:
-    """Return the shortest text of a number that means the same in a float of 4 or 8 bytes."""
-    if not narrow or not math.isfinite(held):
-        return repr(held)
-    texts = (f"{held:.{digits}g}" for digits in range(6, 10))
-    return next(text for text in texts if to_float32(float(text)) == held)
 
 
 def _decimals(found: Any, dialect: str) -> Convert:
@@ -410,11 +403,6 @@ def _bits(value: Any) -> int:
     if isinstance(value, bytes):
         return int.from_bytes(value, "big")
     return _integer(value, 2**64 - 1)
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    """SQLAlchemy leaves a member's text as the definition of the table has it."""
-    return {"n": "\n", "r": "\r", "0": "\0"}.get(found[1], found[1])
 
 
 def _members(value: Any, members: frozenset[str], *, many: bool) -> str:

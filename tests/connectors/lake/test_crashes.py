@@ -12,6 +12,7 @@ from obstore.store import MemoryStore
 
 from pyconnect_api import ConnectException, RetriableException, Struct
 from pyconnect_api.testing import RecordingReporter, SinkHarness
+from pyconnect_connectors.connectors import Attempts
 from pyconnect_connectors.lake.file_target import FileTarget
 from pyconnect_connectors.lake.settings import SinkSettings
 from pyconnect_connectors.lake.sink_task import LakeSinkTask
@@ -74,7 +75,7 @@ class Task(LakeSinkTask):
     def start(self, props: Any) -> None:
         self._settings = SinkSettings.parse(props)
         self._target = FileTarget(self._settings, self.storage, lambda: self.now_ms)
-        self._attempts = self._settings.location.attempts("writing failed and is repeated")
+        self._attempts = Attempts("writing failed and is repeated", self._settings.location)
 
 
 ACTIONS = st.one_of(
