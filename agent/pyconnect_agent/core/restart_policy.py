@@ -74,6 +74,7 @@ class Restarts:
     `attempts`: when it was restarted, oldest first, since it was last stable and within the
     window. `failures` in a row. `next_ms`: when the next restart is due. `ended`: why none
     is due although it has failed. `running_since_ms`: None unless it runs. `total` is never reset.
+    `trace`: of the last failure.
     """
 
     attempts: tuple[int, ...] = ()
@@ -82,6 +83,7 @@ class Restarts:
     ended: NoRestart | None = None
     running_since_ms: int | None = None
     total: int = 0
+    trace: str | None = None
 
 
 NO_RESTARTS = Restarts()

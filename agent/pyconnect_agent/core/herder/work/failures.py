@@ -48,7 +48,7 @@ def failed(turn: Turn, connector: str, task: int | None, report: Reported) -> Re
     history = after_failure(
         before, policy, turn.now_ms, jitter=jitter, no_restart=report.no_restart
     )
-    put(turn, connector, task, history)
+    put(turn, connector, task, replace(history, trace=report.trace))
     turn.failed.append((connector, task))
     added = remark(history, policy)
     if not added:

@@ -22,7 +22,8 @@ from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.work import failures, start_permissions
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
-from pyconnect_agent.core.reporting import Reported
+from pyconnect_agent.core.reporting import Reported, Status
+from pyconnect_agent.core.restart_policy import NO_RESTARTS
 
 
 def reconcile(turn: Turn, connector: str) -> int:
@@ -107,15 +108,23 @@ def stopped(
 
 
 def publish_restarting(turn: Turn, connector: str) -> None:
-    """Write RESTARTING for instances that a restart plan selected and that have stopped."""
-    work, restarting = turn.work_of(connector), turn.status(Reported(state=State.RESTARTING))
+    """Write RESTARTING for instances that are restarted and have stopped.
+
+    After a failure it has the trace of the failure: a look between two attempts finds the reason.
+    """
+    work = turn.work_of(connector)
+
+    def restarting(task: int | None) -> Status:
+        history = work.restarts.get(task, NO_RESTARTS)
+        return turn.status(Reported(state=State.RESTARTING, trace=history.trace))
+
     if work.restarting_connector and work.connector is None:
         work = replace(work, restarting_connector=False)
-        turn.emit(PutStatus(item=connector, status=restarting, safe=False))
+        turn.emit(PutStatus(item=connector, status=restarting(None), safe=False))
     ready = frozenset(n for n in work.restarting_tasks if n not in work.tasks)
     for number in sorted(ready):
         task_id = ConnectorTaskId(connector, number)
-        turn.emit(PutStatus(item=task_id, status=restarting, safe=False))
+        turn.emit(PutStatus(item=task_id, status=restarting(number), safe=False))
     turn.put_work(connector, replace(work, restarting_tasks=work.restarting_tasks - ready))
 
 

@@ -59,6 +59,18 @@ def test_a_failed_task_is_restarted_after_its_wait_and_no_other_is() -> None:
     assert found.tasks[ConnectorTaskId("a", 1)] is other
 
 
+def test_a_task_that_restarts_shows_why_it_had_failed() -> None:
+    """RESTARTING has the trace of the failure, RUNNING has none."""
+    found = world()
+    fail(found)
+    shown = [found.task_statuses[TASK]]
+    while found.step():
+        if found.task_statuses[TASK] != shown[-1]:
+            shown.append(found.task_statuses[TASK])
+    states = [(status.state, status.trace) for status in shown[-2:]]
+    assert states == [(State.RESTARTING, "ValueError: x"), (State.RUNNING, None)]
+
+
 def test_restarts_end_at_their_limit() -> None:
     """After two restarts the third failure is final until a user restarts the task."""
     found = world()
