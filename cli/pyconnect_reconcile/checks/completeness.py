@@ -22,10 +22,8 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, count_of, most_severe
 from pyconnect_reconcile.spec import Tier, TopicSide
 from pyconnect_reconcile.topics.range_findings import (
-    open_tails,
+    of_ranges,
     refuse_compacted,
-    removed_beginnings,
-    unknown_policies,
 )
 from pyconnect_reconcile.values.extract import with_text
 from pyconnect_reconcile.values.normal import field_of
@@ -102,9 +100,7 @@ def check(bench: Bench) -> CheckOutcome:
         if is_so
     ]
     for snapshot in snapshots:
-        untold += open_tails(snapshot)
-        untold += removed_beginnings(snapshot, Severity.UNKNOWN, "their rows are not counted")
-        untold += unknown_policies(snapshot)
+        untold += of_ranges(snapshot, Severity.UNKNOWN, "their rows are not counted")
     if strange := sum(timeless):
         said = count_of(strange, "row has")
         untold.append(

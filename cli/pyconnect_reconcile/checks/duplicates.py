@@ -19,10 +19,8 @@ from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, count_
 from pyconnect_reconcile.spec import PROVENANCE
 from pyconnect_reconcile.topics.range_findings import (
     empty_ranges,
-    open_tails,
+    of_ranges,
     refuse_compacted,
-    removed_beginnings,
-    unknown_policies,
 )
 from pyconnect_reconcile.values.canonical import HASHES, hashes, with_marked
 from pyconnect_reconcile.values.extract import (
@@ -93,11 +91,9 @@ def check(bench: Bench) -> CheckOutcome:
     return CheckOutcome(
         findings=(
             *empty_ranges(snapshot),
-            *open_tails(snapshot),
-            *removed_beginnings(
+            *of_ranges(
                 snapshot, Severity.NOTE, "a copy among them is not there for readers any more"
             ),
-            *unknown_policies(snapshot),
             *strange,
             *findings,
         ),

@@ -32,10 +32,8 @@ from pyconnect_reconcile.findings import (
 from pyconnect_reconcile.spec import PROVENANCE
 from pyconnect_reconcile.topics.range_findings import (
     empty_ranges,
-    open_tails,
+    of_ranges,
     refuse_compacted,
-    removed_beginnings,
-    unknown_policies,
 )
 from pyconnect_reconcile.topics.snapshot import PartitionRange
 from pyconnect_reconcile.values.extract import (
@@ -108,9 +106,7 @@ def check(bench: Bench) -> CheckOutcome:
         outcome,
         findings=(
             *empty_ranges(snapshot),
-            *open_tails(snapshot),
-            *removed_beginnings(snapshot, Severity.UNKNOWN, unknown),
-            *unknown_policies(snapshot),
+            *of_ranges(snapshot, Severity.UNKNOWN, unknown),
             *outcome.findings,
         ),
         counts={"offsets": snapshot.length, **outcome.counts},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypedDict
 
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import NotAuditable
@@ -11,17 +10,20 @@ from pyconnect_reconcile.findings import Finding, Severity, count_of
 from pyconnect_reconcile.topics.snapshot import UNKNOWN_POLICY, PartitionRange, TopicsSnapshot
 
 
-class _Offsets(TypedDict):
-    topic: str
-    partition: int
-    of: str
-    first: int
-    last: int
-    count: int
-
-
-def _offsets(part: PartitionRange, first: int, last: int, count: int) -> _Offsets:
-    return _Offsets(
+def _of_offsets(
+    part: PartitionRange,
+    first: int,
+    last: int,
+    count: int,
+    *,
+    kind: str,
+    severity: Severity,
+    message: str,
+) -> Finding:
+    return Finding(
+        kind=kind,
+        severity=severity,
+        message=message,
         topic=part.topic,
         partition=part.partition,
         of="offsets",
@@ -29,6 +31,13 @@ def _offsets(part: PartitionRange, first: int, last: int, count: int) -> _Offset
         last=last,
         count=count,
     )
+
+
+def of_ranges(snapshot: TopicsSnapshot, severity: Severity, consequence: str) -> Iterator[Finding]:
+    """Yield why the ranges do not show all records; the arguments are `removed_beginnings`'s."""
+    yield from open_tails(snapshot)
+    yield from removed_beginnings(snapshot, severity, consequence)
+    yield from unknown_policies(snapshot)
 
 
 def open_tails(snapshot: TopicsSnapshot) -> Iterator[Finding]:
@@ -39,13 +48,16 @@ def open_tails(snapshot: TopicsSnapshot) -> Iterator[Finding]:
     for part in snapshot.partitions:
         bound = max(part.asked_start or 0, part.asked_end or 0)
         if bound > part.high_watermark:
-            yield Finding(
+            yield _of_offsets(
+                part,
+                part.high_watermark,
+                bound - 1,
+                bound - part.high_watermark,
                 kind="cut-range",
                 severity=Severity.UNKNOWN,
                 message=f"the range was asked for up to offset {bound}, but the partition ends"
                 f" at offset {part.high_watermark}: were records lost, or was the topic created"
                 " again?",
-                **_offsets(part, part.high_watermark, bound - 1, bound - part.high_watermark),
             )
         asked = part.asked_end
         if part.open_tail <= 0 or (asked is not None and asked < part.last_stable):
@@ -57,12 +69,15 @@ def open_tails(snapshot: TopicsSnapshot) -> Iterator[Finding]:
             for producer in part.open_producers
         )
         scope = "audited" if cut else "asked for"
-        yield Finding(
+        yield _of_offsets(
+            part,
+            part.last_stable,
+            part.high_watermark - 1,
+            part.open_tail,
             kind="open-transaction",
             severity=Severity.UNKNOWN if cut else Severity.NOTE,
             message=f"{count_of(part.open_tail, 'offset beyond the last stable one was')} not"
             f" {scope}: a transaction is open ({producers or 'its producer is not known'})",
-            **_offsets(part, part.last_stable, part.high_watermark - 1, part.open_tail),
         )
 
 
@@ -75,12 +90,15 @@ def removed_beginnings(
     """
     for part in snapshot.partitions:
         if part.removed:
-            yield Finding(
+            yield _of_offsets(
+                part,
+                part.removed.start,
+                part.removed.stop - 1,
+                len(part.removed),
                 kind="expired",
                 severity=severity,
                 message=f"{count_of(len(part.removed), 'offset at the beginning has')} been"
                 f" removed: {consequence}",
-                **_offsets(part, part.removed.start, part.removed.stop - 1, len(part.removed)),
             )
 
 
@@ -144,12 +162,15 @@ def without_previous(now: TopicsSnapshot, before: TopicsSnapshot | None) -> Iter
         if part.earliest == 0 or (part.topic, part.partition) in seen:
             continue
         run = "has this partition" if part.topic in known else "has this topic"
-        yield Finding(
+        yield _of_offsets(
+            part,
+            0,
+            part.earliest - 1,
+            part.earliest,
             kind="expired",
             severity=Severity.UNKNOWN,
             message=f"retention has removed {count_of(part.earliest, 'offset')}, and no"
             f" earlier run {run}: it is not known whether they had been read",
-            **_offsets(part, 0, part.earliest - 1, part.earliest),
         )
 
 
@@ -169,34 +190,35 @@ def against_previous(now: TopicsSnapshot, before: TopicsSnapshot) -> Iterator[Fi
                 topic=topic.topic,
             )
             continue
+        parts = {part.partition: part for part in old.partitions}
         for part in topic.partitions:
-            for before_part in old.partitions:
-                if before_part.partition == part.partition:
-                    yield from _moved(part, before_part)
+            if (old_part := parts.get(part.partition)) is not None:
+                yield from _moved(part, old_part)
 
 
 def _moved(part: PartitionRange, old: PartitionRange) -> Iterator[Finding]:
     if part.earliest > old.earliest:
         read = max(min(part.earliest, old.end) - old.earliest, 0)
         unread = max(part.earliest - old.end, 0)
-        yield Finding(
+        yield _of_offsets(
+            part,
+            old.earliest,
+            part.earliest - 1,
+            part.earliest - old.earliest,
             kind="retention-loss",
             severity=Severity.ERROR if unread else Severity.NOTE,
             message=f"retention removed {count_of(part.earliest - old.earliest, 'offset')}"
             f" since the saved run: {read:,} in its range, {unread:,} never audited",
-            **_offsets(part, old.earliest, part.earliest - 1, part.earliest - old.earliest),
         )
     if part.high_watermark < old.high_watermark:
-        yield Finding(
+        yield _of_offsets(
+            part,
+            part.high_watermark,
+            old.high_watermark - 1,
+            old.high_watermark - part.high_watermark,
             kind="truncated",
             severity=Severity.ERROR,
             message="the partition ends before the end of the saved run: records were lost",
-            **_offsets(
-                part,
-                part.high_watermark,
-                old.high_watermark - 1,
-                old.high_watermark - part.high_watermark,
-            ),
         )
 
 
@@ -206,16 +228,14 @@ def hanging(snapshot: TopicsSnapshot, *, older_than_ms: int) -> Iterator[Finding
         for producer in part.open_producers:
             age_ms = snapshot.taken_ms - producer.last_timestamp_ms
             if age_ms > older_than_ms:
-                yield Finding(
+                yield _of_offsets(
+                    part,
+                    producer.transaction_start_offset,
+                    part.high_watermark - 1,
+                    part.open_tail,
                     kind="hanging-transaction",
                     severity=Severity.ERROR,
                     message=f"the transaction of producer {producer.producer_id} (epoch"
                     f" {producer.producer_epoch}) last wrote {age_ms // 1000} s ago and holds back"
                     " consumers of committed records",
-                    **_offsets(
-                        part,
-                        producer.transaction_start_offset,
-                        part.high_watermark - 1,
-                        part.open_tail,
-                    ),
                 )
