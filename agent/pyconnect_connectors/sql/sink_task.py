@@ -36,7 +36,7 @@ from pyconnect_connectors.sql.json_text import UNFIT
 from pyconnect_connectors.sql.rows import CONVERTED, Row, Shape, runs, shape_of, write_columns
 from pyconnect_connectors.sql.settings import SinkSettings
 from pyconnect_connectors.sql.staging import StagedUpserts, copy_rows
-from pyconnect_connectors.sql.target_tables import TargetTables, further_keys
+from pyconnect_connectors.sql.target_tables import TableChanged, TargetTables, further_keys
 from pyconnect_connectors.sql.writing_columns import WriteColumn
 
 _PLACE = attrgetter("original_topic", "original_kafka_partition")
@@ -126,7 +126,7 @@ class SqlSinkTask(SinkTask):
             if records:
                 try:
                     self._store(connection, records, ends)
-                except (DBAPIError, RetriableException) as error:
+                except (DBAPIError, TableChanged) as error:
                     if isinstance(error, DBAPIError) and not concerns_table(error):
                         raise
                     self._tables.forget()

@@ -32,7 +32,7 @@ from pyconnect_connectors.sql.settings import SinkSettings
 
 # Collations of MariaDB or MySQL that tell all texts apart.
 _TELLS_APART = re.compile(r"binary|.*_nopad_bin|utf8mb4_0900_bin")
-_POSTGRES = (
+_POSTGRES_COLLATIONS = (
     "SELECT attname, collname FROM pg_attribute JOIN pg_collation l ON l.oid = attcollation"
     " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT collisdeterministic"
 )
@@ -62,8 +62,7 @@ def folding_columns(
             n: collation for n, collation in found.items() if not _TELLS_APART.fullmatch(collation)
         }
     if connection.dialect.name == "postgresql":
-        quoted = connection.dialect.identifier_preparer.format_table(table).replace("%%", "%")
-        described = connection.exec_driver_sql(_POSTGRES, (quoted,))
+        described = connection.exec_driver_sql(_POSTGRES_COLLATIONS, _regclass(connection, table))
         found = {column.name: "citext" for column in texts if isinstance(column.type, CITEXT)}
         return found | {n: collation for n, collation in described if n in wanted}
     if connection.dialect.name == "sqlite":
@@ -74,6 +73,12 @@ def folding_columns(
             if index["unique"] and part["name"] in wanted and part["coll"] != "BINARY"
         }
     return {}
+
+
+def _regclass(connection: Connection, table: Table) -> tuple[str]:
+    """Return the parameters of a statement that asks for a table of PostgreSQL by its name."""
+    # A statement doubles the signs, a parameter does not.
+    return (connection.dialect.identifier_preparer.format_table(table).replace("%%", "%"),)
 
 
 LONGEST_NAME_BYTES = 63
@@ -97,6 +102,10 @@ def table_name(table_format: str, topic: str) -> tuple[str | None, str]:
     return None, name
 
 
+class TableChanged(RetriableException):
+    """A table is not as it was when its rows were made; to be repeated with another look at it."""
+
+
 class TargetTables:
     """Reflected tables by topic, kept until a column is missing."""
 
@@ -110,24 +119,22 @@ class TargetTables:
         self._tables.clear()
 
     def check(self, connection: Connection, topics: Iterable[str | None]) -> None:
-        """Raise RetriableException for a table that is not as it was when it was reflected.
+        """Raise TableChanged for a table that is not as it was when it was reflected.
 
         Behind the writes of a transaction, whose locks keep it as it is. A database rounds for a
         column that has become narrower, and would go on until the task ends.
         """
         for topic in topics:
             if topic in self._forms and self._forms[topic] != self._form(connection, topic):
-                raise RetriableException(f"The table of topic {topic} was changed meanwhile")
+                raise TableChanged(f"The table of topic {topic} was changed meanwhile")
 
     def _form(self, connection: Connection, topic: str) -> object:
         """Return what changes with the columns of a topic's table."""
         schema, name = table_name(self._settings.table_format, topic)
         match connection.dialect.name:
             case "postgresql":
-                table = Table(name, MetaData(), schema=schema)
-                quoted = connection.dialect.identifier_preparer.format_table(table)
-                given: tuple[object, ...] = (quoted.replace("%%", "%"),)
-                found = connection.exec_driver_sql(_POSTGRES_FORM, given)
+                named = _regclass(connection, Table(name, MetaData(), schema=schema))
+                found = connection.exec_driver_sql(_POSTGRES_FORM, named)
             case "mysql" | "mariadb":
                 found = connection.exec_driver_sql(_MYSQL_FORM, (schema, name))
             case "sqlite":
