@@ -44,6 +44,14 @@ class TargetState(Enum):
     STOPPED = "STOPPED"
 
 
+INITIAL_STATES = {
+    "RUNNING": TargetState.STARTED,
+    "PAUSED": TargetState.PAUSED,
+    "STOPPED": TargetState.STOPPED,
+}
+"""Target states as requests to create a connector name them (KIP-980)."""
+
+
 class State(Enum):
     """The reported state of a connector or task; DESTROYED is written as a tombstone only."""
 

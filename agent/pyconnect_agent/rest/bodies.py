@@ -23,7 +23,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from pyconnect_agent.core.errors import BadRequestError
-from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.core.ids import INITIAL_STATES, TargetState
 from pyconnect_agent.core.offsets.changes import NOTHING_TO_ALTER
 from pyconnect_agent.core.offsets.connector_offsets import ITEM_CHARACTERS, each_entry, each_item
 
@@ -33,12 +33,6 @@ NUMBER_CHARACTERS = 1_000
 """Jackson's limit."""
 _LIST = re.compile(r"[ \t\n\r]*\[[ \t\n\r]*(?P<end>\])?")
 _LIST_END = re.compile(r"[ \t\n\r]*\]")
-
-_INITIAL_STATES = {
-    "RUNNING": TargetState.STARTED,
-    "PAUSED": TargetState.PAUSED,
-    "STOPPED": TargetState.STOPPED,
-}
 
 
 class BodyError(Exception):
@@ -75,9 +69,9 @@ def bind_create_request(body: bytes) -> CreateConnectorRequest | None:
     name, config = _text(members.get("name"), '"name"'), members.get("config")
     bound = None if config is None else _config(config, '"config"')
     text = _text(members.get("initial_state"), '"initial_state"')
-    state = None if text is None else _INITIAL_STATES.get(text.upper())
+    state = None if text is None else INITIAL_STATES.get(text.upper())
     if text is not None and state is None:
-        known = ", ".join(_INITIAL_STATES)
+        known = ", ".join(INITIAL_STATES)
         raise BodyError(f'"initial_state" must be one of {known}, not "{text}"')
     return CreateConnectorRequest(name=name, config=bound, initial_state=state)
 

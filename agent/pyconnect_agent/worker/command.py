@@ -31,7 +31,7 @@ from pyconnect_agent.core.errors import (
     WorkerStartError,
 )
 from pyconnect_agent.core.herder.requests import PutConnectorConfig
-from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.core.ids import INITIAL_STATES, TargetState
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.log_lines import ROOT, parse_level
 from pyconnect_agent.herder.port import Herder
@@ -48,11 +48,6 @@ from pyconnect_agent.worker.stores import distributed_stores, standalone_stores
 from pyconnect_api.errors import ConfigException, ConnectException
 
 APPLY_TIMEOUT_MS = 90_000
-_INITIAL_STATES = {
-    "RUNNING": TargetState.STARTED,
-    "PAUSED": TargetState.PAUSED,
-    "STOPPED": TargetState.STOPPED,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +96,7 @@ def read_connector_file(path: str | Path) -> StandaloneConnector:
             f" '{file}'"
         )
     text = content.get("initial_state")
-    state = None if text is None else _INITIAL_STATES.get(str(text).upper())
+    state = None if text is None else INITIAL_STATES.get(str(text).upper())
     if text is not None and state is None:
         raise WorkerStartError(
             f"Initial state '{text}' of the connector at '{file}' is not RUNNING, PAUSED or STOPPED"
