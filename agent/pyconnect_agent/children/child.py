@@ -7,7 +7,7 @@ The two directions of the pipe end separately: after a child has ended, writes f
 reports can still be read. A transport of asyncio ends both directions at the first failed write and
 drops the unread bytes.
 
-The words for its end are in traces, answers and logs.
+`ChildEnd` says how a child has ended, for traces, answers and logs.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ was late) never reports a state again.
 
 A running child is asked for its figures and its stacks, on the event loop. The child's control
 thread answers, even while a plugin hangs in Python code. If it does not answer, a signal handler
-can still write the stacks without the interpreter: see `tasks.stacks`.
+can still write the stacks without the interpreter: see `tasks.trace`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The admin interface over the herder's state and the child processes.
 
-Implements `admin_port.WorkerAdmin`; owns nothing.
+Implements `port.WorkerAdmin`; owns nothing.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class AclCheck(Protocol):
 
 
 class AgentAdmin:
-    """Implements `admin_port.WorkerAdmin`; `acls` None: a standalone worker, without phases."""
+    """Implements `port.WorkerAdmin`; `acls` None: a standalone worker, without phases."""
 
     def __init__(
         self,

@@ -1,11 +1,8 @@
-"""The translation of client errors into the agent's.
+"""The translation of client errors into the agent's, and the time of a call of several steps.
 
 `pyconnect_clients.brokers.failures` says what a failure is, for other packages too. Above this
-layer there are only `core.errors`, and callers check `retriable`, never the text.
-
-One time budget for an operation of several steps.
-
-Each step gets the `remaining` time; the clock is the monotonic one.
+layer there are only `core.errors`, and callers check `retriable`, never the text. Each step of
+a call gets the time that remains; the clock is the monotonic one.
 """
 
 from __future__ import annotations

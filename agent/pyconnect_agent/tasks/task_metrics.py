@@ -1,9 +1,8 @@
 """The metrics of tasks: those of all, of sources and of sinks.
 
 Kafka: WorkerTask.TaskMetricsGroup, ErrorHandlingMetrics, WorkerSinkTask.SinkTaskMetricsGroup and
-AbstractWorkerSourceTask.SourceTaskMetricsGroup. Everything is recorded per batch or per
-commit, never per record. Recorded by the task's threads, read by the one that answers the worker
-process.
+AbstractWorkerSourceTask.SourceTaskMetricsGroup. Everything is recorded per batch or per commit,
+never per record, by the task's threads, and read by the one that answers the worker process.
 
 A source's records that were written are not counted one by one: they are those polled, less those
 left out, less those under way.

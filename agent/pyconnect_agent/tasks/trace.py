@@ -8,8 +8,7 @@ hangs: it runs in a thread of this process, with names and source lines; it need
 expression): a signal makes faulthandler write into a memory file that the worker process finds by
 its name. Where there are no memory files only the first way is there.
 
-Shows in the status why a running task repeats a call, for as long as it does.
-
+`ShownRetries` shows in the status why a running task repeats a call, for as long as it does.
 Apache's worker only logs these failures, so that a task whose database is away looks as if it had
 nothing to do.
 """

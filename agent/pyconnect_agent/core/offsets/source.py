@@ -7,10 +7,12 @@ JSON without blanks. Partition members keep the order of the plugin's map: a Jav
 exactly these bytes. Here partitions are equal with members in any order, and the stores write under
 the key that is in use (`internal_topics/offsetlog.py`).
 
-Threads: none of its own; the owner locks. The topic (KIP-618): Kafka's `Worker.offsetStoreFor…` and
-`sameOffsetTopicAsWorker`. Unlike there, one topic name on two spellings of the same brokers is one
-topic. Kafka Connect takes them for two and copies offsets into the topic outside the transaction,
-where they outlive an aborted one. Only the ids of both clusters show that they are one.
+Threads: none of its own; the owner locks.
+
+The topic (KIP-618): Kafka's `Worker.offsetStoreFor…` and `sameOffsetTopicAsWorker`. Unlike there,
+one topic name on two spellings of the same brokers is one topic. Kafka Connect takes them for two
+and copies offsets into the topic outside the transaction, where they outlive an aborted one. Only
+the ids of both clusters show that they are one.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 Kafka: DeadLetterQueueReporter, InternalSinkRecord, WorkerErrantRecordReporter (KIP-610).
 
-The record goes there as it was consumed, optionally with headers that describe what went wrong
-(KIP-298). A thread of its own serves the producer, so that a task may wait for the future of a
-report; `report` may be called from any thread.
+A dead letter is the record as it was consumed, optionally with headers that describe what went
+wrong (KIP-298). A thread of its own serves the producer, so that a task may wait for the future of
+a report; `report` may be called from any thread.
 
-Only tasks that have somewhere to report to use it: a record that keeps
-its message keeps the original bytes in memory too.
+Only tasks that have somewhere to report to keep the messages of their records: the original bytes
+stay in memory with them.
 """
 
 from __future__ import annotations
