@@ -1,8 +1,9 @@
 """Run one benchmark: `scripts/benchmark NAME [OPTION…]`.
 
-Prints what the figures depend on, then runs `main` of the module of that name. Each module's
-docstring says what it measures and with which options. SIGTERM and SIGHUP end a benchmark as
-Ctrl-C does: it stops what it has started. What SIGKILL leaves is ended by the servers' own tethers.
+Prints the machine and the versions that the figures depend on, then runs `main` of the module of
+that name. Each module's docstring says what it measures and with which options. SIGTERM and SIGHUP
+end a benchmark as Ctrl-C does: it stops the processes that it has started. After SIGKILL the
+servers end themselves.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def main() -> int:
     module = importlib.import_module(f"benchmarks.{name}")
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupt)
-    # A shell has what it starts in the background ignore SIGINT.
+    # A shell lets its background processes ignore SIGINT.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = [f"scripts/benchmark {name}", *options]
     if not {"-h", "--help"} & set(options):

@@ -46,9 +46,9 @@ JSON_VALUES = {"value.converter": JSON, "value.converter.schemas.enable": "true"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """`exactly_once`: of the workers' source connectors; a sink does not depend on it.
+    """`exactly_once`: the setting of the workers' source connectors; sinks do not depend on it.
 
-    `sources` read the lines at once, into a topic each.
+    `sources` connectors read the lines at once, into a topic each.
     """
 
     title: str
@@ -77,7 +77,7 @@ CASES = (
 
 
 class Runner(Protocol):
-    """Does the work of a connector's config while the context lasts."""
+    """Runs a connector's config until the context ends."""
 
     def running(self, config: Mapping[str, str]) -> contextlib.AbstractContextManager[None]: ...
 
@@ -90,7 +90,7 @@ class Worker:
 
     @contextlib.contextmanager
     def running(self, config: Mapping[str, str]) -> Iterator[None]:
-        """Have a connector while the context lasts."""
+        """Run a connector until the context ends."""
         name = config["name"]
         path, kind = f"/connectors/{name}", {"Content-Type": "application/json"}
         answer = call_url(self.url, "PUT", f"{path}/config", json.dumps(dict(config)), kind)
@@ -103,7 +103,7 @@ class Worker:
 
 
 def counted_rate(arrived: Callable[[], int], committed: Callable[[], int], target: int) -> float:
-    """Return records/s from the first that have arrived until `target` are committed."""
+    """Return records/s, counted from the first arrived records until `target` are committed."""
     deadline_s = time.monotonic() + TIMEOUT_S
     first = wait_for(arrived, 1, deadline_s)
     began_s = time.monotonic()
@@ -188,10 +188,9 @@ def compared(rate: Callable[[str], float], runs: int) -> str:
 def in_turn(
     names: Sequence[str], rate: Callable[[str], float], runs: int, *, warm_up: int = 1
 ) -> Mapping[str, list[float]]:
-    """Call `rate` with each name in turn, in the other order every second time.
+    """Call `rate` with each name in turn, in reverse order in every second round.
 
-    Returns the rates of `runs` such rounds, in thousands; those of `warm_up` rounds before are
-    dropped.
+    Returns the rates of `runs` rounds, in thousands; those of `warm_up` rounds before are dropped.
     """
     rates: dict[str, list[float]] = {name: [] for name in names}
     for run in range(-warm_up, runs):
@@ -203,7 +202,7 @@ def in_turn(
 
 
 def columns(peer: Sequence[float], ours: Sequence[float]) -> str:
-    """Return the columns of a row with the rates, each of `ours` beside the `peer`'s next to it."""
+    """Return a row's columns with the rates: `ours`, each beside the `peer`'s of the same round."""
     ratios = [our / other for other, our in zip(peer, ours, strict=True)]
     return (
         f"{_shown(statistics.median(peer))} | {_shown(statistics.median(ours))} |"
@@ -217,7 +216,7 @@ def _shown(rate: float) -> str:
 
 @contextlib.contextmanager
 def busy() -> Iterator[None]:
-    """Have a process that uses a whole processor."""
+    """Run a process that uses a whole processor until the context ends."""
     process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         yield

@@ -38,7 +38,7 @@ class QuixStreams:
 
     @contextlib.contextmanager
     def running(self, config: Mapping[str, str]) -> Iterator[None]:
-        """Have the program of a connector's config while the context lasts."""
+        """Run the program of a connector's config until the context ends."""
         is_source = "topic" in config
         work, topic = ("source", config["topic"]) if is_source else ("sink", config["topics"])
         process = subprocess.Popen(

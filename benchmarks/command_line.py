@@ -22,7 +22,7 @@ from pathlib import Path
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 BARE = (sys.executable, "-c", "pass")
-# Parser and HTTP client alone: what no command of ours can be below.
+# Parser and HTTP client alone: the lower bound of each command.
 LIBRARIES = "import sys; sys.modules['httpx._main'] = None; import typer, httpx; {request}"
 REQUEST = "httpx.Client(verify=False).get({url!r} + '/connectors/orders-0')"
 SHORT, SCREEN, TAB = 18.0, 22.0, 6.0
@@ -55,8 +55,8 @@ def commands(url: str) -> Mapping[str, tuple[Sequence[str], float | None]]:
 
 
 def processor_ms(command: Sequence[str], environ: Mapping[str, str]) -> float:
-    """Run a command; return the processor time of it, user and system."""
-    # Names that are kept for the Tab key would save the question.
+    """Run a command; return its processor time, user and system."""
+    # With a filled cache the Tab key sends no request.
     with tempfile.TemporaryDirectory() as cache:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run(

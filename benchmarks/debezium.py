@@ -110,7 +110,7 @@ class Bench:
             "database.password": PASSWORD,
             "database.dbname": self.database,
             "topic.prefix": prefix,
-            # It makes no replication slot, of which a server has few.
+            # This mode makes no replication slot; a server has few of them.
             "snapshot.mode": "initial_only",
         }
 

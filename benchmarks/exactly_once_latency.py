@@ -59,7 +59,7 @@ def append(file: Path, lines_per_s: int, stopping: threading.Event) -> None:
 
 
 def latencies(bootstrap_servers: str, topic: str, seconds: float, group_id: str) -> list[float]:
-    """Seconds from append to visible, of what came within `seconds` once it ran steadily.
+    """Return the seconds from append to visible, of lines appended within `seconds` of steady work.
 
     The first lines do not count: they waited for the task to start.
     """

@@ -57,7 +57,7 @@ class Group:
 
     def elect(self, label: str) -> None:
         subscriptions = {member: self._subscription(member) for member in self.claims}
-        # Of the processor: other processes of the machine do not count.
+        # Processor time, so that other processes of the machine do not count.
         started_s = time.process_time()
         self.state, answers = self._round(subscriptions)
         duration_s = time.process_time() - started_s
@@ -133,7 +133,7 @@ def measure_stopped_connectors(count: int) -> None:
                 processes = [psutil.Process(agent.pid)]
                 processes += processes[0].children(recursive=True)
                 for process in processes:
-                    # What forked processes share is counted once.
+                    # PSS counts memory that forked processes share once.
                     memory = process.memory_full_info()
                     print(f"  pid {process.pid}: {memory.pss / MIB:.0f} MiB", process.name())
                 total = sum(process.memory_full_info().pss for process in processes)

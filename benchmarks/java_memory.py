@@ -52,7 +52,7 @@ LITTLE_WORK, MUCH_WORK = 200_000, 1_500_000
 TIMEOUT_S = 600.0
 SETTLE_S = 3.0
 FLUSH_LINES = 50_000
-"""Fewer than a producer holds at most."""
+"""Fewer lines than a producer holds at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class Bench:
         self.case = case
         self.topic = ""
         self.is_quiet = threading.Event()
-        """No more lines come then."""
+        """Whether the file gets no more lines."""
         self._bootstrap_servers = bootstrap_servers
         self._directory = directory
         self._lines_file = directory / unique_name("lines")
@@ -149,7 +149,7 @@ class Bench:
 
 @contextlib.contextmanager
 def running(worker: Worker, config: dict[str, str]) -> Iterator[float]:
-    """Have a connector while the context lasts; the seconds until all of its tasks ran."""
+    """Run a connector until the context ends; yield the seconds until all of its tasks ran."""
     name = unique_name("memory")
     path, kind = f"/connectors/{name}", {"Content-Type": "application/json"}
     began_s = time.monotonic()

@@ -1,9 +1,9 @@
-"""Where the time of JSON with schemas goes in a source, step by step, without Kafka.
+"""Processor time of the steps of a source with JSON and schemas, without Kafka.
 
     scripts/benchmark json_profile [--records N]
 
-Processor time a record of what a task does on the way: making the record, JsonConverter with and
-without the envelope, encoding. The producer's own threads are not in it.
+Measures a record's way through a task: making the record, JsonConverter with and without the
+envelope, encoding. The producer's own threads are not included.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def family(pid: int) -> list[psutil.Process]:
 
 
 def pss_bytes(pid: int) -> int:
-    """What forked processes share is counted once; 0 for one that has ended."""
+    """Return a process's memory, shared pages counted once; 0 for a process that has ended."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

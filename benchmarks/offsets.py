@@ -141,7 +141,7 @@ def _measure(rest: Rest, memory: Memory, options: argparse.Namespace) -> None:
 
 
 def _measure_ordinary(rest: Rest, config: Mapping[str, str]) -> None:
-    """Of another connector: what was written above is still on the first one's own topic."""
+    """Measure another connector: the first one's own topic is full."""
     if "offsets.storage.topic" in config:
         config = {**config, "offsets.storage.topic": "ordinary-offsets"}
     members = {"name": ORDINARY, "config": config, "initial_state": "STOPPED"}
@@ -161,7 +161,7 @@ def _measure_ordinary(rest: Rest, config: Mapping[str, str]) -> None:
 
 
 def _repeated(rest: Rest, method: str, path: str, body: object) -> tuple[int, Any, float]:
-    """What the group's first rebalance refuses is asked again."""
+    """Repeat a request that the group's first rebalance refuses."""
     until_s = time.monotonic() + SETTLE_S
     while True:
         found = rest.call(method, path, body)

@@ -55,7 +55,7 @@ class FileSink(BatchingSink):  # type: ignore[misc]
 def run(work: str, bootstrap_servers: str, topic_name: str, path: Path) -> None:
     application = Application(
         broker_address=bootstrap_servers,
-        # One for each run: a sink starts at the first record again.
+        # A group of its own for each run, so that each sink starts at the first record.
         consumer_group=f"quixstreams-{topic_name}-{path.name}",
         auto_offset_reset="earliest",
         commit_every=LINES_PER_FLUSH if work == "sink" else 0,

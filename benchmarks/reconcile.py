@@ -51,7 +51,7 @@ WARM_UP = 200_000
 TRANSACTION = 10_000
 MILLION = 1_000_000
 FIELDS = "k STRING, n BIGINT, p STRING, m BIGINT, pad STRING"
-# Of Spark's own defaults for the hand-written jobs only this: as many tasks as an audit has.
+# The hand-written jobs have Spark's defaults, except that they have as many tasks as an audit.
 SHUFFLE_ROWS = 400_000
 
 
@@ -59,7 +59,8 @@ def records(count: int, mark: str) -> Iterator[tuple[int, bytes, bytes]]:
     """Yield partition, key and value: `n` counts within the key, `m` within the partition."""
     turns: Counter[int] = Counter()
     for number in range(count):
-        # Keys by turns that no partition repeats: the records of a key lie between others.
+        # Each partition has keys of its own, by turns: records of one key lie between those of
+        # others.
         key = number * 7_919 % KEYS
         turns[key] += 1
         partition = key % PARTITIONS
@@ -147,9 +148,6 @@ class Beside:
         return (self.cpu_s() - began) / self.count * MILLION, answer
 
 
-# -- jobs as one writes them by hand -------------------------------------------------------------
-
-
 def plain(beside: Beside) -> None:
     beside.read(beside.name).write.format("noop").mode("overwrite").save()
 
@@ -223,9 +221,6 @@ def hand_parquet(beside: Beside) -> object:
     names = [part.split()[0] for part in FIELDS.split(", ")]
     topic = beside.members(beside.name).select("v.*").select(*row_hash(*names))
     return differences(topic, beside.spark.read.parquet(beside.parquet).select(*row_hash(*names)))
-
-
-# -- the audits ------------------------------------------------------------------------------------
 
 
 def audits(beside: Beside) -> Mapping[str, tuple[str, dict[str, object], Callable[[], object]]]:

@@ -102,7 +102,7 @@ def print_rates(
     title: str, peer_rates: Sequence[float], our_rates: Sequence[float], peer: Side, ours: Side
 ) -> None:
     """Print the row of two sides that were measured in turn."""
-    # The first runs of each have warmed it up.
+    # The first runs warm both sides up.
     java, python, beside = (
         statistics.median(found[-len(our_rates) :])
         for found in (peer.java_us, ours.python_us, ours.java_us)

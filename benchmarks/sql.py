@@ -67,7 +67,7 @@ def records(found: Sequence[tuple[Any, ...]]) -> list[SinkRecord]:
 @contextmanager
 def measured(times: Times) -> Iterator[None]:
     gc.collect()
-    # The rows that were made for the measurement are not looked at again and again.
+    # Excludes the rows that were made for the measurement from each garbage collection.
     gc.freeze()
     began_s = time.process_time()
     yield

@@ -54,7 +54,7 @@ SCHEMA = {
 }
 START_MS = 1_704_067_200_000
 FLUSH_ROWS = 50_000
-"""Fewer than a producer holds at most."""
+"""Fewer records than a producer holds at most."""
 
 
 MODES = ("insert", "upsert")

@@ -75,11 +75,11 @@ class BatchFileSinkTask(SinkTask):
 
     def put(self, records: Collection[SinkRecord]) -> None:
         for record in records:
-            # Where it came from, whatever transformations have made of its topic.
+            # The record's original topic, which transformations do not change.
             partition = TopicPartition(record.original_topic, record.original_kafka_partition)
             buffer = self.buffers[partition]
             if buffer and record.original_kafka_offset <= buffer[-1].original_kafka_offset:
-                continue  # given again after a RetriableException
+                continue  # delivered again after a RetriableException
             buffer.append(record)
             if len(buffer) >= self.records_per_file:
                 self.finish(partition)
@@ -90,7 +90,7 @@ class BatchFileSinkTask(SinkTask):
         safe = {}
         for partition, offset in current_offsets.items():
             if self.context.is_closing:
-                # The partition is about to go: what is buffered would be read again elsewhere.
+                # The partition is revoked next; its new task reads the buffered records again.
                 self.finish(partition)
             buffer = self.buffers[partition]
             safe[partition] = buffer[0].original_kafka_offset if buffer else offset
@@ -100,7 +100,7 @@ class BatchFileSinkTask(SinkTask):
         buffer = self.buffers[partition]
         if not buffer:
             return
-        # The name comes from the first offset: written again, it is the same file.
+        # The first offset names the file, so a repeated write replaces the same file.
         name = f"{partition}-{buffer[0].original_kafka_offset:010}.txt"
         temporary = self.directory / f".{name}"
         lines = "".join(f"{record.value}\n" for record in buffer)

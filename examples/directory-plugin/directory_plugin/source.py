@@ -37,7 +37,7 @@ CONFIG = (
 
 
 class DirectorySourceConnector(SourceConnector):
-    """One task: the order of names has no parts that several could take."""
+    """Has one task: files are read in the order of their names, which tasks cannot share."""
 
     def start(self, props: Mapping[str, str]) -> None:
         self.props = props
@@ -60,7 +60,7 @@ class DirectorySourceConnector(SourceConnector):
     def exactly_once_support(
         self, connector_configs: Mapping[str, str | None]
     ) -> ExactlyOnceSupport:
-        # Each file is read once, and where to go on is all in the offset.
+        # Each file is read once, so the offset needs only the last file's name.
         return ExactlyOnceSupport.SUPPORTED
 
 
@@ -82,7 +82,7 @@ class DirectorySourceTask(SourceTask):
             raise ConnectException(f"Cannot read {self.directory}: {error}") from error
         new = [name for name in names if name > self.last]
         if not new:
-            # Not time.sleep(): this wait ends when the worker wants the task to end.
+            # Not time.sleep(): this wait ends when the worker stops the task.
             self.context.stop_requested.wait(1.0)
             return None
         self.last = new[-1]
