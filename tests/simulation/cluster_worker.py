@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pyconnect_agent.core.assign.leader import LeaderIds
+from pyconnect_agent.core.assign import LeaderIds
 from pyconnect_agent.core.errors import NoAnswerError, PrivilegedWriteError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on

@@ -14,7 +14,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, Self
 
-from pyconnect_agent.core.assign.leader import LeaderIds
+from pyconnect_agent.core.assign import LeaderIds
 from pyconnect_agent.core.config.agent_keys import AgentKeys
 from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS
 from pyconnect_agent.core.config.distributed_keys import distributed_config_def

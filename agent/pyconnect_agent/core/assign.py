@@ -1,24 +1,42 @@
-"""Incremental cooperative assignment (KIP-415; Kafka: IncrementalCooperativeAssignor).
+"""A leader's division of connectors and tasks among the workers of its group.
+
+`perform_assignment` answers a completed JoinGroup: it takes the members' subscriptions and returns
+an assignment for each; other modules decode and encode them. The leader must not wait here, because
+it sends no heartbeats meanwhile. Kafka: WorkerCoordinator.onLeaderElected, ConnectAssignor,
+EagerAssignor, IncrementalCooperativeAssignor (KIP-415).
 
 One `assign_incrementally` call is one round of the leader. It takes the work that each member owns,
 and returns the work that each member gets and loses, with the state for the next round. Work that
 disappeared with a worker waits for `scheduled.rebalance.max.delay.ms`, so that a worker that
-restarts gets it back. Successive rounds of balancing revocations back off exponentially.
+restarts gets it back. Successive rounds of balancing revocations back off exponentially. The state
+belongs to the worker, survives losing and regaining leadership, and is only as good as the
+generation it was made in: a round that did not take effect is recognised and forgotten.
 
-The state belongs to the worker, survives losing and regaining leadership, and is only as good as
-the generation it was made in: a round that did not take effect is recognised and forgotten.
+Project decision: `agent.leader.transactional.id` replaces `connect-cluster-<group>`. A leader
+fences its predecessors by initialising their id, so two ids cannot fence each other: while members
+differ, the leader does not write. A member that says nothing counts as one with Kafka's id, which a
+Java worker is.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, cycle
 from typing import TypeVar
 
-from pyconnect_agent.core.group_protocol import NO_WORK, Work
+from pyconnect_agent.core.group_protocol import (
+    NO_WORK,
+    Assignment,
+    AssignmentError,
+    ProtocolVersion,
+    Subscription,
+    Work,
+)
 from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 
 T = TypeVar("T", str, ConnectorTaskId)
 
@@ -134,7 +152,13 @@ def _keep_what_may_stay(inputs: Round, deleted: Work) -> _Draft:
     Leaving a duplicate with one owner would need an agreement on the owner. So all members lose it,
     and the next round assigns it again.
     """
-    duplicated = _duplicates(inputs.owned.values())
+    works = inputs.owned.values()
+    connectors = Counter(chain.from_iterable(work.connectors for work in works))
+    tasks = Counter(chain.from_iterable(work.tasks for work in works))
+    duplicated = Work.of(
+        (name for name, owners in connectors.items() if owners > 1),
+        (task for task, owners in tasks.items() if owners > 1),
+    )
     owned, kept, to_revoke = {}, {}, {}
     for member, work in sorted(inputs.owned.items()):
         gone = work & (deleted | duplicated)
@@ -156,7 +180,11 @@ def _handle_lost(state: AssignorState, inputs: Round, lost: Work, draft: _Draft)
     if 0 < state.scheduled_ms <= inputs.now_ms:
         present = [member for member in state.candidates if member in inputs.owned]
         if present:
-            _deal_round_robin(draft.kept, present, lost)
+            # To the members that came back, evenly and in their order of appearance.
+            for member, connector in zip(cycle(present), lost.connectors, strict=False):
+                draft.kept[member] |= Work((connector,))
+            for member, task in zip(cycle(present), lost.tasks, strict=False):
+                draft.kept[member] |= Work((), (task,))
         else:
             draft.reassigned = lost
         return replace(state, candidates=(), scheduled_ms=0, delay_ms=0, revoked_in_previous=False)
@@ -250,16 +278,6 @@ def _fill(loads: dict[str, int], items: Sequence[T]) -> dict[str, list[T]]:
     return dealt
 
 
-def _deal_round_robin(kept: dict[str, Work], candidates: Sequence[str], work: Work) -> None:
-    """Return lost work to the members that came back, evenly and in their order of appearance."""
-    for index, connector in enumerate(work.connectors):
-        member = candidates[index % len(candidates)]
-        kept[member] = kept[member] | Work((connector,), ())
-    for index, task in enumerate(work.tasks):
-        member = candidates[index % len(candidates)]
-        kept[member] = kept[member] | Work((), (task,))
-
-
 def _union(works: Iterable[Work]) -> Work:
     several = tuple(works)
     return Work.of(
@@ -268,14 +286,162 @@ def _union(works: Iterable[Work]) -> Work:
     )
 
 
-def _duplicates(works: Iterable[Work]) -> Work:
-    seen_connectors: set[str] = set()
-    seen_tasks: set[ConnectorTaskId] = set()
-    connectors: set[str] = set()
-    tasks: set[ConnectorTaskId] = set()
-    for work in works:
-        connectors.update(seen_connectors.intersection(work.connectors))
-        tasks.update(seen_tasks.intersection(work.tasks))
-        seen_connectors.update(work.connectors)
-        seen_tasks.update(work.tasks)
-    return Work.of(connectors, tasks)
+def assign_eagerly(members: Iterable[str], configured: Work) -> dict[str, Work]:
+    """Complete work of each member id. `members` must not be empty."""
+    ordered = sorted(members)
+    connectors: dict[str, list[str]] = {member: [] for member in ordered}
+    tasks: dict[str, list[ConnectorTaskId]] = {member: [] for member in ordered}
+    turn = cycle(ordered)
+    for connector in configured.connectors:
+        connectors[next(turn)].append(connector)
+    for task in configured.tasks:
+        tasks[next(turn)].append(task)
+    return {member: Work.of(connectors[member], tasks[member]) for member in ordered}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Election:
+    """The round this worker was elected for.
+
+    `joined_with` is the snapshot whose offset stands in the leader's own subscription, `latest` the
+    newest one of its store; the latter is used when some member has read further than the former.
+    `last_completed_generation` is -1 before this worker ever completed a join.
+    """
+
+    protocol: ProtocolVersion
+    leader: str
+    generation: int
+    last_completed_generation: int
+    members: Mapping[str, Subscription]
+    joined_with: ConfigSnapshot
+    latest: ConfigSnapshot
+    max_delay_ms: int
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owners:
+    """Advertised URL of the worker that owns each item; only the leader of a round knows them."""
+
+    connectors: Mapping[str, str]
+    tasks: Mapping[ConnectorTaskId, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elected:
+    """`owners` is None when all members have to join again first.
+
+    `ahead`: in that case, the URLs of the members that have read further than this leader.
+    """
+
+    assignments: Mapping[str, Assignment]
+    owners: Owners | None
+    ahead: tuple[str, ...] = ()
+
+
+def perform_assignment(state: AssignorState, election: Election) -> tuple[AssignorState, Elected]:
+    """Assignments of all members, or CONFIG_MISMATCH for all when the leader's log lags behind."""
+    needed_offset = max(member.config_offset for member in election.members.values())
+    leader_url = election.members[election.leader].url
+    if election.joined_with.offset >= needed_offset:
+        snapshot, offset = election.joined_with, needed_offset
+    else:
+        snapshot, offset = election.latest, election.latest.offset
+    if offset < needed_offset:
+        mismatch = Assignment(
+            version=election.protocol,
+            error=AssignmentError.CONFIG_MISMATCH,
+            leader=election.leader,
+            leader_url=leader_url,
+            config_offset=needed_offset,
+        )
+        ahead = sorted(m.url for m in election.members.values() if m.config_offset > offset)
+        assignments = dict.fromkeys(election.members, mismatch)
+        return state, Elected(assignments=assignments, owners=None, ahead=tuple(ahead))
+
+    configured = configured_work(snapshot)
+    if election.protocol is ProtocolVersion.EAGER:
+        complete = assign_eagerly(election.members, configured)
+        assigned, revoked, delay_ms = complete, dict.fromkeys(election.members, NO_WORK), 0
+    else:
+        owned = {member: owned_work(sub) for member, sub in election.members.items()}
+        state, result = assign_incrementally(
+            state,
+            Round(
+                configured=configured,
+                owned=owned,
+                last_completed_generation=election.last_completed_generation,
+                generation=election.generation,
+                max_delay_ms=election.max_delay_ms,
+                now_ms=election.now_ms,
+            ),
+        )
+        delay_ms = result.delay_ms
+        assigned = {member: inc.assigned for member, inc in result.increments.items()}
+        revoked = {member: inc.revoked for member, inc in result.increments.items()}
+        complete = {m: (owned[m] - revoked[m]) | assigned[m] for m in owned}
+    agents_only = all(member.agent for member in election.members.values())
+    assignments = {
+        member: Assignment(
+            version=election.protocol,
+            leader=election.leader,
+            leader_url=leader_url,
+            config_offset=offset,
+            assigned=assigned[member],
+            revoked=revoked[member],
+            delay_ms=delay_ms,
+            agents_only=agents_only,
+        )
+        for member in election.members
+    }
+    urls = {member: subscription.url for member, subscription in election.members.items()}
+    owners = Owners(
+        connectors={name: urls[m] for m, work in complete.items() for name in work.connectors},
+        tasks={task: urls[m] for m, work in complete.items() for task in work.tasks},
+    )
+    return state, Elected(assignments=assignments, owners=owners)
+
+
+def configured_work(snapshot: ConfigSnapshot) -> Work:
+    """All connectors and their usable tasks; an inconsistent connector contributes no tasks."""
+    names = snapshot.connectors()
+    return Work.of(names, (task for name in names for task in snapshot.tasks(name)))
+
+
+def owned_work(subscription: Subscription) -> Work:
+    """Return the work that a member reports to run; empty when it holds no assignment."""
+    return NO_WORK if subscription.allocation is None else subscription.allocation.assigned
+
+
+LEADER_ID_KEY = "agent.leader.transactional.id"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderIds:
+    """`own`: under which this worker leads; `apaches`: under which any other worker would.
+
+    `fencing`: this worker, as leader, writes in transactions (`preparing` or `enabled`). Without
+    them no id fences anybody, and none can be wrong.
+    """
+
+    own: str
+    apaches: str
+    fencing: bool
+
+    @property
+    def told(self) -> str | None:
+        """The id in the subscription; None keeps the bytes of an Apache worker."""
+        return None if self.own == self.apaches else self.own
+
+    def others(self, members: Mapping[str, Subscription]) -> Mapping[str, str]:
+        """Return the ids that differ from `own` by their worker's URL, in the URLs' order.
+
+        A member whose subscription could not be read is named by its member id.
+        """
+        if not self.fencing:
+            return {}
+        told = {
+            subscription.url or member: subscription.leader_transactional_id or self.apaches
+            for member, subscription in members.items()
+        }
+        return {url: told[url] for url in sorted(told) if told[url] != self.own}
