@@ -22,7 +22,7 @@ from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.state import HerderSettings
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_clients.connect_names import task_transactional_id, task_transactional_ids
 from tests.simulation.cluster_worker import Worker
 from tests.simulation.herder_surroundings import Answer, FakeTask

@@ -24,9 +24,8 @@ from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.requests import FenceZombies, Request, SubmitTaskConfigs
 from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings, WritePrivilege
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.internal_topics import LogRecord, config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.herder.connect_group import ConnectGroup, GroupOptions, GroupPorts
 from tests.simulation.herder_world import Answer, World

@@ -17,7 +17,7 @@ from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder.requests import Request
 from pyconnect_agent.core.herder.state import Life, MembershipPhase, owned_work
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.core.reporting import Status
 from tests.simulation.cluster_producers import ExactlyOnceWorker, Producers
 from tests.simulation.cluster_worker import Worker

@@ -15,9 +15,9 @@ from pyconnect_agent.core.herder.requests import Request
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
 from pyconnect_agent.core.herder.steps import Timer
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.reporting import ConnectorStateInfo, Reported, Status
 
 

@@ -13,8 +13,8 @@ from pyconnect_agent.core.herder.requests import Request
 from pyconnect_agent.core.herder.requests.operations import RequestExpiry
 from pyconnect_agent.core.herder.state import Life
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from tests.simulation.herder_performer import TASKS, Performer, generated_configs
 from tests.simulation.herder_surroundings import Answer
 

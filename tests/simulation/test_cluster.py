@@ -13,7 +13,7 @@ from pyconnect_agent.core.herder.decide import decide
 from pyconnect_agent.core.herder.membership.rebalance import UNREADABLE_BACKOFF_MS, JoinRetry
 from pyconnect_agent.core.herder.state import MembershipPhase
 from pyconnect_agent.core.ids import TargetState
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord
 from tests.simulation.cluster_worker import Worker
 from tests.simulation.cluster_world import MAX_DELAY_MS, Cluster, settled_cluster, work_of
 from tests.simulation.herder_world import TASKS

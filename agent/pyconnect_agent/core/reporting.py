@@ -1,9 +1,10 @@
-"""Reports about connectors: values with Apache's JSON shapes."""
+"""Reports about connectors: values with Apache's JSON shapes, and ends of processes in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from signal import Signals
 from typing import Any
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State
@@ -150,3 +151,23 @@ class ServerInfo:
             "commit": self.commit,
             "kafka_cluster_id": self.kafka_cluster_id,
         }
+
+
+def describe_exit(exit_code: int) -> str:
+    """Return how a process ended, -n being signal n; to be read after "the process"."""
+    if exit_code >= 0:
+        return f"exited with code {exit_code}"
+    try:
+        name = Signals(-exit_code).name
+    except ValueError:
+        return f"was killed by signal {-exit_code}"
+    return f"was killed by signal {-exit_code} ({name})"
+
+
+def exit_reason(exit_code: int, standard_error: str) -> str:
+    """Return why a process failed, in one line: the last of its standard error, if it says that."""
+    line = standard_error.strip().rpartition("\n")[2]
+    if line and exit_code > 0:
+        return line
+    how = f"its process {describe_exit(exit_code)}"
+    return f"{how}: {line}" if line else how

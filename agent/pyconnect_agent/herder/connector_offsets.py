@@ -15,8 +15,8 @@ from functools import partial
 
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.core.errors import InternalError, KafkaError, RequestTimedOutError
+from pyconnect_agent.core.internal_topics import key_text
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.internal_topics.log_record import key_text
 from pyconnect_agent.core.offsets.connector_offsets import (
     CommittedOffset,
     ConnectorOffset,

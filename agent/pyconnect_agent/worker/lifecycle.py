@@ -30,7 +30,7 @@ from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.children.logs import LogSettings
 from pyconnect_agent.children.ports import ChildSettings
 from pyconnect_agent.core.clients.configs import worker_admin
-from pyconnect_agent.core.config.java_keys import OPTIONS, option_words
+from pyconnect_agent.core.config.agent_keys import OPTIONS, option_words
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import (
     AgentError,

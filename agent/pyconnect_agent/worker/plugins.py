@@ -15,12 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from pyconnect_agent.core.apache_release import spoken_release
-from pyconnect_agent.core.config.java_keys import KAFKA_RELEASES
+from pyconnect_agent.core.config.agent_keys import KAFKA_RELEASES
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import WorkerConfigError
-from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind
-from pyconnect_agent.core.process_exit import exit_reason
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind, spoken_release
+from pyconnect_agent.core.reporting import exit_reason
 from pyconnect_agent.core.rest_access import EXTENSION, EXTENSION_NAMES
 from pyconnect_agent.java_processes import jar_scan
 from pyconnect_agent.java_processes.class_archive import make_archive

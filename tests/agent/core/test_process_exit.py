@@ -1,6 +1,6 @@
 """The exit of a process in words."""
 
-from pyconnect_agent.core.process_exit import describe_exit, exit_reason
+from pyconnect_agent.core.reporting import describe_exit, exit_reason
 from tests.support.cases import cases
 
 

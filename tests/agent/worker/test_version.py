@@ -2,7 +2,7 @@
 
 import re
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION
+from pyconnect_agent.core.plugin_catalog import CONNECT_VERSION
 from pyconnect_agent.worker.lifecycle import server_info
 from pyconnect_clients.installation import version
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.core.config.config_infos import ConfigInfo, ConfigInfos, ConfigValueInfo
 from pyconnect_agent.core.errors import (
     AlreadyExistsError,
@@ -22,8 +21,8 @@ from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig, SessionKey
 from pyconnect_agent.core.log_lines import initial_loggers, set_level
-from pyconnect_agent.core.offsets.changes import success_text
-from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
+from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset, success_text
+from pyconnect_agent.core.plugin_catalog import CONNECT_VERSION
 from pyconnect_agent.core.reporting import (
     ConnectorInfo,
     ConnectorStateInfo,

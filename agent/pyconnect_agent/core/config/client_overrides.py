@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from pyconnect_agent.core.config import below
 from pyconnect_agent.core.config.client_keys import ClientKind, client_keys
 from pyconnect_agent.core.config.config_infos import ConfigInfos, prefixed_infos
-from pyconnect_agent.core.config.prefixes import below
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_api.configdef import ConfigType, ConfigValue, parse_type
 from pyconnect_api.errors import ConfigException

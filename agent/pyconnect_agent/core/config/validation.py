@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from pyconnect_agent.core.apache_release import RELEASE_4_4
+from pyconnect_agent.core.config import below
 from pyconnect_agent.core.config.agent_keys import agent_infos
 from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_agent.core.config.client_overrides import OverridePolicy, override_infos
@@ -29,21 +29,25 @@ from pyconnect_agent.core.config.connector_checks import (
     check_source,
     is_set,
 )
-from pyconnect_agent.core.config.connector_keys import (
+from pyconnect_agent.core.config.connector_config import (
     CONVERTERS,
     PluginDefaults,
     connector_config_def,
     sink_config_def,
     source_config_def,
 )
-from pyconnect_agent.core.config.enrichment import enriched
-from pyconnect_agent.core.config.plugin_source import PluginClass, PluginSource, class_resolver
-from pyconnect_agent.core.config.prefixes import below
+from pyconnect_agent.core.config.plugin_source import (
+    PluginClass,
+    PluginSource,
+    class_resolver,
+    enriched,
+)
 from pyconnect_agent.core.config.topic_creation import uses_topic_creation
 from pyconnect_agent.core.config.variables import mask
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.plugin_catalog import (
+    RELEASE_4_4,
     PluginKind,
     PluginNotFoundError,
     PluginVersionNotFoundError,

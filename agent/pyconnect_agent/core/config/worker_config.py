@@ -15,12 +15,15 @@ from functools import cache
 from typing import Any, Self
 
 from pyconnect_agent.core.assign import LeaderIds
+from pyconnect_agent.core.config import below
 from pyconnect_agent.core.config.agent_keys import AgentKeys
 from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS
-from pyconnect_agent.core.config.distributed_keys import distributed_config_def
 from pyconnect_agent.core.config.listeners import HeaderRule, Listener, parse_header_rules
-from pyconnect_agent.core.config.prefixes import below
-from pyconnect_agent.core.config.worker_keys import SSL_CONFIG_DEF, worker_config_def
+from pyconnect_agent.core.config.worker_keys import (
+    SSL_CONFIG_DEF,
+    distributed_config_def,
+    worker_config_def,
+)
 from pyconnect_agent.core.metric_values import Sampling
 from pyconnect_api.configdef import (
     ClassResolver,

@@ -16,13 +16,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pyconnect_agent.core.internal_topics.log_record import (
-    LogRecord,
-    Notice,
-    NoticeLevel,
-    json_type,
-    key_text,
-)
+from pyconnect_agent.core.internal_topics import LogRecord, Notice, NoticeLevel, json_type, key_text
 from pyconnect_agent.core.java_text import json_text
 
 Partition = Mapping[str, object]

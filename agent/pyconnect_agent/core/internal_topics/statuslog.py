@@ -21,13 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State
-from pyconnect_agent.core.internal_topics.log_record import (
-    LogRecord,
-    Notice,
-    NoticeLevel,
-    json_type,
-    key_text,
-)
+from pyconnect_agent.core.internal_topics import LogRecord, Notice, NoticeLevel, json_type, key_text
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.reporting import Status
 from pyconnect_clients.connect_names import STATUS_CONNECTOR, STATUS_TASK, STATUS_TOPIC

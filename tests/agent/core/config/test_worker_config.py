@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION, RELEASE_4_4
 from pyconnect_agent.core.config.listeners import (
     HeaderAction,
     HeaderRule,
@@ -20,6 +19,7 @@ from pyconnect_agent.core.config.worker_config import (
     StandaloneConfig,
     worker_config_warnings,
 )
+from pyconnect_agent.core.plugin_catalog import CONNECT_VERSION, RELEASE_4_4
 from pyconnect_api.errors import ConfigException
 from pyconnect_clients.connect_names import Phase
 from tests.support.agents.worker_properties import PROPERTIES, distributed

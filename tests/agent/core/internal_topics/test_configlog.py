@@ -3,7 +3,7 @@
 import pytest
 
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.internal_topics import NoticeLevel, config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, SessionKey
 from pyconnect_agent.core.internal_topics.configlog import (
     Applied,
@@ -16,7 +16,6 @@ from pyconnect_agent.core.internal_topics.configlog import (
     TargetStateChanged,
     TaskConfigsUpdated,
 )
-from pyconnect_agent.core.internal_topics.log_record import NoticeLevel
 from tests.agent.core.internal_topics.config_topic import ConfigTopicFeed, full_write
 from tests.support.cases import cases
 

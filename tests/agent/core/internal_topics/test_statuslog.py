@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State
-from pyconnect_agent.core.internal_topics.log_record import LogRecord, NoticeLevel
+from pyconnect_agent.core.internal_topics import LogRecord, NoticeLevel
 from pyconnect_agent.core.internal_topics.statuslog import (
     StatusLog,
     StatusSend,

@@ -26,7 +26,7 @@ from pyconnect_agent.core.herder.state import Operation, Step
 from pyconnect_agent.core.herder.steps import ConnectorRequest
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.ids import TargetState
-from pyconnect_agent.core.offsets.changes import (
+from pyconnect_agent.core.offsets.connector_offsets import (
     CONFIG_UNREADABLE,
     FENCING_FAILED,
     LEADER_CHANGES,

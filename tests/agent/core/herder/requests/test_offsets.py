@@ -10,8 +10,7 @@ from pyconnect_agent.core.herder.requests import (
     StopConnector,
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.internal_topics import config_records
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord, config_records
 from tests.simulation.herder_world import TASKS, World
 from tests.support.cases import cases
 
