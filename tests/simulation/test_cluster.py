@@ -10,7 +10,7 @@ from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.decide import decide
-from pyconnect_agent.core.herder.membership.rebalance import UNREADABLE_BACKOFF_MS, JoinRetry
+from pyconnect_agent.core.herder.membership import UNREADABLE_BACKOFF_MS, JoinRetry
 from pyconnect_agent.core.herder.state import MembershipPhase
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics import LogRecord

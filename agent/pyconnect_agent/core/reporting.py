@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from signal import Signals
 from typing import Any
 
@@ -137,6 +138,31 @@ class Stage:
     description: str
     started_ms: int
     completed_ms: int | None = None
+
+
+def stage_sentence(stage: Stage | None) -> str:
+    """One sentence with its final dot; empty when no stage is known."""
+    if stage is None:
+        return ""
+    began = _instant(stage.started_ms)
+    if stage.completed_ms is None:
+        return f"The worker is currently {stage.description}, which began at {began}."
+    return (
+        f"The last operation the worker completed was {stage.description}, which began at {began}"
+        f" and completed at {_instant(stage.completed_ms)}."
+    )
+
+
+def timed_out_text(stage: Stage | None) -> str:
+    sentence = stage_sentence(stage)
+    return f"Request timed out. {sentence}" if sentence else "Request timed out"
+
+
+def _instant(epoch_ms: int) -> str:
+    """ISO-8601 in UTC as Java's Instant prints it: milliseconds only when there are any."""
+    seconds, millis = divmod(epoch_ms, 1000)
+    text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{text}.{millis:03d}Z" if millis else f"{text}Z"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

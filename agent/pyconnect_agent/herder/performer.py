@@ -24,14 +24,13 @@ from pyconnect_agent.core.errors import AgentError, BadRequestError
 from pyconnect_agent.core.group_protocol import Work
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.ids import Instance, State
+from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State
 from pyconnect_agent.core.internal_topics.config_snapshot import (
     ConfigSnapshot,
     ConnectorConfig,
     SessionKey,
 )
 from pyconnect_agent.core.reporting import ConnectorStateInfo, Reported
-from pyconnect_agent.core.restart_plan import statuses_to_delete
 from pyconnect_agent.herder.port import WorkerClock
 from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.status import StatusStore
@@ -75,23 +74,22 @@ class StatusView:
         `revoked`: checked too, because its last statuses may not have been read yet.
         """
         connectors = self._store.connectors() | frozenset(revoked.connectors)
-        tasks = {name: frozenset(self._store.tasks(name)) for name in connectors}
+        tasks = {name: set(self._store.tasks(name)) for name in connectors}
         for task_id in revoked.tasks:
-            known = tasks.get(task_id.connector, frozenset())
-            tasks[task_id.connector] = known | {task_id.task}
-        gone_connectors, gone_tasks = statuses_to_delete(
-            connectors=connectors,
-            tasks=tasks,
-            configured={name: len(snapshot.tasks(name)) for name in snapshot.connector_configs},
-        )
-        gone: list[Instance] = [*gone_tasks, *gone_connectors]
-        for item in gone:
-            self._store.delete(item)
+            tasks.setdefault(task_id.connector, set()).add(task_id.task)
+        for name in sorted(tasks):
+            usable = len(snapshot.tasks(name)) if snapshot.contains(name) else 0
+            for number in sorted(tasks[name]):
+                if number >= usable:
+                    self._store.delete(ConnectorTaskId(name, number))
+        for name in sorted(connectors - snapshot.connector_configs.keys()):
+            self._store.delete(name)
 
-    def forget_topics(self, connector: str) -> None:
-        """Tombstone all active topics of a connector."""
-        for topic in self._store.topics(connector):
-            self._store.delete_topic(connector, topic)
+    def forget_topics(self, *connectors: str) -> None:
+        """Tombstone all active topics of connectors."""
+        for connector in connectors:
+            for topic in self._store.topics(connector):
+                self._store.delete_topic(connector, topic)
 
 
 LOG = logging.getLogger(__name__)
@@ -288,7 +286,7 @@ class EffectPerformer:
                 lambda _: self.in_thread(partial(written.flush, FLUSH_TIMEOUT_MS)),
             ),
             _on(do.CleanStatuses, lambda e: statuses.clean(e.snapshot, e.revoked)),
-            _on(do.ForgetTopics, self._forget_topics),
+            _on(do.ForgetTopics, lambda e: statuses.forget_topics(*e.connectors)),
         )
 
     def _snap(self, executor: Executor, kind: type[E], call: Callable[[E], None]) -> Entry:
@@ -354,10 +352,6 @@ class EffectPerformer:
 
     async def _read_status(self, effect: do.ReadStatus) -> ConnectorStateInfo | None:
         return self._to.statuses.state_info(effect.connector, self._snapshot())
-
-    def _forget_topics(self, effect: do.ForgetTopics) -> None:
-        for connector in effect.connectors:
-            self._to.statuses.forget_topics(connector)
 
     def _answer(self, effect: do.Awaited, work: Coroutine[Any, Any, Any]) -> None:
         async def answer() -> None:

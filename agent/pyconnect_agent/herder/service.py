@@ -32,7 +32,6 @@ from pyconnect_agent.core.herder.requests import (
 )
 from pyconnect_agent.core.herder.requests.configs import connector_info
 from pyconnect_agent.core.herder.requests.fencing import FENCING_TIMEOUT_MS
-from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import (
@@ -52,6 +51,7 @@ from pyconnect_agent.core.reporting import (
     ServerInfo,
     Stage,
     Status,
+    timed_out_text,
 )
 from pyconnect_agent.core.session_key import signature_headers, verify_request
 from pyconnect_agent.herder.connect_group import GroupPorts, LocalGroup

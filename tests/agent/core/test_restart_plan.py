@@ -2,10 +2,14 @@
 
 from itertools import pairwise
 
+from pyconnect_agent.core.herder.requests.restarts import (
+    impact,
+    restart_plan,
+    stronger,
+)
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics.configlog import RestartRequested
 from pyconnect_agent.core.reporting import ConnectorStateInfo, Status
-from pyconnect_agent.core.restart_plan import impact, restart_plan, statuses_to_delete, stronger
 from tests.support.cases import cases
 
 
@@ -65,14 +69,3 @@ def test_only_a_stronger_request_replaces_a_pending_one() -> None:
         assert stronger(weaker, higher) is higher
         assert stronger(higher, weaker) is higher
         assert stronger(None, weaker) is weaker
-
-
-def test_statuses_beyond_the_task_count_are_deleted() -> None:
-    """And those of connectors that are not configured, tasks included."""
-    connectors, tasks = statuses_to_delete(
-        connectors=frozenset({"kept", "gone"}),
-        tasks={"kept": frozenset({0, 1, 2}), "gone": frozenset({0})},
-        configured={"kept": 2, "new": 1},
-    )
-    assert connectors == ("gone",)
-    assert tasks == (ConnectorTaskId("gone", 0), ConnectorTaskId("kept", 2))

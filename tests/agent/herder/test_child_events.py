@@ -8,7 +8,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.herder.loop import ChildEvents
 from pyconnect_agent.herder.port import WorkerClock
-from pyconnect_agent.stores.memory import MemoryLog
+from pyconnect_agent.stores import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
 from tests.support.cases import cases
 

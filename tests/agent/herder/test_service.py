@@ -21,8 +21,8 @@ from pyconnect_agent.herder.loop import HerderAbortedError
 from pyconnect_agent.herder.port import WorkerClock
 from pyconnect_agent.herder.service import HerderOptions, HerderService, Stores
 from pyconnect_agent.process.logging import RuntimeLevels
+from pyconnect_agent.stores import MemoryLog
 from pyconnect_agent.stores.config import ConfigStore
-from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
 from tests.agent.herder.fake_children import FakeChildren
 from tests.support.cases import cases

@@ -9,7 +9,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.herder.performer import StatusView
-from pyconnect_agent.stores.memory import MemoryLog
+from pyconnect_agent.stores import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
 
 RUNNING = Status(state=State.RUNNING, worker_id="w:1", generation=3)

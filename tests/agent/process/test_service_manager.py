@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.process.service_manager import ALIVE, READY, ServiceManager
+from pyconnect_agent.process.worker_process import ALIVE, READY, ServiceManager
 from tests.support.names import unique_name
 
 pytestmark = pytest.mark.wire

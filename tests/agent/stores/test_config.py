@@ -22,8 +22,8 @@ from pyconnect_agent.core.internal_topics.configlog import (
     TargetStateChanged,
     TaskConfigsUpdated,
 )
+from pyconnect_agent.stores import MemoryLog
 from pyconnect_agent.stores.config import ConfigStore
-from pyconnect_agent.stores.memory import MemoryLog
 from tests.support.cases import cases
 from tests.support.fakes.fake_log import FakeLog, FakeTopic
 

@@ -7,9 +7,9 @@ from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.metric_values import Sampling
 from pyconnect_agent.herder.loop import ChildEvents
 from pyconnect_agent.herder.port import WorkerClock
-from pyconnect_agent.stores.memory import MemoryLog
+from pyconnect_agent.stores import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
-from pyconnect_agent.worker.group import distributed_settings, group_options
+from pyconnect_agent.worker.lifecycle import distributed_settings, group_options
 from tests.support.agents.worker_properties import distributed
 from tests.support.cases import cases
 

@@ -17,7 +17,6 @@ from pyconnect_agent.core.errors import (
     RequestTimedOutError,
 )
 from pyconnect_agent.core.herder import requests
-from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig, SessionKey
 from pyconnect_agent.core.log_lines import initial_loggers, set_level
@@ -32,6 +31,7 @@ from pyconnect_agent.core.reporting import (
     Stage,
     Status,
     TaskInfo,
+    timed_out_text,
 )
 from pyconnect_agent.core.session_key import signature_headers, verify_request
 from pyconnect_agent.worker.lifecycle import server_info

@@ -1,4 +1,8 @@
-"""Restarts: the legacy ones of an instance by its owner, and KIP-745's by plan."""
+"""Restarts: the legacy ones of an instance by its owner, and KIP-745's by plan.
+
+Every worker builds the plan from its own view of the statuses and then restricts it to the work
+that it owns; the plan itself has no owners. Kafka: RestartPlan, RestartRequest.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,66 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyconnect_agent.core.errors import InternalError, NotAssignedError, NotFoundError
+from pyconnect_agent.core.herder import instances, steps
 from pyconnect_agent.core.herder.effects import Abort, ReadStatus, StopWork, WriteRestartRequest
-from pyconnect_agent.core.herder.requests import stages
 from pyconnect_agent.core.herder.state import Operation, Step
 from pyconnect_agent.core.herder.steps import ConnectorRequest, Request, Waiter
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.work import instances
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics.configlog import RestartRequested
-from pyconnect_agent.core.reporting import ConnectorStateInfo
-from pyconnect_agent.core.restart_plan import restart_plan
+from pyconnect_agent.core.reporting import ConnectorStateInfo, Status
+
+
+def impact(request: RestartRequested) -> int:
+    """Rank among requests for one connector: failed connector only 0 … everything 3."""
+    return (0 if request.only_failed else 2) + (1 if request.include_tasks else 0)
+
+
+def stronger(pending: RestartRequested | None, request: RestartRequested) -> RestartRequested:
+    """The request to keep: only a higher impact replaces a pending one."""
+    if pending is None or impact(request) > impact(pending):
+        return request
+    return pending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartPlan:
+    """`state_info` shows selected instances as RESTARTING and the rest unchanged."""
+
+    request: RestartRequested
+    state_info: ConnectorStateInfo
+    restart_connector: bool
+    restart_tasks: frozenset[ConnectorTaskId]
+
+
+def restart_plan(request: RestartRequested, current: ConnectorStateInfo) -> RestartPlan:
+    """Mark the selected instances; worker ids, traces and versions are kept."""
+    restart_connector = _selected(request, current.connector)
+    selected = frozenset(
+        n for n, status in current.tasks if request.include_tasks and _selected(request, status)
+    )
+    return RestartPlan(
+        request=request,
+        state_info=ConnectorStateInfo(
+            name=current.name,
+            connector=_restarting(current.connector) if restart_connector else current.connector,
+            tasks=tuple(
+                (n, _restarting(status) if n in selected else status) for n, status in current.tasks
+            ),
+            type=current.type,
+        ),
+        restart_connector=restart_connector,
+        restart_tasks=frozenset(ConnectorTaskId(request.connector, n) for n in selected),
+    )
+
+
+def _selected(request: RestartRequested, status: Status) -> bool:
+    return not request.only_failed or status.state is State.FAILED
+
+
+def _restarting(status: Status) -> Status:
+    return replace(status, state=State.RESTARTING)
+
 
 _LEADER_RESTARTS = "Only the leader can process restart requests."
 
@@ -33,7 +87,7 @@ class RestartConnector(ConnectorRequest):
         instances.stop_connector(turn, connector)
         if turn.work_of(connector).connector is None:
             instances.reconcile(turn, connector)
-            turn.proceed(operation, Step.STARTING, stages.STARTING_CONNECTOR)
+            turn.proceed(operation, Step.STARTING, steps.STARTING_CONNECTOR)
         else:
             turn.proceed(operation, Step.STOPPING, f"stopping restarted connector {connector}")
 
@@ -99,7 +153,7 @@ class WorkStopped(Waiter):
                 match operation.request:
                     case RestartConnector():
                         if share.connector is None or share.connector.reported is None:
-                            turn.proceed(operation, Step.STARTING, stages.STARTING_CONNECTOR)
+                            turn.proceed(operation, Step.STARTING, steps.STARTING_CONNECTOR)
                     case RestartTask(task_id=task_id):
                         if task_id.task in share.tasks or not turn.state.may_start_work:
                             # Started by `reconcile`, or will be after the rebalance under way.

@@ -14,8 +14,8 @@ from pyconnect_agent.core.herder.requests import (
     SetTargetState,
 )
 from pyconnect_agent.core.herder.requests.reconfiguration import ApplyTaskConfigs
+from pyconnect_agent.core.herder.start_permissions import LastRead, TaskStartRead
 from pyconnect_agent.core.herder.state import HerderSettings, Life, Step
-from pyconnect_agent.core.herder.work.start_permissions import LastRead, TaskStartRead
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig

@@ -1,7 +1,6 @@
 """Texts about what the worker is doing."""
 
-from pyconnect_agent.core.herder.requests.stages import stage_sentence, timed_out_text
-from pyconnect_agent.core.reporting import Stage
+from pyconnect_agent.core.reporting import Stage, stage_sentence, timed_out_text
 
 
 def test_a_stage_names_its_beginning_and_its_end() -> None:

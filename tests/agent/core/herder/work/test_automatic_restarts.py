@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder.instances import RestartDue
 from pyconnect_agent.core.herder.requests import (
     PutConnectorConfig,
     RestartTask,
     SetTargetState,
     StopConnector,
 )
-from pyconnect_agent.core.herder.work.failures import RestartDue
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.core.restart_policy import NoRestart

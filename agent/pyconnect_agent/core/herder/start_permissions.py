@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyconnect_agent.core.errors import NotLeaderError
+from pyconnect_agent.core.herder import instances
 from pyconnect_agent.core.herder.effects import (
     AnswerTaskStart,
     PutStatus,
@@ -29,7 +30,6 @@ from pyconnect_agent.core.herder.events import TaskStartAsked
 from pyconnect_agent.core.herder.state import Life, PermissionStep, RunningTask, StartPermission
 from pyconnect_agent.core.herder.steps import Timer, Waiter
 from pyconnect_agent.core.herder.turn import Turn, request_error
-from pyconnect_agent.core.herder.work import failures
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.core.restart_policy import NoRestart
@@ -168,7 +168,7 @@ class Fencing(Waiter):
             no_restart=NoRestart.PERMANENT if permanent else None,
         )
         for number in waiting:
-            status = turn.status(failures.failed(turn, connector, number, refusal))
+            status = turn.status(instances.failed(turn, connector, number, refusal))
             item = ConnectorTaskId(connector, number)
             turn.emit(PutStatus(item=item, status=status, safe=True))
 

@@ -16,6 +16,7 @@ from pyconnect_agent.core.errors import (
     AgentError,
     BadRequestError,
     ConflictError,
+    ForbiddenError,
     InternalError,
     NotAssignedError,
     NotFoundError,
@@ -30,16 +31,12 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog
 from pyconnect_agent.core.reporting import Status
-from pyconnect_agent.herder.worker_admin import (
-    AgentAdmin,
-    PhaseChange,
-    PhaseSettings,
-    WorkerIdentity,
-    worker_state,
-)
-from pyconnect_agent.process.config_file import PhaseFile
+from pyconnect_agent.process.config_file import read_properties_file
+from pyconnect_agent.process.worker_process import Restart
+from pyconnect_agent.worker.acls import WorkerAcls
+from pyconnect_agent.worker.admin import AgentAdmin, PhaseChange, worker_state
 from pyconnect_clients.acls.facts import ConnectorFacts
-from tests.agent.herder.fake_restart import FakeRestart
+from tests.support.agents.worker_properties import distributed
 from tests.support.cases import cases
 
 HERE = ConnectorTaskId("c", 0)
@@ -82,8 +79,8 @@ class Herder:
         self.drains.append(undrain)
 
 
-class Acls:
-    """Implements `worker_admin.AclCheck`: tells what it was asked."""
+class Acls(WorkerAcls):
+    """Tells what it was asked."""
 
     def report(self, phase: str | None, connectors: Sequence[ConnectorFacts]) -> dict[str, Any]:
         if phase == "never":
@@ -119,24 +116,21 @@ class Children:
 class World:
     def __init__(self, file: Path) -> None:
         self.herder, self.children = Herder(), Children()
-        identity = WorkerIdentity(
-            version="4.3.1",
-            started_ms=100,
-            url="https://here:8083/",
-            group_id="g",
-            exactly_once_source_support="disabled",
-            config_file=file,
-            config_sha256=hashlib.sha256(b"as read").hexdigest(),
-            config=(),
+        config = distributed()
+        self.admin, self.standalone_admin = (
+            AgentAdmin(
+                config,
+                read_properties_file(file),
+                "https://here:8083/",
+                self.herder,  # type: ignore[arg-type]
+                self.children,  # type: ignore[arg-type]
+                acls=acls,
+                plugin_problems=(),
+                stop_and_run_again=lambda: None,
+                now_ms=lambda: 90_000,
+            )
+            for acls in (Acls(config), None)
         )
-        phase = PhaseChange(
-            PhaseSettings(allowed=False, phase="disabled", sha256=identity.config_sha256),
-            PhaseFile(path=file),
-            FakeRestart(),
-        )
-        parts = (identity, self.herder, self.children, phase)
-        self.admin = AgentAdmin(*parts, Acls(), now_ms=lambda: 90_000)
-        self.standalone_admin = AgentAdmin(*parts, None, now_ms=lambda: 90_000)
 
     def status(self, task: int, state: State, worker_id: str) -> None:
         self.herder.statuses[task] = Status(state=state, worker_id=worker_id, generation=1)
@@ -242,3 +236,127 @@ def test_the_check_of_grants_gets_phase_and_facts(world: World) -> None:
         asyncio.run(world.admin.acls("never"))
     with pytest.raises(BadRequestError, match="standalone"):
         asyncio.run(world.standalone_admin.acls(None))
+
+
+TEXT = "# ours\ngroup.id=g\nexactly.once.source.support=disabled\n"
+
+
+class StartedWorker:
+    """A worker that was started with the file as it is."""
+
+    def __init__(self, file: Path, *, allowed: bool = True, phase: str | None = "disabled") -> None:
+        self.file = file
+        self.restarts = 0
+        restart = Restart(command=(), stop_and_run_again=self.stop_and_run_again)
+        self.change_of_phase = PhaseChange(
+            read_properties_file(file), restart, allowed=allowed, phase=phase
+        )
+
+    def stop_and_run_again(self) -> None:
+        self.restarts += 1
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.file.read_bytes()).hexdigest()
+
+    def change(self, phase: str, run_id: str = "r1", sha256: str | None = None) -> dict[str, Any]:
+        answer = asyncio.run(self.change_of_phase.change(phase, run_id, sha256 or self.sha256))
+        self.change_of_phase.restart()
+        return answer
+
+    def last_run_id(self) -> str | None:
+        return asyncio.run(self.change_of_phase.last_run_id())
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "worker.properties"
+    path.write_text(TEXT)
+    path.chmod(0o640)
+    return path
+
+
+def test_the_file_is_rewritten_and_the_worker_restarts(file: Path) -> None:
+    """One key, the same mode, a backup and the run beside it."""
+    worker = StartedWorker(file)
+    assert worker.last_run_id() is None
+    answer = worker.change("preparing")
+    assert file.read_text() == TEXT.replace("disabled", "preparing")
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert answer == {
+        "phase": "preparing",
+        "run_id": "r1",
+        "config_sha256": worker.sha256,
+        "restart": "self",
+    }
+    assert worker.restarts == 1
+    assert worker.last_run_id() == "r1"
+    backup = file.with_name("worker.properties.before-r1")
+    assert backup.read_text() == TEXT
+    assert backup.stat().st_mode & 0o777 == 0o640
+    assert StartedWorker(file, phase="preparing").last_run_id() == "r1"
+
+
+def test_a_phase_in_force_needs_no_restart(file: Path) -> None:
+    """The file stays as it is; another run may come at once."""
+    worker = StartedWorker(file)
+    assert worker.change("disabled")["restart"] == "not needed"
+    assert worker.restarts == 0
+    assert file.read_text() == TEXT
+    assert worker.change("preparing", "r2")["restart"] == "self"
+
+
+def test_a_repeated_request_is_answered_again(file: Path) -> None:
+    """Its answer was lost: the digest it expects is that of the file before."""
+    worker = StartedWorker(file)
+    before = worker.sha256
+    first = worker.change("preparing", sha256=before)
+    assert worker.change("preparing", sha256=before) == first
+    assert worker.restarts == 2
+
+
+def test_another_file_is_refused(file: Path) -> None:
+    """Somebody has edited it; nothing is written."""
+    worker = StartedWorker(file)
+    before = worker.sha256
+    file.write_text(TEXT + "x=1\n")
+    with pytest.raises(ConflictError, match="not the file that was expected"):
+        worker.change("preparing", sha256=before)
+    assert file.read_text() == TEXT + "x=1\n"
+
+
+def test_another_run_waits_for_the_restart(file: Path) -> None:
+    """A phase that is in the file but not in force belongs to the run that wrote it."""
+    worker = StartedWorker(file)
+    worker.change("preparing")
+    with pytest.raises(ConflictError, match="Run r1"):
+        worker.change("disabled", "r2")
+    assert StartedWorker(file, phase="preparing").change("disabled", "r2")["restart"] == "self"
+
+
+def test_forbidden_changes_and_wrong_phases_are_refused(file: Path) -> None:
+    """403 names the key to set; 400 for what cannot be meant; 409 standalone."""
+    with pytest.raises(ForbiddenError, match=r"agent\.allow\.phase\.change=true"):
+        StartedWorker(file, allowed=False).change("preparing")
+    with pytest.raises(BadRequestError, match="is not a phase"):
+        StartedWorker(file).change("ready")
+    with pytest.raises(BadRequestError, match="cannot be a run's id"):
+        StartedWorker(file).change("preparing", "../r")
+    with pytest.raises(ConflictError, match="standalone"):
+        StartedWorker(file, phase=None).change("preparing")
+    assert file.read_text() == TEXT
+
+
+def test_an_unreadable_file_is_reported(file: Path) -> None:
+    """With what to do."""
+    worker = StartedWorker(file)
+    sha256 = worker.sha256
+    file.unlink()
+    with pytest.raises(InternalError, match="cannot be changed"):
+        worker.change("preparing", sha256=sha256)
+
+
+def test_a_damaged_record_names_no_run(file: Path) -> None:
+    """The content of a damaged record does not matter."""
+    file.with_name("worker.properties.last-upgrade").write_text("[]")
+    assert StartedWorker(file).last_run_id() is None

@@ -1,9 +1,17 @@
-"""From one assignment to the next: stop revoked work, catch up, start, join again.
+"""The membership in the group: from one assignment to the next, and out of the group on request.
 
-Kafka: DistributedHerder.handleRebalanceCompleted and RebalanceListener. Nothing joins before
-everything that must not run during the join has stopped, and before the leader's operations on the
-config topic that have begun are through: in Apache's worker one thread does both, so a half-done
-stop of a connector never meets a rebalance there either.
+Kafka: DistributedHerder.handleRebalanceCompleted and RebalanceListener. Revoked work stops, the
+worker catches up with the config topic, work starts, and the worker joins again. Nothing joins
+before everything that must not run during the join has stopped, and before the leader's operations
+on the config topic that have begun are through: in Apache's worker one thread does both, so a
+half-done stop of a connector never meets a rebalance there either.
+
+A worker that is drained gives up all work and goes on serving REST; Kafka has no counterpart. In
+any phase of a rebalance, all work stops and the statuses are flushed. Then the worker leaves the
+group, and joins again only on request. A drain and its end may come at any time and in any order;
+the last one counts. A drained worker goes on reading the internal topics. It answers reads and
+writes target states, as every worker does; a request that needs a leader or an owner is refused
+with 503.
 """
 
 from __future__ import annotations
@@ -12,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyconnect_agent.core.group_protocol import AssignmentError, Work
+from pyconnect_agent.core.herder import instances, session_keys, start_permissions, steps
 from pyconnect_agent.core.herder.effects import (
     ClaimWrites,
     CleanStatuses,
@@ -22,8 +31,6 @@ from pyconnect_agent.core.herder.effects import (
     WarnOfOtherConfigTopic,
 )
 from pyconnect_agent.core.herder.events import Joined, Started
-from pyconnect_agent.core.herder.membership import draining, session_keys
-from pyconnect_agent.core.herder.requests import stages
 from pyconnect_agent.core.herder.state import (
     Membership,
     MembershipPhase,
@@ -32,7 +39,6 @@ from pyconnect_agent.core.herder.state import (
 )
 from pyconnect_agent.core.herder.steps import Timer, Waiter
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.work import instances, start_permissions
 
 _NOT_MEMBER = (MembershipPhase.STARTING, MembershipPhase.STOPPED, MembershipPhase.DRAINED)
 _GIVING_UP = (MembershipPhase.DRAINING, MembershipPhase.LEAVING)
@@ -48,7 +54,7 @@ def started(turn: Turn, event: Started) -> None:
     if event.snapshot.offset > turn.state.snapshot.offset:
         turn.update(snapshot=event.snapshot)
     if turn.state.drain_wanted:
-        draining.drained(turn)
+        _drained(turn)
         return
     turn.update(rejoin_wanted=True, phase=MembershipPhase.JOINING)
     _join(turn)
@@ -68,13 +74,13 @@ def advance(turn: Turn) -> None:
         if state.revoked.empty:
             _begin_generation(turn)
             return
-        turn.begin_stage(stages.FLUSHING_STATUSES)
+        turn.begin_stage(steps.FLUSHING_STATUSES)
         turn.update(phase=MembershipPhase.FLUSHING)
         turn.ask(FlushStatuses(), Flush(generation=_membership(turn).generation))
         return
     if state.phase is MembershipPhase.DRAINING:
         if not turn.writes_in_flight:
-            draining.advance(turn)
+            _leave(turn)
         return
     may_leave = state.phase in (MembershipPhase.RESOLVED, MembershipPhase.UNRESOLVED)
     if not state.rejoin_wanted or not may_leave or turn.writes_in_flight:
@@ -88,7 +94,7 @@ def joined(turn: Turn, event: Joined) -> None:
     if turn.state.phase is MembershipPhase.STOPPED:
         return
     if turn.state.drain_wanted:
-        draining.joined(turn, event)
+        _joined_to_drain(turn, event)
         return
     turn.end_stage(turn.state.stage)
     membership = Membership(
@@ -141,7 +147,7 @@ class JoinRetry(Timer):
             return
         turn.update(claims_outdated=False)
         if turn.state.drain_wanted:
-            draining.begin(turn)
+            _begin_drain(turn)
         else:
             turn.update(phase=MembershipPhase.UNRESOLVED, rejoin_wanted=True)
 
@@ -296,7 +302,7 @@ def privilege_lost(turn: Turn) -> None:
 
 def _join(turn: Turn) -> None:
     start_permissions.rebalancing(turn)
-    turn.begin_stage(stages.ENSURING_MEMBERSHIP)
+    turn.begin_stage(steps.ENSURING_MEMBERSHIP)
     turn.update(phase=MembershipPhase.JOINING, rejoin_wanted=False, rebalance_expected=False)
     turn.emit(RequestRejoin(snapshot=turn.state.snapshot, owned=owned_work(turn.work.current)))
 
@@ -356,7 +362,7 @@ def _begin_generation(turn: Turn) -> None:
 
 
 def _read_config(turn: Turn) -> None:
-    turn.begin_stage(stages.READING_CONFIG)
+    turn.begin_stage(steps.READING_CONFIG)
     turn.update(phase=MembershipPhase.CATCHING_UP)
     turn.ask(turn.read_to_end(), CatchUp(generation=_membership(turn).generation))
 
@@ -395,3 +401,87 @@ def _current(turn: Turn, generation: int) -> bool:
 def _membership(turn: Turn) -> Membership:
     assert turn.state.membership is not None
     return turn.state.membership
+
+
+LEAVE_REASON = "the worker is drained"
+
+
+def drain(turn: Turn) -> None:
+    """Begin; no-op when it has been begun."""
+    state = turn.state
+    if state.drain_wanted or state.phase is MembershipPhase.STOPPED:
+        return
+    turn.update(drain_wanted=True)
+    match state.phase:
+        case MembershipPhase.STARTING | MembershipPhase.LEAVING | MembershipPhase.DRAINED:
+            pass
+        case MembershipPhase.JOINING:
+            # The join cannot be taken back; its assignment is not started.
+            instances.give_up_everything(turn)
+            turn.update(claims_outdated=True)
+        case _:
+            instances.give_up_everything(turn)
+            _begin_drain(turn)
+
+
+def undrain(turn: Turn) -> None:
+    """Take part again, once a drain under way is through."""
+    turn.update(drain_wanted=False)
+    if turn.state.phase is MembershipPhase.DRAINED:
+        _return(turn)
+
+
+def _joined_to_drain(turn: Turn, event: Joined) -> None:
+    """A join that was under way has completed: leave the group without taking anything."""
+    turn.update(
+        membership=Membership(
+            member_id=event.member_id,
+            generation=event.generation,
+            assignment=event.assignment,
+            owners=event.owners,
+        ),
+        claims_outdated=False,
+    )
+    _begin_drain(turn)
+
+
+def _begin_drain(turn: Turn) -> None:
+    """All work is being stopped; `advance` goes on when it is gone."""
+    turn.end_stage(turn.state.stage)
+    turn.update(phase=MembershipPhase.DRAINING, rejoin_wanted=False, scheduled_rebalance=False)
+
+
+def _leave(turn: Turn) -> None:
+    """All work and all writes are through: have the last statuses written, then leave."""
+    turn.begin_stage(steps.FLUSHING_STATUSES)
+    turn.update(phase=MembershipPhase.LEAVING)
+    turn.ask(FlushStatuses(), LastFlush())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastFlush(Waiter):
+    """The last statuses before this worker leaves its group are being written."""
+
+    def done(self, turn: Turn, result: Any) -> None:
+        if turn.state.phase is not MembershipPhase.LEAVING:
+            return
+        turn.end_stage(turn.state.stage)
+        turn.emit(LeaveGroup(reason=LEAVE_REASON))
+        _drained(turn)
+
+    def failed(self, turn: Turn, error: Exception) -> None:
+        """Leave also when the statuses could not be written: others will write theirs."""
+        self.done(turn, None)
+
+
+def _drained(turn: Turn) -> None:
+    """The worker runs no work, and no other worker expects work of it."""
+    turn.update(
+        phase=MembershipPhase.DRAINED, membership=None, privilege=WritePrivilege.NONE, ready=True
+    )
+    if not turn.state.drain_wanted:
+        _return(turn)
+
+
+def _return(turn: Turn) -> None:
+    turn.update(phase=MembershipPhase.UNRESOLVED, rejoin_wanted=True)
