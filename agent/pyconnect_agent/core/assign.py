@@ -342,24 +342,27 @@ class Elected:
 def perform_assignment(state: AssignorState, election: Election) -> tuple[AssignorState, Elected]:
     """Assignments of all members, or CONFIG_MISMATCH for all when the leader's log lags behind."""
     needed_offset = max(member.config_offset for member in election.members.values())
-    leader_url = election.members[election.leader].url
     if election.joined_with.offset >= needed_offset:
         snapshot, offset = election.joined_with, needed_offset
     else:
         snapshot, offset = election.latest, election.latest.offset
+    to_all = Assignment(
+        version=election.protocol,
+        leader=election.leader,
+        leader_url=election.members[election.leader].url,
+        config_offset=offset,
+        agents_only=all(member.agent for member in election.members.values()),
+    )
     if offset < needed_offset:
-        mismatch = Assignment(
-            version=election.protocol,
-            error=AssignmentError.CONFIG_MISMATCH,
-            leader=election.leader,
-            leader_url=leader_url,
-            config_offset=needed_offset,
-        )
+        error = AssignmentError.CONFIG_MISMATCH
+        mismatch = replace(to_all, error=error, config_offset=needed_offset, agents_only=False)
         ahead = sorted(m.url for m in election.members.values() if m.config_offset > offset)
         assignments = dict.fromkeys(election.members, mismatch)
         return state, Elected(assignments=assignments, owners=None, ahead=tuple(ahead))
 
-    configured = configured_work(snapshot)
+    # All connectors and their usable tasks: an inconsistent connector contributes none.
+    names = snapshot.connectors()
+    configured = Work.of(names, (task for name in names for task in snapshot.tasks(name)))
     if election.protocol is ProtocolVersion.EAGER:
         complete = assign_eagerly(election.members, configured)
         assigned, revoked, delay_ms = complete, dict.fromkeys(election.members, NO_WORK), 0
@@ -380,19 +383,9 @@ def perform_assignment(state: AssignorState, election: Election) -> tuple[Assign
         assigned = {member: inc.assigned for member, inc in result.increments.items()}
         revoked = {member: inc.revoked for member, inc in result.increments.items()}
         complete = {m: (owned[m] - revoked[m]) | assigned[m] for m in owned}
-    agents_only = all(member.agent for member in election.members.values())
     assignments = {
-        member: Assignment(
-            version=election.protocol,
-            leader=election.leader,
-            leader_url=leader_url,
-            config_offset=offset,
-            assigned=assigned[member],
-            revoked=revoked[member],
-            delay_ms=delay_ms,
-            agents_only=agents_only,
-        )
-        for member in election.members
+        m: replace(to_all, assigned=assigned[m], revoked=revoked[m], delay_ms=delay_ms)
+        for m in election.members
     }
     urls = {member: subscription.url for member, subscription in election.members.items()}
     owners = Owners(
@@ -400,12 +393,6 @@ def perform_assignment(state: AssignorState, election: Election) -> tuple[Assign
         tasks={task: urls[m] for m, work in complete.items() for task in work.tasks},
     )
     return state, Elected(assignments=assignments, owners=owners)
-
-
-def configured_work(snapshot: ConfigSnapshot) -> Work:
-    """All connectors and their usable tasks; an inconsistent connector contributes no tasks."""
-    names = snapshot.connectors()
-    return Work.of(names, (task for name in names for task in snapshot.tasks(name)))
 
 
 def owned_work(subscription: Subscription) -> Work:

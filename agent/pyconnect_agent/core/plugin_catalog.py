@@ -27,20 +27,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
 from functools import cached_property, total_ordering
-from typing import Self
+from typing import Any, Self
 
 _RANGE = re.compile(r"([\[(])([^\[\](),]*)(?:(,)([^\[\](),]*))?([\])])")
-_QUALIFIERS = {"alpha": 0, "a": 0, "beta": 1, "b": 1, "milestone": 2, "m": 2, "rc": 3, "cr": 3}
-_QUALIFIERS |= {
-    "dev": 0,
-    "snapshot": 4,
-    "": 5,
-    "ga": 5,
-    "final": 5,
-    "release": 5,
-    "post": 7,
-    "sp": 6,
-}
+_QUALIFIERS = {
+    "alpha": 0, "a": 0, "dev": 0, "beta": 1, "b": 1, "milestone": 2, "m": 2, "rc": 3, "cr": 3,
+    "snapshot": 4, "": 5, "ga": 5, "final": 5, "release": 5, "sp": 6, "post": 7,
+}  # fmt: skip
 _UNKNOWN_QUALIFIER = 6
 
 
@@ -256,22 +249,10 @@ class PluginDesc:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, object]) -> Self:
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return what :meth:`to_json` was made of."""
-        aliases = data["extra_aliases"]
-        assert isinstance(aliases, list)
-        search_path, version = data["search_path"], data["version"]
-        return cls(
-            class_name=str(data["class_name"]),
-            python_path=str(data["python_path"]),
-            kind=PluginKind(data["kind"]),
-            version=None if version is None else str(version),
-            location=str(data["location"]),
-            search_path=None if search_path is None else str(search_path),
-            extra_aliases=tuple(map(str, aliases)),
-            is_java=bool(data["is_java"]),
-            kafka=str(data["kafka"]),
-        )
+        kind, aliases = PluginKind(data["kind"]), tuple(data["extra_aliases"])
+        return cls(**{**data, "kind": kind, "extra_aliases": aliases})
 
 
 @dataclass(frozen=True)

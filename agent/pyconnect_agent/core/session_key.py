@@ -14,7 +14,6 @@ import hashlib
 import hmac
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from pyconnect_agent.core.errors import BadRequestError, ForbiddenError, ServiceUnavailableError
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
@@ -41,19 +40,6 @@ _BASE64_VALUES = {ord(character): value for value, character in enumerate(_BASE6
 _PADDING = ord("=")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestSignature:
-    """The claims of a request's headers: the algorithm as written, and the MAC."""
-
-    algorithm: str
-    mac: bytes = field(repr=False)
-
-
-def is_known_algorithm(algorithm: str) -> bool:
-    """Whether MACs of this name can be made here; case does not matter, as in Java."""
-    return algorithm.lower() in _DIGESTS
-
-
 def mac_of(body: bytes, *, key: bytes, algorithm: str) -> bytes:
     """Return the MAC of a body; KeyError for an unknown algorithm."""
     return hmac.new(key, body, _DIGESTS[algorithm.lower()]).digest()
@@ -65,23 +51,6 @@ def signature_headers(body: bytes, *, session_key: SessionKey, algorithm: str) -
     return {SIGNATURE_HEADER: b64encode(mac).decode(), ALGORITHM_HEADER: algorithm}
 
 
-def read_signature(headers: Mapping[str, str]) -> RequestSignature | None:
-    """Return the signature in a request's headers, None unless both are there.
-
-    `headers` must ignore case, or have lower-case names. Raises BadRequestError for an algorithm
-    that does not exist and for text that is not Base64.
-    """
-    algorithm = _header(headers, ALGORITHM_HEADER)
-    encoded = _header(headers, SIGNATURE_HEADER)
-    if algorithm is None or encoded is None:
-        return None
-    if not is_known_algorithm(algorithm):
-        raise BadRequestError(f"Algorithm {algorithm} not available")
-    return RequestSignature(
-        algorithm=algorithm, mac=decode_base64(encoded.encode("latin-1", "replace"))
-    )
-
-
 def verify_request(
     body: bytes,
     headers: Mapping[str, str],
@@ -91,14 +60,19 @@ def verify_request(
 ) -> None:
     """Refuse a request unless it is signed with the newest session key.
 
-    Raises BadRequestError, ServiceUnavailableError (no key read yet) or ForbiddenError.
+    `headers` must ignore case, or have lower-case names. Raises BadRequestError, also for text that
+    is not Base64, ServiceUnavailableError (no key read yet) or ForbiddenError.
     """
-    signature = read_signature(headers)
-    if signature is None:
+    algorithm, encoded = _header(headers, ALGORITHM_HEADER), _header(headers, SIGNATURE_HEADER)
+    if algorithm is None or encoded is None:
         raise BadRequestError("Internal request missing required signature")
-    if signature.algorithm not in permitted_algorithms:
+    # Its case does not matter, as in Java.
+    if algorithm.lower() not in _DIGESTS:
+        raise BadRequestError(f"Algorithm {algorithm} not available")
+    mac = decode_base64(encoded.encode("latin-1", "replace"))
+    if algorithm not in permitted_algorithms:
         raise BadRequestError(
-            f"This worker does not support the '{signature.algorithm}' key signing algorithm used "
+            f"This worker does not support the '{algorithm}' key signing algorithm used "
             "by other workers. This worker is currently configured to use: "
             f"[{', '.join(permitted_algorithms)}]. Check that all workers' configuration files "
             "permit the same set of signature algorithms, and correct any misconfigured worker "
@@ -109,8 +83,8 @@ def verify_request(
             "This worker is still starting up and has not been able to read a session key from "
             "the config topic yet"
         )
-    expected = mac_of(body, key=session_key.key, algorithm=signature.algorithm)
-    if not hmac.compare_digest(expected, signature.mac):
+    expected = mac_of(body, key=session_key.key, algorithm=algorithm)
+    if not hmac.compare_digest(expected, mac):
         raise ForbiddenError("Internal request contained invalid signature.")
 
 

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.ports import ChildListener
-from pyconnect_agent.core.config.validation import ConfigInfos
+from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.errors import AgentError, RequestTimedOutError, ServiceUnavailableError
 from pyconnect_agent.core.group_protocol import ProtocolVersion
 from pyconnect_agent.core.herder import events as on

@@ -151,11 +151,7 @@ def resolve_properties(properties: Mapping[str, str], catalog: Catalog) -> dict[
 
 def check_converters(catalog: Catalog, config: WorkerConfig) -> None:
     """Raise ConfigException for a default converter that is neither a plugin nor a Python path."""
-    for key, name in (
-        ("key.converter", config.key_converter),
-        ("value.converter", config.value_converter),
-        ("header.converter", config.header_converter),
-    ):
+    for key, name in config.converters.items():
         try:
             known_class(catalog, name)
         except LookupError as error:

@@ -108,11 +108,6 @@ class AgentKeys:
                 f" of tasks are those of a process of their own; set {OWN_PROCESS}, or no limits"
             )
 
-    @classmethod
-    def of_worker(cls, values: Mapping[str, Any]) -> AgentKeys:
-        """Read parsed properties."""
-        return cls().overridden(values)
-
     def overridden(self, values: Mapping[str, Any]) -> AgentKeys:
         """Return these with the parsed `values` over them; absent keys change nothing."""
         return AgentKeys(

@@ -105,7 +105,12 @@ class PluginClassValidator:
         # Also None when the class could not be found, which is an error of its own already.
         if isinstance(value, PluginClass):
             ensure_concrete_subclass(self.base, value)
-            new_instance(name, value)
+            try:
+                value.python_class()
+            # The constructor is the plugin's code, which may raise anything.
+            except Exception as error:
+                reason = f"Could not instantiate class{f': {error}' if str(error) else ''}"
+                raise invalid_value(name, value.name, reason) from error
 
     def __str__(self) -> str:
         return (
@@ -122,16 +127,6 @@ def ensure_concrete_subclass(base: type, value: PluginClass) -> None:
         )
     if inspect.isabstract(value.python_class):
         raise ConfigException("This class is abstract and cannot be created.")
-
-
-def new_instance(name: str, value: PluginClass) -> object:
-    """Return an instance; ``name`` is the key to blame in the ConfigException."""
-    try:
-        return value.python_class()
-    # The constructor is the plugin's code, which may raise anything.
-    except Exception as error:
-        text = f": {error}" if str(error) else ""
-        raise invalid_value(name, value.name, f"Could not instantiate class{text}") from error
 
 
 PREDICATE_KEY, NEGATE_KEY, VERSION_KEY = "predicate", "negate", "plugin.version"
