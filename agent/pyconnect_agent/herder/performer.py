@@ -166,7 +166,9 @@ class EffectPerformer:
         begun = self.table[type(effect)](effect)
         if isinstance(effect, do.Awaited):
             assert asyncio.iscoroutine(begun)
-            self._answer(effect, begun)
+            task = asyncio.get_running_loop().create_task(self._answer(effect, begun))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
 
     def in_thread(self, call: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
         """Await a blocking call of a client of the herder in the pool."""
@@ -202,8 +204,8 @@ class EffectPerformer:
         children = self._to.children
         connectors, tasks, changes = children.connectors, children.tasks, children.offset_changes
         return (
-            _on(do.StartConnector, self._start_connector),
-            _on(do.StartTask, self._start_task),
+            _on(do.StartConnector, self._start),
+            _on(do.StartTask, self._start),
             _on(do.StopWork, self._stop),
             _on(
                 do.TransitionConnector,
@@ -321,23 +323,19 @@ class EffectPerformer:
         handle = asyncio.get_running_loop().call_later(delay_s, due)
         self._timers.add(handle)
 
-    def _start_connector(self, effect: do.StartConnector) -> None:
+    def _start(self, effect: do.StartConnector | do.StartTask) -> None:
+        children, target = self._to.children, effect.target_state
         try:
-            self._to.children.connectors.start(effect.connector, effect.config, effect.target_state)
+            if isinstance(effect, do.StartConnector):
+                item: Instance = effect.connector
+                children.connectors.start(effect.connector, effect.config, target)
+            else:
+                item, count = effect.task_id, effect.task_count
+                config, own = effect.connector_config, effect.task_config
+                children.tasks.start(effect.task_id, config, own, target, task_count=count)
         except AgentError as error:
-            self._post(_not_started(effect.connector, error))
-
-    def _start_task(self, effect: do.StartTask) -> None:
-        try:
-            self._to.children.tasks.start(
-                effect.task_id,
-                effect.connector_config,
-                effect.task_config,
-                effect.target_state,
-                task_count=effect.task_count,
-            )
-        except AgentError as error:
-            self._post(_not_started(effect.task_id, error))
+            report = Reported(state=State.FAILED, trace=error.message)
+            self._post(on.InstanceReported(item=item, report=report))
 
     async def _stop(self, effect: do.StopWork) -> None:
         children = self._to.children
@@ -353,36 +351,27 @@ class EffectPerformer:
     async def _read_status(self, effect: do.ReadStatus) -> ConnectorStateInfo | None:
         return self._to.statuses.state_info(effect.connector, self._snapshot())
 
-    def _answer(self, effect: do.Awaited, work: Coroutine[Any, Any, Any]) -> None:
-        async def answer() -> None:
-            try:
-                result = await work
-            except asyncio.CancelledError:
-                raise
-            # The herder decides about every kind of failure.
-            except Exception as error:
-                LOG.log(
-                    logging.DEBUG if isinstance(error, AgentError) else logging.ERROR,
-                    "effect failed",
-                    extra={"connector": getattr(effect, "connector", ""), "reason": str(error)},
-                    exc_info=None if isinstance(error, AgentError) else error,
-                )
-                self._post(on.EffectFailed(effect_id=effect.effect_id, error=error))
-            else:
-                self._post(on.EffectDone(effect_id=effect.effect_id, result=result))
-
-        task = asyncio.get_running_loop().create_task(answer())
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+    async def _answer(self, effect: do.Awaited, work: Coroutine[Any, Any, Any]) -> None:
+        try:
+            result = await work
+        except asyncio.CancelledError:
+            raise
+        # The herder decides about every kind of failure.
+        except Exception as error:
+            known = isinstance(error, AgentError)
+            LOG.log(
+                logging.DEBUG if known else logging.ERROR,
+                "effect failed",
+                extra={"connector": getattr(effect, "connector", ""), "reason": str(error)},
+                exc_info=None if known else error,
+            )
+            self._post(on.EffectFailed(effect_id=effect.effect_id, error=error))
+        else:
+            self._post(on.EffectDone(effect_id=effect.effect_id, result=result))
 
 
 def _on(kind: type[E], call: Callable[[E], object]) -> Entry:
     return kind, call
-
-
-def _not_started(item: Instance, error: AgentError) -> on.InstanceReported:
-    report = Reported(state=State.FAILED, trace=error.message)
-    return on.InstanceReported(item=item, report=report)
 
 
 def _warn_of_other_config_topic(effect: do.WarnOfOtherConfigTopic) -> None:

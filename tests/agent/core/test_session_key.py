@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.core.errors import BadRequestError, ForbiddenError
-from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
-from pyconnect_agent.core.session_key import (
+from pyconnect_agent.core.herder.session_keys import (
     decode_base64,
     key_length_bytes,
     mac_of,
     needs_new_key,
-    next_rotation_ms,
     signature_headers,
     verify_request,
 )
+from pyconnect_agent.core.herder.state import SessionKeySettings
+from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from tests.support.cases import cases
 
 KEY = SessionKey(key=b"k" * 32, algorithm="HmacSHA256", created_ms=1_000)
@@ -99,9 +99,5 @@ def test_keys_are_as_long_as_javas(algorithm: str, size_bits: int | None, length
 )
 def test_odd_and_old_keys_change(current: SessionKey | None, now_ms: int, needed: bool) -> None:
     """No key, an old one, one of another algorithm or length, or one from the far future."""
-    assert (
-        needs_new_key(current, algorithm="HmacSHA256", size_bits=None, ttl_ms=100, now_ms=now_ms)
-        is needed
-    )
-    if current is KEY:
-        assert (now_ms >= next_rotation_ms(KEY, ttl_ms=100)) is needed
+    settings = SessionKeySettings(algorithm="HmacSHA256", size_bits=None, ttl_ms=100)
+    assert needs_new_key(current, settings, now_ms) is needed

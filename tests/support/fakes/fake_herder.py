@@ -17,6 +17,7 @@ from pyconnect_agent.core.errors import (
     RequestTimedOutError,
 )
 from pyconnect_agent.core.herder import requests
+from pyconnect_agent.core.herder.session_keys import signature_headers, verify_request
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig, SessionKey
 from pyconnect_agent.core.log_lines import initial_loggers, set_level
@@ -33,7 +34,6 @@ from pyconnect_agent.core.reporting import (
     TaskInfo,
     timed_out_text,
 )
-from pyconnect_agent.core.session_key import signature_headers, verify_request
 from pyconnect_agent.worker.lifecycle import server_info
 
 WORKER_ID = "127.0.0.1:8083"

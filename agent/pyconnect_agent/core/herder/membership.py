@@ -85,16 +85,16 @@ def advance(turn: Turn) -> None:
     may_leave = state.phase in (MembershipPhase.RESOLVED, MembershipPhase.UNRESOLVED)
     if not state.rejoin_wanted or not may_leave or turn.writes_in_flight:
         return
-    if _eager_work_stopped(turn):
+    if state.membership is not None and not state.membership.incremental:
+        # With the `default` protocol everything stops before the join.
+        instances.stop_everything(turn)
+    if not turn.stops_pending:
         _join(turn)
 
 
 def joined(turn: Turn, event: Joined) -> None:
     """Keep the assignment and stop all other work; its statuses still carry the old generation."""
     if turn.state.phase is MembershipPhase.STOPPED:
-        return
-    if turn.state.drain_wanted:
-        _joined_to_drain(turn, event)
         return
     turn.end_stage(turn.state.stage)
     membership = Membership(
@@ -105,6 +105,11 @@ def joined(turn: Turn, event: Joined) -> None:
         ahead=event.ahead,
         other_leader_ids=event.other_leader_ids,
     )
+    if turn.state.drain_wanted:
+        # It leaves the group without taking anything.
+        turn.update(membership=membership, claims_outdated=False)
+        _begin_drain(turn)
+        return
     assignment = event.assignment
     if membership.incremental:
         revoked = assignment.revoked
@@ -307,15 +312,6 @@ def _join(turn: Turn) -> None:
     turn.emit(RequestRejoin(snapshot=turn.state.snapshot, owned=owned_work(turn.work.current)))
 
 
-def _eager_work_stopped(turn: Turn) -> bool:
-    """With the `default` protocol everything stops before the join; True when nothing runs."""
-    membership = turn.state.membership
-    if membership is None or membership.incremental:
-        return True
-    instances.stop_everything(turn)
-    return not turn.stops_pending
-
-
 def _own(turn: Turn, assigned: Work) -> None:
     tasks: dict[str, set[int]] = {}
     for task_id in assigned.tasks:
@@ -429,20 +425,6 @@ def undrain(turn: Turn) -> None:
     turn.update(drain_wanted=False)
     if turn.state.phase is MembershipPhase.DRAINED:
         _return(turn)
-
-
-def _joined_to_drain(turn: Turn, event: Joined) -> None:
-    """A join that was under way has completed: leave the group without taking anything."""
-    turn.update(
-        membership=Membership(
-            member_id=event.member_id,
-            generation=event.generation,
-            assignment=event.assignment,
-            owners=event.owners,
-        ),
-        claims_outdated=False,
-    )
-    _begin_drain(turn)
 
 
 def _begin_drain(turn: Turn) -> None:

@@ -7,6 +7,7 @@ that it owns; the plan itself has no owners. Kafka: RestartPlan, RestartRequest.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pyconnect_agent.core.errors import InternalError, NotAssignedError, NotFoundError
@@ -20,55 +21,39 @@ from pyconnect_agent.core.internal_topics.configlog import RestartRequested
 from pyconnect_agent.core.reporting import ConnectorStateInfo, Status
 
 
-def impact(request: RestartRequested) -> int:
-    """Rank among requests for one connector: failed connector only 0 … everything 3."""
-    return (0 if request.only_failed else 2) + (1 if request.include_tasks else 0)
-
-
 def stronger(pending: RestartRequested | None, request: RestartRequested) -> RestartRequested:
-    """The request to keep: only a higher impact replaces a pending one."""
-    if pending is None or impact(request) > impact(pending):
-        return request
-    return pending
+    """The request to keep: all outweighs only the failed, then tasks their absence."""
+    weights = [(not r.only_failed, r.include_tasks) for r in (pending or request, request)]
+    return request if pending is None or weights[1] > weights[0] else pending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartPlan:
     """`state_info` shows selected instances as RESTARTING and the rest unchanged."""
 
-    request: RestartRequested
     state_info: ConnectorStateInfo
     restart_connector: bool
-    restart_tasks: frozenset[ConnectorTaskId]
+    restart_tasks: frozenset[int]
 
 
 def restart_plan(request: RestartRequested, current: ConnectorStateInfo) -> RestartPlan:
     """Mark the selected instances; worker ids, traces and versions are kept."""
-    restart_connector = _selected(request, current.connector)
-    selected = frozenset(
-        n for n, status in current.tasks if request.include_tasks and _selected(request, status)
-    )
+
+    def selected(status: Status) -> bool:
+        return not request.only_failed or status.state is State.FAILED
+
+    restarting = partial(replace, state=State.RESTARTING)
+    connector, tasks = current.connector, current.tasks
+    numbers = {n for n, status in tasks if request.include_tasks and selected(status)}
     return RestartPlan(
-        request=request,
-        state_info=ConnectorStateInfo(
-            name=current.name,
-            connector=_restarting(current.connector) if restart_connector else current.connector,
-            tasks=tuple(
-                (n, _restarting(status) if n in selected else status) for n, status in current.tasks
-            ),
-            type=current.type,
+        state_info=replace(
+            current,
+            connector=restarting(connector) if selected(connector) else connector,
+            tasks=tuple((n, restarting(old) if n in numbers else old) for n, old in tasks),
         ),
-        restart_connector=restart_connector,
-        restart_tasks=frozenset(ConnectorTaskId(request.connector, n) for n in selected),
+        restart_connector=selected(connector),
+        restart_tasks=frozenset(numbers),
     )
-
-
-def _selected(request: RestartRequested, status: Status) -> bool:
-    return not request.only_failed or status.state is State.FAILED
-
-
-def _restarting(status: Status) -> Status:
-    return replace(status, state=State.RESTARTING)
 
 
 _LEADER_RESTARTS = "Only the leader can process restart requests."
@@ -249,7 +234,7 @@ class PlannedRestart(Waiter):
             return
         plan = restart_plan(self.request, result)
         share = turn.work_of(connector)
-        numbers = share.tasks_assigned & {task_id.task for task_id in plan.restart_tasks}
+        numbers = share.tasks_assigned & plan.restart_tasks
         restart_connector = plan.restart_connector and share.connector_assigned
         share = replace(
             share,
