@@ -41,6 +41,12 @@ class ClientRequest:
     reply: do.Reply | None = None
     lost: bool = False
 
+    @property
+    def error(self) -> Exception | None:
+        """Of the reply, which has to be there."""
+        assert self.reply is not None
+        return self.reply.error
+
 
 @dataclass(slots=True)
 class Cluster:
@@ -76,6 +82,12 @@ class Cluster:
         asked = ClientRequest(request)
         self.requests.append(asked)
         self._send(worker, asked, timeout_ms)
+        return asked
+
+    def settled(self, worker: Worker, request: Request) -> ClientRequest:
+        """Ask, and let everything go well."""
+        asked = self.ask(worker, request)
+        self.settle()
         return asked
 
     def add_worker(self) -> Worker:
@@ -272,6 +284,5 @@ def settled_cluster(size: int, requests: Iterable[Request] = ()) -> Cluster:
     cluster = Cluster(size)
     cluster.settle()
     for number, request in enumerate(requests):
-        cluster.ask(cluster.workers[number % size], request)
-        cluster.settle()
+        cluster.settled(cluster.workers[number % size], request)
     return cluster

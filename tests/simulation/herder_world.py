@@ -4,6 +4,7 @@ Nothing happens by itself: a test picks what comes next. Every effect is checked
 that is where the herder's rules are held (`herder_performer`).
 """
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from pyconnect_agent.core.herder import events as on
@@ -94,6 +95,28 @@ class World(Performer):
         number = self.ask(request)
         self.settle()
         return self.replies[number]
+
+    def go_on(
+        self,
+        *,
+        until: Callable[[], bool] = lambda: False,
+        but: Collection[str] = (),
+        fails: Callable[[Answer], bool] = lambda _: False,
+    ) -> None:
+        """Let everything happen but time and the queues `but`, until then or nothing is left."""
+        for _ in range(500):
+            waiting = [answer for answer in self.answerable() if answer.queue not in but]
+            if until():
+                return
+            if self.inbox:
+                self.deliver()
+            elif self.tailed < len(self.log):
+                self.read_log()
+            elif waiting:
+                self.answer(waiting[0], well=not fails(waiting[0]))
+            else:
+                return
+        raise AssertionError("never reached")
 
     def step(self) -> bool:
         """Let one thing go well; False at rest."""

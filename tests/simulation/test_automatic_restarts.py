@@ -24,8 +24,7 @@ def settled() -> Cluster:
     """Two agents at rest with the connector `c`."""
     cluster = Cluster(2, exactly_once=True)
     cluster.settle()
-    cluster.ask(cluster.workers[0], ask.PutConnectorConfig(connector="c", config=CONFIG))
-    cluster.settle()
+    cluster.settled(cluster.workers[0], ask.PutConnectorConfig(connector="c", config=CONFIG))
     return cluster
 
 

@@ -23,10 +23,7 @@ def settled(size: int, tasks: int) -> Cluster:
 
 def configure(cluster: Cluster, worker: Worker, tasks: int) -> None:
     request = ask.PutConnectorConfig(connector="c", config={TASKS: str(tasks)})
-    asked = cluster.ask(worker, request)
-    cluster.settle()
-    assert asked.reply is not None
-    assert asked.reply.error is None
+    assert cluster.settled(worker, request).error is None
 
 
 def freeze(cluster: Cluster, worker: Worker) -> None:
@@ -121,20 +118,15 @@ def test_a_stop_during_a_round_leaves_nothing_that_can_write(step: Step) -> None
     leader = next(worker for worker in cluster.workers if worker.state.is_leader)
     cluster.ask(leader, ask.PutConnectorConfig(connector="c", config={TASKS: "5"}))
     cluster.run_until(lambda: step in rounds(leader))
-    stopping = cluster.ask(leader, ask.StopConnector(connector="c"))
-    cluster.settle()
-    assert stopping.reply is not None
-    assert stopping.reply.error is None
+    stopping = cluster.settled(leader, ask.StopConnector(connector="c"))
+    assert stopping.error is None
     cluster.check_rest()
     assert writers(cluster) == []
-    changing = cluster.ask(leader, ask.ChangeOffsets(connector="c", offsets=None))
-    cluster.settle()
-    assert changing.reply is not None
-    assert changing.reply.error is None
+    changing = cluster.settled(leader, ask.ChangeOffsets(connector="c", offsets=None))
+    assert changing.error is None
     assert cluster.workers[0].replayed().task_count_records == {"c": 0}
     started = TargetState.STARTED
-    cluster.ask(leader, ask.SetTargetState(connector="c", target_state=started))
-    cluster.settle()
+    cluster.settled(leader, ask.SetTargetState(connector="c", target_state=started))
     cluster.check_rest()
     assert sorted(number for _, number in writers(cluster)) == list(range(5))
     assert cluster.workers[0].replayed().task_count_records == {"c": 5}

@@ -39,8 +39,7 @@ class ClusterMachine(RuleBasedStateMachine):
         for connector, count in zip(CONNECTOR_NAMES, task_counts, strict=False):
             config = {TASKS: str(count), "text": "x"}
             request = ask.PutConnectorConfig(connector=connector, config=config)
-            self.cluster.ask(self.cluster.workers[-1], request)
-            self.cluster.settle()
+            self.cluster.settled(self.cluster.workers[-1], request)
 
     def worker(self, index: int) -> Worker:
         return self.cluster.workers[index % len(self.cluster.workers)]

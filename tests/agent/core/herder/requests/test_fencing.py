@@ -1,6 +1,5 @@
 """A leader's round of zombie fencing, and what waits for it, decided step by step."""
 
-from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 
@@ -40,17 +39,16 @@ def world_with(tasks: int) -> World:
 
 def until_fencing(world: World) -> None:
     """Let everything happen up to the point where producers are being fenced."""
-    for _ in range(500):
-        if world.fencing:
-            return
-        if world.inbox:
-            world.deliver()
-        elif world.tailed < len(world.log):
-            world.read_log()
-        else:
-            waiting = [a for a in world.answerable() if a.queue != "fencing"]
-            world.answer(waiting[0])
-    raise AssertionError("nothing was fenced")
+    world.go_on(but={"fencing"})
+    assert world.fencing
+
+
+def round_of(tasks: int) -> World:
+    """A worker with a changed connector whose older producers are being fenced."""
+    world = world_with(tasks)
+    configured(world, tasks, other="value")
+    until_fencing(world)
+    return world
 
 
 def test_the_first_task_set_has_nothing_to_fence() -> None:
@@ -92,9 +90,7 @@ def test_no_round_is_needed_without_exactly_once_or_with_single_tasks() -> None:
 
 def test_no_task_starts_before_the_round_is_over() -> None:
     """The old ones are stopped by then; the new ones wait without a process."""
-    world = world_with(2)
-    configured(world, 2, other="value")
-    until_fencing(world)
+    world = round_of(2)
     assert world.tasks == {}
     assert {task.life for task in world.state.work["c"].tasks.values()} == {Life.AWAITING}
     world.settle()
@@ -103,9 +99,7 @@ def test_no_task_starts_before_the_round_is_over() -> None:
 
 def test_a_failed_round_fails_the_tasks_until_they_are_restarted() -> None:
     """No count record is written, so a restart fences again."""
-    world = world_with(2)
-    configured(world, 2, other="value")
-    until_fencing(world)
+    world = round_of(2)
     before = world.log_keys().count("tasks-fencing-c")
     world.answer(world.fencing[0], well=False)
     world.settle()
@@ -114,8 +108,7 @@ def test_a_failed_round_fails_the_tasks_until_they_are_restarted() -> None:
     assert [status.state for status in statuses] == [State.FAILED] * 2
     assert statuses[0].trace == "Failed to perform zombie fencing: Error on purpose"
     assert world.log_keys().count("tasks-fencing-c") == before
-    reply = world.settled(RestartTask(task_id=TASK))
-    assert reply.error is None
+    assert world.settled(RestartTask(task_id=TASK)).error is None
     assert world.tasks.keys() == {TASK}
     assert len(world.fenced) == 2
 
@@ -145,9 +138,7 @@ def test_a_round_that_was_denied_is_not_repeated(permanent: bool) -> None:
 )
 def test_task_configs_made_meanwhile_spoil_the_round(seen: bool, text: str) -> None:
     """Seen while it runs or after it, nothing stale is written; the newer set has its own round."""
-    world = world_with(2)
-    configured(world, 2, other="value")
-    until_fencing(world)
+    world = round_of(2)
     number = world.ask(FenceZombies(connector="c"))
     world.write_elsewhere(
         config_records.task_config(TASK, {"n": "0", "newer": "yes"}),
@@ -174,27 +165,14 @@ def test_a_round_does_not_count_an_older_task_set(before: int, between: int, aft
     """Its configs are on their way to the topic: an old count after them would be believed."""
     world = world_with(before)
     configured(world, between, other="value")
-    go_on(world, but={"fencing", "reads"}, until=lambda: bool(world.own_fencings))
+    world.go_on(but={"fencing", "reads"}, until=lambda: bool(world.own_fencings))
     configured(world, after)
-    go_on(world, but={"fencing", "reads"}, until=lambda: writing_a_task_set(world))
-    go_on(world, but={"writes"})
+    world.go_on(but={"fencing", "reads"}, until=lambda: writing_a_task_set(world))
+    world.go_on(but={"writes"})
     world.settle()
     assert world.replayed().task_count_records == {"c": after}
     assert len(world.tasks) == after
     world.check_rest()
-
-
-def go_on(world: World, *, but: set[str], until: Callable[[], bool] = lambda: False) -> None:
-    """Let everything happen but what waits in these queues, until then or until nothing is left."""
-    for _ in range(500):
-        waiting = [answer for answer in world.answerable() if answer.queue not in but]
-        if until() or not (world.inbox or waiting):
-            return
-        if world.inbox:
-            world.deliver()
-        else:
-            world.answer(waiting[0])
-    raise AssertionError("never reached")
 
 
 def writing_a_task_set(world: World) -> bool:
@@ -206,25 +184,24 @@ def writing_a_task_set(world: World) -> bool:
 
 def until_asked(world: World) -> int:
     """Let everything happen until the leader is asked to fence; the request gets lost."""
-    for _ in range(500):
-        if world.own_fencings:
-            number, effect_id = world.own_fencings.popitem()
-            lost = [
-                event
-                for event in world.inbox
-                if isinstance(event, on.RequestArrived) and event.request_id == number
-            ]
-            world.inbox.remove(*lost)
-            return effect_id
+    while not world.own_fencings:
         assert world.step(), "the leader was not asked"
-    raise AssertionError("the leader was not asked")
+    number, effect_id = world.own_fencings.popitem()
+    arrived = [event for event in world.inbox if isinstance(event, on.RequestArrived)]
+    world.inbox.remove(*(event for event in arrived if event.request_id == number))
+    return effect_id
+
+
+def asked_world() -> tuple[World, int]:
+    """A worker with a changed connector, and the request for fencing that it has sent."""
+    world = world_with(2)
+    configured(world, 2, other="value")
+    return world, until_asked(world)
 
 
 def test_a_leader_that_died_while_answering_is_asked_again() -> None:
     """The next leader finds the round done or runs it; no request fails."""
-    world = world_with(2)
-    configured(world, 2, other="value")
-    effect_id = until_asked(world)
+    world, effect_id = asked_world()
     world.inbox.append(on.EffectFailed(effect_id=effect_id, error=NoAnswerError("reset")))
     world.settle()
     assert len(world.tasks) == 2
@@ -249,9 +226,7 @@ def test_a_leader_that_never_answers_is_asked_for_90_seconds() -> None:
 
 def test_an_answer_from_before_a_rebalance_does_not_count() -> None:
     """The waiting fencing is requested again; the late failure belongs to the former leader."""
-    world = world_with(2)
-    configured(world, 2, other="value")
-    effect_id = until_asked(world)
+    world, effect_id = asked_world()
     world.inbox.append(on.RejoinNeeded())
     world.settle()
     assert len(world.tasks) == 2
@@ -276,8 +251,7 @@ def test_nothing_is_fenced_for_tasks_that_start_paused() -> None:
     world.answer(world.fencing[0], well=False)
     world.settle()
     assert world.task_statuses[TASK].state is State.FAILED
-    reply = world.settled(RestartTask(task_id=TASK))
-    assert reply.error is None
+    assert world.settled(RestartTask(task_id=TASK)).error is None
     assert world.tasks.keys() == {TASK}
 
 
@@ -295,9 +269,7 @@ def test_a_paused_task_that_leaves_is_unassigned() -> None:
 
 def test_reading_after_a_round_is_repeated() -> None:
     """A finished round stays valid: the task count is written when the topic can be read again."""
-    world = world_with(2)
-    configured(world, 2, other="value")
-    until_fencing(world)
+    world = round_of(2)
     world.answer(world.fencing[0])
     world.deliver()
     reads = [answer for answer in world.answerable() if answer.queue == "reads"]
@@ -354,20 +326,15 @@ def test_a_task_that_was_stopped_waits_for_no_read() -> None:
 
 def test_a_fencing_round_answers_all_waiting_requests() -> None:
     """The next request in its lane finds nothing left to do."""
-    world = world_with(2)
-    configured(world, 2, other="value")
-    until_fencing(world)
-    reply = world.settled(FenceZombies(connector="c"))
-    assert reply.error is None
+    world = round_of(2)
+    assert world.settled(FenceZombies(connector="c")).error is None
     assert len(world.fenced) == 1
 
 
 def test_fencing_needs_a_readable_topic_and_a_known_connector() -> None:
     """404 for an unknown one; Apache's text when the config topic cannot be read."""
     world = world_with(1)
-    number = world.ask(FenceZombies(connector="absent"))
-    world.settle()
-    assert isinstance(world.replies[number].error, NotFoundError)
+    assert isinstance(world.settled(FenceZombies(connector="absent")).error, NotFoundError)
     world = world_with(1)
     number = world.ask(FenceZombies(connector="c"))
     world.deliver()
@@ -424,9 +391,7 @@ def test_a_connector_whose_producers_would_fence_anothers_is_not_created() -> No
     assert reply.error is None
     plain = World()
     configured(plain, 1)
-    number = plain.ask(PutConnectorConfig(connector="c-0", config=config))
-    plain.settle()
-    assert plain.replies[number].error is None
+    assert plain.settled(PutConnectorConfig(connector="c-0", config=config)).error is None
 
 
 def _constant(kind: str, _: ConnectorConfig | None) -> str:

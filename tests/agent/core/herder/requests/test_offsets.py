@@ -52,9 +52,10 @@ def end(world: World, queue: str, *, well: bool = True) -> None:
     world.answer(answer, well=well)
 
 
-def error_of(reply: Reply) -> RequestError:
+def text_of(reply: Reply) -> str:
+    """The text of the error that the reply has."""
     assert isinstance(reply.error, RequestError)
-    return reply.error
+    return str(reply.error)
 
 
 @cases("standalone", False, True)
@@ -74,15 +75,14 @@ def test_unknown_and_half_stopped_connectors_have_no_offsets_to_change() -> None
     world = World()
     world.settle()
     reply = world.settled(RESET)
-    assert isinstance(error_of(reply), NotFoundError)
-    assert str(error_of(reply)) == "Connector c not found"
+    assert isinstance(reply.error, NotFoundError)
+    assert text_of(reply) == "Connector c not found"
     world = stopped_world()
     world.write_elsewhere(
         config_records.task_config(ConnectorTaskId("c", 0), {"n": "0"}),
         config_records.tasks_commit("c", 1),
     )
-    reply = world.settled(RESET)
-    assert str(error_of(reply)) == MUST_BE_STOPPED
+    assert text_of(world.settled(RESET)) == MUST_BE_STOPPED
 
 
 @cases("target", TargetState.STARTED, TargetState.PAUSED)
@@ -91,8 +91,8 @@ def test_offsets_are_changed_of_stopped_connectors_only(target: TargetState) -> 
     world = World()
     world.settled(PutConnectorConfig(connector="c", config=CONFIG, initial_state=target))
     reply = world.settled(RESET)
-    assert isinstance(error_of(reply), BadRequestError)
-    assert str(error_of(reply)) == MUST_BE_STOPPED
+    assert isinstance(reply.error, BadRequestError)
+    assert text_of(reply) == MUST_BE_STOPPED
     assert world.changed == []
 
 
@@ -112,7 +112,7 @@ def test_a_write_of_another_worker_while_the_connector_is_asked_prevents_the_cha
     world.write_elsewhere(*between)
     end(world, "prepare c")
     world.settle()
-    assert str(error_of(world.replies[number])) == text
+    assert text_of(world.replies[number]) == text
     assert (world.changed, world.prepared) == ([], {})
 
 
@@ -166,7 +166,7 @@ def test_an_unreadable_config_topic_prevents_a_change(skip: int) -> None:
     end(world, "reads", well=False)
     world.settle()
     text = "Failed to read to end of config topic before modifying connector offsets"
-    assert str(error_of(world.replies[number])) == text
+    assert text_of(world.replies[number]) == text
     assert (world.changed, world.prepared) == ([], {})
 
 
@@ -178,7 +178,7 @@ def test_the_answer_has_the_childs_text_of_its_failure() -> None:
         run_to(world, queue)
         end(world, queue, well=False)
         world.settle()
-        assert str(error_of(world.replies[number])) == "Error on purpose"
+        assert text_of(world.replies[number]) == "Error on purpose"
         assert world.prepared == {}
 
 
@@ -189,7 +189,7 @@ def test_a_client_that_gives_up_while_it_is_written_does_not_stop_it() -> None:
     run_to(world, "change c")
     second = world.ask(RESET)
     world.pass_time()
-    assert "modifying offsets for connector c" in str(error_of(world.replies[first]))
+    assert "modifying offsets for connector c" in text_of(world.replies[first])
     assert world.changed == ["c"]
     world.settle()
     assert world.replies[second].error is None
@@ -200,8 +200,7 @@ def test_an_exactly_once_sources_tasks_are_fenced_first_and_once() -> None:
     """The count record is 0 afterwards: the next change finds nothing to fence."""
     world = stopped_world(exactly_once=True)
     for expected in ([("group-c-0", "group-c-1")], [("group-c-0", "group-c-1")]):
-        reply = world.settled(ALTER)
-        assert reply.error is None
+        assert world.settled(ALTER).error is None
         assert world.fenced == expected
         assert world.replayed().task_count_records == {"c": 0}
 
@@ -231,9 +230,9 @@ def test_nothing_is_changed_when_fencing_fails_or_a_resume_comes() -> None:
     run_to(world, "fencing")
     end(world, "fencing", well=False)
     world.settle()
-    assert isinstance(error_of(world.replies[number]), InternalError)
+    assert isinstance(world.replies[number].error, InternalError)
     expected = "Failed to perform zombie fencing for source connector prior to modifying offsets"
-    assert str(error_of(world.replies[number])) == expected
+    assert text_of(world.replies[number]) == expected
     assert world.changed == []
     world = stopped_world(exactly_once=True)
     number = world.ask(ALTER)
@@ -241,5 +240,5 @@ def test_nothing_is_changed_when_fencing_fails_or_a_resume_comes() -> None:
     world.write_elsewhere(RESUMED)
     end(world, "fencing")
     world.settle()
-    assert str(error_of(world.replies[number])) == MUST_BE_STOPPED
+    assert text_of(world.replies[number]) == MUST_BE_STOPPED
     assert world.changed == []

@@ -9,7 +9,7 @@ from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.requests.reconfiguration import backoff_ms
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics import config_records
-from tests.simulation.herder_world import TASKS, World
+from tests.simulation.herder_world import TASKS, Answer, World
 
 CONFIG = {"name": "c", TASKS: "2", "text": "x"}
 
@@ -64,19 +64,16 @@ def test_a_failed_generation_is_tried_again_until_it_succeeds() -> None:
     """As long as the connector runs."""
     world = World()
     world.ask(ask.PutConnectorConfig(connector="c", config=CONFIG))
-    failures, times = 0, []
-    while failures < 3:
-        if world.inbox:
-            world.deliver()
-        elif world.answers:
-            due = world.answerable()[0]
-            generation = due.queue.startswith("generate")
-            failures += generation
-            if generation:
-                times.append(world.now_ms)
-            world.answer(due, well=not generation)
-        else:
-            world.pass_time()
+    times: list[int] = []
+
+    def fails(answer: Answer) -> bool:
+        is_generation = answer.queue.startswith("generate")
+        times.extend([world.now_ms] * is_generation)
+        return is_generation
+
+    while len(times) < 3:
+        world.go_on(until=lambda: len(times) == 3, fails=fails)
+        world.pass_time()
     world.settle()
     assert [later - earlier for earlier, later in pairwise(times)] == [250, 500]
     assert len(world.tasks) == 2
@@ -86,13 +83,9 @@ def test_a_failed_connector_is_not_asked_again() -> None:
     """Too many tasks fail the connector: only a restart helps."""
     world = World()
     world.ask(ask.PutConnectorConfig(connector="c", config=CONFIG))
-    while not any(answer.queue == "generate c" for answer in world.answers):
-        if world.inbox:
-            world.deliver()
-        else:
-            world.answer(world.answerable()[0])
+    world.go_on(but={"generate c"})
     world.fail_connector("c")
-    due = next(answer for answer in world.answers if answer.queue == "generate c")
+    [due] = [answer for answer in world.answers if answer.queue == "generate c"]
     world.answer(due, well=False)
     world.settle()
     assert world.state.reconfigurations == {}

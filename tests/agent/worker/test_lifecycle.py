@@ -1,15 +1,19 @@
-"""A worker's keys reach the parts that honour them."""
+"""A worker's version, and the parts that its keys reach."""
+
+import re
 
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.group_protocol import ProtocolVersion
 from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.metric_values import Sampling
+from pyconnect_agent.core.plugin_catalog import CONNECT_VERSION
 from pyconnect_agent.herder.loop import ChildEvents
 from pyconnect_agent.herder.port import WorkerClock
 from pyconnect_agent.stores import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
-from pyconnect_agent.worker.lifecycle import distributed_settings, group_options
+from pyconnect_agent.worker.lifecycle import distributed_settings, group_options, server_info
+from pyconnect_clients.installation import version
 from tests.support.agents.worker_properties import distributed
 from tests.support.cases import cases
 
@@ -92,3 +96,11 @@ def test_topics_are_tracked_unless_the_worker_says_no(tracked: bool) -> None:
     events.topic_used(ConnectorTaskId("c", 0), "t")
     assert statuses.has_topic("c", "t") is tracked
     statuses.stop()
+
+
+def test_an_agent_is_recognised_by_version_and_commit() -> None:
+    """`version` is a Kafka release, with which clients compare; `commit` names the product."""
+    assert server_info(CONNECT_VERSION, "id").version == CONNECT_VERSION
+    assert re.fullmatch(r"\d+\.\d+\.\d+", CONNECT_VERSION)
+    assert server_info(CONNECT_VERSION, "id").commit == f"pyconnect-{version()}"
+    assert version() != "unknown"

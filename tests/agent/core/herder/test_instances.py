@@ -1,8 +1,10 @@
-"""Restarts without a request: what `decide` does with work that fails."""
+"""Failed work: restarts without a request, and late reports of children."""
 
 from dataclasses import replace
 
 from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder.decide import decide
+from pyconnect_agent.core.herder.effects import PutStatus
 from pyconnect_agent.core.herder.instances import RestartDue
 from pyconnect_agent.core.herder.requests import (
     PutConnectorConfig,
@@ -171,3 +173,22 @@ def test_a_change_of_the_connector_takes_the_place_of_a_planned_restart() -> Non
     found.settled(SetTargetState(connector="a", target_state=TargetState.PAUSED))
     assert found.tasks[TASK].target_state is TargetState.PAUSED
     assert found.task_statuses[TASK].state is State.PAUSED
+
+
+@cases("member", True, False)
+@cases("state", State.UNASSIGNED, State.FAILED, State.RUNNING)
+def test_a_final_report_without_membership_is_late(member: bool, state: State) -> None:
+    """Others may have the work by then, so the status topic has to be read before the write."""
+    world = World()
+    world.settled(PutConnectorConfig(connector="a", config={TASKS: "1"}))
+    found = world.state
+    if not member:
+        found, _ = decide(found, on.MembershipLost(), world.now_ms)
+    late = []
+    for report in (
+        on.InstanceReported(item=ConnectorTaskId("a", 0), report=Reported(state=state)),
+        on.InstanceReported(item="a", report=Reported(state=state)),
+    ):
+        _, effects = decide(found, report, world.now_ms)
+        late += [e.late for e in effects if isinstance(e, PutStatus)]
+    assert late == [not member and state is not State.RUNNING] * 2
