@@ -159,7 +159,7 @@ class ExactlyOnceWorker(Worker):
             if not instance.lives:
                 return
             if not well:
-                self.fail_task(task_id)
+                self.fail(task_id)
                 return
             instance.epoch = self.producers.initialise(instance.transactional_id)
             self.inbox.append(on.TaskStartAsked(task_id=task_id, request_id=number))
@@ -172,8 +172,8 @@ class ExactlyOnceWorker(Worker):
         if not instance.lives:
             return
         if effect.refusal is not None:
-            self.fail_task(effect.task_id)
+            self.fail(effect.task_id)
             return
         instance.may_begin = True
         self.producers.check_writers(effect.task_id.connector)
-        self._task_will_report(effect.task_id)
+        self._will_report(effect.task_id)

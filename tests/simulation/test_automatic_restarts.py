@@ -33,7 +33,7 @@ def fail(cluster: Cluster, number: int) -> None:
     task_id = ConnectorTaskId("c", number)
     for worker in cluster.awake():
         if task_id in worker.tasks:
-            worker.fail_task(task_id)
+            worker.fail(task_id)
 
 
 def states(cluster: Cluster) -> set[State]:

@@ -130,7 +130,7 @@ class ClusterMachine(RuleBasedStateMachine):
     def fail_a_task(self, data: st.DataObject) -> None:
         running = [(w.name, t) for w in self.cluster.running() for t in sorted(w.tasks)]
         name, task_id = data.draw(st.sampled_from(running))
-        next(w for w in self.cluster.workers if w.name == name).fail_task(task_id)
+        next(w for w in self.cluster.workers if w.name == name).fail(task_id)
 
     @invariant()
     def requests_are_answered_in_time(self) -> None:

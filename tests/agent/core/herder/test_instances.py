@@ -129,7 +129,7 @@ def test_a_failed_connector_is_restarted_too() -> None:
     """Its instance comes back; its tasks are not touched."""
     found = world()
     tasks = dict(found.tasks)
-    found.fail_connector("a")
+    found.fail("a")
     found.deliver_all()
     assert found.connector_statuses["a"].state is State.FAILED
     found.settle()

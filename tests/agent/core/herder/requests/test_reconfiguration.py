@@ -84,7 +84,7 @@ def test_a_failed_connector_is_not_asked_again() -> None:
     world = World()
     world.ask(ask.PutConnectorConfig(connector="c", config=CONFIG))
     world.go_on(but={"generate c"})
-    world.fail_connector("c")
+    world.fail("c")
     [due] = [answer for answer in world.answers if answer.queue == "generate c"]
     world.answer(due, well=False)
     world.settle()

@@ -77,7 +77,7 @@ def world_with_a_failed_task() -> World:
     """Two tasks, of which number 1 has failed."""
     world = World()
     world.settled(PutConnectorConfig(connector="a", config={TASKS: "2"}))
-    world.fail_task(ConnectorTaskId("a", 1))
+    world.fail(ConnectorTaskId("a", 1))
     world.settle()
     return world
 
