@@ -90,6 +90,11 @@ class World(Performer):
                 return
         raise AssertionError(f"never at rest: {self.state.phase}, {len(self.answers)} answers due")
 
+    def after(self, event: on.Event) -> None:
+        """Let everything go well after an event."""
+        self.inbox.append(event)
+        self.settle()
+
     def settled(self, request: Request) -> Reply:
         """Ask, let everything go well, and return the answer."""
         number = self.ask(request)

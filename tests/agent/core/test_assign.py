@@ -95,6 +95,14 @@ class Group:
             assert max(counts) - min(counts) <= 1
 
 
+def settled_group(work: Work, members: int, max_delay_ms: int = MAX_DELAY_MS) -> Group:
+    """Members `w1`, `w2`, … that share the work."""
+    group = Group(work, max_delay_ms)
+    group.owned = {f"w{number + 1}": Work() for number in range(members)}
+    group.settle()
+    return group
+
+
 def counts(work: Work) -> tuple[int, int]:
     return len(work.connectors), len(work.tasks)
 
@@ -142,15 +150,11 @@ def test_a_departed_worker_is_waited_for_and_its_successor_gets_its_work() -> No
 
 def test_lost_work_moves_at_once_without_a_delay_or_a_memory() -> None:
     """With a delay of 0 ms, and under a leader that does not remember the work."""
-    group = Group(configured(4, 2), max_delay_ms=0)
-    group.owned = {"w1": Work(), "w2": Work()}
-    group.settle()
+    group = settled_group(configured(4, 2), 2, max_delay_ms=0)
     del group.owned["w2"]
     group.rebalance()
     group.check_settled()
-    group = Group(configured(4, 2))
-    group.owned = {"w1": Work(), "w2": Work()}
-    group.settle()
+    group = settled_group(configured(4, 2), 2)
     del group.owned["w1"]
     group.state = AssignorState()
     assert group.rebalance().delay_ms == 0
@@ -159,9 +163,7 @@ def test_lost_work_moves_at_once_without_a_delay_or_a_memory() -> None:
 
 def test_work_created_during_a_delay_is_assigned_at_once() -> None:
     """Only lost work waits."""
-    group = Group(configured(2, 1))
-    group.owned = {"w1": Work(), "w2": Work()}
-    group.settle()
+    group = settled_group(configured(2, 1), 2)
     del group.owned["w2"]
     assert group.rebalance().delay_ms > 0
     group.configured = configured(3, 1)
@@ -187,9 +189,7 @@ def test_deleted_and_duplicated_work_is_taken_first() -> None:
 
 def test_an_assignment_that_no_member_received_is_assigned_again() -> None:
     """When all members stayed, missing work is reassigned without waiting."""
-    group = Group(configured(2, 2))
-    group.owned = {"w1": Work(), "w2": Work()}
-    group.settle()
+    group = settled_group(configured(2, 2), 2)
     group.owned["w2"] = Work()
     result = group.rebalance()
     assert result.delay_ms == 0
@@ -210,9 +210,7 @@ def test_a_tiny_maximum_is_the_delay(maximum: int) -> None:
 
 def test_adding_a_worker_moves_only_what_balance_needs() -> None:
     """100 connectors of 2 tasks on 3 workers: a fourth gets 25 and 50, nothing else moves."""
-    group = Group(configured(100, 2))
-    group.owned = {"w1": Work(), "w2": Work(), "w3": Work()}
-    group.settle()
+    group = settled_group(configured(100, 2), 3)
     before = dict(group.owned)
     group.owned["w4"] = Work()
     group.settle()

@@ -157,6 +157,12 @@ def test_a_topic_of_any_type_becomes_its_text() -> None:
     assert asked == {TopicPartition("1.5", -1): -5, TopicPartition("{a=[null]}", 0): 1}
 
 
+NOT_INTEGER = (
+    "Failed to parse the following Kafka {0} value in the provided offsets: '{2}'. {1} values for"
+    " sink connectors need to be integers."
+).format
+
+
 @cases(
     "pair, text",
     ((None, None), "The partition for a sink connector offset cannot be null or missing"),
@@ -169,30 +175,12 @@ def test_a_topic_of_any_type_becomes_its_text() -> None:
     ),
     (sink_pair(0, 1, None), "Kafka topic names must be valid strings and may not be null"),
     (sink_pair(None, 1), "Kafka partitions must be valid numbers and may not be null"),
-    (
-        sink_pair(2**31, 1),
-        (
-            "Failed to parse the following Kafka partition value in the provided offsets:"
-            " '2147483648'. Partition values for sink connectors need to be integers."
-        ),
-    ),
-    (
-        sink_pair(0, 2**63),
-        (
-            "Failed to parse the following Kafka offset value in the provided offsets:"
-            " '9223372036854775808'. Offset values for sink connectors need to be integers."
-        ),
-    ),
-    (
-        sink_pair(0, 1e3),
-        (
-            "Failed to parse the following Kafka offset value in the provided offsets:"
-            " '1000.0'. Offset values for sink connectors need to be integers."
-        ),
-    ),
+    (sink_pair(2**31, 1), NOT_INTEGER("partition", "Partition", 2**31)),
+    (sink_pair(0, 2**63), NOT_INTEGER("offset", "Offset", 2**63)),
+    (sink_pair(0, 1e3), NOT_INTEGER("offset", "Offset", "1000.0")),
     (
         ({"kafka_topic": "t", "kafka_partition": 0}, {}),
-        ("The offset for a sink connector should either be null or contain the key 'kafka_offset'"),
+        "The offset for a sink connector should either be null or contain the key 'kafka_offset'",
     ),
 )
 def test_a_sinks_entry_that_cannot_be_meant_is_a_bad_request(pair: Any, text: str) -> None:

@@ -91,6 +91,12 @@ class Shell:
         self.group_failed = ports.failed
         return LocalGroup("http://w:1/", ports.post)
 
+    async def created(self) -> Any:
+        """Create the connector `c`, and wait for its tasks."""
+        result = await self.create()
+        await eventually_async(lambda: len(self.children.tasks) == 2)
+        return result
+
     async def create(self, name: str = "c", **changes: str) -> Any:
         request = ask.PutConnectorConfig(connector=name, config={**CONFIG, "name": name, **changes})
         return await self.herder.submit(request, timeout_ms=TIMEOUT_MS)
@@ -123,9 +129,7 @@ async def test_the_table_of_the_performer_has_every_effect() -> None:
 async def test_a_created_connector_runs_with_its_tasks() -> None:
     """From request to status, through stores, group and children."""
     async with running() as shell:
-        result = await shell.create()
-        assert result.created
-        await eventually_async(lambda: len(shell.children.tasks) == 2)
+        assert (await shell.created()).created
         info = shell.herder.connector_status("c")
         assert info is not None
         assert info.connector.worker_id == "w:1"
@@ -140,8 +144,7 @@ async def test_a_created_connector_runs_with_its_tasks() -> None:
 async def test_a_slow_write_does_not_delay_other_requests() -> None:
     """Reads, health and other connectors' states are served while the broker takes its time."""
     async with running() as shell:
-        await shell.create()
-        await eventually_async(lambda: len(shell.children.tasks) == 2)
+        await shell.created()
         shell.store.gate.clear()
         slow = asyncio.create_task(shell.create("slow"))
         await eventually_async(lambda: "slow" in str(shell.herder.stage))
@@ -183,8 +186,7 @@ async def test_failures_of_writes_and_starts_have_their_texts() -> None:
 async def test_draining_answers_requests_before_work_has_stopped() -> None:
     """Clients are not held up by a task that takes its time; a second signal kills it."""
     async with running() as shell:
-        await shell.create()
-        await eventually_async(lambda: len(shell.children.tasks) == 2)
+        await shell.created()
         shell.children.may_stop.clear()
         shell.store.gate.clear()
         waiting = asyncio.create_task(shell.create("later"))

@@ -151,8 +151,7 @@ def test_a_task_that_runs_again_is_not_restarted() -> None:
     fail(found)
     found.settle()
     started = found.tasks[TASK]
-    found.inbox.append(on.TimerDue(timer=RestartDue(connector="a", task=0)))
-    found.settle()
+    found.after(on.TimerDue(timer=RestartDue(connector="a", task=0)))
     assert found.tasks[TASK] is started
 
 

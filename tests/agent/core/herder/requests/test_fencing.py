@@ -202,8 +202,7 @@ def asked_world() -> tuple[World, int]:
 def test_a_leader_that_died_while_answering_is_asked_again() -> None:
     """The next leader finds the round done or runs it; no request fails."""
     world, effect_id = asked_world()
-    world.inbox.append(on.EffectFailed(effect_id=effect_id, error=NoAnswerError("reset")))
-    world.settle()
+    world.after(on.EffectFailed(effect_id=effect_id, error=NoAnswerError("reset")))
     assert len(world.tasks) == 2
     assert {status.state for status in world.task_statuses.values()} == {State.RUNNING}
 
@@ -227,11 +226,9 @@ def test_a_leader_that_never_answers_is_asked_for_90_seconds() -> None:
 def test_an_answer_from_before_a_rebalance_does_not_count() -> None:
     """The waiting fencing is requested again; the late failure belongs to the former leader."""
     world, effect_id = asked_world()
-    world.inbox.append(on.RejoinNeeded())
-    world.settle()
+    world.after(on.RejoinNeeded())
     assert len(world.tasks) == 2
-    world.inbox.append(on.EffectFailed(effect_id=effect_id, error=InternalError("late")))
-    world.settle()
+    world.after(on.EffectFailed(effect_id=effect_id, error=InternalError("late")))
     assert {status.state for status in world.task_statuses.values()} == {State.RUNNING}
 
 
@@ -262,8 +259,7 @@ def test_a_paused_task_that_leaves_is_unassigned() -> None:
     world.crash()
     world.settle()
     assert world.tasks_in(Life.PAUSED) == {TASK}
-    world.inbox.append(on.Stopping())
-    world.settle()
+    world.after(on.Stopping())
     assert world.task_statuses[TASK].state is State.UNASSIGNED
 
 
@@ -349,8 +345,7 @@ def test_fencing_needs_a_readable_topic_and_a_known_connector() -> None:
 def test_a_task_begins_only_here_and_from_the_newest_configs() -> None:
     """It asks once its producer is initialised; one that was revoked meanwhile may not begin."""
     world = world_with(1)
-    world.inbox.append(on.TaskStartAsked(task_id=TASK, request_id=7))
-    world.settle()
+    world.after(on.TaskStartAsked(task_id=TASK, request_id=7))
     assert world.started_answers == [(TASK, 7, None)]
     world.inbox.append(on.TaskStartAsked(task_id=TASK, request_id=8))
     world.deliver()
@@ -363,8 +358,7 @@ def test_a_task_begins_only_here_and_from_the_newest_configs() -> None:
     assert "already" in refusal
     world = world_with(1)
     gone = ConnectorTaskId("c", 5)
-    world.inbox.append(on.TaskStartAsked(task_id=gone, request_id=7))
-    world.settle()
+    world.after(on.TaskStartAsked(task_id=gone, request_id=7))
     assert world.started_answers == [
         (gone, 7, "Cannot start source task c-5 as it has already been revoked from this worker")
     ]

@@ -24,8 +24,7 @@ def world() -> World:
 def test_unchanged_task_configs_are_not_written(world: World) -> None:
     """A connector that asks for new ones and makes the same ones restarts nothing."""
     before, tasks = list(world.log), dict(world.tasks)
-    world.inbox.append(on.ReconfigurationRequested(connector="c"))
-    world.settle()
+    world.after(on.ReconfigurationRequested(connector="c"))
     assert world.log == before
     assert world.tasks == tasks
 
@@ -107,11 +106,9 @@ def test_new_values_of_config_providers_restart_tasks_of_the_same_configs(world:
     """The stored config stays: only the child that resolved the reference reports the change."""
     before = len(world.log)
     world.values_changed = True
-    world.inbox.append(on.ReconfigurationRequested(connector="c"))
-    world.settle()
+    world.after(on.ReconfigurationRequested(connector="c"))
     assert len(world.log) > before
     after = len(world.log)
     world.values_changed = False
-    world.inbox.append(on.ReconfigurationRequested(connector="c"))
-    world.settle()
+    world.after(on.ReconfigurationRequested(connector="c"))
     assert len(world.log) == after

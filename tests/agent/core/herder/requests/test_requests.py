@@ -128,8 +128,7 @@ def test_an_invalid_config_changes_nothing(world: World, request_: ask.Request) 
     world.deliver()
     effect_id = max(world.state.waiters)
     world.answers.clear()
-    world.inbox.append(on.EffectFailed(effect_id=effect_id, error=BadRequestError("not so")))
-    world.settle()
+    world.after(on.EffectFailed(effect_id=effect_id, error=BadRequestError("not so")))
     assert isinstance(world.replies[number].error, BadRequestError)
     assert world.log == before
 
