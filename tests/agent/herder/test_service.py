@@ -1,23 +1,26 @@
-"""The herder's shell over memory stores and children without processes."""
+"""The herder's shell over memory stores and children without processes, and its parts."""
 
 import asyncio
+import logging
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from pyconnect_agent.core.errors import InternalError, KafkaError, RequestTimedOutError
+from pyconnect_agent.core.group_protocol import Work
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.state import HerderSettings
-from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State, TargetState
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.plugin_catalog import Catalog
-from pyconnect_agent.core.reporting import ServerInfo
+from pyconnect_agent.core.reporting import Reported, ServerInfo, Status
 from pyconnect_agent.herder.connect_group import GroupPorts, LocalGroup
-from pyconnect_agent.herder.loop import HerderAbortedError
+from pyconnect_agent.herder.loop import ChildEvents, HerderAbortedError
+from pyconnect_agent.herder.performer import StatusView
 from pyconnect_agent.herder.port import WorkerClock
 from pyconnect_agent.herder.service import HerderOptions, HerderService, Stores
 from pyconnect_agent.process.logging import RuntimeLevels
@@ -252,3 +255,99 @@ async def test_a_membership_that_has_failed_ends_the_herder(error: Exception, re
     with pytest.raises(HerderAbortedError, match=reason):
         await herding
     await shell.herder.close()
+
+
+PYTHON = """\
+pyconnect_api.errors.ConnectException: Exiting WorkerSinkTask
+  File "loop.py", line 1, in _deliver
+    self._task.put(batch)
+Caused by: builtins.OSError: disk is full
+  File "task.py", line 2, in put
+    write(values)
+"""
+KILLED = "The task was killed through the admin interface (SIGKILL). It is not restarted by itself."
+JAVA = """\
+java.lang.IllegalStateException: boom
+\tat io.example.Task.poll(Task.java:1)
+\t... 3 more
+"""
+
+
+@cases(
+    "trace, reason",
+    (PYTHON, "Caused by: builtins.OSError: disk is full"),
+    (JAVA, "java.lang.IllegalStateException: boom"),
+    (None, ""),
+    (f"{KILLED}\nIts stacks before that:\nThread 0x1 (most recent call first):\n  File", KILLED),
+    (f"{KILLED}\nIts stacks before that: none within 5 s.", KILLED),
+)
+def test_reason_of_a_failure(
+    trace: str | None, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is the innermost error, never a line of a stack."""
+    events = ChildEvents(lambda _: None, StatusStore(MemoryLog()), WorkerClock(), track_topics=True)
+    with caplog.at_level(logging.ERROR):
+        events.reported(ConnectorTaskId("c", 0), Reported(state=State.FAILED, trace=trace))
+    assert [record.reason for record in caplog.records] == [reason]  # type: ignore[attr-defined]  # an extra field
+
+
+RUNNING = Status(state=State.RUNNING, worker_id="w:1", generation=3)
+ONE_TASK = ConfigSnapshot(connector_configs={"kept": {}}, task_counts={"kept": 1})
+
+
+class DeletionsStore(StatusStore):
+    """Remembers what was deleted, whether it was known or not."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryLog())
+        self.deleted: list[str] = []
+
+    def delete(self, item: Instance) -> None:
+        self.deleted.append(str(item))
+        super().delete(item)
+
+
+@pytest.fixture
+def store() -> Iterator[DeletionsStore]:
+    store = DeletionsStore()
+    store.start()
+    yield store
+    store.stop()
+
+
+def view(store: StatusStore) -> StatusView:
+    return StatusView(store, lambda config: "unknown" if config is None else "source")
+
+
+def test_statuses_of_vanished_work_are_tombstoned_tasks_first(store: DeletionsStore) -> None:
+    """Connectors without a config and tasks beyond the task count go, everything else stays."""
+    for name in ("kept", "gone"):
+        store.put(name, RUNNING)
+        for number in (0, 1):
+            store.put(ConnectorTaskId(name, number), RUNNING)
+    view(store).clean(ONE_TASK, Work())
+    assert store.deleted == ["gone-0", "gone-1", "kept-1", "gone"]
+    assert store.connectors() == {"kept"}
+    assert list(store.tasks("kept")) == [0]
+
+
+def test_revoked_work_is_tombstoned_before_its_status_is_read(store: DeletionsStore) -> None:
+    """Its last status is on the way to the topic only; the tombstone has to follow it."""
+    revoked = Work.of(["gone", "kept"], [ConnectorTaskId("kept", n) for n in (0, 1)])
+    view(store).clean(ONE_TASK, revoked)
+    assert store.deleted == ["kept-1", "gone"]
+
+
+def test_a_state_info_lists_tasks_by_number(store: DeletionsStore) -> None:
+    """The type comes from the config, and is unknown when that is gone."""
+    store.put("kept", RUNNING)
+    for number in (10, 2):
+        store.put(ConnectorTaskId("kept", number), RUNNING)
+    info = view(store).state_info("kept", ONE_TASK)
+    assert info is not None
+    assert [number for number, _ in info.tasks] == [2, 10]
+    assert info.type == "source"
+    gone = view(store).state_info("kept", ConfigSnapshot())
+    assert gone is not None
+    assert gone.type == "unknown"
+    assert view(store).state_info("none", ONE_TASK) is None
