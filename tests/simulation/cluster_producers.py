@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder.requests import FenceZombies
 from pyconnect_agent.core.herder.state import HerderSettings
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics import LogRecord
@@ -139,7 +140,7 @@ class ExactlyOnceWorker(Worker):
                 ids = (*effect.transactional_ids, *effect.ids_if_permitted)
                 self._later("fencing", effect_id, lambda: self.producers.fence(ids))
             case do.RequestFencing(leader_url=str()):
-                self._request_fencing_elsewhere(effect)
+                self._ask_leader(effect, FenceZombies(connector=effect.connector))
             case do.AnswerTaskStart():
                 self._task_start_answered(effect)
             case _:

@@ -18,42 +18,39 @@ from pyconnect_agent.core.clients.configs import (
 )
 from pyconnect_agent.core.clients.librdkafka import client_security, translate
 from pyconnect_agent.core.config.client_keys import ClientKind
-from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_api import ConfigException
 from pyconnect_clients.connect_names import sink_group_id
 from pyconnect_clients.security import PasswordLogin, PemFile, Protocol, Tls
-from tests.support.agents.worker_properties import PROPERTIES, distributed
+from tests.support.agents.worker_properties import distributed
 from tests.support.cases import cases
-
-
-def worker(**properties: str) -> DistributedConfig:
-    """Return a worker's configuration; two underscores in names stand for a dot."""
-    changed = {name.replace("__", "."): value for name, value in properties.items()}
-    return DistributedConfig.parse(PROPERTIES | changed)
 
 
 def test_overrides_are_the_last_layer_and_may_be_forbidden() -> None:
     """After the framework and the worker's `producer.`; the policy counts at start too."""
     config = connector_producer(
-        worker(producer__linger__ms="5", producer__acks="1"), {"producer.override.acks": "0"}, "id"
+        distributed(producer_linger_ms="5", producer_acks="1"),
+        {"producer.override.acks": "0"},
+        "id",
     ).java_config
     assert (config["acks"], config["linger.ms"], config["client.id"]) == ("0", "5", "id")
     assert config["max.in.flight.requests.per.connection"] == "1"
-    strict = worker(connector__client__config__override__policy="None")
+    strict = distributed(connector_client_config_override_policy="None")
     with pytest.raises(ConfigException, match="Client Config Overrides not allowed"):
         connector_producer(strict, {"producer.override.acks": "0"}, "i")
 
 
 def test_clients_inherit_brokers_and_hide_secrets() -> None:
     """Admin clients inherit security too; no text form shows a secret."""
-    secured = worker(
-        bootstrap__servers="b:1", security__protocol="SSL", producer__security__protocol="SASL_SSL"
+    secured = distributed(
+        bootstrap_servers="b:1", security_protocol="SSL", producer_security_protocol="SASL_SSL"
     )
     assert connector_producer(secured, {}, "i").java_config["security.protocol"] == "SASL_SSL"
     assert "security.protocol" not in sink_consumer(secured, "c", {}, "i").java_config
     assert connector_admin(secured, {}, "i").java_config["security.protocol"] == "SSL"
     assert connector_producer(secured, {}, "i").java_config["bootstrap.servers"] == "b:1"
-    config = connector_producer(worker(), {"producer.override.sasl.jaas.config": "hunter22"}, "i")
+    config = connector_producer(
+        distributed(), {"producer.override.sasl.jaas.config": "hunter22"}, "i"
+    )
     assert "hunter22" not in repr(config)
     built = translate(
         {"ssl.key.password": "hunter22", "security.protocol": "SSL"}, ClientKind.PRODUCER
@@ -64,17 +61,17 @@ def test_clients_inherit_brokers_and_hide_secrets() -> None:
 def test_internal_producers_are_never_transactional_by_accident() -> None:
     """A worker-wide transactional id is taken out."""
     for topic in InternalTopic:
-        config = internal_producer(worker(transactional__id="x"), topic).java_config
+        config = internal_producer(distributed(transactional_id="x"), topic).java_config
         assert "transactional.id" not in config
         assert config["enable.idempotence"] == "false"
-    statuses = internal_producer(worker(), InternalTopic.STATUSES).java_config
+    statuses = internal_producer(distributed(), InternalTopic.STATUSES).java_config
     assert statuses["retries"] == "0"
     assert statuses["client.id"] == "jb-statuses"
 
 
 def test_the_leaders_transactional_id_has_a_key_of_its_own() -> None:
     """`transactional.id` is ignored with a warning, also beside the agent's key."""
-    config = leader_producer(worker(transactional__id="mine"))
+    config = leader_producer(distributed(transactional_id="mine"))
     assert config.java_config["transactional.id"] == "connect-cluster-jb"
     assert config.warnings == (
         (
@@ -84,9 +81,11 @@ def test_the_leaders_transactional_id_has_a_key_of_its_own() -> None:
             "instead."
         ),
     )
-    config = leader_producer(worker(agent__leader__transactional__id="own"))
+    config = leader_producer(distributed(agent_leader_transactional_id="own"))
     assert (config.java_config["transactional.id"], config.warnings) == ("own", ())
-    both = leader_producer(worker(agent__leader__transactional__id="own", transactional__id="mine"))
+    both = leader_producer(
+        distributed(agent_leader_transactional_id="own", transactional_id="mine")
+    )
     assert both.java_config["transactional.id"] == "own"
     [warning] = both.warnings
     assert "The value 'mine' for the 'transactional.id' property will be ignored" in warning
@@ -105,25 +104,25 @@ def test_config_and_offsets_topics_are_read_committed_only_when_enabled(
     support: str, given: str | None, level: str
 ) -> None:
     """As Apache's workers read them: the offsets they compare count aborted records otherwise."""
-    properties = {"exactly__once__source__support": support}
+    properties = {"exactly_once_source_support": support}
     if given is not None:
-        properties["isolation__level"] = given
+        properties["isolation_level"] = given
     for topic in (InternalTopic.CONFIGS, InternalTopic.OFFSETS):
-        config = internal_consumer(worker(**properties), topic)
+        config = internal_consumer(distributed(**properties), topic)
         assert config.build().properties["isolation.level"] == level
         assert bool(config.warnings) == (given == "read_uncommitted" and support == "enabled")
-    statuses = internal_consumer(worker(**properties), InternalTopic.STATUSES).java_config
+    statuses = internal_consumer(distributed(**properties), InternalTopic.STATUSES).java_config
     assert statuses.get("isolation.level") == given
 
 
 def test_exactly_once_producers_are_idempotent_with_any_setting_of_the_user() -> None:
     """A differing value is replaced with a warning; none is no reason for one."""
-    silent = exactly_once_producer(worker(), {}, "i", "jb-c-0")
+    silent = exactly_once_producer(distributed(), {}, "i", "jb-c-0")
     assert silent.java_config["transactional.id"] == "jb-c-0"
     assert silent.java_config["enable.idempotence"] == "true"
     assert silent.warnings == ()
     loud = exactly_once_producer(
-        worker(), {"producer.override.enable.idempotence": "false"}, "i", "jb-c-0"
+        distributed(), {"producer.override.enable.idempotence": "false"}, "i", "jb-c-0"
     )
     assert loud.java_config["enable.idempotence"] == "true"
     assert "for connectors when exactly-once source support is enabled" in loud.warnings[0]
@@ -132,9 +131,9 @@ def test_exactly_once_producers_are_idempotent_with_any_setting_of_the_user() ->
 def test_source_offsets_are_read_committed_unless_chosen_otherwise() -> None:
     """With exactly-once support there is no choice."""
     override = {"consumer.override.isolation.level": "read_uncommitted"}
-    chosen = source_offsets_consumer(worker(), "c", override, "i")
+    chosen = source_offsets_consumer(distributed(), "c", override, "i")
     assert chosen.java_config["isolation.level"] == "read_uncommitted"
-    enabled = worker(exactly__once__source__support="enabled")
+    enabled = distributed(exactly_once_source_support="enabled")
     forced = source_offsets_consumer(enabled, "c", override, "i")
     assert forced.java_config["isolation.level"] == "read_committed"
     assert len(forced.warnings) == 1
@@ -143,9 +142,9 @@ def test_source_offsets_are_read_committed_unless_chosen_otherwise() -> None:
 def test_a_sinks_group_may_be_overridden() -> None:
     """Offset operations use the same group as the consumer."""
     cases = [
-        (worker(), {}, "connect-c"),
-        (worker(consumer__group__id="w"), {}, "w"),
-        (worker(consumer__group__id="w"), {"consumer.override.group.id": "o"}, "o"),
+        (distributed(), {}, "connect-c"),
+        (distributed(consumer_group_id="w"), {}, "w"),
+        (distributed(consumer_group_id="w"), {"consumer.override.group.id": "o"}, "o"),
     ]
     for configured, config, group in cases:
         assert sink_group_id("c", config, configured.originals) == group
@@ -155,7 +154,7 @@ def test_a_sinks_group_may_be_overridden() -> None:
 def test_fencing_connects_as_the_connectors_admin_client() -> None:
     """Its brokers and its principal, another kind of client."""
     config = fencing_producer(
-        worker(security__protocol="SSL", retries="3"),
+        distributed(security_protocol="SSL", retries="3"),
         {"admin.override.bootstrap.servers": "other:1", "producer.override.acks": "1"},
         "i",
         "jb-c-0",
@@ -172,7 +171,7 @@ TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
 @cases("url", "https://own/token", "https://listed/token")
 def test_a_connector_has_tokens_fetched_from_urls_of_the_worker(url: str) -> None:
     """From one of its clients, or from its list."""
-    allowing = worker(
+    allowing = distributed(
         **{f"producer.{TOKEN_URL}": "https://own/token"},
         **{"agent.oauthbearer.allowed.urls": "https://listed/token"},
     )
@@ -183,7 +182,7 @@ def test_a_connector_has_tokens_fetched_from_urls_of_the_worker(url: str) -> Non
 @cases("url", "file:///etc/shadow", "http://169.254.169.254/", "https://own/")
 def test_a_connector_cannot_have_other_urls_read(url: str) -> None:
     """The error names the key of the worker that could allow it."""
-    strict = worker(**{TOKEN_URL: "https://own/token"})
+    strict = distributed(**{TOKEN_URL: "https://own/token"})
     overrides = {f"producer.override.{TOKEN_URL}": url}
     with pytest.raises(ConfigException, match=r"agent\.oauthbearer\.allowed\.urls"):
         connector_producer(strict, overrides, "c")

@@ -24,15 +24,15 @@ from tests.support.cases import cases
 TASK = ConnectorTaskId("c", 0)
 
 
-def configured(world: World, tasks: int, **settings: str) -> None:
+def configured(world: World, tasks: int, **settings: str) -> World:
     config = {"name": "c", "connector.class": "x", TASKS: str(tasks), **settings}
     world.ask(PutConnectorConfig(connector="c", config=config))
+    return world
 
 
 def world_with(tasks: int) -> World:
     """A worker at `enabled` that runs so many tasks."""
-    world = World(exactly_once=True)
-    configured(world, tasks)
+    world = configured(World(exactly_once=True), tasks)
     world.settle()
     return world
 
@@ -63,11 +63,9 @@ def test_the_first_task_set_has_nothing_to_fence() -> None:
 def test_as_many_ids_are_fenced_as_the_last_count_record_says() -> None:
     """The old count decides what is fenced, the new one is written."""
     world = world_with(3)
-    configured(world, 5)
-    world.settle()
+    configured(world, 5).settle()
     assert world.fenced == [("group-c-0", "group-c-1", "group-c-2")]
-    configured(world, 1)
-    world.settle()
+    configured(world, 1).settle()
     assert world.fenced[1:] == [tuple(f"group-c-{n}" for n in range(5))]
     assert world.replayed().task_count_records == {"c": 1}
 
@@ -75,14 +73,12 @@ def test_as_many_ids_are_fenced_as_the_last_count_record_says() -> None:
 def test_no_round_is_needed_without_exactly_once_or_with_single_tasks() -> None:
     """Tasks start at once without a record, or the new one fences the old one itself."""
     world = world_with(1)
-    configured(world, 1, other="value")
-    world.settle()
+    configured(world, 1, other="value").settle()
     assert world.fenced == []
     assert world.log_keys().count("tasks-fencing-c") == 2
     assert not world.replayed().pending_fencing
     world = World()
-    configured(world, 2)
-    world.settle()
+    configured(world, 2).settle()
     assert len(world.tasks) == 2
     assert "tasks-fencing-c" not in world.log_keys()
     assert not any(isinstance(answer, do.FenceProducers) for answer in world.answers)
