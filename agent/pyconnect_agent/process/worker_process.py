@@ -30,7 +30,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
-from pyconnect_agent.core.errors import InternalError
+from pyconnect_agent.core.errors import AgentError, InternalError
 
 LOG = logging.getLogger(__name__)
 
@@ -85,13 +85,16 @@ class ServiceManager:
             self.notify(ALIVE)
             await asyncio.sleep(self.watchdog_s / _PINGS_IN_INTERVAL)
 
-    async def report_ready(self, is_ready: Callable[[], Awaitable[bool]]) -> None:
-        """Report as soon as the worker is ready."""
-        if self.address is None:
-            return
-        while not await is_ready():  # noqa: ASYNC110 - no event reports it
-            await asyncio.sleep(_ASK_AGAIN_S)
-        self.notify(READY)
+    async def report_ready(self, probe: Callable[[], Awaitable[object]]) -> None:
+        """Report as soon as `probe` does not raise an AgentError any more."""
+        while self.address is not None:
+            try:
+                await probe()
+            except AgentError:
+                await asyncio.sleep(_ASK_AGAIN_S)
+            else:
+                self.notify(READY)
+                return
 
 
 _M_ARENA_MAX = -8

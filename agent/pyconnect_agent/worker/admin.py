@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -191,31 +191,55 @@ class AgentAdmin:
         return self._values
 
     async def children(self) -> list[dict[str, Any]]:
-        found = await self._children.child_details()
-        shown = sorted((*found, *self._without_process(found)), key=lambda child: child.order)
-        now_ms, wall_ms = self._now_ms(), int(time.time() * 1000)
-        return [
-            {**child_json(child, wall_ms), "restarts": self._restarts(child, now_ms)}
-            for child in shown
-        ]
+        shown = list(await self._children.child_details())
+        state, now_ms, wall_ms = self._herder.state, self._now_ms(), int(time.time() * 1000)
+        present = {(child.connector, child.task) for child in shown}
+        for connector, share in state.work.items():
+            for task in share.tasks_assigned:
+                status = self._herder.task_status(connector, task)
+                if (
+                    (connector, task) not in present
+                    and status is not None
+                    and status.worker_id == state.settings.worker_id
+                ):
+                    # A task of this worker whose process has ended: failed or killed.
+                    ended = ChildDetails(
+                        connector=connector, task=task, pid=None, state=status.state, since_ms=None
+                    )
+                    shown.append(ended)
+        documents = []
+        for child in sorted(shown, key=lambda child: child.order):
+            work = state.work.get(child.connector)
+            history = NO_RESTARTS if work is None else work.restarts.get(child.task, NO_RESTARTS)
+            restarts = restarts_json(history, policy_of(state, child.connector), now_ms)
+            documents.append({**child_json(child, wall_ms), "restarts": restarts})
+        return documents
 
     def connectors(self) -> dict[str, Any]:
         snapshot = self._herder.state.snapshot
         states = {name: snapshot.target_state(name) for name in snapshot.connectors()}
         return {name: {"target_state": state.value} for name, state in states.items() if state}
 
-    def _restarts(self, child: ChildDetails, now_ms: int) -> dict[str, Any]:
-        state = self._herder.state
-        share = state.work.get(child.connector)
-        history = NO_RESTARTS if share is None else share.restarts.get(child.task, NO_RESTARTS)
-        return restarts_json(history, policy_of(state, child.connector), now_ms)
-
     async def metrics(self) -> tuple[Metric, ...]:
         """A standalone worker has none of rebalances."""
         state, now_ms = self._herder.state, self._now_ms()
-        found = (*await self._children.metrics(), *_restart_metrics(state, now_ms))
+        found = [*await self._children.metrics()]
+        # Those of connectors and tasks that have failed on this worker.
+        for connector, share in sorted(state.work.items()):
+            policy = policy_of(state, connector) if share.restarts else None
+            for task, history in share.restarts.items():
+                assert policy is not None
+                shown = settled(history, policy, now_ms)
+                restarts: dict[str, MetricValue] = {
+                    "restart-attempts": len(shown.attempts),
+                    "restart-attempts-total": shown.total,
+                    "next-restart-timestamp": shown.next_ms or 0,
+                    "given-up": int(shown.ended is NoRestart.LIMIT),
+                }
+                tags = {"connector": connector, **({} if task is None else {"task": str(task)})}
+                found += tagged({RESTARTS: restarts}, tags)
         if state.settings.standalone:
-            return found
+            return tuple(found)
         member = state.membership
         values: dict[str, MetricValue] = {
             "connect-protocol": (
@@ -273,28 +297,6 @@ class AgentAdmin:
 
     def drain(self, *, undrain: bool) -> None:
         self._herder.request_drain(undrain=undrain)
-
-    def _without_process(self, found: Iterable[ChildDetails]) -> list[ChildDetails]:
-        """Return tasks of this worker whose process has ended: failed or killed."""
-        state = self._herder.state
-        present = {(child.connector, child.task) for child in found}
-        missing = []
-        for connector, share in state.work.items():
-            for task in share.tasks_assigned:
-                status = self._herder.task_status(connector, task)
-                if (connector, task) in present or status is None:
-                    continue
-                if status.worker_id == state.settings.worker_id:
-                    missing.append(
-                        ChildDetails(
-                            connector=connector,
-                            task=task,
-                            pid=None,
-                            state=status.state,
-                            since_ms=None,
-                        )
-                    )
-        return missing
 
     def _check_runs_here(self, task_id: ConnectorTaskId) -> None:
         if task_id in self._children.tasks.running():
@@ -368,22 +370,3 @@ def file_sha256(file: Path) -> str | None:
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError:
         return None
-
-
-def _restart_metrics(state: HerderState, now_ms: int) -> Iterator[Metric]:
-    """Return restart metrics of connectors and tasks that have failed on this worker."""
-    for connector, share in sorted(state.work.items()):
-        policy = policy_of(state, connector) if share.restarts else None
-        for task, history in share.restarts.items():
-            assert policy is not None
-            shown = settled(history, policy, now_ms)
-            values: dict[str, MetricValue] = {
-                "restart-attempts": len(shown.attempts),
-                "restart-attempts-total": shown.total,
-                "next-restart-timestamp": shown.next_ms or 0,
-                "given-up": int(shown.ended is NoRestart.LIMIT),
-            }
-            tags = {"connector": connector}
-            if task is not None:
-                tags["task"] = str(task)
-            yield from tagged({RESTARTS: values}, tags)

@@ -245,9 +245,8 @@ class Worker:
             await rest.start(herder, admin, journal)
             await self._while_alive(self._start(herder, journal), herding, rest)
             LOG.info("worker has started", extra={"url": url})
-            reporting = long_lived.start_task(
-                "readiness", self._manager.report_ready(partial(_is_ready, herder))
-            )
+            probe = partial(herder.submit, Probe(), timeout_ms=PROBE_MS)
+            reporting = long_lived.start_task("readiness", self._manager.report_ready(probe))
             try:
                 await self._while_alive(self._stop_requested.wait(), herding, rest)
             finally:
@@ -415,15 +414,6 @@ class Worker:
             make_group=partial(ConnectGroup, group_options(distributed, url)),
             may_have_own_offsets_topic=lambda found: own_topic(distributed, found) is not None,
         )
-
-
-async def _is_ready(herder: HerderService) -> bool:
-    """Return the answer of `GET /health`."""
-    try:
-        await herder.submit(Probe(), timeout_ms=PROBE_MS)
-    except AgentError:
-        return False
-    return True
 
 
 class WorkerDiedError(AgentError):
