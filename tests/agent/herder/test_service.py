@@ -36,6 +36,14 @@ CONFIG = {"name": "c", "tasks": "2"}
 TIMEOUT_MS = 5_000
 
 
+@pytest.fixture(autouse=True)
+def _restored_level() -> Iterator[None]:
+    """A herder sets that of the root logger."""
+    level = logging.getLogger().level
+    yield
+    logging.getLogger().setLevel(level)
+
+
 class GatedConfigStore(ConfigStore):
     """Writes wait until the gate is open, or fail."""
 
