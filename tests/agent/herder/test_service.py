@@ -114,12 +114,13 @@ class Shell:
 
 
 @asynccontextmanager
-async def running(*, standalone: bool = False) -> AsyncIterator[Shell]:
+async def running(*, standalone: bool = False, announced: bool = True) -> AsyncIterator[Shell]:
     shell = Shell(standalone=standalone)
     herding = asyncio.create_task(shell.herder.run())
     try:
         await shell.herder.start()
-        shell.herder.announce_ready()
+        if announced:
+            shell.herder.announce_ready()
         yield shell
     finally:
         shell.store.gate.set()
@@ -216,19 +217,13 @@ async def test_draining_answers_requests_before_work_has_stopped() -> None:
 
 async def test_health_waits_until_the_worker_is_announced() -> None:
     """A standalone worker creates its connectors first."""
-    shell = Shell()
-    herding = asyncio.create_task(shell.herder.run())
-    await shell.herder.start()
-    with pytest.raises(RequestTimedOutError):
-        await shell.herder.submit(ask.Probe(), timeout_ms=50)
-    assert not shell.herder.ready
-    shell.herder.announce_ready()
-    await shell.herder.submit(ask.Probe(), timeout_ms=TIMEOUT_MS)
-    assert shell.herder.ready
-    await shell.herder.drain(hurry=shell.hurry)
-    herding.cancel()
-    await asyncio.gather(herding, return_exceptions=True)
-    await shell.herder.close()
+    async with running(announced=False) as shell:
+        with pytest.raises(RequestTimedOutError):
+            await shell.herder.submit(ask.Probe(), timeout_ms=50)
+        assert not shell.herder.ready
+        shell.herder.announce_ready()
+        await shell.herder.submit(ask.Probe(), timeout_ms=TIMEOUT_MS)
+        assert shell.herder.ready
 
 
 async def test_a_topic_is_recorded_once() -> None:

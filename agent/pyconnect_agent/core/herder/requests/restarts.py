@@ -22,7 +22,7 @@ from pyconnect_agent.core.reporting import ConnectorStateInfo, Status
 
 
 def stronger(pending: RestartRequested | None, request: RestartRequested) -> RestartRequested:
-    """The request to keep: all outweighs only the failed, then tasks their absence."""
+    """Return the request to keep: one for all work, else one with tasks, else the earlier one."""
     weights = [(not r.only_failed, r.include_tasks) for r in (pending or request, request)]
     return request if pending is None or weights[1] > weights[0] else pending
 

@@ -47,6 +47,14 @@ def run_to(world: World, queue: str, *, skip: int = 0) -> None:
     raise AssertionError(f"never came to {queue}")
 
 
+def altered_up_to(queue: str, *, skip: int = 0, exactly_once: bool = False) -> tuple[World, int]:
+    """A worker that changes offsets, up to an answer of `queue`, and the number of the request."""
+    world = stopped_world(exactly_once=exactly_once)
+    number = world.ask(ALTER)
+    run_to(world, queue, skip=skip)
+    return world, number
+
+
 def end(world: World, queue: str, *, well: bool = True) -> None:
     (answer,) = (answer for answer in world.answerable() if answer.queue == queue)
     world.answer(answer, well=well)
@@ -106,9 +114,7 @@ def test_a_write_of_another_worker_while_the_connector_is_asked_prevents_the_cha
     between: tuple[LogRecord, ...], text: str
 ) -> None:
     """The config topic is read once more before anything is written."""
-    world = stopped_world()
-    number = world.ask(ALTER)
-    run_to(world, "prepare c")
+    world, number = altered_up_to("prepare c")
     world.write_elsewhere(*between)
     end(world, "prepare c")
     world.settle()
@@ -118,9 +124,7 @@ def test_a_write_of_another_worker_while_the_connector_is_asked_prevents_the_cha
 
 def test_a_new_config_while_the_connector_is_asked_restarts_the_change() -> None:
     """It may name another consumer group, another topic."""
-    world = stopped_world()
-    number = world.ask(ALTER)
-    run_to(world, "prepare c")
+    world, number = altered_up_to("prepare c")
     newer = {**CONFIG, "text": "newer"}
     world.write_elsewhere(config_records.connector_config("c", newer))
     end(world, "prepare c")
@@ -132,9 +136,7 @@ def test_a_new_config_while_the_connector_is_asked_restarts_the_change() -> None
 
 def test_a_rebalance_while_the_connector_is_asked_restarts_the_change() -> None:
     """Another worker may lead after it."""
-    world = stopped_world()
-    number = world.ask(ALTER)
-    run_to(world, "prepare c")
+    world, number = altered_up_to("prepare c")
     world.write_elsewhere(config_records.connector_config("d", {**CONFIG, "name": "d"}))
     world.read_log()
     world.deliver_all()
@@ -160,9 +162,7 @@ def test_later_requests_wait_for_the_offset_change() -> None:
 @cases("skip", 0, 1, ids=["before it is asked", "after it was asked"])
 def test_an_unreadable_config_topic_prevents_a_change(skip: int) -> None:
     """The worker cannot know whether the connector is still stopped."""
-    world = stopped_world()
-    number = world.ask(ALTER)
-    run_to(world, "reads", skip=skip)
+    world, number = altered_up_to("reads", skip=skip)
     end(world, "reads", well=False)
     world.settle()
     text = "Failed to read to end of config topic before modifying connector offsets"
@@ -225,18 +225,14 @@ def test_resumed_tasks_start_after_the_changes_own_id_is_fenced() -> None:
 
 def test_nothing_is_changed_when_fencing_fails_or_a_resume_comes() -> None:
     """The text is Connect's; all conditions are looked at again after the round."""
-    world = stopped_world(exactly_once=True)
-    number = world.ask(ALTER)
-    run_to(world, "fencing")
+    world, number = altered_up_to("fencing", exactly_once=True)
     end(world, "fencing", well=False)
     world.settle()
     assert isinstance(world.replies[number].error, InternalError)
     expected = "Failed to perform zombie fencing for source connector prior to modifying offsets"
     assert text_of(world.replies[number]) == expected
     assert world.changed == []
-    world = stopped_world(exactly_once=True)
-    number = world.ask(ALTER)
-    run_to(world, "fencing")
+    world, number = altered_up_to("fencing", exactly_once=True)
     world.write_elsewhere(RESUMED)
     end(world, "fencing")
     world.settle()
