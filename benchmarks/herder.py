@@ -17,7 +17,7 @@ from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.decide import decide
 from pyconnect_agent.core.herder.effects import Effect, RequestRejoin
-from pyconnect_agent.core.herder.membership.rebalance import Claim
+from pyconnect_agent.core.herder.membership import Claim
 from pyconnect_agent.core.herder.requests.restarts import WorkStopped
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
 from pyconnect_agent.core.ids import ConnectorTaskId, State

@@ -22,8 +22,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.herder import config_log, report
-from pyconnect_agent.core.assign.incremental import AssignorState
-from pyconnect_agent.core.assign.leader import Election, perform_assignment
+from pyconnect_agent.core.assign import AssignorState, Election, perform_assignment
 from pyconnect_agent.core.group_protocol import (
     NO_WORK,
     Assignment,

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _tell(f"hint: install the extra [agent]: {install_command('agent')}")
         return EXIT_START
     launcher = _fork_server()
-    from pyconnect_agent.process.restarting import run_again
+    from pyconnect_agent.process.worker_process import run_again
     from pyconnect_agent.worker.command import run
     from pyconnect_agent.worker.lifecycle import EXIT_DIED, RUN_AGAIN
 

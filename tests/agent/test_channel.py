@@ -34,8 +34,7 @@ from pyconnect_agent.channel import (
 from pyconnect_agent.core.config.config_infos import ConfigInfo, ConfigInfos, ConfigValueInfo
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.metric_values import Metric
-from pyconnect_agent.core.offsets.changes import ChangeStage
-from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
+from pyconnect_agent.core.offsets.connector_offsets import ChangeStage, CommittedOffset
 from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
 from tests.support.cases import cases
 

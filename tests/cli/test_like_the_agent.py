@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.core.config.connector_keys import (
+from pyconnect_agent.core.config.connector_config import (
     PluginDefaults,
     sink_config_def,
     source_config_def,

@@ -10,7 +10,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from pyconnect_agent.core.apache_release import RELEASE_4_4
+from pyconnect_agent.core.plugin_catalog import RELEASE_4_4
 from pyconnect_sandbox.jars import fetched
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import pytest
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION, RELEASE_4_4, RELEASE_KEY, RELEASES
+from pyconnect_agent.core.plugin_catalog import CONNECT_VERSION, RELEASE_4_4, RELEASE_KEY, RELEASES
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.config_cases import CONFIG_CASES, SOURCE
 from tests.java.our_own_plugins import is_our_own

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.core.apache_release import RELEASE_4_4, RELEASE_KEY
+from pyconnect_agent.core.plugin_catalog import RELEASE_4_4, RELEASE_KEY
 from pyconnect_clients.plugin_findings import check_locations
 from pyconnect_sandbox.jars import KAFKA_VERSION, find_runtime
 from pyconnect_sandbox.runtime import KafkaRuntime

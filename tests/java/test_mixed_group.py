@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION, RELEASE_4_4, RELEASE_KEY
 from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.plugin_catalog import CONNECT_VERSION, RELEASE_4_4, RELEASE_KEY
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agents.agent import append_lines, sink_config, source_config
 from tests.support.agents.mixed_group import WAIT_S, MixedGroup, MixedWorker, java_and_agent

@@ -11,8 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.internal_topics import config_records
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord, config_records
 from pyconnect_sandbox import ports
 from tests.support.agents.agent import Agent
 from tests.support.audits.sequences import WAIT_S, Sequences

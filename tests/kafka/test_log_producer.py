@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.kafka.producer import LogProducer
 from pyconnect_sandbox.ports import free_port
 from tests.support.names import unique_name

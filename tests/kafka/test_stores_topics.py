@@ -18,7 +18,7 @@ from pyconnect_agent.core.errors import (
     WorkerStartError,
 )
 from pyconnect_agent.core.ids import State, TargetState
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.kafka.admin import Admin, TopicSpec
 from pyconnect_agent.kafka.compacted_topic import CompactedTopic

@@ -202,7 +202,7 @@ def test_the_command_needs_nothing_of_the_agent(wheel: Path, tmp_path: Path) -> 
     done = installed.run("python", "-c", f"{load}; print(len([*map(load_noun, NOUNS)]))")
     assert int(done.stdout) > 15, done.stderr
     assert installed.run("pyconnect", "--url", "http://127.0.0.1:9", "status").returncode == 7
-    assert installed.run("python", "-c", "import pyconnect_agent.worker.acl_probe").returncode == 0
+    assert installed.run("python", "-c", "import pyconnect_agent.worker.acls").returncode == 0
     agent = installed.run("pyconnect-agent", "worker.properties")
     assert agent.returncode == 3
     assert "are not installed: msgspec, prometheus_client, regex, starlette" in agent.stderr

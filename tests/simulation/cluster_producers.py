@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING
 
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder.requests import FenceZombies
 from pyconnect_agent.core.herder.state import HerderSettings
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_clients.connect_names import task_transactional_id, task_transactional_ids
 from tests.simulation.cluster_worker import Worker
 from tests.simulation.herder_surroundings import Answer, FakeTask
@@ -139,7 +140,7 @@ class ExactlyOnceWorker(Worker):
                 ids = (*effect.transactional_ids, *effect.ids_if_permitted)
                 self._later("fencing", effect_id, lambda: self.producers.fence(ids))
             case do.RequestFencing(leader_url=str()):
-                self._request_fencing_elsewhere(effect)
+                self._ask_leader(effect, FenceZombies(connector=effect.connector))
             case do.AnswerTaskStart():
                 self._task_start_answered(effect)
             case _:
@@ -159,7 +160,7 @@ class ExactlyOnceWorker(Worker):
             if not instance.lives:
                 return
             if not well:
-                self.fail_task(task_id)
+                self.fail(task_id)
                 return
             instance.epoch = self.producers.initialise(instance.transactional_id)
             self.inbox.append(on.TaskStartAsked(task_id=task_id, request_id=number))
@@ -172,8 +173,8 @@ class ExactlyOnceWorker(Worker):
         if not instance.lives:
             return
         if effect.refusal is not None:
-            self.fail_task(effect.task_id)
+            self.fail(effect.task_id)
             return
         instance.may_begin = True
         self.producers.check_writers(effect.task_id.connector)
-        self._task_will_report(effect.task_id)
+        self._will_report(effect.task_id)

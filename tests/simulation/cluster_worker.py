@@ -17,17 +17,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pyconnect_agent.core.assign.leader import LeaderIds
+from pyconnect_agent.core.assign import LeaderIds
 from pyconnect_agent.core.errors import NoAnswerError, PrivilegedWriteError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.requests import FenceZombies, Request, SubmitTaskConfigs
+from pyconnect_agent.core.herder.requests import Request, SubmitTaskConfigs
 from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings, WritePrivilege
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.internal_topics import LogRecord, config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
-from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.herder.connect_group import ConnectGroup, GroupOptions, GroupPorts
 from tests.simulation.herder_world import Answer, World
 from tests.support.fakes.fake_group import NO_SETTINGS, FakeMember, member_maker
@@ -197,21 +195,23 @@ class Worker(World):
             case do.WriteTargetState():
                 record = config_records.target_state(effect.connector, effect.target_state)
                 self._write_plainly(effect.effect_id, record)
-            case do.SendTaskConfigs():
-                self._send_to_leader(effect)
+            case do.SendTaskConfigs(connector=connector, configs=configs):
+                self._ask_leader(effect, SubmitTaskConfigs(connector=connector, configs=configs))
             case _:
                 super()._perform_on_topics(effect)
 
     def _perform_on_statuses(self, effect: do.Effect) -> None:
-        match effect:
-            case do.PutStatus(item=str() as connector, status=status, safe=True):
-                if _newer(self.connector_statuses.get(connector), status):
-                    return
-            case do.PutStatus(item=ConnectorTaskId() as task_id, status=status, safe=True):
-                if _newer(self.task_statuses.get(task_id), status):
-                    return
-            case _:
-                pass
+        if isinstance(effect, do.PutStatus) and effect.safe:
+            of_tasks = isinstance(effect.item, ConnectorTaskId)
+            known = self.task_statuses if of_tasks else self.connector_statuses
+            existing, status = known.get(effect.item), effect.status
+            # Another worker has written since: a safe write gives way.
+            if (
+                existing is not None
+                and existing.worker_id != status.worker_id
+                and existing.generation > status.generation
+            ):
+                return
         super()._perform_on_statuses(effect)
 
     def _claim(self) -> None:
@@ -248,17 +248,10 @@ class Worker(World):
                 assert other.member.member_id not in members, f"{task_id} runs at {other.name} too"
         self.cluster.starts.append((self.now_ms, self.name, task_id))
 
-    def _send_to_leader(self, effect: do.SendTaskConfigs) -> None:
-        request = SubmitTaskConfigs(connector=effect.connector, configs=effect.configs)
-        self._ask_leader(effect.effect_id, effect.leader_url, request)
-
-    def _request_fencing_elsewhere(self, effect: do.RequestFencing) -> None:
-        assert effect.leader_url is not None
-        request = FenceZombies(connector=effect.connector)
-        self._ask_leader(effect.effect_id, effect.leader_url, request)
-
-    def _ask_leader(self, effect_id: int, leader_url: str, request: Request) -> None:
+    def _ask_leader(self, effect: do.SendTaskConfigs | do.RequestFencing, request: Request) -> None:
         """The leader answers when it is done; a broken connection is a failure too."""
+        effect_id, leader_url = effect.effect_id, effect.leader_url
+        assert leader_url is not None
 
         def sent(well: bool) -> None:
             leader = self.cluster.at(leader_url)
@@ -289,15 +282,6 @@ class _Clock:
 
     def now_ms(self) -> int:
         return self._cluster.now_ms
-
-
-def _newer(existing: Status | None, status: Status) -> bool:
-    """Another worker has written since: a safe write gives way."""
-    return (
-        existing is not None
-        and existing.worker_id != status.worker_id
-        and existing.generation > status.generation
-    )
 
 
 def _fail(error: Exception) -> None:

@@ -17,7 +17,7 @@ from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder.requests import Request
 from pyconnect_agent.core.herder.state import Life, MembershipPhase, owned_work
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.core.reporting import Status
 from tests.simulation.cluster_producers import ExactlyOnceWorker, Producers
 from tests.simulation.cluster_worker import Worker
@@ -40,6 +40,12 @@ class ClientRequest:
     hops_left: int = HOPS
     reply: do.Reply | None = None
     lost: bool = False
+
+    @property
+    def error(self) -> Exception | None:
+        """Of the reply, which has to be there."""
+        assert self.reply is not None
+        return self.reply.error
 
 
 @dataclass(slots=True)
@@ -76,6 +82,12 @@ class Cluster:
         asked = ClientRequest(request)
         self.requests.append(asked)
         self._send(worker, asked, timeout_ms)
+        return asked
+
+    def settled(self, worker: Worker, request: Request) -> ClientRequest:
+        """Ask, and let everything go well."""
+        asked = self.ask(worker, request)
+        self.settle()
         return asked
 
     def add_worker(self) -> Worker:
@@ -272,6 +284,5 @@ def settled_cluster(size: int, requests: Iterable[Request] = ()) -> Cluster:
     cluster = Cluster(size)
     cluster.settle()
     for number, request in enumerate(requests):
-        cluster.ask(cluster.workers[number % size], request)
-        cluster.settle()
+        cluster.settled(cluster.workers[number % size], request)
     return cluster

@@ -53,15 +53,13 @@ class Performer(Surroundings):
                 self._later("reads", effect_id, self._read_to_end)
             case do.ClaimWrites(effect_id=effect_id):
                 self._later("writes", effect_id, lambda: None)
-            case do.WriteConnectorConfig():
+            case do.WriteConnectorConfig(target_state=state):
                 records = [config_records.connector_config(effect.connector, effect.config)]
-                if effect.target_state is not None:
-                    state = config_records.target_state(effect.connector, effect.target_state)
-                    records.insert(0, state)
+                if state is not None:
+                    records.insert(0, config_records.target_state(effect.connector, state))
                 self._write(effect.effect_id, *records)
-            case do.RemoveConnectorConfig():
-                records_ = config_records.connector_removal(effect.connector)
-                self._write(effect.effect_id, *records_)
+            case do.RemoveConnectorConfig(effect_id=effect_id, connector=connector):
+                self._write(effect_id, *config_records.connector_removal(connector))
             case do.WriteTaskConfigs():
                 ids = [ConnectorTaskId(effect.connector, n) for n in range(len(effect.configs))]
                 self._write(
@@ -90,8 +88,8 @@ class Performer(Surroundings):
     def _perform_on_statuses(self, effect: do.Effect) -> None:
         match effect:
             case do.ReadStatus(effect_id=effect_id, connector=connector):
-                done = on.EffectDone(effect_id=effect_id, result=self._state_info(connector))
-                self.inbox.append(done)
+                info = self._state_info(connector)
+                self.inbox.append(on.EffectDone(effect_id=effect_id, result=info))
             case do.PutStatus(item=str() as connector, status=status):
                 self.connector_statuses[connector] = status
             case do.PutStatus(item=ConnectorTaskId() as task_id, status=status):
@@ -114,17 +112,17 @@ class Performer(Surroundings):
             case do.StartConnector(connector=connector):
                 assert connector not in self.connectors, f"{connector} runs already"
                 self.connectors[connector] = FakeConnector(effect.config, effect.target_state)
-                self._connector_will_report(connector)
+                self._will_report(connector)
             case do.StartTask(task_id=task_id):
                 self._start_task(effect)
             case do.StopWork():
                 self._stop_work(effect)
             case do.TransitionConnector(connector=connector, target_state=target):
                 self.connectors[connector].target_state = target
-                self._connector_will_report(connector)
+                self._will_report(connector)
             case do.TransitionTask(task_id=task_id, target_state=target):
                 self.tasks[task_id].target_state = target
-                self._task_will_report(task_id)
+                self._will_report(task_id)
             case do.GenerateTaskConfigs():
                 self._generate(effect)
             case _:
@@ -136,7 +134,8 @@ class Performer(Surroundings):
                 self.fenced.append((*effect.transactional_ids, *effect.ids_if_permitted))
                 self._later("fencing", effect_id, lambda: None)
             case do.RequestFencing(effect_id=effect_id, connector=connector):
-                self._request_fencing(effect_id, connector)
+                # This worker leads its group of one.
+                self.own_fencings[self.ask(FenceZombies(connector=connector))] = effect_id
             case do.PrepareOffsetChange() | do.CommitOffsetChange() | do.AbandonOffsetChange():
                 self._change_offsets(effect)
             case do.AnswerTaskStart(task_id=task_id):
@@ -168,16 +167,10 @@ class Performer(Surroundings):
 
     def _fencing_answered(self, reply: do.Reply) -> None:
         effect_id = self.own_fencings.pop(reply.request_id, None)
-        if effect_id is None:
-            return
-        if reply.error is None:
+        if effect_id is not None and reply.error is None:
             self.inbox.append(on.EffectDone(effect_id=effect_id))
-        else:
+        elif effect_id is not None and reply.error is not None:
             self.inbox.append(on.EffectFailed(effect_id=effect_id, error=reply.error))
-
-    def _request_fencing(self, effect_id: int, connector: str) -> None:
-        """Submit the request to this worker, which leads its group of one."""
-        self.own_fencings[self.ask(FenceZombies(connector=connector))] = effect_id
 
     def _start_task(self, effect: do.StartTask) -> None:
         """The rules of a task's start: nothing stale, nothing twice, nothing for a stopped one."""
@@ -196,7 +189,7 @@ class Performer(Surroundings):
         self.tasks[task_id] = FakeTask(
             effect.task_config, effect.connector_config, effect.target_state, effect.generation
         )
-        self._task_will_report(task_id)
+        self._will_report(task_id)
 
     def _stop_work(self, effect: do.StopWork) -> None:
         assert effect.connectors or effect.tasks
@@ -208,10 +201,10 @@ class Performer(Surroundings):
         def gone() -> None:
             for connector in effect.connectors:
                 del self.connectors[connector]
-                self._report_connector(connector, State.UNASSIGNED)
+                self._report(connector, State.UNASSIGNED)
             for task_id in effect.tasks:
                 del self.tasks[task_id]
-                self._report_task(task_id, State.UNASSIGNED)
+                self._report(task_id, State.UNASSIGNED)
 
         self._later(f"stop {effect.effect_id}", effect.effect_id, gone, may_fail=False)
 

@@ -14,10 +14,10 @@ from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.requests import Request
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
 from pyconnect_agent.core.herder.steps import Timer
-from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State, TargetState
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.reporting import ConnectorStateInfo, Reported, Status
 
 
@@ -96,14 +96,10 @@ class Surroundings:
 
     def read_log(self, *, until: int | None = None) -> None:
         """The tailing thread reads on, and reports each change."""
-        end = len(self.log) if until is None else min(until, len(self.log))
-        while self.tailed < end:
-            record = self.log[self.tailed]
-            applied = self.tail.apply(self.tailed, record.key, record.value)
+        for record in self.log[self.tailed : until]:
+            changes = self.tail.apply(self.tailed, *record).changes
             self.tailed += 1
-            self.inbox.append(
-                on.ConfigAdvanced(snapshot=self.tail.snapshot(), changes=applied.changes)
-            )
+            self.inbox.append(on.ConfigAdvanced(snapshot=self.tail.snapshot(), changes=changes))
 
     def replayed(self, *, compacted: bool = False) -> ConfigSnapshot:
         """The state that a new worker would read."""
@@ -111,7 +107,7 @@ class Surroundings:
         log = ConfigLog()
         for offset, record in enumerate(self.log):
             if not compacted or last[record.key] == offset:
-                log.apply(offset, record.key, record.value)
+                log.apply(offset, *record)
         return log.snapshot()
 
     def _start_worker(self) -> None:
@@ -135,7 +131,7 @@ class Surroundings:
             )
         )
         for offset, record in enumerate(self.log):
-            self.tail.apply(offset, record.key, record.value)
+            self.tail.apply(offset, *record)
         self.tailed = len(self.log)
         self.inbox.append(on.Initializing())
         self.inbox.append(on.Started(snapshot=self.tail.snapshot()))
@@ -145,8 +141,7 @@ class Surroundings:
     ) -> None:
         def finish(well: bool) -> None:
             if well:
-                done = on.EffectDone(effect_id=effect_id, result=result())
-                self.inbox.append(done)
+                self.inbox.append(on.EffectDone(effect_id=effect_id, result=result()))
             else:
                 error = RetriableKafkaError("Error on purpose")
                 self.inbox.append(on.EffectFailed(effect_id=effect_id, error=error))
@@ -174,48 +169,30 @@ class Surroundings:
         self.read_log()
         return self.tail.snapshot()
 
-    def fail_connector(self, connector: str) -> None:
-        self._report_connector(connector, State.FAILED, trace="ConnectException: on purpose")
+    def fail(self, item: Instance) -> None:
+        self._report(item, State.FAILED, trace="ConnectException: on purpose")
 
-    def fail_task(self, task_id: ConnectorTaskId) -> None:
-        self._report_task(task_id, State.FAILED, trace="ConnectException: on purpose")
+    def _will_report(self, item: Instance) -> None:
+        """It reports its target state later, or that it has failed."""
+        is_task = isinstance(item, ConnectorTaskId)
 
-    def _connector_will_report(self, connector: str) -> None:
         def report(well: bool) -> None:
-            running = self.connectors.get(connector)
+            running = self.tasks.get(item) if is_task else self.connectors.get(item)
             if running is None:
                 return
+            target = running.target_state
             if not well:
-                self.fail_connector(connector)
-            elif running.target_state is TargetState.STARTED:
-                self._report_connector(connector, State.RUNNING)
+                self.fail(item)
+            elif target is TargetState.STARTED or (is_task and target is TargetState.STOPPED):
+                self._report(item, State.RUNNING)
             else:
-                self._report_connector(connector, State[running.target_state.value])
+                self._report(item, State[target.value])
 
-        self.answers.append(Answer(f"connector {connector}", report))
+        self.answers.append(Answer(f"{'task' if is_task else 'connector'} {item}", report))
 
-    def _task_will_report(self, task_id: ConnectorTaskId) -> None:
-        def report(well: bool) -> None:
-            running = self.tasks.get(task_id)
-            if running is None:
-                return
-            if not well:
-                self.fail_task(task_id)
-                return
-            paused = running.target_state is TargetState.PAUSED
-            self._report_task(task_id, State.PAUSED if paused else State.RUNNING)
-
-        self.answers.append(Answer(f"task {task_id}", report))
-
-    def _report_connector(self, connector: str, state: State, trace: str | None = None) -> None:
+    def _report(self, item: Instance, state: State, trace: str | None = None) -> None:
         report = Reported(state=state, trace=trace, version="1")
-        self.inbox.append(on.InstanceReported(item=connector, report=report))
-
-    def _report_task(
-        self, task_id: ConnectorTaskId, state: State, trace: str | None = None
-    ) -> None:
-        report = Reported(state=state, trace=trace, version="1")
-        self.inbox.append(on.InstanceReported(item=task_id, report=report))
+        self.inbox.append(on.InstanceReported(item=item, report=report))
 
     def _state_info(self, connector: str) -> ConnectorStateInfo | None:
         status = self.connector_statuses.get(connector)

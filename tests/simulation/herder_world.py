@@ -4,6 +4,7 @@ Nothing happens by itself: a test picks what comes next. Every effect is checked
 that is where the herder's rules are held (`herder_performer`).
 """
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from pyconnect_agent.core.herder import events as on
@@ -13,8 +14,8 @@ from pyconnect_agent.core.herder.requests import Request
 from pyconnect_agent.core.herder.requests.operations import RequestExpiry
 from pyconnect_agent.core.herder.state import Life
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from tests.simulation.herder_performer import TASKS, Performer, generated_configs
 from tests.simulation.herder_surroundings import Answer
 
@@ -89,11 +90,38 @@ class World(Performer):
                 return
         raise AssertionError(f"never at rest: {self.state.phase}, {len(self.answers)} answers due")
 
+    def after(self, event: on.Event) -> None:
+        """Let everything go well after an event."""
+        self.inbox.append(event)
+        self.settle()
+
     def settled(self, request: Request) -> Reply:
         """Ask, let everything go well, and return the answer."""
         number = self.ask(request)
         self.settle()
         return self.replies[number]
+
+    def go_on(
+        self,
+        *,
+        until: Callable[[], bool] = lambda: False,
+        but: Collection[str] = (),
+        fails: Callable[[Answer], bool] = lambda _: False,
+    ) -> None:
+        """Let everything happen but time and the queues `but`, until then or nothing is left."""
+        for _ in range(500):
+            waiting = [answer for answer in self.answerable() if answer.queue not in but]
+            if until():
+                return
+            if self.inbox:
+                self.deliver()
+            elif self.tailed < len(self.log):
+                self.read_log()
+            elif waiting:
+                self.answer(waiting[0], well=not fails(waiting[0]))
+            else:
+                return
+        raise AssertionError("never reached")
 
     def step(self) -> bool:
         """Let one thing go well; False at rest."""

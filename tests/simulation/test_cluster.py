@@ -10,10 +10,10 @@ from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.decide import decide
-from pyconnect_agent.core.herder.membership.rebalance import UNREADABLE_BACKOFF_MS, JoinRetry
+from pyconnect_agent.core.herder.membership import UNREADABLE_BACKOFF_MS, JoinRetry
 from pyconnect_agent.core.herder.state import MembershipPhase
 from pyconnect_agent.core.ids import TargetState
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord
 from tests.simulation.cluster_worker import Worker
 from tests.simulation.cluster_world import MAX_DELAY_MS, Cluster, settled_cluster, work_of
 from tests.simulation.herder_world import TASKS
@@ -44,15 +44,9 @@ def test_every_worker_answers_for_all() -> None:
     """A request through any worker reaches who can serve it, and its effect is everywhere."""
     cluster = settled_cluster(3)
     for number, worker in enumerate(cluster.workers):
-        created = cluster.ask(worker, connectors(number + 1, 2)[number])
-        cluster.settle()
-        assert created.reply is not None
-        assert created.reply.error is None
+        assert cluster.settled(worker, connectors(number + 1, 2)[number]).error is None
     for worker in cluster.workers:
-        stopped = cluster.ask(worker, ask.StopConnector(connector="c000"))
-        cluster.settle()
-        assert stopped.reply is not None
-        assert stopped.reply.error is None
+        assert cluster.settled(worker, ask.StopConnector(connector="c000")).error is None
         assert worker.state.snapshot.target_state("c000") is TargetState.STOPPED
     assert cluster.ask(cluster.workers[1], ask.DeleteConnector(connector="c001")).hops_left == 2
     cluster.settle()
@@ -67,10 +61,8 @@ def test_a_task_restart_goes_from_follower_to_leader_to_owner() -> None:
     asker, owner = (w for w in cluster.workers if w is not leader)
     task_id = next(iter(owner.tasks))
     before = len(cluster.starts)
-    restart = cluster.ask(asker, ask.RestartTask(task_id=task_id))
-    cluster.settle()
-    assert restart.reply is not None
-    assert restart.reply.error is None
+    restart = cluster.settled(asker, ask.RestartTask(task_id=task_id))
+    assert restart.error is None
     assert restart.hops_left == 0
     assert [(name, t) for _, name, t in cluster.starts[before:]] == [(owner.name, task_id)]
 
@@ -217,14 +209,11 @@ def test_a_restart_is_refused_while_the_config_topic_asks_for_a_rebalance() -> N
             ask.RestartTask(task_id=task_id),
         )
     ]
-    read = cluster.ask(worker, ask.GetConnectorInfo(connector="c000"))
-    cluster.settle()
+    read = cluster.settled(worker, ask.GetConnectorInfo(connector="c000"))
     for asked in refused:
-        assert asked.reply is not None
-        assert isinstance(asked.reply.error, ConflictError)
-        assert "due to stale configuration" in asked.reply.error.message
-    assert read.reply is not None
-    assert read.reply.error is None
+        assert isinstance(asked.error, ConflictError)
+        assert "due to stale configuration" in asked.error.message
+    assert read.error is None
     cluster.check_rest()
 
 

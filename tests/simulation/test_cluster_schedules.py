@@ -39,8 +39,7 @@ class ClusterMachine(RuleBasedStateMachine):
         for connector, count in zip(CONNECTOR_NAMES, task_counts, strict=False):
             config = {TASKS: str(count), "text": "x"}
             request = ask.PutConnectorConfig(connector=connector, config=config)
-            self.cluster.ask(self.cluster.workers[-1], request)
-            self.cluster.settle()
+            self.cluster.settled(self.cluster.workers[-1], request)
 
     def worker(self, index: int) -> Worker:
         return self.cluster.workers[index % len(self.cluster.workers)]
@@ -131,7 +130,7 @@ class ClusterMachine(RuleBasedStateMachine):
     def fail_a_task(self, data: st.DataObject) -> None:
         running = [(w.name, t) for w in self.cluster.running() for t in sorted(w.tasks)]
         name, task_id = data.draw(st.sampled_from(running))
-        next(w for w in self.cluster.workers if w.name == name).fail_task(task_id)
+        next(w for w in self.cluster.workers if w.name == name).fail(task_id)
 
     @invariant()
     def requests_are_answered_in_time(self) -> None:

@@ -82,8 +82,7 @@ def world() -> WatchedWorld:
 def test_a_drained_worker_has_stopped_flushed_and_left(world: WatchedWorld) -> None:
     """In this order, and the statuses say UNASSIGNED."""
     world.emitted.clear()
-    world.inbox.append(Drain())
-    world.settle()
+    world.after(Drain())
     wanted = [do.StopWork, do.FlushStatuses, do.LeaveGroup]
     assert [kind for kind in world.emitted if kind in wanted] == wanted
     assert {status.state for status in world.task_statuses.values()} == {State.UNASSIGNED}
@@ -92,18 +91,15 @@ def test_a_drained_worker_has_stopped_flushed_and_left(world: WatchedWorld) -> N
 
 def test_an_undrained_worker_takes_its_work_back(world: World) -> None:
     """It joins again and runs what is configured."""
-    world.inbox.append(Drain())
-    world.settle()
-    world.inbox.append(Undrain())
-    world.settle()
+    world.after(Drain())
+    world.after(Undrain())
     world.check_rest()
     assert len(world.tasks) == 2
 
 
 def test_a_drained_worker_answers_reads_and_pauses(world: World) -> None:
     """These requests need no group."""
-    world.inbox.append(Drain())
-    world.settle()
+    world.after(Drain())
     numbers = [
         world.ask(request)
         for request in (

@@ -64,7 +64,7 @@ class HerderMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.world.tasks)
     @rule(data=st.data())
     def fail_a_task(self, data: st.DataObject) -> None:
-        self.world.fail_task(data.draw(st.sampled_from(sorted(self.world.tasks))))
+        self.world.fail(data.draw(st.sampled_from(sorted(self.world.tasks))))
 
     @rule()
     def rebalance(self) -> None:

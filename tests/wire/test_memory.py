@@ -9,17 +9,17 @@ pytestmark = pytest.mark.wire
 
 PROGRAM = """
 import psutil
-from pyconnect_agent.process import memory
+from pyconnect_agent.process import worker_process
 
 def resident():
     return psutil.Process().memory_info().rss
 
-memory.use_one_heap()
+worker_process.use_one_heap()
 blocks = [bytes(2_000) for _ in range(50_000)]
 kept = blocks[::50]
 blocks.clear()
 before = resident()
-memory.give_back()
+worker_process.give_back()
 print(before - resident())
 """
 FREED_BYTES = 100_000_000

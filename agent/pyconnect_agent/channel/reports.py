@@ -12,8 +12,7 @@ from pyconnect_agent.channel.jobs import StringMap
 from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metric_values import GroupValues, Metric
-from pyconnect_agent.core.offsets.changes import ChangeStage
-from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
+from pyconnect_agent.core.offsets.connector_offsets import ChangeStage, CommittedOffset
 from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.core.restart_policy import NoRestart
 from pyconnect_api.config_key import KeyInfo

@@ -36,7 +36,7 @@ from pyconnect_agent.channel import (
     encode,
 )
 from pyconnect_agent.children.launch import Launched
-from pyconnect_agent.core.process_exit import describe_exit
+from pyconnect_agent.core.reporting import describe_exit
 from pyconnect_agent.process import long_lived
 
 _NO_WORDS = "It left no traceback. "

@@ -32,7 +32,7 @@ from pyconnect_agent.channel import (
 from pyconnect_agent.children.child import Child, ChildEnd, kill_children
 from pyconnect_agent.children.ports import REQUEST_TIMEOUT_MS, ChildFactory, ChildSettings
 from pyconnect_agent.core import errors
-from pyconnect_agent.core.config.validation import ConfigInfos
+from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginNotFoundError

@@ -36,7 +36,7 @@ from pyconnect_agent.children.jobs import error_of
 from pyconnect_agent.children.ports import ChildFactory, ChildSettings, SourceOffsets
 from pyconnect_agent.core.errors import AgentError, InternalError
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.offsets.changes import ChangeStage, failed_text, timed_out_text
+from pyconnect_agent.core.offsets.connector_offsets import ChangeStage, failed_text, timed_out_text
 
 
 class OffsetChanges:

@@ -1,12 +1,23 @@
-"""Which plugins this worker has, by name: metadata only, no plugin code.
+"""Which plugins this worker has, by name, and which release of Apache's it follows.
 
-Corresponds to ``PluginDesc``, ``PluginType``, ``PluginUtils.computeAliases`` and the look-ups of
-``DelegatingClassLoader`` and ``Plugins`` in Kafka Connect; error texts are theirs. How plugins are
-found and loaded is the work of `pyconnect_agent.plugins`.
+Metadata only, no plugin code. Corresponds to ``PluginDesc``, ``PluginType``,
+``PluginUtils.computeAliases`` and the look-ups of ``DelegatingClassLoader`` and ``Plugins`` in
+Kafka Connect; error texts are theirs. How plugins are found and loaded is the work of
+`pyconnect_agent.plugins`.
 
 Ranges of versions (KIP-891) are written as for Maven: ``[4,5)`` from 4 up to but not including 5,
 ``[4.3,]`` from 4.3 on, ``(,4]`` up to 4; several ranges are joined by commas. A plain version means
 exactly that version.
+
+`agent.connect.release` of the worker names the release of Apache Kafka Connect. `GET /` reports it,
+because clients of Connect turn their features on and off by the version. Every plugin that stands
+in for a class of Apache's reports it too, because it does what that class does in this release.
+
+| 4.4.0, beyond 4.3.1 | where |
+|---|---|
+| `ValueToKey` takes paths into nested data | `plugins/loading.py` |
+| more settings of clients are known | `core/config/client_keys.py` |
+| a validation says less of what config providers supply | `core/config/validation.py` |
 """
 
 from __future__ import annotations
@@ -16,20 +27,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
 from functools import cached_property, total_ordering
-from typing import Self
+from typing import Any, Self
 
 _RANGE = re.compile(r"([\[(])([^\[\](),]*)(?:(,)([^\[\](),]*))?([\])])")
-_QUALIFIERS = {"alpha": 0, "a": 0, "beta": 1, "b": 1, "milestone": 2, "m": 2, "rc": 3, "cr": 3}
-_QUALIFIERS |= {
-    "dev": 0,
-    "snapshot": 4,
-    "": 5,
-    "ga": 5,
-    "final": 5,
-    "release": 5,
-    "post": 7,
-    "sp": 6,
-}
+_QUALIFIERS = {
+    "alpha": 0, "a": 0, "dev": 0, "beta": 1, "b": 1, "milestone": 2, "m": 2, "rc": 3, "cr": 3,
+    "snapshot": 4, "": 5, "ga": 5, "final": 5, "release": 5, "sp": 6, "post": 7,
+}  # fmt: skip
 _UNKNOWN_QUALIFIER = 6
 
 
@@ -245,22 +249,10 @@ class PluginDesc:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, object]) -> Self:
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return what :meth:`to_json` was made of."""
-        aliases = data["extra_aliases"]
-        assert isinstance(aliases, list)
-        search_path, version = data["search_path"], data["version"]
-        return cls(
-            class_name=str(data["class_name"]),
-            python_path=str(data["python_path"]),
-            kind=PluginKind(data["kind"]),
-            version=None if version is None else str(version),
-            location=str(data["location"]),
-            search_path=None if search_path is None else str(search_path),
-            extra_aliases=tuple(map(str, aliases)),
-            is_java=bool(data["is_java"]),
-            kafka=str(data["kafka"]),
-        )
+        kind, aliases = PluginKind(data["kind"]), tuple(data["extra_aliases"])
+        return cls(**{**data, "kind": kind, "extra_aliases": aliases})
 
 
 @dataclass(frozen=True)
@@ -404,3 +396,25 @@ def _by_version(plugin: PluginDesc) -> tuple[Version, bool, str]:
 
 def _descriptions(plugins: Iterable[PluginDesc]) -> str:
     return ", ".join(plugin.describe() for plugin in plugins)
+
+
+CONNECT_VERSION = "4.3.1"
+"""The default."""
+RELEASE_4_4 = "4.4.0"
+RELEASES = (CONNECT_VERSION, RELEASE_4_4)
+RELEASE_KEY = "agent.connect.release"
+
+
+def spoken_release(properties: Mapping[str, str | None]) -> str:
+    """Return the release that unchecked properties of a worker name."""
+    return (properties.get(RELEASE_KEY) or CONNECT_VERSION).strip()
+
+
+class ApachesPlugin:
+    """A plugin that stands in for a class of Apache's."""
+
+    release = CONNECT_VERSION
+    """That of the worker, set on each instance that a worker makes."""
+
+    def version(self) -> str:
+        return self.release

@@ -1,9 +1,11 @@
-"""Reports about connectors: values with Apache's JSON shapes."""
+"""Reports about connectors: values with Apache's JSON shapes, and ends of processes in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from signal import Signals
 from typing import Any
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State
@@ -138,6 +140,31 @@ class Stage:
     completed_ms: int | None = None
 
 
+def stage_sentence(stage: Stage | None) -> str:
+    """One sentence with its final dot; empty when no stage is known."""
+    if stage is None:
+        return ""
+    began = _instant(stage.started_ms)
+    if stage.completed_ms is None:
+        return f"The worker is currently {stage.description}, which began at {began}."
+    return (
+        f"The last operation the worker completed was {stage.description}, which began at {began}"
+        f" and completed at {_instant(stage.completed_ms)}."
+    )
+
+
+def timed_out_text(stage: Stage | None) -> str:
+    sentence = stage_sentence(stage)
+    return f"Request timed out. {sentence}" if sentence else "Request timed out"
+
+
+def _instant(epoch_ms: int) -> str:
+    """ISO-8601 in UTC as Java's Instant prints it: milliseconds only when there are any."""
+    seconds, millis = divmod(epoch_ms, 1000)
+    text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{text}.{millis:03d}Z" if millis else f"{text}Z"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerInfo:
     version: str
@@ -150,3 +177,23 @@ class ServerInfo:
             "commit": self.commit,
             "kafka_cluster_id": self.kafka_cluster_id,
         }
+
+
+def describe_exit(exit_code: int) -> str:
+    """Return how a process ended, -n being signal n; to be read after "the process"."""
+    if exit_code >= 0:
+        return f"exited with code {exit_code}"
+    try:
+        name = Signals(-exit_code).name
+    except ValueError:
+        return f"was killed by signal {-exit_code}"
+    return f"was killed by signal {-exit_code} ({name})"
+
+
+def exit_reason(exit_code: int, standard_error: str) -> str:
+    """Return why a process failed, in one line: the last of its standard error, if it says that."""
+    line = standard_error.strip().rpartition("\n")[2]
+    if line and exit_code > 0:
+        return line
+    how = f"its process {describe_exit(exit_code)}"
+    return f"{how}: {line}" if line else how

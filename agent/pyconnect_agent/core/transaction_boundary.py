@@ -76,10 +76,8 @@ class PollBoundary:
         return Decision.COMMIT
 
 
-class IntervalBoundary:
+class IntervalBoundary(PollBoundary):
     """A transaction ends with the first poll that ends `interval_ms` after the last commit."""
-
-    watches_records = False
 
     def __init__(self, interval_ms: int) -> None:
         self._interval_ms = interval_ms
@@ -88,16 +86,10 @@ class IntervalBoundary:
     def begin(self, now_ms: int) -> None:
         self._since_ms = now_ms
 
-    def after_record(self, record: SourceRecord) -> Decision:  # noqa: ARG002  not watched
-        return Decision.CONTINUE
-
     def after_batch(self, now_ms: int) -> Decision:
         if now_ms - self._since_ms < self._interval_ms:
             return Decision.CONTINUE
         self._since_ms = now_ms
-        return Decision.COMMIT
-
-    def before_rest(self, *, complete: bool) -> Decision:  # noqa: ARG002  KIP-618: also a part
         return Decision.COMMIT
 
 

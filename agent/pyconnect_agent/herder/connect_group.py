@@ -19,9 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from pyconnect_agent.core.assign.incremental import AssignorState
-from pyconnect_agent.core.assign.leader import (
+from pyconnect_agent.core.assign import (
     LEADER_ID_KEY,
+    AssignorState,
     Election,
     LeaderIds,
     Owners,

@@ -11,12 +11,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
 
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.core.errors import InternalError, KafkaError, RequestTimedOutError
+from pyconnect_agent.core.internal_topics import key_text
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.internal_topics.log_record import key_text
 from pyconnect_agent.core.offsets.connector_offsets import (
     CommittedOffset,
     ConnectorOffset,
@@ -83,7 +82,13 @@ class ConnectorOffsetReader:
             own: Mapping[bytes, bytes] = {}
             if self._may_have_own_topic(config):
                 own = await self._children.jobs.own_offsets(connector, config, timeout_ms)
-            return await asyncio.to_thread(partial(self._stored, connector, own, timeout_ms))
+            # Read to the end first: Apache's worker may miss offsets that were just written.
+            await asyncio.to_thread(self._store.read, (), timeout_ms)
+            stored = await asyncio.to_thread(self._store.connector_entries, connector)
+            return each_source_offset(
+                (own, stored),
+                lambda key: LOG.error("stored offset cannot be read", extra={"key": key_text(key)}),
+            )
         except (KafkaError, InternalError, RequestTimedOutError) as error:
             LOG.error(
                 "source offsets could not be read",
@@ -92,14 +97,3 @@ class ConnectorOffsetReader:
             raise InternalError(
                 f"Failed to retrieve offsets for source connector {connector}"
             ) from error
-
-    def _stored(
-        self, connector: str, own: Mapping[bytes, bytes], timeout_ms: int
-    ) -> Iterable[ConnectorOffset]:
-        # Read to the end first: Apache's worker may miss offsets that were just written.
-        self._store.read((), timeout_ms)
-        stored = self._store.connector_entries(connector)
-        return each_source_offset(
-            (own, stored),
-            lambda key: LOG.error("stored offset cannot be read", extra={"key": key_text(key)}),
-        )

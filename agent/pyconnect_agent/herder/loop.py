@@ -54,7 +54,11 @@ class ChildEvents:
             kind, failed, changed = "connector", "connector has failed", "connector changed state"
         fields = {kind: str(item), "state": report.state.value}
         if report.state is State.FAILED:
-            LOG.error(failed, extra={**fields, "reason": _innermost(report.trace)})
+            # The line of the last cause: those of stacks begin with blanks, and after a kill the
+            # stacks are no cause.
+            causes = (report.trace or "").partition(f"\n{STACKS_FOLLOW}")[0].splitlines()
+            errors = [line for line in causes if line and not line[0].isspace()]
+            LOG.error(failed, extra={**fields, "reason": errors[-1] if errors else ""})
         else:
             LOG.info(changed, extra=fields)
         self._post(on.InstanceReported(item=item, report=report))
@@ -78,16 +82,6 @@ class ChildEvents:
         # The group has removed this worker, or will do so: in both cases it joins again.
         LOG.warning("this worker was frozen or without its group for too long; it joins again")
         self._post(on.MembershipLost())
-
-
-def _innermost(trace: str | None) -> str:
-    """Return the line of the last cause; lines of stacks begin with blanks or tabs.
-
-    After a kill the stacks are no cause.
-    """
-    causes = (trace or "").partition(f"\n{STACKS_FOLLOW}")[0]
-    errors = [line for line in causes.splitlines() if line and not line[0].isspace()]
-    return errors[-1] if errors else ""
 
 
 REPLY_GRACE_S = 5.0

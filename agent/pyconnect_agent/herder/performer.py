@@ -24,14 +24,13 @@ from pyconnect_agent.core.errors import AgentError, BadRequestError
 from pyconnect_agent.core.group_protocol import Work
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.ids import Instance, State
+from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State
 from pyconnect_agent.core.internal_topics.config_snapshot import (
     ConfigSnapshot,
     ConnectorConfig,
     SessionKey,
 )
 from pyconnect_agent.core.reporting import ConnectorStateInfo, Reported
-from pyconnect_agent.core.restart_plan import statuses_to_delete
 from pyconnect_agent.herder.port import WorkerClock
 from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.status import StatusStore
@@ -75,23 +74,22 @@ class StatusView:
         `revoked`: checked too, because its last statuses may not have been read yet.
         """
         connectors = self._store.connectors() | frozenset(revoked.connectors)
-        tasks = {name: frozenset(self._store.tasks(name)) for name in connectors}
+        tasks = {name: set(self._store.tasks(name)) for name in connectors}
         for task_id in revoked.tasks:
-            known = tasks.get(task_id.connector, frozenset())
-            tasks[task_id.connector] = known | {task_id.task}
-        gone_connectors, gone_tasks = statuses_to_delete(
-            connectors=connectors,
-            tasks=tasks,
-            configured={name: len(snapshot.tasks(name)) for name in snapshot.connector_configs},
-        )
-        gone: list[Instance] = [*gone_tasks, *gone_connectors]
-        for item in gone:
-            self._store.delete(item)
+            tasks.setdefault(task_id.connector, set()).add(task_id.task)
+        for name in sorted(tasks):
+            usable = len(snapshot.tasks(name)) if snapshot.contains(name) else 0
+            for number in sorted(tasks[name]):
+                if number >= usable:
+                    self._store.delete(ConnectorTaskId(name, number))
+        for name in sorted(connectors - snapshot.connector_configs.keys()):
+            self._store.delete(name)
 
-    def forget_topics(self, connector: str) -> None:
-        """Tombstone all active topics of a connector."""
-        for topic in self._store.topics(connector):
-            self._store.delete_topic(connector, topic)
+    def forget_topics(self, *connectors: str) -> None:
+        """Tombstone all active topics of connectors."""
+        for connector in connectors:
+            for topic in self._store.topics(connector):
+                self._store.delete_topic(connector, topic)
 
 
 LOG = logging.getLogger(__name__)
@@ -168,7 +166,9 @@ class EffectPerformer:
         begun = self.table[type(effect)](effect)
         if isinstance(effect, do.Awaited):
             assert asyncio.iscoroutine(begun)
-            self._answer(effect, begun)
+            task = asyncio.get_running_loop().create_task(self._answer(effect, begun))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
 
     def in_thread(self, call: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
         """Await a blocking call of a client of the herder in the pool."""
@@ -204,8 +204,8 @@ class EffectPerformer:
         children = self._to.children
         connectors, tasks, changes = children.connectors, children.tasks, children.offset_changes
         return (
-            _on(do.StartConnector, self._start_connector),
-            _on(do.StartTask, self._start_task),
+            _on(do.StartConnector, self._start),
+            _on(do.StartTask, self._start),
             _on(do.StopWork, self._stop),
             _on(
                 do.TransitionConnector,
@@ -288,7 +288,7 @@ class EffectPerformer:
                 lambda _: self.in_thread(partial(written.flush, FLUSH_TIMEOUT_MS)),
             ),
             _on(do.CleanStatuses, lambda e: statuses.clean(e.snapshot, e.revoked)),
-            _on(do.ForgetTopics, self._forget_topics),
+            _on(do.ForgetTopics, lambda e: statuses.forget_topics(*e.connectors)),
         )
 
     def _snap(self, executor: Executor, kind: type[E], call: Callable[[E], None]) -> Entry:
@@ -323,23 +323,19 @@ class EffectPerformer:
         handle = asyncio.get_running_loop().call_later(delay_s, due)
         self._timers.add(handle)
 
-    def _start_connector(self, effect: do.StartConnector) -> None:
+    def _start(self, effect: do.StartConnector | do.StartTask) -> None:
+        children, target = self._to.children, effect.target_state
         try:
-            self._to.children.connectors.start(effect.connector, effect.config, effect.target_state)
+            if isinstance(effect, do.StartConnector):
+                item: Instance = effect.connector
+                children.connectors.start(effect.connector, effect.config, target)
+            else:
+                item, count = effect.task_id, effect.task_count
+                config, own = effect.connector_config, effect.task_config
+                children.tasks.start(effect.task_id, config, own, target, task_count=count)
         except AgentError as error:
-            self._post(_not_started(effect.connector, error))
-
-    def _start_task(self, effect: do.StartTask) -> None:
-        try:
-            self._to.children.tasks.start(
-                effect.task_id,
-                effect.connector_config,
-                effect.task_config,
-                effect.target_state,
-                task_count=effect.task_count,
-            )
-        except AgentError as error:
-            self._post(_not_started(effect.task_id, error))
+            report = Reported(state=State.FAILED, trace=error.message)
+            self._post(on.InstanceReported(item=item, report=report))
 
     async def _stop(self, effect: do.StopWork) -> None:
         children = self._to.children
@@ -355,40 +351,27 @@ class EffectPerformer:
     async def _read_status(self, effect: do.ReadStatus) -> ConnectorStateInfo | None:
         return self._to.statuses.state_info(effect.connector, self._snapshot())
 
-    def _forget_topics(self, effect: do.ForgetTopics) -> None:
-        for connector in effect.connectors:
-            self._to.statuses.forget_topics(connector)
-
-    def _answer(self, effect: do.Awaited, work: Coroutine[Any, Any, Any]) -> None:
-        async def answer() -> None:
-            try:
-                result = await work
-            except asyncio.CancelledError:
-                raise
-            # The herder decides about every kind of failure.
-            except Exception as error:
-                LOG.log(
-                    logging.DEBUG if isinstance(error, AgentError) else logging.ERROR,
-                    "effect failed",
-                    extra={"connector": getattr(effect, "connector", ""), "reason": str(error)},
-                    exc_info=None if isinstance(error, AgentError) else error,
-                )
-                self._post(on.EffectFailed(effect_id=effect.effect_id, error=error))
-            else:
-                self._post(on.EffectDone(effect_id=effect.effect_id, result=result))
-
-        task = asyncio.get_running_loop().create_task(answer())
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+    async def _answer(self, effect: do.Awaited, work: Coroutine[Any, Any, Any]) -> None:
+        try:
+            result = await work
+        except asyncio.CancelledError:
+            raise
+        # The herder decides about every kind of failure.
+        except Exception as error:
+            known = isinstance(error, AgentError)
+            LOG.log(
+                logging.DEBUG if known else logging.ERROR,
+                "effect failed",
+                extra={"connector": getattr(effect, "connector", ""), "reason": str(error)},
+                exc_info=None if known else error,
+            )
+            self._post(on.EffectFailed(effect_id=effect.effect_id, error=error))
+        else:
+            self._post(on.EffectDone(effect_id=effect.effect_id, result=result))
 
 
 def _on(kind: type[E], call: Callable[[E], object]) -> Entry:
     return kind, call
-
-
-def _not_started(item: Instance, error: AgentError) -> on.InstanceReported:
-    report = Reported(state=State.FAILED, trace=error.message)
-    return on.InstanceReported(item=item, report=report)
 
 
 def _warn_of_other_config_topic(effect: do.WarnOfOtherConfigTopic) -> None:

@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.config.effective import EffectiveValue
-from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.herder.requests import Request
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig

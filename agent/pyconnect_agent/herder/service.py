@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.ports import ChildListener
-from pyconnect_agent.core.config.validation import ConfigInfos
+from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.errors import AgentError, RequestTimedOutError, ServiceUnavailableError
 from pyconnect_agent.core.group_protocol import ProtocolVersion
 from pyconnect_agent.core.herder import events as on
@@ -32,13 +32,12 @@ from pyconnect_agent.core.herder.requests import (
 )
 from pyconnect_agent.core.herder.requests.configs import connector_info
 from pyconnect_agent.core.herder.requests.fencing import FENCING_TIMEOUT_MS
-from pyconnect_agent.core.herder.requests.stages import timed_out_text
+from pyconnect_agent.core.herder.session_keys import signature_headers, verify_request
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import (
     ConfigSnapshot,
     ConnectorConfig,
-    SessionKey,
 )
 from pyconnect_agent.core.internal_topics.configlog import ConfigChange
 from pyconnect_agent.core.java_text import json_text
@@ -52,8 +51,8 @@ from pyconnect_agent.core.reporting import (
     ServerInfo,
     Stage,
     Status,
+    timed_out_text,
 )
-from pyconnect_agent.core.session_key import signature_headers, verify_request
 from pyconnect_agent.herder.connect_group import GroupPorts, LocalGroup
 from pyconnect_agent.herder.connector_offsets import ConnectorOffsetReader
 from pyconnect_agent.herder.loop import ChildEvents, HerderLoop, UnansweredRequests
@@ -83,51 +82,6 @@ class RequestSender(Protocol):
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any: ...
-
-
-class InternalRequests:
-    """`session_key`: the newest one that was read; `signed`: whether the group's protocol signs."""
-
-    def __init__(
-        self,
-        client: RequestSender,
-        *,
-        algorithm: str,
-        session_key: Callable[[], SessionKey | None],
-        signed: Callable[[], bool],
-    ) -> None:
-        self._client = client
-        self._algorithm = algorithm
-        self._session_key = session_key
-        self._signed = signed
-
-    async def send_task_configs(
-        self, leader_url: str, connector: str, configs: tuple[ConnectorConfig, ...]
-    ) -> None:
-        """`POST /connectors/{connector}/tasks` at the leader; the caller retries."""
-        url = f"{leader_url.rstrip('/')}/connectors/{quote(connector, safe='')}/tasks?forward=false"
-        body = json_text.dumps([dict(config) for config in configs])
-        await self._client.send("POST", url, body=body, headers=self._signature(body))
-
-    async def fence_zombies(self, leader_url: str, connector: str) -> None:
-        """`PUT /connectors/{connector}/fence` at the leader."""
-        url = f"{leader_url.rstrip('/')}/connectors/{quote(connector, safe='')}/fence?forward=false"
-        await self._client.send("PUT", url, headers=self._signature(b""))
-
-    def sign(self, content: bytes) -> dict[str, str]:
-        """Return headers that sign `content`; none without a session key."""
-        session_key = self._session_key()
-        if session_key is None or not self._signed():
-            return {}
-        return signature_headers(content, session_key=session_key, algorithm=self._algorithm)
-
-    def _signature(self, body: bytes) -> dict[str, str]:
-        if self._signed() and self._session_key() is None:
-            raise ServiceUnavailableError(
-                "No session key has been read from the config topic yet; the leader writes one"
-                " soon after it was elected"
-            )
-        return self.sign(body)
 
 
 LOG = logging.getLogger(__name__)
@@ -196,12 +150,7 @@ class HerderService:
             self._loop.post, stores.status, clock, track_topics=options.track_topics
         )
         self._group = self._make_group()
-        self._requests = InternalRequests(
-            client,
-            algorithm=options.signature_algorithm,
-            session_key=lambda: self.snapshot.session_key,
-            signed=self._group_signs,
-        )
+        self._client = client
         self.performer = EffectPerformer(
             Collaborators(
                 config_store=stores.config,
@@ -210,7 +159,7 @@ class HerderService:
                 children=children,
                 group=self._group,
                 apply_logger_level=self._set_level,
-                send_task_configs=self._requests.send_task_configs,
+                send_task_configs=self._send_task_configs,
                 request_fencing=self._request_fencing,
             ),
             post=self._loop.post,
@@ -400,7 +349,11 @@ class HerderService:
             self.verify_signature(body, headers)
 
     def sign(self, content: bytes) -> dict[str, str]:
-        return self._requests.sign(content)
+        session_key = self.snapshot.session_key
+        if session_key is None or not self._group_signs():
+            return {}
+        algorithm = self._options.signature_algorithm
+        return signature_headers(content, session_key=session_key, algorithm=algorithm)
 
     def verify_signature(self, content: bytes, headers: Mapping[str, str]) -> None:
         verify_request(
@@ -414,7 +367,26 @@ class HerderService:
         if leader_url is None:
             await self.submit(FenceZombies(connector=connector), timeout_ms=FENCING_TIMEOUT_MS)
         else:
-            await self._requests.fence_zombies(leader_url, connector)
+            await self._ask_leader("PUT", leader_url, connector, "fence", None)
+
+    async def _send_task_configs(
+        self, leader_url: str, connector: str, configs: tuple[ConnectorConfig, ...]
+    ) -> None:
+        body = json_text.dumps([dict(config) for config in configs])
+        await self._ask_leader("POST", leader_url, connector, "tasks", body)
+
+    async def _ask_leader(
+        self, method: str, leader_url: str, connector: str, endpoint: str, body: bytes | None
+    ) -> None:
+        """Send `/connectors/{connector}/{endpoint}`; the caller retries."""
+        if self._group_signs() and self.snapshot.session_key is None:
+            raise ServiceUnavailableError(
+                "No session key has been read from the config topic yet; the leader writes one"
+                " soon after it was elected"
+            )
+        place = f"connectors/{quote(connector, safe='')}/{endpoint}?forward=false"
+        url, headers = f"{leader_url.rstrip('/')}/{place}", self.sign(body or b"")
+        await self._client.send(method, url, body=body, headers=headers)
 
     def _group_signs(self) -> bool:
         """Return whether the protocol of the last join signs; before it, this worker's own."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from pyconnect_agent.core.config.java_keys import kafka_of_location
+from pyconnect_agent.core.config.agent_keys import kafka_of_location
 from pyconnect_agent.core.plugin_catalog import LISTED_KINDS, UNDEFINED, PluginDesc, PluginKind
 from pyconnect_agent.java_processes.installation import RELEASE_FILE, kafka_release
 from pyconnect_agent.java_processes.jar_scan import API_CLASSES, ClassPath, Found, JarScan, Scan

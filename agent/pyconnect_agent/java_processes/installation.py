@@ -19,8 +19,8 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from pyconnect_agent.core.apache_release import spoken_release
-from pyconnect_agent.core.config.java_keys import KAFKA_RELEASES
+from pyconnect_agent.core.config.agent_keys import KAFKA_RELEASES
+from pyconnect_agent.core.plugin_catalog import spoken_release
 from pyconnect_agent.java_processes.build import (
     LOWEST_JAVA,
     HostBuildError,

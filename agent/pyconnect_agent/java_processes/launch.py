@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from pyconnect_agent.core.config.java_keys import (
+from pyconnect_agent.core.config.agent_keys import (
     DEFAULT_HEAP,
     ENVIRONMENT,
     HEAP,

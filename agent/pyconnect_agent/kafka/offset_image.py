@@ -11,7 +11,7 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.core.internal_topics.offsetlog import OffsetLog
 from pyconnect_agent.kafka.log import ReadRecord, log_notices
 

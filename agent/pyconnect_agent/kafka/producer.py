@@ -19,7 +19,7 @@ from pyconnect_agent.core.errors import (
     RecordTooLargeError,
     RetriableKafkaError,
 )
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.kafka import clients, errors
 from pyconnect_agent.kafka.errors import Deadline
 from pyconnect_agent.kafka.fencing import initialise

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from pyconnect_agent.core.config.prefixes import aliases
+from pyconnect_agent.core.config import aliases
 from pyconnect_agent.core.plugin_catalog import (
     Catalog,
     PluginDesc,

@@ -13,8 +13,7 @@ import inspect
 import sys
 from types import ModuleType
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION, RELEASE_4_4
-from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
+from pyconnect_agent.core.plugin_catalog import CONNECT_VERSION, RELEASE_4_4, PluginDesc, PluginKind
 from pyconnect_api.config_provider import ConfigProvider
 from pyconnect_api.connector import Connector, SinkConnector, SourceConnector
 from pyconnect_api.converter import Converter, HeaderConverter

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping
 from typing import Self, TextIO
 
-from pyconnect_agent.core.config.prefixes import below
+from pyconnect_agent.core.config import below
 from pyconnect_agent.core.config.variables import ResolvedConfig, resolve
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind, PluginNotFoundError
 from pyconnect_agent.java_processes.installation import JAVA_HOME_KEY, KAFKA_HOME_KEY

@@ -24,9 +24,14 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION, ApachesPlugin
-from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
-from pyconnect_agent.core.process_exit import exit_reason
+from pyconnect_agent.core.plugin_catalog import (
+    CONNECT_VERSION,
+    ApachesPlugin,
+    Catalog,
+    PluginDesc,
+    PluginKind,
+)
+from pyconnect_agent.core.reporting import exit_reason
 from pyconnect_agent.plugins.loading import (
     BASE_CLASSES,
     activate,

@@ -175,7 +175,7 @@ class RuntimeLevels:
     def set_level(self, namespace: str, level: str) -> tuple[str, ...]:
         """Set the level of all known loggers that start with `namespace`; return the changed.
 
-        `level` is one of `core.loggers.LEVELS`.
+        `level` is one of `core.log_lines.LEVELS`.
         """
         with self._lock:
             before = self._loggers

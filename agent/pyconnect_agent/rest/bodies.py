@@ -24,8 +24,12 @@ from starlette.types import Receive, Scope, Send
 
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.ids import INITIAL_STATES, TargetState
-from pyconnect_agent.core.offsets.changes import NOTHING_TO_ALTER
-from pyconnect_agent.core.offsets.connector_offsets import ITEM_CHARACTERS, each_entry, each_item
+from pyconnect_agent.core.offsets.connector_offsets import (
+    ITEM_CHARACTERS,
+    NOTHING_TO_ALTER,
+    each_entry,
+    each_item,
+)
 
 ConfigBody = dict[str, str | None]
 

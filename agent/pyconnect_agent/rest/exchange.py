@@ -22,8 +22,8 @@ from starlette.responses import Response
 from pyconnect_agent.core.clients.configs import MAX_REQUEST_BYTES
 from pyconnect_agent.core.errors import RequestTimedOutError, ServiceUnavailableError
 from pyconnect_agent.core.herder import requests
-from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.java_text import json_text
+from pyconnect_agent.core.reporting import timed_out_text
 from pyconnect_agent.herder.port import Herder, WorkerAdmin
 from pyconnect_agent.rest.access import AdminAccess, Caller
 from pyconnect_agent.rest.errors import JSON, BodyTooLargeError, UnsupportedBodyError, content_type

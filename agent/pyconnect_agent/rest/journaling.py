@@ -28,11 +28,11 @@ from starlette.responses import Response
 
 from pyconnect_agent.core.config.effective import literal_secrets
 from pyconnect_agent.core.errors import AgentError, RequestTimedOutError
-from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.journal import ConnectorThen, change_record
+from pyconnect_agent.core.reporting import timed_out_text
 from pyconnect_agent.herder.port import Herder
 from pyconnect_agent.rest.access import Caller
 from pyconnect_agent.rest.errors import RelayedError, error_response

@@ -1,4 +1,49 @@
 """Config, status and offset stores: a reducer of `core` over a compacted log.
 
-Design: docs/explanation/design/stores.md.
+Design: docs/explanation/design/stores.md. Here is the log of standalone workers, which is gone with
+its process. Kafka: MemoryConfigBackingStore, MemoryStatusBackingStore.
 """
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from pyconnect_agent.core.internal_topics import LogRecord
+from pyconnect_agent.kafka.log import LogReader, ReadRecord
+from pyconnect_agent.kafka.producer import OnDelivery
+
+
+class MemoryLog:
+    """Implements `kafka.log.Log`; keeps no record."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reader: LogReader | None = None
+        self._end = 0
+
+    def start(self, reader: LogReader) -> None:
+        self._reader = reader
+        reader.caught_up()
+
+    def stop(self) -> None:
+        """Do nothing: there are no clients."""
+
+    def read_to_end(self, timeout_ms: float) -> None:
+        """Do nothing: the reader has every record."""
+
+    def write(self, records: Sequence[LogRecord], timeout_ms: float) -> None:  # noqa: ARG002
+        assert self._reader is not None
+        # Under the lock, so that changes are reported in the order of the writes.
+        with self._lock:
+            for record in records:
+                self._reader.apply(ReadRecord(0, self._end, 0, record.key, record.value))
+                self._end += 1
+            self._reader.applied()
+
+    def send(self, record: LogRecord, on_delivery: OnDelivery) -> None:
+        self.write([record], 0)
+        on_delivery(None)
+
+    def flush(self, timeout_ms: float) -> None:
+        """Do nothing: no write is outstanding."""

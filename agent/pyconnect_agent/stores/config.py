@@ -25,14 +25,13 @@ from pyconnect_agent.core.errors import (
     RetriableKafkaError,
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.internal_topics import LogRecord, config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import (
     ConfigSnapshot,
     ConnectorConfig,
     SessionKey,
 )
 from pyconnect_agent.core.internal_topics.configlog import ConfigChange, ConfigLog
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.kafka.errors import Deadline
 from pyconnect_agent.kafka.log import Log, ReadRecord, log_notices
 from pyconnect_agent.kafka.producer import LeaderWriter, PlainLeaderWriter

@@ -33,7 +33,7 @@ from pyconnect_agent.kafka.offset_image import OffsetImage
 
 
 class KafkaOffsetStore:
-    """An offset topic. Implements `ports.OffsetStore`."""
+    """An offset topic. Implements `OffsetStore`."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -92,7 +92,7 @@ _JAVA_SERIALIZATION = b"\xac\xed\x00\x05"
 
 
 class FileOffsetStore:
-    """Offsets in a file. Implements `ports.OffsetStore`.
+    """Offsets in a file. Implements `OffsetStore`.
 
     `path` is the worker's `offset.storage.file.filename`.
     """

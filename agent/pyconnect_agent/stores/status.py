@@ -17,7 +17,7 @@ from queue import SimpleQueue
 
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId, Instance
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.core.internal_topics.statuslog import (
     StatusLog,
     StatusSend,

@@ -5,11 +5,20 @@ group. It refuses `preparing` and `enabled` only if a broker denies a needed rig
 could not be checked gives a warning. On request the check includes connectors' clients, with their
 own configuration, unless it refers to secrets: only child processes resolve these.
 `pyconnect_clients.acls` derives the rights.
+
+`python -m pyconnect_agent.worker.acls` asks for Apache's workers, which do not report permissions:
+the command line passes their properties and connectors as JSON on stdin and gets the document of
+`GET /agent/acls` on stdout. The program starts no worker and loads no plugin; references to secrets
+stay unresolved. Input: `properties` (of worker.properties), `phase`, and `connectors`, each with
+the fields of `ConnectorFacts`. Exit code 2: the properties are not those of a distributed worker;
+the reason is on stderr.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -55,7 +64,7 @@ class Probes(Protocol):
 
 
 class WorkerAcls:
-    """Implements `herder.worker_admin.AclCheck`. Any thread; one check at a time."""
+    """Any thread; one check at a time."""
 
     def __init__(
         self,
@@ -197,3 +206,24 @@ def client_config(worker: DistributedConfig, role: Role, config: JavaConfig) -> 
             return configs.connector_admin(worker, config, client_id).java_config
         case _:
             return configs.shared_admin(worker).java_config
+
+
+EXIT_CONFIG = 2
+
+
+def main() -> int:
+    """Answer one question; returns the exit code."""
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    question = json.load(sys.stdin)
+    try:
+        config = DistributedConfig.parse(question["properties"])
+    except ConfigException as error:
+        print(error, file=sys.stderr)  # noqa: T201 - the answer to who started this
+        return EXIT_CONFIG
+    connectors = [ConnectorFacts(**entry) for entry in question["connectors"]]
+    json.dump(WorkerAcls(config).report(question["phase"], connectors), sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -18,7 +18,7 @@ from typing import Any
 
 from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.core.config.client_overrides import OverridePolicy
-from pyconnect_agent.core.config.connector_keys import require_addressable
+from pyconnect_agent.core.config.connector_config import require_addressable
 from pyconnect_agent.core.config.worker_config import (
     DistributedConfig,
     StandaloneConfig,

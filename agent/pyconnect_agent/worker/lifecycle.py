@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
@@ -29,8 +30,8 @@ from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.children.logs import LogSettings
 from pyconnect_agent.children.ports import ChildSettings
-from pyconnect_agent.core.clients.configs import worker_admin
-from pyconnect_agent.core.config.java_keys import OPTIONS, option_words
+from pyconnect_agent.core.clients.configs import kafka_python_config, worker_admin
+from pyconnect_agent.core.config.agent_keys import OPTIONS, option_words
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import (
     AgentError,
@@ -38,28 +39,77 @@ from pyconnect_agent.core.errors import (
     WorkerConfigError,
     WorkerStartError,
 )
+from pyconnect_agent.core.group_protocol import ProtocolVersion
 from pyconnect_agent.core.herder.requests import Probe
-from pyconnect_agent.core.herder.state import HerderSettings
+from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
 from pyconnect_agent.core.offsets.source import own_topic
 from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.core.reporting import ServerInfo
-from pyconnect_agent.herder.connect_group import ConnectGroup
+from pyconnect_agent.herder.connect_group import ConnectGroup, GroupOptions
 from pyconnect_agent.herder.port import WorkerClock
 from pyconnect_agent.herder.service import HerderOptions, HerderService, Stores
 from pyconnect_agent.java_processes.launch import JavaOptions, remove_leftovers
 from pyconnect_agent.kafka.admin import Admin
-from pyconnect_agent.process import long_lived, memory, service_manager
+from pyconnect_agent.kafka.clients import client_arguments
+from pyconnect_agent.kafka.group import MembershipSettings
+from pyconnect_agent.process import long_lived, worker_process
 from pyconnect_agent.process.config_file import PropertiesFile
 from pyconnect_agent.process.logging import RuntimeLevels
 from pyconnect_agent.rest.server import GRACEFUL_STOP_MS, RestServer
 from pyconnect_agent.stores.journal import ChangeRecords
 from pyconnect_agent.worker.acls import WorkerAcls
-from pyconnect_agent.worker.admin import admin_interface
-from pyconnect_agent.worker.group import distributed_settings, group_options
+from pyconnect_agent.worker.admin import AgentAdmin
 from pyconnect_agent.worker.plugins import connector_type
 from pyconnect_agent.worker.stores import DEFAULT_API_TIMEOUT_MS, journal_of
 from pyconnect_api.errors import ConfigException
 from pyconnect_clients.installation import version
+
+LOG = logging.getLogger(__name__)
+
+OPEN_TIMEOUT_MS = 60_000
+
+
+def distributed_settings(settings: HerderSettings, config: DistributedConfig) -> HerderSettings:
+    """Return `settings`, which every worker has, with the settings of a group."""
+    return replace(
+        settings,
+        group_id=config.group_id,
+        leader_transactional_id=config.leader_transactional_id,
+        exactly_once_source=config.exactly_once_source_enabled,
+        worker_sync_timeout_ms=config.worker_sync_timeout_ms,
+        worker_unsync_backoff_ms=config.worker_unsync_backoff_ms,
+        config_topic=config.config_storage_topic,
+        scheduled_rebalance_max_delay_ms=config.scheduled_rebalance_max_delay_ms,
+        session_key=SessionKeySettings(
+            algorithm=config.inter_worker_key_generation_algorithm,
+            size_bits=config.inter_worker_key_size,
+            ttl_ms=config.inter_worker_key_ttl_ms,
+        ),
+    )
+
+
+def group_options(config: DistributedConfig, worker_url: str) -> GroupOptions:
+    """Return the options; WorkerConfigError for security settings that the client cannot use."""
+    client_id = config.client_id or f"connect-{urlsplit(worker_url).netloc}"
+    client = kafka_python_config(config.originals, client_id=client_id)
+    for text in client.warnings:
+        LOG.warning("group client setting", extra={"reason": text})
+    return GroupOptions(
+        membership=MembershipSettings(
+            group_id=config.group_id,
+            client=client_arguments(client),
+            session_timeout_ms=config.session_timeout_ms,
+            heartbeat_interval_ms=config.heartbeat_interval_ms,
+            rebalance_timeout_ms=config.rebalance_timeout_ms,
+            request_timeout_ms=config.request_timeout_ms,
+            retry_backoff_ms=config.retry_backoff_ms,
+        ),
+        worker_url=worker_url,
+        protocol=ProtocolVersion[config.connect_protocol.name],
+        scheduled_rebalance_max_delay_ms=config.scheduled_rebalance_max_delay_ms,
+        open_timeout_ms=OPEN_TIMEOUT_MS,
+        leader_ids=config.leader_ids,
+    )
 
 
 def server_info(release: str, kafka_cluster_id: str) -> ServerInfo:
@@ -74,8 +124,6 @@ def server_info(release: str, kafka_cluster_id: str) -> ServerInfo:
         kafka_cluster_id=kafka_cluster_id,
     )
 
-
-LOG = logging.getLogger(__name__)
 
 EXIT_DIED = 1
 EXIT_CONFIG = 2
@@ -108,7 +156,7 @@ class WorkerParts:
 
 def run_worker(parts: WorkerParts, launcher: Launcher) -> int:
     """Run until a signal or until a part dies; return the exit code."""
-    memory.use_one_heap()
+    worker_process.use_one_heap()
     return asyncio.run(Worker(parts, launcher).run())
 
 
@@ -121,7 +169,9 @@ class Worker:
         self._stop_requested = asyncio.Event()
         self._hurry = asyncio.Event()
         self._restarts = False
-        self._manager = service_manager.service_manager()
+        self._manager = worker_process.ServiceManager.of(os.environ, os.getpid())
+        config = parts.config
+        self._acls = WorkerAcls(config) if isinstance(config, DistributedConfig) else None
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
@@ -165,36 +215,38 @@ class Worker:
         except BaseException:
             await children.stop(hurry=True)
             raise
+        clock = WorkerClock()
         herder = HerderService(
             self._herder_options(url, cluster_id),
             stores=parts.stores,
             children=children,
             catalog=parts.catalog,
             levels=parts.levels,
-            clock=WorkerClock(),
+            clock=clock,
             client=rest.client,
         )
         journal = journal_of(parts.config)
         children.connect(herder.child_listener, confirmed_s=herder.confirmed_s)
         herding = asyncio.create_task(herder.run(), name="herder")
-        keeping_low = long_lived.start_task("memory", memory.keep_low())
+        keeping_low = long_lived.start_task("memory", worker_process.keep_low())
         cleaning = long_lived.start_task("java leftovers", self._remove_java_leftovers())
         try:
-            admin = admin_interface(
+            admin = AgentAdmin(
                 parts.config,
                 parts.file,
                 url,
                 herder,
                 children,
+                acls=self._acls,
                 plugin_problems=parts.catalog.problems,
-                stop_and_run_again=self._stop_and_run_again,
+                stop_and_run_again=self.stop_and_run_again,
+                now_ms=clock.now_ms,
             )
             await rest.start(herder, admin, journal)
             await self._while_alive(self._start(herder, journal), herding, rest)
             LOG.info("worker has started", extra={"url": url})
-            reporting = long_lived.start_task(
-                "readiness", self._manager.report_ready(partial(_is_ready, herder))
-            )
+            probe = partial(herder.submit, Probe(), timeout_ms=PROBE_MS)
+            reporting = long_lived.start_task("readiness", self._manager.report_ready(probe))
             try:
                 await self._while_alive(self._stop_requested.wait(), herding, rest)
             finally:
@@ -215,8 +267,8 @@ class Worker:
             await asyncio.sleep(JAVA_LEFTOVERS_S)
 
     async def _start(self, herder: HerderService, journal: ChangeRecords | None) -> None:
-        if isinstance(self._parts.config, DistributedConfig):
-            await asyncio.to_thread(WorkerAcls(self._parts.config).check_start)
+        if self._acls is not None:
+            await asyncio.to_thread(self._acls.check_start)
         if journal is not None:
             await asyncio.to_thread(journal.start)
         await herder.start()
@@ -256,7 +308,7 @@ class Worker:
         if self._restarts:
             self._manager.reloading()
         else:
-            self._manager.notify(service_manager.STOPPING)
+            self._manager.notify(worker_process.STOPPING)
         await herder.drain(hurry=self._hurry)
         await rest.stop(0 if self._hurry.is_set() else GRACEFUL_STOP_MS)
         herding.cancel()
@@ -267,7 +319,7 @@ class Worker:
         if self._restarts:
             # The worker is stopping for a restart already; the signal cancels the restart.
             self._restarts = False
-            self._manager.notify(service_manager.STOPPING)
+            self._manager.notify(worker_process.STOPPING)
             LOG.info("signalled: stopping, no restart", extra={"signal": number.name})
         elif self._stop_requested.is_set():
             LOG.warning("signalled again: killing the children", extra={"signal": number.name})
@@ -276,7 +328,7 @@ class Worker:
             LOG.info("signalled: stopping", extra={"signal": number.name})
             self._stop_requested.set()
 
-    def _stop_and_run_again(self) -> None:
+    def stop_and_run_again(self) -> None:
         """Stop as for a signal; after an earlier signal do not run again."""
         if not self._stop_requested.is_set():
             self._restarts = True
@@ -362,15 +414,6 @@ class Worker:
             make_group=partial(ConnectGroup, group_options(distributed, url)),
             may_have_own_offsets_topic=lambda found: own_topic(distributed, found) is not None,
         )
-
-
-async def _is_ready(herder: HerderService) -> bool:
-    """Return the answer of `GET /health`."""
-    try:
-        await herder.submit(Probe(), timeout_ms=PROBE_MS)
-    except AgentError:
-        return False
-    return True
 
 
 class WorkerDiedError(AgentError):

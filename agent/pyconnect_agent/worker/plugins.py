@@ -15,12 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from pyconnect_agent.core.apache_release import spoken_release
-from pyconnect_agent.core.config.java_keys import KAFKA_RELEASES
+from pyconnect_agent.core.config.agent_keys import KAFKA_RELEASES
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import WorkerConfigError
-from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind
-from pyconnect_agent.core.process_exit import exit_reason
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind, spoken_release
+from pyconnect_agent.core.reporting import exit_reason
 from pyconnect_agent.core.rest_access import EXTENSION, EXTENSION_NAMES
 from pyconnect_agent.java_processes import jar_scan
 from pyconnect_agent.java_processes.class_archive import make_archive
@@ -152,11 +151,7 @@ def resolve_properties(properties: Mapping[str, str], catalog: Catalog) -> dict[
 
 def check_converters(catalog: Catalog, config: WorkerConfig) -> None:
     """Raise ConfigException for a default converter that is neither a plugin nor a Python path."""
-    for key, name in (
-        ("key.converter", config.key_converter),
-        ("value.converter", config.value_converter),
-        ("header.converter", config.header_converter),
-    ):
+    for key, name in config.converters.items():
         try:
             known_class(catalog, name)
         except LookupError as error:

@@ -28,9 +28,9 @@ from pyconnect_agent.kafka.journal_topic import JournalPlace, JournalTopic
 from pyconnect_agent.kafka.log import CompactedLog, LogClients
 from pyconnect_agent.kafka.log_consumer import TRANSACTIONAL_FETCH
 from pyconnect_agent.kafka.producer import LeaderWriter, TransactionalLeaderWriter
+from pyconnect_agent.stores import MemoryLog
 from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.journal import ChangeRecords, ChangesFile
-from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.offset import FileOffsetStore, KafkaOffsetStore
 from pyconnect_agent.stores.status import StatusStore
 

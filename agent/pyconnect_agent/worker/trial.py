@@ -30,7 +30,7 @@ from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State, TargetState
 from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.process.logging import configure_logging
-from pyconnect_agent.stores.memory import MemoryLog
+from pyconnect_agent.stores import MemoryLog
 from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.worker.plugins import find_plugins, resolve_properties
 from pyconnect_api.errors import ConnectException

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyconnect_agent.core.apache_release import ApachesPlugin
+from pyconnect_agent.core.plugin_catalog import ApachesPlugin
 from pyconnect_api import (
     INT32_SCHEMA,
     INT64_SCHEMA,

@@ -273,7 +273,7 @@ def _probes(reports: Mapping[str, Json]) -> dict[ProbeKey, ProbeAnswer]:
     return found
 
 
-_COMMAND = [sys.executable, "-m", "pyconnect_agent.worker.acl_probe"]
+_COMMAND = [sys.executable, "-m", "pyconnect_agent.worker.acls"]
 _EXIT_CONFIG = 2
 # Values for missing keys that only a running worker needs.
 _UNIMPORTANT = {"key.converter": "unused", "value.converter": "unused"}

@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.internal_topics import LogRecord, config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from tests.agent.core.internal_topics.config_topic import full_write
 
 Raw = tuple[bytes | None, bytes | None]

@@ -1,6 +1,7 @@
 """Golden bytes and round trips of the group protocol."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -105,30 +106,38 @@ SUBSCRIPTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", ASSIGNMENTS)
-def test_assignment_bytes_are_those_of_java(name: str) -> None:
+@pytest.mark.parametrize("name", [*ASSIGNMENTS, *SUBSCRIPTIONS])
+def test_bytes_are_those_of_java(name: str) -> None:
     """Encoding gives the golden bytes, decoding gives the value back."""
-    value, golden = ASSIGNMENTS[name]
-    assert encode_assignment(value).hex() == golden
-    assert decode_assignment(bytes.fromhex(golden)) == value
+    if name in ASSIGNMENTS:
+        value, golden = ASSIGNMENTS[name]
+        assert encode_assignment(value).hex() == golden
+        assert decode_assignment(bytes.fromhex(golden)) == value
+    else:
+        subscription, golden = SUBSCRIPTIONS[name]
+        assert encode_subscription(subscription).hex() == golden
+        assert decode_subscription(bytes.fromhex(golden)) == subscription
 
 
 @pytest.mark.parametrize("name", SUBSCRIPTIONS)
-def test_subscription_bytes_are_those_of_java(name: str) -> None:
-    """Encoding gives the golden bytes, decoding gives the value back."""
-    value, golden = SUBSCRIPTIONS[name]
-    assert encode_subscription(value).hex() == golden
-    assert decode_subscription(bytes.fromhex(golden)) == value
+@cases(
+    "told, suffix",
+    ({"leader_transactional_id": "own"}, "0001000000036f776e"),
+    ({"agent": True}, "000200000000"),
+    ({"leader_transactional_id": "own", "agent": True}, "0001000000036f776e000200000000"),
+)
+def test_an_agents_fields_follow_those_that_java_reads(
+    name: str, told: dict[str, Any], suffix: str
+) -> None:
+    """After the allocation, null in version 0, and in the order of their tags.
 
-
-@pytest.mark.parametrize("name", SUBSCRIPTIONS)
-def test_a_leaders_own_id_follows_the_fields_that_java_reads(name: str) -> None:
-    """After the allocation, null in version 0: Java reads all versions with the same fields."""
+    Java reads all versions with the same fields and ignores the rest of the bytes.
+    """
     value, golden = SUBSCRIPTIONS[name]
-    told = replace(value, leader_transactional_id="own")
-    fields = golden + ("ffffffff" if value.version == 0 else "")
-    assert encode_subscription(told).hex() == fields + "7079636e0001000000036f776e"
-    assert decode_subscription(encode_subscription(told)) == told
+    marked = replace(value, **told)
+    null = "ffffffff" if value.version == 0 else ""
+    assert encode_subscription(marked).hex() == golden + null + b"pycn".hex() + suffix
+    assert decode_subscription(encode_subscription(marked)) == marked
 
 
 @cases(
@@ -209,23 +218,6 @@ def test_a_worker_offers_its_protocol_first_then_older_ones() -> None:
     expected = ["sessioned", "compatible", "default"]
     assert [p.group_name for p in ProtocolVersion.SESSIONED.offered()] == expected
     assert [p.group_name for p in ProtocolVersion.EAGER.offered()] == ["default"]
-
-
-@pytest.mark.parametrize("name", SUBSCRIPTIONS)
-def test_an_agent_puts_its_mark_after_the_bytes_that_java_reads(name: str) -> None:
-    """A Java leader ignores the rest of the bytes; another agent reads the mark."""
-    value, golden = SUBSCRIPTIONS[name]
-    marked = replace(value, agent=True)
-    encoded = encode_subscription(marked)
-    null = "ffffffff" if name == "M0" else ""
-    assert encoded.hex() == golden + null + b"pycn".hex() + "000200000000"
-    assert decode_subscription(encoded) == marked
-
-
-def test_both_marks_of_an_agent_are_read() -> None:
-    """In the order of their tags, so that equal subscriptions have equal bytes."""
-    marked = replace(SUBSCRIPTIONS["M2b"][0], agent=True, leader_transactional_id="own")
-    assert decode_subscription(encode_subscription(marked)) == marked
 
 
 @cases("name", "A1", "A2")

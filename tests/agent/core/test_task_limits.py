@@ -52,7 +52,7 @@ def test_samples_and_limits_have_ends() -> None:
 
 def test_a_connector_overrides_the_worker_also_with_no_limit() -> None:
     """A limit that cannot be parsed has no effect: a Java worker may have accepted it."""
-    worker = AgentKeys.of_worker({MEMORY: 1_000, PROCESSOR: 0})
+    worker = AgentKeys().overridden({MEMORY: 1_000, PROCESSOR: 0})
     assert worker.limits == TaskLimits(memory_bytes=1_000)
     expected = TaskLimits(cpu_percent=150)
     assert worker.of_connector({MEMORY: "0", PROCESSOR: "150"}).limits == expected

@@ -12,7 +12,7 @@ from tests.support.cases import cases
 
 SHOWN = [
     "builtin/connectors/file_stream_source", "builtin/transforms/java_date_format",
-    "children/connectors", "children/logs", "children/tasks", "herder/worker_admin",
+    "children/connectors", "children/logs", "children/tasks", "worker/admin",
     "process/logging", "rest/app", "rest/journaling", "tasks/records/tolerance",
     "tasks/sink/commits", "tasks/sink/loop", "tasks/source/at_least_once/delivery",
     "tasks/source/exactly_once/sender", "tasks/source/loop", "tasks/task_metrics",

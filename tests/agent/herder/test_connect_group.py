@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from pyconnect_agent.core.assign.leader import LeaderIds
+from pyconnect_agent.core.assign import LeaderIds
 from pyconnect_agent.core.group_protocol import (
     Assignment,
     ProtocolVersion,

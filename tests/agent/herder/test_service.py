@@ -1,28 +1,31 @@
-"""The herder's shell over memory stores and children without processes."""
+"""The herder's shell over memory stores and children without processes, and its parts."""
 
 import asyncio
+import logging
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from pyconnect_agent.core.errors import InternalError, KafkaError, RequestTimedOutError
+from pyconnect_agent.core.group_protocol import Work
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.state import HerderSettings
-from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State, TargetState
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.plugin_catalog import Catalog
-from pyconnect_agent.core.reporting import ServerInfo
+from pyconnect_agent.core.reporting import Reported, ServerInfo, Status
 from pyconnect_agent.herder.connect_group import GroupPorts, LocalGroup
-from pyconnect_agent.herder.loop import HerderAbortedError
+from pyconnect_agent.herder.loop import ChildEvents, HerderAbortedError
+from pyconnect_agent.herder.performer import StatusView
 from pyconnect_agent.herder.port import WorkerClock
 from pyconnect_agent.herder.service import HerderOptions, HerderService, Stores
 from pyconnect_agent.process.logging import RuntimeLevels
+from pyconnect_agent.stores import MemoryLog
 from pyconnect_agent.stores.config import ConfigStore
-from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
 from tests.agent.herder.fake_children import FakeChildren
 from tests.support.cases import cases
@@ -31,6 +34,14 @@ from tests.support.fakes.children import MemoryOffsetStore
 
 CONFIG = {"name": "c", "tasks": "2"}
 TIMEOUT_MS = 5_000
+
+
+@pytest.fixture(autouse=True)
+def _restored_level() -> Iterator[None]:
+    """A herder sets that of the root logger."""
+    level = logging.getLogger().level
+    yield
+    logging.getLogger().setLevel(level)
 
 
 class GatedConfigStore(ConfigStore):
@@ -91,18 +102,25 @@ class Shell:
         self.group_failed = ports.failed
         return LocalGroup("http://w:1/", ports.post)
 
+    async def created(self) -> Any:
+        """Create the connector `c`, and wait for its tasks."""
+        result = await self.create()
+        await eventually_async(lambda: len(self.children.tasks) == 2)
+        return result
+
     async def create(self, name: str = "c", **changes: str) -> Any:
         request = ask.PutConnectorConfig(connector=name, config={**CONFIG, "name": name, **changes})
         return await self.herder.submit(request, timeout_ms=TIMEOUT_MS)
 
 
 @asynccontextmanager
-async def running(*, standalone: bool = False) -> AsyncIterator[Shell]:
+async def running(*, standalone: bool = False, announced: bool = True) -> AsyncIterator[Shell]:
     shell = Shell(standalone=standalone)
     herding = asyncio.create_task(shell.herder.run())
     try:
         await shell.herder.start()
-        shell.herder.announce_ready()
+        if announced:
+            shell.herder.announce_ready()
         yield shell
     finally:
         shell.store.gate.set()
@@ -123,9 +141,7 @@ async def test_the_table_of_the_performer_has_every_effect() -> None:
 async def test_a_created_connector_runs_with_its_tasks() -> None:
     """From request to status, through stores, group and children."""
     async with running() as shell:
-        result = await shell.create()
-        assert result.created
-        await eventually_async(lambda: len(shell.children.tasks) == 2)
+        assert (await shell.created()).created
         info = shell.herder.connector_status("c")
         assert info is not None
         assert info.connector.worker_id == "w:1"
@@ -140,8 +156,7 @@ async def test_a_created_connector_runs_with_its_tasks() -> None:
 async def test_a_slow_write_does_not_delay_other_requests() -> None:
     """Reads, health and other connectors' states are served while the broker takes its time."""
     async with running() as shell:
-        await shell.create()
-        await eventually_async(lambda: len(shell.children.tasks) == 2)
+        await shell.created()
         shell.store.gate.clear()
         slow = asyncio.create_task(shell.create("slow"))
         await eventually_async(lambda: "slow" in str(shell.herder.stage))
@@ -183,8 +198,7 @@ async def test_failures_of_writes_and_starts_have_their_texts() -> None:
 async def test_draining_answers_requests_before_work_has_stopped() -> None:
     """Clients are not held up by a task that takes its time; a second signal kills it."""
     async with running() as shell:
-        await shell.create()
-        await eventually_async(lambda: len(shell.children.tasks) == 2)
+        await shell.created()
         shell.children.may_stop.clear()
         shell.store.gate.clear()
         waiting = asyncio.create_task(shell.create("later"))
@@ -203,19 +217,13 @@ async def test_draining_answers_requests_before_work_has_stopped() -> None:
 
 async def test_health_waits_until_the_worker_is_announced() -> None:
     """A standalone worker creates its connectors first."""
-    shell = Shell()
-    herding = asyncio.create_task(shell.herder.run())
-    await shell.herder.start()
-    with pytest.raises(RequestTimedOutError):
-        await shell.herder.submit(ask.Probe(), timeout_ms=50)
-    assert not shell.herder.ready
-    shell.herder.announce_ready()
-    await shell.herder.submit(ask.Probe(), timeout_ms=TIMEOUT_MS)
-    assert shell.herder.ready
-    await shell.herder.drain(hurry=shell.hurry)
-    herding.cancel()
-    await asyncio.gather(herding, return_exceptions=True)
-    await shell.herder.close()
+    async with running(announced=False) as shell:
+        with pytest.raises(RequestTimedOutError):
+            await shell.herder.submit(ask.Probe(), timeout_ms=50)
+        assert not shell.herder.ready
+        shell.herder.announce_ready()
+        await shell.herder.submit(ask.Probe(), timeout_ms=TIMEOUT_MS)
+        assert shell.herder.ready
 
 
 async def test_a_topic_is_recorded_once() -> None:
@@ -250,3 +258,99 @@ async def test_a_membership_that_has_failed_ends_the_herder(error: Exception, re
     with pytest.raises(HerderAbortedError, match=reason):
         await herding
     await shell.herder.close()
+
+
+PYTHON = """\
+pyconnect_api.errors.ConnectException: Exiting WorkerSinkTask
+  File "loop.py", line 1, in _deliver
+    self._task.put(batch)
+Caused by: builtins.OSError: disk is full
+  File "task.py", line 2, in put
+    write(values)
+"""
+KILLED = "The task was killed through the admin interface (SIGKILL). It is not restarted by itself."
+JAVA = """\
+java.lang.IllegalStateException: boom
+\tat io.example.Task.poll(Task.java:1)
+\t... 3 more
+"""
+
+
+@cases(
+    "trace, reason",
+    (PYTHON, "Caused by: builtins.OSError: disk is full"),
+    (JAVA, "java.lang.IllegalStateException: boom"),
+    (None, ""),
+    (f"{KILLED}\nIts stacks before that:\nThread 0x1 (most recent call first):\n  File", KILLED),
+    (f"{KILLED}\nIts stacks before that: none within 5 s.", KILLED),
+)
+def test_reason_of_a_failure(
+    trace: str | None, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is the innermost error, never a line of a stack."""
+    events = ChildEvents(lambda _: None, StatusStore(MemoryLog()), WorkerClock(), track_topics=True)
+    with caplog.at_level(logging.ERROR):
+        events.reported(ConnectorTaskId("c", 0), Reported(state=State.FAILED, trace=trace))
+    assert [record.reason for record in caplog.records] == [reason]  # type: ignore[attr-defined]  # an extra field
+
+
+RUNNING = Status(state=State.RUNNING, worker_id="w:1", generation=3)
+ONE_TASK = ConfigSnapshot(connector_configs={"kept": {}}, task_counts={"kept": 1})
+
+
+class DeletionsStore(StatusStore):
+    """Remembers what was deleted, whether it was known or not."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryLog())
+        self.deleted: list[str] = []
+
+    def delete(self, item: Instance) -> None:
+        self.deleted.append(str(item))
+        super().delete(item)
+
+
+@pytest.fixture
+def store() -> Iterator[DeletionsStore]:
+    store = DeletionsStore()
+    store.start()
+    yield store
+    store.stop()
+
+
+def view(store: StatusStore) -> StatusView:
+    return StatusView(store, lambda config: "unknown" if config is None else "source")
+
+
+def test_statuses_of_vanished_work_are_tombstoned_tasks_first(store: DeletionsStore) -> None:
+    """Connectors without a config and tasks beyond the task count go, everything else stays."""
+    for name in ("kept", "gone"):
+        store.put(name, RUNNING)
+        for number in (0, 1):
+            store.put(ConnectorTaskId(name, number), RUNNING)
+    view(store).clean(ONE_TASK, Work())
+    assert store.deleted == ["gone-0", "gone-1", "kept-1", "gone"]
+    assert store.connectors() == {"kept"}
+    assert list(store.tasks("kept")) == [0]
+
+
+def test_revoked_work_is_tombstoned_before_its_status_is_read(store: DeletionsStore) -> None:
+    """Its last status is on the way to the topic only; the tombstone has to follow it."""
+    revoked = Work.of(["gone", "kept"], [ConnectorTaskId("kept", n) for n in (0, 1)])
+    view(store).clean(ONE_TASK, revoked)
+    assert store.deleted == ["kept-1", "gone"]
+
+
+def test_a_state_info_lists_tasks_by_number(store: DeletionsStore) -> None:
+    """The type comes from the config, and is unknown when that is gone."""
+    store.put("kept", RUNNING)
+    for number in (10, 2):
+        store.put(ConnectorTaskId("kept", number), RUNNING)
+    info = view(store).state_info("kept", ONE_TASK)
+    assert info is not None
+    assert [number for number, _ in info.tasks] == [2, 10]
+    assert info.type == "source"
+    gone = view(store).state_info("kept", ConfigSnapshot())
+    assert gone is not None
+    assert gone.type == "unknown"
+    assert view(store).state_info("none", ONE_TASK) is None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION
+from pyconnect_agent.core.plugin_catalog import CONNECT_VERSION
 from pyconnect_agent.java_processes import build, installation
 from pyconnect_agent.java_processes.installation import find_installation, kafka_release
 from pyconnect_api import ConnectException

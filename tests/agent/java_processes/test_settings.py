@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.core.config.java_keys import ENVIRONMENT, HEAP, HEAP_LIMIT, OPTIONS
+from pyconnect_agent.core.config.agent_keys import ENVIRONMENT, HEAP, HEAP_LIMIT, OPTIONS
 from pyconnect_agent.core.config.worker_keys import worker_config_def
 from pyconnect_agent.java_processes.launch import java_options
 from pyconnect_api import ConfigException

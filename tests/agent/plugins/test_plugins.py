@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.core.config.plugin_source import PluginSource
-from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
+from pyconnect_agent.core.plugin_catalog import CONNECT_VERSION, Catalog, PluginDesc, PluginKind
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.loading import BASE_CLASSES, builtin_plugins, load
 from pyconnect_agent.plugins.scan import (

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -35,10 +36,16 @@ def _restored_logging() -> Iterator[None]:
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
+def logged(**options: Any) -> io.StringIO:
+    """Where the lines go from now on."""
+    stream = io.StringIO()
+    configure_logging(stream=stream, **options)
+    return stream
+
+
 def test_a_text_line_has_time_level_event_fields_and_logger() -> None:
     """Fields follow the constant text; what needs quotes gets them."""
-    stream = io.StringIO()
-    configure_logging(stream=stream)
+    stream = logged()
 
     def task() -> None:
         bind_scope(connector="c", task="0")
@@ -54,8 +61,7 @@ def test_a_text_line_has_time_level_event_fields_and_logger() -> None:
 
 def test_a_json_line_is_one_object() -> None:
     """Everything is a member, the traceback too."""
-    stream = io.StringIO()
-    configure_logging(log_format=LogFormat.JSON, stream=stream)
+    stream = logged(log_format=LogFormat.JSON)
     try:
         raise ValueError("two\nlines")
     except ValueError:
@@ -72,20 +78,17 @@ def test_a_json_line_is_one_object() -> None:
 def test_a_task_id_is_one_name_and_an_event_one_line() -> None:
     """In every format; line ends in texts and fields are escaped."""
     for log_format, shown in ((LogFormat.JSON, '"task": "c-0"'), (LogFormat.TEXT, " task=c-0 ")):
-        stream = io.StringIO()
-        configure_logging(log_format=log_format, stream=stream)
+        stream = logged(log_format=log_format)
         LOG.warning("event", extra={"task": ConnectorTaskId("c", 0)})
         assert shown in stream.getvalue()
-    stream = io.StringIO()
-    configure_logging(stream=stream)
+    stream = logged()
     LOG.error("a\n[2026] ERROR forged", extra={"field": "b\nforged"})
     assert stream.getvalue().count("\n") == 1
 
 
 def test_a_bound_scope_stays() -> None:
     """A child binds who it is once."""
-    stream = io.StringIO()
-    configure_logging(stream=stream)
+    stream = logged()
 
     def child() -> None:
         bind_scope(connector="c")
@@ -115,8 +118,7 @@ def test_levels_change_at_run_time_for_all_that_start_with_a_name() -> None:
 
 def test_log4js_level_names_are_shown() -> None:
     """TRACE, WARN and FATAL are called as operators of Connect know them."""
-    stream = io.StringIO()
-    configure_logging(levels={"root": "ALL"}, stream=stream)
+    stream = logged(levels={"root": "ALL"})
     LOG.log(TRACE, "t")
     LOG.warning("w")
     LOG.critical("f")
@@ -142,8 +144,7 @@ def test_importing_costs_little() -> None:
 @pytest.mark.parametrize("log_format", LogFormat)
 def test_secrets_are_hidden_in_texts_fields_and_tracebacks(log_format: LogFormat) -> None:
     """The text around a secret stays readable, for each kind of provider."""
-    stream = io.StringIO()
-    configure_logging(log_format=log_format, stream=stream)
+    stream = logged(log_format=log_format)
     mask_logs(lambda text: text.replace("sesame", "<hidden>").replace("ERROR", "<level>"))
     try:
         raise ValueError("bad sesame")

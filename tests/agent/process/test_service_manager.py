@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.process.service_manager import ALIVE, READY, ServiceManager
+from pyconnect_agent.core.errors import AgentError
+from pyconnect_agent.process.worker_process import ALIVE, READY, ServiceManager
 from tests.support.names import unique_name
 
 pytestmark = pytest.mark.wire
@@ -40,18 +41,19 @@ def test_a_message_is_one_datagram(address: str, manager_socket: socket.socket) 
 
 
 def test_ready_waits_for_the_worker(address: str, manager_socket: socket.socket) -> None:
-    """The first answers are no."""
-    answers = [False, True]
+    """The first probe fails."""
+    failures = [AgentError("not yet")]
 
-    async def is_ready() -> bool:
+    async def probe() -> None:
         manager_socket.setblocking(False)
         with pytest.raises(BlockingIOError):
             manager_socket.recv(100)
-        return answers.pop(0)
+        if failures:
+            raise failures.pop()
 
-    asyncio.run(manager(address).report_ready(is_ready))
+    asyncio.run(manager(address).report_ready(probe))
     assert manager_socket.recv(100) == READY.encode()
-    assert not answers
+    assert not failures
 
 
 def test_the_watchdog_hears_several_messages(address: str, manager_socket: socket.socket) -> None:

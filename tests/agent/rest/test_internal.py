@@ -3,8 +3,8 @@
 import pytest
 
 from pyconnect_agent.core.herder import requests
+from pyconnect_agent.core.herder.session_keys import signature_headers
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
-from pyconnect_agent.core.session_key import signature_headers
 from tests.support.agents.rest_client import call_app
 from tests.support.cases import cases
 from tests.support.fakes.fake_herder import FakeHerder

@@ -12,7 +12,7 @@ from pyconnect_agent.core.errors import (
     RetriableKafkaError,
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.internal_topics import LogRecord, config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, SessionKey
 from pyconnect_agent.core.internal_topics.configlog import (
     ConfigChange,
@@ -22,9 +22,8 @@ from pyconnect_agent.core.internal_topics.configlog import (
     TargetStateChanged,
     TaskConfigsUpdated,
 )
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.stores import MemoryLog
 from pyconnect_agent.stores.config import ConfigStore
-from pyconnect_agent.stores.memory import MemoryLog
 from tests.support.cases import cases
 from tests.support.fakes.fake_log import FakeLog, FakeTopic
 

@@ -8,7 +8,7 @@ from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics.statuslog import encode_status
 from pyconnect_agent.core.reporting import Status
-from pyconnect_agent.stores.memory import MemoryLog
+from pyconnect_agent.stores import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
 from tests.support.cases import cases
 from tests.support.eventually import eventually

@@ -25,11 +25,16 @@ class Brokers:
     """Answers as told: texts of needs that are denied or not known; all else is proven."""
 
     def __init__(
-        self, denied: Sequence[str] = (), unknown: Sequence[str] = (), evidence: str = "as told"
+        self,
+        denied: Sequence[str] = (),
+        unknown: Sequence[str] = (),
+        evidence: str = "as told",
+        *,
+        unreachable: bool = False,
     ) -> None:
         self.denied, self.unknown, self.evidence = denied, unknown, evidence
         self.users: list[object] = []
-        self.unreachable = False
+        self.unreachable = unreachable
 
     def __call__(self, config: KafkaPythonConfig, timeout_ms: int) -> Brokers:
         assert timeout_ms > 0
@@ -65,41 +70,26 @@ def test_a_proven_lack_refuses_the_start_and_names_the_grant(phase: str) -> None
         check_start(Brokers(denied=[LEADER]), phase)
 
 
-def test_disabled_is_never_refused(caplog: pytest.LogCaptureFixture) -> None:
-    """As before there were checks: it is logged, and the worker tries."""
-    check_start(Brokers(denied=["Write Topic configs"]), "disabled")
-    assert "deny rights that this worker needs" in caplog.text
+@cases(
+    "brokers, phase, warning",
+    (Brokers(denied=["Write Topic configs"]), "disabled", "deny rights that this worker needs"),
+    (Brokers(denied=[LEADER]), "disabled", None),
+    (Brokers(denied=["DescribeConfigs Topic configs"]), "enabled", "deny rights that this"),
+    (Brokers(unknown=["Write Topic configs"], evidence=ABSENT_TOPIC), "enabled", None),
+    (Brokers(unknown=[LEADER]), "enabled", "could not be checked"),
+    (Brokers(unreachable=True), "enabled", "could not be checked"),
+)
+def test_what_does_not_prevent_the_start_gives_a_warning_at_most(
+    brokers: Brokers, phase: str, warning: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Needs of later phases are not checked; topics that do not exist yet are no finding.
 
-
-def test_needs_of_later_phases_are_not_checked() -> None:
-    """The leader's id is nothing to a disabled worker."""
-    check_start(Brokers(denied=[LEADER]), "disabled")
-
-
-def test_a_right_that_may_be_missing_gives_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """A warning names it."""
-    check_start(Brokers(denied=["DescribeConfigs Topic configs"]), "enabled")
-    assert [record.levelno for record in caplog.records] == [logging.WARNING]
-
-
-def test_topics_that_do_not_exist_yet_give_no_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """Every first start of a worker finds none of its topics."""
-    check_start(Brokers(unknown=["Write Topic configs"], evidence=ABSENT_TOPIC), "enabled")
-    assert not caplog.records
-
-
-def test_the_unknown_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """An old broker, another authorizer: the worker tries."""
-    check_start(Brokers(unknown=[LEADER]), "enabled")
-    assert "could not be checked" in caplog.text
-
-
-def test_silent_brokers_do_not_stop_the_worker(caplog: pytest.LogCaptureFixture) -> None:
-    """The start itself finds out."""
-    brokers = Brokers()
-    brokers.unreachable = True
-    check_start(brokers, "enabled")
-    assert "could not be checked" in caplog.text
+    At `disabled` the worker tries, as it does with old or silent brokers.
+    """
+    check_start(brokers, phase)
+    assert [warning in caplog.text for _ in caplog.records if warning] == [True] * bool(warning)
+    assert {record.levelno for record in caplog.records} <= {logging.WARNING}
+    assert bool(caplog.records) == bool(warning)
 
 
 def source(**config: str) -> ConnectorFacts:

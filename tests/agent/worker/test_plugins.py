@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.core.errors import WorkerConfigError
+from pyconnect_agent.core.plugin_catalog import CONNECT_VERSION
 from pyconnect_agent.worker.plugins import (
     check_converters,
     check_rest_extensions,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.core.apache_release import RELEASES
+from pyconnect_agent.core.plugin_catalog import RELEASES
 from pyconnect_sandbox.jars import fetched
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.agent.builtin.transforms import transform_corpus, transform_deviations

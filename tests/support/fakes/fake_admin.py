@@ -23,7 +23,7 @@ from pyconnect_agent.core.restart_policy import (
     restarts_json,
 )
 from pyconnect_agent.core.task_limits import TaskLimits
-from pyconnect_agent.herder.worker_admin import child_json
+from pyconnect_agent.worker.admin import child_json
 
 HERE = ConnectorTaskId("c", 0)
 ELSEWHERE = ConnectorTaskId("c", 1)
@@ -33,7 +33,7 @@ POLICY = RestartPolicy(mode=RestartMode.ON_FAILURE, max_attempts=5)
 
 
 class FakeAdmin:
-    """Implements `herder.admin_port.WorkerAdmin`: `c-0` runs here, `c-1` elsewhere, `c-2` not."""
+    """Implements `herder.port.WorkerAdmin`: `c-0` runs here, `c-1` elsewhere, `c-2` not."""
 
     def __init__(self) -> None:
         self.kills: list[tuple[ConnectorTaskId, bool]] = []

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.core.config.config_infos import ConfigInfo, ConfigInfos, ConfigValueInfo
 from pyconnect_agent.core.errors import (
     AlreadyExistsError,
@@ -18,12 +17,12 @@ from pyconnect_agent.core.errors import (
     RequestTimedOutError,
 )
 from pyconnect_agent.core.herder import requests
-from pyconnect_agent.core.herder.requests.stages import timed_out_text
+from pyconnect_agent.core.herder.session_keys import signature_headers, verify_request
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig, SessionKey
 from pyconnect_agent.core.log_lines import initial_loggers, set_level
-from pyconnect_agent.core.offsets.changes import success_text
-from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
+from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset, success_text
+from pyconnect_agent.core.plugin_catalog import CONNECT_VERSION
 from pyconnect_agent.core.reporting import (
     ConnectorInfo,
     ConnectorStateInfo,
@@ -33,8 +32,8 @@ from pyconnect_agent.core.reporting import (
     Stage,
     Status,
     TaskInfo,
+    timed_out_text,
 )
-from pyconnect_agent.core.session_key import signature_headers, verify_request
 from pyconnect_agent.worker.lifecycle import server_info
 
 WORKER_ID = "127.0.0.1:8083"

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Sequence
 
 from pyconnect_agent.core.errors import KafkaError
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.kafka.log import LogReader, ReadRecord
 from pyconnect_agent.kafka.producer import OnDelivery
 

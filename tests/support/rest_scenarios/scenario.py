@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from pyconnect_agent.core.apache_release import RELEASE_4_4
+from pyconnect_agent.core.plugin_catalog import RELEASE_4_4
 from tests.support.agents.rest_client import Answer
 
 JSON = {"Content-Type": "application/json"}

@@ -20,7 +20,7 @@ from pyconnect_agent.builtin.connectors.file_stream_source import (
     FileStreamSourceTask,
     source_config_def,
 )
-from pyconnect_agent.core.apache_release import ApachesPlugin
+from pyconnect_agent.core.plugin_catalog import ApachesPlugin
 from pyconnect_api import (
     ConfigDef,
     ConnectException,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pyconnect_agent.builtin.transforms.java_date_format import JavaDateFormat
-from pyconnect_agent.core.apache_release import ApachesPlugin
+from pyconnect_agent.core.plugin_catalog import ApachesPlugin
 from pyconnect_api import (
     CaseInsensitiveValidString,
     ConfigDef,

@@ -166,8 +166,9 @@ def connector_producer(
 
     Raises ConfigException when the worker's policy forbids one of the connector's overrides.
     """
-    base = _PLAIN_PRODUCER | _base(worker, client_id) | {"max.block.ms": str(2**63 - 1)}
-    return _layered(worker, connector_config, ClientKind.PRODUCER, base)
+    return _layered(
+        worker, connector_config, ClientKind.PRODUCER, _producer_base(worker, client_id)
+    )
 
 
 def exactly_once_producer(
@@ -177,7 +178,7 @@ def exactly_once_producer(
     transactional_id: str,
 ) -> ClientConfig:
     """Return the transactional producer of an exactly-once source task; errors as above."""
-    base = _PLAIN_PRODUCER | _base(worker, client_id) | {"max.block.ms": str(2**63 - 1)}
+    base = _producer_base(worker, client_id)
     del base["enable.idempotence"]
     config = _layered(worker, connector_config, ClientKind.PRODUCER, base)
     return config.forced("enable.idempotence", "true", _FOR_TASKS).forced(
@@ -195,7 +196,7 @@ def sink_consumer(
 
     Raises ConfigException when the worker's policy forbids one of the connector's overrides.
     """
-    base = _base(worker, client_id) | _consumer_base(connector)
+    base = _consumer_base(worker, connector, client_id)
     return _layered(worker, connector_config, ClientKind.CONSUMER, base)
 
 
@@ -209,8 +210,7 @@ def source_offsets_consumer(
 
     It reads committed: always with exactly-once support, else unless the user says otherwise.
     """
-    base = _base(worker, client_id) | _consumer_base(connector)
-    base["isolation.level"] = _READ_COMMITTED
+    base = _consumer_base(worker, connector, client_id) | {"isolation.level": _READ_COMMITTED}
     config = _layered(worker, connector_config, ClientKind.CONSUMER, base)
     if worker.exactly_once_source_enabled:
         return config.forced("isolation.level", _READ_COMMITTED, _FOR_OFFSETS_CONSUMER)
@@ -233,9 +233,7 @@ def producers_admin(
 ) -> ClientConfig:
     """Return an admin client that connects as the connector's producer does; errors as above."""
     producer = connector_producer(worker, connector_config, client_id)
-    known = CLIENT_CONFIG_DEFS[ClientKind.ADMIN].keys
-    config = {name: value for name, value in producer.java_config.items() if name in known}
-    return ClientConfig(kind=ClientKind.ADMIN, java_config=config)
+    return ClientConfig(kind=ClientKind.ADMIN, java_config=_known(producer, ClientKind.ADMIN))
 
 
 def fencing_producer(
@@ -249,8 +247,7 @@ def fencing_producer(
     It connects as the connector's admin client does, as Java's fencing call would.
     """
     admin = connector_admin(worker, connector_config, client_id)
-    known = CLIENT_CONFIG_DEFS[ClientKind.PRODUCER].keys
-    config = {name: value for name, value in admin.java_config.items() if name in known}
+    config = _known(admin, ClientKind.PRODUCER)
     config.pop("retries", None)
     return ClientConfig(
         kind=ClientKind.PRODUCER,
@@ -263,12 +260,21 @@ def _base(worker: WorkerConfig, client_id: str) -> dict[str, str]:
     return {"bootstrap.servers": ",".join(worker.bootstrap_servers), "client.id": client_id}
 
 
-def _consumer_base(connector: str) -> dict[str, str]:
-    return {
+def _producer_base(worker: WorkerConfig, client_id: str) -> dict[str, str]:
+    return _PLAIN_PRODUCER | _base(worker, client_id) | {"max.block.ms": str(2**63 - 1)}
+
+
+def _consumer_base(worker: WorkerConfig, connector: str, client_id: str) -> dict[str, str]:
+    return _base(worker, client_id) | {
         "group.id": f"{SINK_GROUP_PREFIX}{connector}",
         "enable.auto.commit": "false",
         "auto.offset.reset": "earliest",
     }
+
+
+def _known(config: ClientConfig, kind: ClientKind) -> dict[str, str | None]:
+    known = CLIENT_CONFIG_DEFS[kind].keys
+    return {name: value for name, value in config.java_config.items() if name in known}
 
 
 def _layered(
@@ -315,14 +321,10 @@ def _unprefixed(worker: WorkerConfig, kind: ClientKind) -> dict[str, str]:
     return config | {"bootstrap.servers": ",".join(worker.bootstrap_servers)}
 
 
-_NUMBERS = {
-    "connections.max.idle.ms": "connections_max_idle_ms",
-    "metadata.max.age.ms": "metadata_max_age_ms",
-    "reconnect.backoff.max.ms": "reconnect_backoff_max_ms",
-    "reconnect.backoff.ms": "reconnect_backoff_ms",
-    "request.timeout.ms": "request_timeout_ms",
-    "retry.backoff.ms": "retry_backoff_ms",
-}
+_NUMBERS = (
+    "connections.max.idle.ms", "metadata.max.age.ms", "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms", "request.timeout.ms", "retry.backoff.ms",
+)  # fmt: skip
 _DEFAULTS = {
     # kafka-python's is 30 s: after an outage a worker would be away for longer than its session,
     # and its work would wait for scheduled.rebalance.max.delay.ms.
@@ -330,10 +332,6 @@ _DEFAULTS = {
     "request.timeout.ms": "40000",
 }
 """Connect's, where kafka-python has others."""
-_BUFFERS = {
-    "receive.buffer.bytes": "receive_buffer_bytes",
-    "send.buffer.bytes": "send_buffer_bytes",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,13 +352,13 @@ def kafka_python_config(
         "bootstrap.servers", config.get("bootstrap.servers", "localhost:9092"), ConfigType.LIST
     )
     arguments: dict[str, object] = {"bootstrap_servers": servers, "client_id": client_id}
-    for key, argument in _NUMBERS.items():
+    for key in _NUMBERS:
         text = config.get(key, _DEFAULTS.get(key))
         if text is not None:
-            arguments[argument] = parse_type(key, text, ConfigType.LONG)
-    for key, argument in _BUFFERS.items():
+            arguments[key.replace(".", "_")] = parse_type(key, text, ConfigType.LONG)
+    for key in ("receive.buffer.bytes", "send.buffer.bytes"):
         size = parse_type(key, config.get(key), ConfigType.INT)
         if isinstance(size, int) and size >= 0:
-            arguments[argument] = size
+            arguments[key.replace(".", "_")] = size
     security, warnings = client_security(config)
     return KafkaPythonConfig(arguments=arguments, security=security, warnings=tuple(warnings))

@@ -1,1 +1,25 @@
-"""Typed configuration of workers, connectors and their clients; all of it pure."""
+"""Configurations of workers and connectors: their keys, checks and values. Pure.
+
+Here are the properties below a prefix, as Kafka's `AbstractConfig.originalsWithPrefix`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+Value = TypeVar("Value")
+
+
+def below(properties: Mapping[str, Value], prefix: str) -> dict[str, Value]:
+    """Return the properties that start with ``prefix``, without it."""
+    return {
+        name.removeprefix(prefix): value
+        for name, value in properties.items()
+        if name.startswith(prefix)
+    }
+
+
+def aliases(properties: Mapping[str, str | None], key: str) -> list[str]:
+    """Return the names in a list of plugins, such as `transforms`; settings are below them."""
+    return [alias.strip() for alias in (properties.get(key) or "").split(",") if alias.strip()]

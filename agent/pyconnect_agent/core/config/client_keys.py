@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from pyconnect_agent.core.apache_release import RELEASE_4_4
+from pyconnect_agent.core.plugin_catalog import RELEASE_4_4
 from pyconnect_api.configdef import (
     ConfigDef,
     ConfigKey,

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from pyconnect_agent.core.config import below
 from pyconnect_agent.core.config.client_keys import ClientKind, client_keys
 from pyconnect_agent.core.config.config_infos import ConfigInfos, prefixed_infos
-from pyconnect_agent.core.config.prefixes import below
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_api.configdef import ConfigType, ConfigValue, parse_type
 from pyconnect_api.errors import ConfigException
@@ -81,8 +81,8 @@ class OverridePolicy:
                 f"connector.client.config.override.policy: must be one of {options}"
             ) from error
 
-    def error(self, key: str) -> str | None:
-        """Return why ``key`` may not be overridden, None when it may."""
+    def refusal(self, key: str, value: str | None) -> str | None:
+        """Return why ``key`` may not be overridden with ``value``, None when it may."""
         match self.kind:
             case OverridePolicyKind.ALL:
                 allowed = True
@@ -92,19 +92,12 @@ class OverridePolicy:
                 allowed = key in _PRINCIPAL_KEYS
             case OverridePolicyKind.ALLOWLIST:
                 allowed = key in self.allowlist
-        if allowed:
-            return None
-        return (
-            f"The '{self.kind.value}' policy does not allow '{key}' to be overridden "
-            "in the connector configuration."
-        )
-
-    def refusal(self, key: str, value: str | None) -> str | None:
-        """Return why ``key`` may not be overridden with ``value``, None when it may."""
-        refused = self.error(key)
-        if refused is not None or key != TOKEN_ENDPOINT:
-            return refused
-        if not value or value.strip() in self.token_urls:
+        if not allowed:
+            return (
+                f"The '{self.kind.value}' policy does not allow '{key}' to be overridden "
+                "in the connector configuration."
+            )
+        if key != TOKEN_ENDPOINT or not value or value.strip() in self.token_urls:
             return None
         return (
             f"The value of '{key}' is not allowed in the connector configuration: neither the "

@@ -1,7 +1,8 @@
-"""The plugin classes that validation needs, by name, and their names for user interfaces.
+"""The plugins that validation needs: their look-up by name, and the settings that they add.
 
-The implementation imports plugin code, so it lives in `pyconnect_agent.plugins` and runs in child
-processes; tests pass a table.
+The implementation of `PluginSource` imports plugin code, so it lives in `pyconnect_agent.plugins`
+and runs in child processes; tests pass a table. `enriched` corresponds to
+``ConnectorConfig.enrich`` and ``EnrichablePlugin`` of Kafka Connect 4.3.1; error texts are theirs.
 """
 
 from __future__ import annotations
@@ -11,9 +12,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyconnect_agent.core.plugin_catalog import PluginKind
-from pyconnect_api.configdef import ClassResolver, invalid_value
+from pyconnect_agent.core.plugin_catalog import UNDEFINED, PluginKind, PluginVersionNotFoundError
+from pyconnect_api.configdef import (
+    ClassResolver,
+    ConfigDef,
+    ConfigType,
+    Importance,
+    LambdaValidator,
+    Width,
+    invalid_value,
+    parse_type,
+)
 from pyconnect_api.errors import ConfigException, ConnectException
+from pyconnect_api.transform import Predicate, Transformation
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +105,12 @@ class PluginClassValidator:
         # Also None when the class could not be found, which is an error of its own already.
         if isinstance(value, PluginClass):
             ensure_concrete_subclass(self.base, value)
-            new_instance(name, value)
+            try:
+                value.python_class()
+            # The constructor is the plugin's code, which may raise anything.
+            except Exception as error:
+                reason = f"Could not instantiate class{f': {error}' if str(error) else ''}"
+                raise invalid_value(name, value.name, reason) from error
 
     def __str__(self) -> str:
         return (
@@ -113,11 +129,178 @@ def ensure_concrete_subclass(base: type, value: PluginClass) -> None:
         raise ConfigException("This class is abstract and cannot be created.")
 
 
-def new_instance(name: str, value: PluginClass) -> object:
-    """Return an instance; ``name`` is the key to blame in the ConfigException."""
+PREDICATE_KEY, NEGATE_KEY, VERSION_KEY = "predicate", "negate", "plugin.version"
+_IMPLICIT_KEYS = frozenset({PREDICATE_KEY, NEGATE_KEY})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Role:
+    """The differences between transformations and predicates."""
+
+    key: str
+    group: str
+    base: type
+    kind: PluginKind
+
+    @property
+    def name(self) -> str:
+        return self.base.__name__
+
+
+_TRANSFORMATIONS = _Role(
+    key="transforms",
+    group="Transforms",
+    base=Transformation,
+    kind=PluginKind.TRANSFORMATION,
+)
+_PREDICATES = _Role(key="predicates", group="Predicates", base=Predicate, kind=PluginKind.PREDICATE)
+
+
+def enriched(
+    definition: ConfigDef, config: Mapping[str, str | None], plugins: PluginSource
+) -> ConfigDef:
+    """Return ``definition`` with the keys of every transformation and predicate in ``config``.
+
+    A class that is missing or wrong adds its ``type`` key only, whose validator reports the error.
+    """
+    result = ConfigDef(definition)
+    for role in (_TRANSFORMATIONS, _PREDICATES):
+        aliases = parse_type(role.key, config.get(role.key), ConfigType.LIST)
+        assert aliases is None or isinstance(aliases, list)
+        for alias in dict.fromkeys(aliases or ()):
+            _add(result, role, alias, config, plugins)
+    return result
+
+
+def _add(
+    result: ConfigDef,
+    role: _Role,
+    alias: str,
+    config: Mapping[str, str | None],
+    plugins: PluginSource,
+) -> None:
+    prefix, group = f"{role.key}.{alias}.", f"{role.group}: {alias}"
+    own, version = _own_definition(role, prefix, config, plugins)
+    result.define(
+        f"{prefix}type",
+        ConfigType.CLASS,
+        validator=LambdaValidator(
+            _type_check(role, prefix, config), f"valid configs for {alias} {role.name.lower()}"
+        ),
+        importance=Importance.HIGH,
+        documentation=f"Class of the {role.name.lower()} '{alias}'.",
+        group=group,
+        order_in_group=0,
+        width=Width.LONG,
+        display_name=f"{role.name} type for {alias}",
+        recommender=Recommended(lambda _: plugins.class_names(role.kind)),
+    )
+    result.define(
+        f"{prefix}{VERSION_KEY}",
+        ConfigType.STRING,
+        default=version,
+        validator=LambdaValidator(_version_check(role, prefix, config, plugins), "version range"),
+        importance=Importance.HIGH,
+        documentation=f"Version or version range of the {role.name.lower()} '{alias}'.",
+        group=group,
+        order_in_group=1,
+        width=Width.LONG,
+        display_name=f"{role.name} version for {alias}",
+        recommender=Recommended(
+            lambda parsed: (
+                ()
+                if (chosen := parsed.get(f"{prefix}type")) is None
+                else plugins.versions(str(chosen), role.kind)
+            )
+        ),
+    )
+    if own is not None:
+        result.embed(prefix, group, 2, own)
+
+
+def _own_definition(
+    role: _Role, prefix: str, config: Mapping[str, str | None], plugins: PluginSource
+) -> tuple[ConfigDef | None, str | None]:
+    """Return the settings of the plugin itself and its version; None when it cannot be had."""
     try:
-        return value.python_class()
-    # The constructor is the plugin's code, which may raise anything.
+        found = parse_type(
+            f"{prefix}type",
+            config.get(f"{prefix}type"),
+            ConfigType.CLASS,
+            class_resolver(plugins),
+        )
+        plugin = _plugin_definition(role, f"{prefix}type", found)
+    except ConfigException:
+        return None, None
+    own = ConfigDef()
+    if role is _TRANSFORMATIONS:
+        own.define(
+            PREDICATE_KEY,
+            ConfigType.STRING,
+            default=None,
+            documentation="Alias of the predicate that says which records are transformed.",
+        )
+        own.define(
+            NEGATE_KEY,
+            ConfigType.BOOLEAN,
+            default=False,
+            documentation="Whether to transform the records the predicate does not hold for.",
+        )
+    for name, key in plugin.keys.items():
+        # A key of the framework hides a key of the same name in the transformation.
+        if role is _PREDICATES or name not in _IMPLICIT_KEYS:
+            own.define_key(key)
+    assert isinstance(found, PluginClass)
+    return own, found.version or UNDEFINED
+
+
+def _plugin_definition(role: _Role, key: str, value: object) -> ConfigDef:
+    """Return the plugin's definition; raises ConfigException, or ConnectException for None."""
+    if not isinstance(value, PluginClass):
+        raise invalid_value(key, None, f"Not a {role.name}")
+    ensure_concrete_subclass(role.base, value)
+    try:
+        definition = value.python_class().config()
+    # Both calls are the plugin's code, which may raise anything.
     except Exception as error:
-        text = f": {error}" if str(error) else ""
-        raise invalid_value(name, value.name, f"Could not instantiate class{text}") from error
+        raise invalid_value(
+            key,
+            f"class {value.name}",
+            f"Error getting config definition from {role.name}: {error}",
+        ) from error
+    if not isinstance(definition, ConfigDef):
+        raise ConnectException(f"{value.name}.config() must return a ConfigDef that is not null.")
+    return definition
+
+
+def _type_check(
+    role: _Role, prefix: str, config: Mapping[str, str | None]
+) -> Callable[[str, object], None]:
+    def check(name: str, value: object) -> None:
+        negate, predicate = f"{prefix}{NEGATE_KEY}", f"{prefix}{PREDICATE_KEY}"
+        if role is _TRANSFORMATIONS and negate in config and predicate not in config:
+            raise ConfigException(
+                f"Config '{negate}' was provided but there is no config '{predicate}' "
+                "defining a predicate to be negated."
+            )
+        if value is not None:
+            _plugin_definition(role, name, value)
+
+    return check
+
+
+def _version_check(
+    role: _Role, prefix: str, config: Mapping[str, str | None], plugins: PluginSource
+) -> Callable[[str, object], None]:
+    def check(name: str, value: object) -> None:
+        class_name = config.get(f"{prefix}type")
+        if config.get(name) is None or class_name is None:
+            return
+        try:
+            plugins.plugin(class_name, role.kind, str(value))
+        except PluginVersionNotFoundError as error:
+            raise ConfigException(str(error)) from error
+        except (LookupError, ConnectException):
+            return  # The error of the type reports it.
+
+    return check

@@ -11,14 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from pyconnect_agent.core.apache_release import RELEASE_4_4
+from pyconnect_agent.core.config import below
 from pyconnect_agent.core.config.agent_keys import agent_infos
 from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_agent.core.config.client_overrides import OverridePolicy, override_infos
 from pyconnect_agent.core.config.config_infos import (
     ConfigInfo,
     ConfigInfos,
-    ConfigValueInfo,
     connector_infos,
     merge_infos,
     prefixed_infos,
@@ -29,21 +28,25 @@ from pyconnect_agent.core.config.connector_checks import (
     check_source,
     is_set,
 )
-from pyconnect_agent.core.config.connector_keys import (
+from pyconnect_agent.core.config.connector_config import (
     CONVERTERS,
     PluginDefaults,
     connector_config_def,
     sink_config_def,
     source_config_def,
 )
-from pyconnect_agent.core.config.enrichment import enriched
-from pyconnect_agent.core.config.plugin_source import PluginClass, PluginSource, class_resolver
-from pyconnect_agent.core.config.prefixes import below
+from pyconnect_agent.core.config.plugin_source import (
+    PluginClass,
+    PluginSource,
+    class_resolver,
+    enriched,
+)
 from pyconnect_agent.core.config.topic_creation import uses_topic_creation
 from pyconnect_agent.core.config.variables import mask
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.plugin_catalog import (
+    RELEASE_4_4,
     PluginKind,
     PluginNotFoundError,
     PluginVersionNotFoundError,
@@ -62,24 +65,11 @@ from pyconnect_api.connector import (
 from pyconnect_api.errors import ConnectException
 from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC
 
-__all__ = [
-    "ConfigInfo",
-    "ConfigInfos",
-    "ConfigValueInfo",
-    "connector_key_infos",
-    "validate_connector_config",
-]
-
 _NULL_VALUE = "Null value can not be supplied as the configuration value."
 _INVALID_REFERENCE = (
     "Invalid value for configuration '{}': the value resolved from the config provider reference"
     " failed validation"
 )
-_CONVERTER_TYPES = {
-    "key.converter": "key",
-    "value.converter": "value",
-    "header.converter": "header",
-}
 
 
 def validate_connector_config(
@@ -127,11 +117,8 @@ def connector_key_infos(connector: PluginClass, plugins: PluginSource) -> list[K
         converters={},
         versions={},
     )
-    framework = (
-        source_config_def(defaults)
-        if isinstance(instance, SourceConnector)
-        else sink_config_def(defaults)
-    )
+    is_source = isinstance(instance, SourceConnector)
+    framework = source_config_def(defaults) if is_source else sink_config_def(defaults)
     others = [info for info in framework.to_key_info() if info["name"] not in own.keys]
     return own.to_key_info() + others
 
@@ -215,7 +202,7 @@ def _own_result(connector: Connector, connector_class: PluginClass, config: RawC
 def _plugin_defaults(
     config: RawConfig, connector: PluginClass, plugins: PluginSource, worker: WorkerConfig
 ) -> PluginDefaults:
-    worker_classes = _worker_converters(worker)
+    worker_classes = worker.converters
     converters: dict[str, PluginClass | None] = {}
     versions: dict[str, str | None] = {}
     for key, (_, kind) in CONVERTERS.items():
@@ -224,8 +211,7 @@ def _plugin_defaults(
         except (LookupError, ConnectException):
             converters[key] = None  # the worker's is checked when the worker starts
         given = config.get(key)
-        chosen = worker_classes[key] if given is None else given
-        known = plugins.versions(chosen, kind)
+        known = plugins.versions(worker_classes[key] if given is None else given, kind)
         versions[f"{key}.plugin.version"] = known[-1] if known else None
     return PluginDefaults(
         connector_versions=plugins.versions(connector.name, PluginKind.CONNECTOR),
@@ -233,14 +219,6 @@ def _plugin_defaults(
         converters=converters,
         versions=versions,
     )
-
-
-def _worker_converters(worker: WorkerConfig) -> Mapping[str, str]:
-    return {
-        "key.converter": worker.key_converter,
-        "value.converter": worker.value_converter,
-        "header.converter": worker.header_converter,
-    }
 
 
 def _connector_version_error(
@@ -308,7 +286,7 @@ def _converter_infos(
     The worker's own must be loadable too, which Apache's worker finds out when a task starts.
     """
     infos = []
-    defaults = _worker_converters(worker)
+    defaults = worker.converters
     for key in ("header.converter", "key.converter", "value.converter"):
         result, named = results[key], config.get(key)
         if result.error_messages:
@@ -328,7 +306,7 @@ def _converter_infos(
             continue
         prefix = f"{key}."
         options = below(config, prefix)
-        options.setdefault("converter.type", _CONVERTER_TYPES[key])
+        options.setdefault("converter.type", key.partition(".")[0])
         values = definition.validate(options, class_resolver(plugins))
         infos.append(prefixed_infos(definition.keys, values, prefix))
     return infos

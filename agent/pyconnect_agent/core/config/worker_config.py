@@ -14,13 +14,16 @@ from enum import Enum
 from functools import cache
 from typing import Any, Self
 
-from pyconnect_agent.core.assign.leader import LeaderIds
+from pyconnect_agent.core.assign import LeaderIds
+from pyconnect_agent.core.config import below
 from pyconnect_agent.core.config.agent_keys import AgentKeys
 from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS
-from pyconnect_agent.core.config.distributed_keys import distributed_config_def
 from pyconnect_agent.core.config.listeners import HeaderRule, Listener, parse_header_rules
-from pyconnect_agent.core.config.prefixes import below
-from pyconnect_agent.core.config.worker_keys import SSL_CONFIG_DEF, worker_config_def
+from pyconnect_agent.core.config.worker_keys import (
+    SSL_CONFIG_DEF,
+    distributed_config_def,
+    worker_config_def,
+)
 from pyconnect_agent.core.metric_values import Sampling
 from pyconnect_api.configdef import (
     ClassResolver,
@@ -118,7 +121,7 @@ class WorkerConfig:
             for key in ("key.converter", "value.converter", "header.converter"):
                 parse_type(key, values[key], ConfigType.CLASS, resolve_class)
         typed: dict[str, Any] = {"originals": dict(props)}
-        typed["agent_keys"] = AgentKeys.of_worker(values)
+        typed["agent_keys"] = AgentKeys().overridden(values)
         for item in fields(cls):
             if item.name not in typed:
                 key = item.name.replace("_", ".")
@@ -146,6 +149,12 @@ class WorkerConfig:
     def exactly_once_source_enabled(self) -> bool:
         """Whether source tasks may run exactly-once; only distributed workers can."""
         return False
+
+    @property
+    def converters(self) -> Mapping[str, str]:
+        """The classes of the default converters by key."""
+        kinds = ("key", "value", "header")
+        return {f"{kind}.converter": getattr(self, f"{kind}_converter") for kind in kinds}
 
     @property
     def sampling(self) -> Sampling:
@@ -284,16 +293,6 @@ class DistributedConfig(WorkerConfig):
         return {name: value for name, value in settings.items() if name not in own}
 
 
-def standalone_config_def() -> ConfigDef:
-    """Return a new definition of the keys of a standalone worker."""
-    return worker_config_def().define(
-        "offset.storage.file.filename",
-        ConfigType.STRING,
-        importance=Importance.HIGH,
-        documentation="File that holds the offsets of source connectors.",
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandaloneConfig(WorkerConfig):
     offset_storage_file_filename: str
@@ -302,7 +301,12 @@ class StandaloneConfig(WorkerConfig):
     @cache
     def definition(cls) -> ConfigDef:
         """Return the definition of the keys; one for all, which nobody adds to."""
-        return standalone_config_def()
+        return worker_config_def().define(
+            "offset.storage.file.filename",
+            ConfigType.STRING,
+            importance=Importance.HIGH,
+            documentation="File that holds the offsets of source connectors.",
+        )
 
 
 _PASSED_ON_PREFIXES = (
@@ -359,23 +363,18 @@ def worker_config_warnings(config: WorkerConfig) -> tuple[str, ...]:
             f"rebalance.timeout.ms ({config.rebalance_timeout_ms}): the connection to the group "
             "coordinator may be closed during a rebalance, which prolongs it"
         )
-    return (*warnings, *_unsecured_clients(config.originals))
-
-
-def _unsecured_clients(originals: Mapping[str, str]) -> list[str]:
-    """Return a warning if clients of connectors do not have the worker's protocol."""
-    protocol = originals.get("security.protocol", _PLAIN)
-    prefixes = ("producer.", "consumer.")
+    protocol = config.originals.get("security.protocol", _PLAIN)
     unsecured = [
-        prefix for prefix in prefixes if originals.get(f"{prefix}security.protocol") is None
+        prefix
+        for prefix in ("producer.", "consumer.")
+        if f"{prefix}security.protocol" not in config.originals
     ]
-    if protocol.upper() == _PLAIN or not unsecured:
-        return []
-    text = (
-        f"security.protocol={protocol} is not inherited by connectors' clients, which connect in "
-        f"the clear: repeat the security settings with the prefix {' and '.join(unsecured)}"
-    )
-    return [text]
+    if protocol.upper() != _PLAIN and unsecured:
+        warnings.append(
+            f"security.protocol={protocol} is not inherited by connectors' clients, which connect"
+            f" in the clear: repeat the security settings with the prefix {' and '.join(unsecured)}"
+        )
+    return tuple(warnings)
 
 
 def _listeners(value: object) -> tuple[Listener, ...] | None:

@@ -22,14 +22,20 @@ from typing import assert_never
 
 from pyconnect_agent.core.errors import InternalError, PrivilegedWriteError
 from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder import (
+    instances,
+    membership,
+    session_keys,
+    start_permissions,
+    steps,
+)
 from pyconnect_agent.core.herder.effects import Abort, ApplyLoggerLevel, Effect, PutStatus
 from pyconnect_agent.core.herder.events import ConfigAdvanced, InstanceReported
-from pyconnect_agent.core.herder.membership import draining, rebalance, session_keys
-from pyconnect_agent.core.herder.requests import operations, reconfiguration, restarts, stages
+from pyconnect_agent.core.herder.requests import operations, reconfiguration, restarts
 from pyconnect_agent.core.herder.requests.configs import settled
+from pyconnect_agent.core.herder.requests.restarts import stronger
 from pyconnect_agent.core.herder.state import HerderState, Life, MembershipPhase
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.work import failures, instances, start_permissions
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.internal_topics.configlog import (
@@ -42,7 +48,6 @@ from pyconnect_agent.core.internal_topics.configlog import (
     TargetStateChanged,
     TaskConfigsUpdated,
 )
-from pyconnect_agent.core.restart_plan import stronger
 
 
 def config_advanced(turn: Turn, event: ConfigAdvanced) -> None:
@@ -58,12 +63,6 @@ def config_advanced(turn: Turn, event: ConfigAdvanced) -> None:
                 turn.emit(ApplyLoggerLevel(namespace=namespace, level=level))
             case _:
                 pass
-
-
-def adopt_read(turn: Turn, snapshot: ConfigSnapshot) -> None:
-    """Adopt the snapshot that an effect has read, if it is newer."""
-    if snapshot.offset > turn.state.snapshot.offset:
-        _adopt(turn, snapshot, differences(turn.state.snapshot, snapshot))
 
 
 def differences(old: ConfigSnapshot, new: ConfigSnapshot) -> tuple[ConfigChange, ...]:
@@ -109,10 +108,8 @@ def _adopt(turn: Turn, snapshot: ConfigSnapshot, changes: Iterable[ConfigChange]
             case SessionKeyUpdated() | RestartRequested() | LoggerLevelUpdated():
                 pass
     # While lost work waits for its worker, any newer state is assigned again.
-    membership = turn.state.membership
-    past_assignment = (
-        membership is not None and snapshot.offset != membership.assignment.config_offset
-    )
+    member = turn.state.membership
+    past_assignment = member is not None and snapshot.offset != member.assignment.config_offset
     if rebalance or (turn.state.scheduled_rebalance and past_assignment):
         turn.update(
             rejoin_wanted=True, rebalance_expected=turn.state.rebalance_expected or rebalance
@@ -142,33 +139,30 @@ def reported(turn: Turn, event: InstanceReported) -> None:
     if here:
         match report.state:
             case State.FAILED:
-                report = failures.failed(turn, connector, task, report)
+                report = instances.failed(turn, connector, task, report)
             case State.RUNNING | State.PAUSED:
-                failures.started(turn, connector, task)
+                instances.started(turn, connector, task)
             case _:
-                failures.forget(turn, connector, (task,))
+                instances.forget_failures(turn, connector, (task,))
     safe = report.state in _SAFE
     # The group may have given this worker's work to others meanwhile.
     late = safe and (state.membership is None or state.claims_outdated)
     turn.emit(PutStatus(item=item, status=turn.status(report), safe=safe, late=late))
     if here and task is None:
-        _connector_reported(turn, connector, report.state)
-
-
-def _connector_reported(turn: Turn, connector: str, state: State) -> None:
-    share = turn.work_of(connector)
-    assert share.connector is not None
-    turn.put_work(connector, replace(share, connector=replace(share.connector, reported=state)))
-    restarts.connector_reported(turn, connector, state)
-    match state:
-        case State.RUNNING:
-            reconfiguration.request(turn, connector)
-        case State.FAILED:
-            settled(turn, connector, InternalError(f"Failed to start connector: {connector}"))
-        case State.PAUSED | State.STOPPED:
-            settled(turn, connector)
-        case _:
-            pass
+        share = turn.work_of(connector)
+        assert share.connector is not None
+        running = replace(share.connector, reported=report.state)
+        turn.put_work(connector, replace(share, connector=running))
+        restarts.connector_reported(turn, connector, report.state)
+        match report.state:
+            case State.RUNNING:
+                reconfiguration.request(turn, connector)
+            case State.FAILED:
+                settled(turn, connector, InternalError(f"Failed to start connector: {connector}"))
+            case State.PAUSED | State.STOPPED:
+                settled(turn, connector)
+            case _:
+                pass
 
 
 def decide(
@@ -197,14 +191,14 @@ def decide(
             _decide_on_worker(turn, event)
     if turn.state.phase is not MembershipPhase.STOPPED:
         restarts.flush_stops(turn)
-        rebalance.advance(turn)
+        membership.advance(turn)
         restarts.execute_pending(turn)
         operations.begin_all(turn)
         session_keys.keep_fresh(turn)
         restarts.flush_stops(turn)
-        rebalance.advance(turn)
+        membership.advance(turn)
     restarts.flush_stops(turn)
-    failures.plan(turn)
+    instances.plan_restarts(turn)
     return turn.finish()
 
 
@@ -213,13 +207,14 @@ def _answered(turn: Turn, event: on.EffectDone | on.EffectFailed) -> None:
     waiter = turn.take_waiter(event.effect_id)
     match event:
         case on.EffectDone(result=result):
-            if isinstance(result, ConfigSnapshot):
-                adopt_read(turn, result)
+            known = turn.state.snapshot
+            if isinstance(result, ConfigSnapshot) and result.offset > known.offset:
+                _adopt(turn, result, differences(known, result))
             if waiter is not None:
                 waiter.done(turn, result)
         case on.EffectFailed(error=error):
             if isinstance(error, PrivilegedWriteError):
-                rebalance.privilege_lost(turn)
+                membership.privilege_lost(turn)
             if waiter is not None:
                 waiter.failed(turn, error)
 
@@ -227,26 +222,26 @@ def _answered(turn: Turn, event: on.EffectDone | on.EffectFailed) -> None:
 def _decide_on_worker(turn: Turn, event: on.WorkerEvent) -> None:
     match event:
         case on.Initializing():
-            turn.begin_stage(stages.INITIALIZING)
+            turn.begin_stage(steps.INITIALIZING)
         case on.Started():
-            rebalance.started(turn, event)
+            membership.started(turn, event)
         case on.Stopping():
-            turn.begin_stage(stages.SHUTTING_DOWN)
+            turn.begin_stage(steps.SHUTTING_DOWN)
             operations.stopping(turn)
             start_permissions.stopping(turn)
             turn.update(phase=MembershipPhase.STOPPED, rejoin_wanted=False)
         case on.Joined():
-            rebalance.joined(turn, event)
+            membership.joined(turn, event)
         case on.AssignmentUnreadable():
-            rebalance.assignment_unreadable(turn)
+            membership.assignment_unreadable(turn)
         case on.RejoinNeeded():
-            rebalance.request_rejoin(turn)
+            membership.request_rejoin(turn)
         case on.MembershipLost():
-            rebalance.membership_lost(turn)
+            membership.membership_lost(turn)
         case on.Drain():
-            draining.drain(turn)
+            membership.drain(turn)
         case on.Undrain():
-            draining.undrain(turn)
+            membership.undrain(turn)
         case on.GroupFailed(reason=reason):
             turn.emit(Abort(reason=reason))
         case _:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyconnect_agent.core.assign.leader import Owners
+from pyconnect_agent.core.assign import Owners
 from pyconnect_agent.core.group_protocol import Assignment
 from pyconnect_agent.core.herder.steps import Request, Timer
 from pyconnect_agent.core.ids import ConnectorTaskId, Instance

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from pyconnect_agent.core.assign.leader import LEADER_ID_KEY, Owners
+from pyconnect_agent.core.assign import LEADER_ID_KEY, Owners
 from pyconnect_agent.core.config.agent_keys import NO_AGENT_KEYS, AgentKeys
 from pyconnect_agent.core.errors import ServiceUnavailableError
 from pyconnect_agent.core.group_protocol import Assignment, Work

@@ -3,7 +3,7 @@
 A `Request` begins, and goes on when its effect is answered; a `Waiter` is the continuation that an
 effect names; a `Timer` is the continuation of `WakeAt`. `decide` calls them and knows none of them
 by name, so a new step is declared in one place. After every wait a step checks its conditions
-again.
+again. The texts name stages that several steps share, for clients whose time is over.
 """
 
 from __future__ import annotations
@@ -96,3 +96,21 @@ class Timer(ABC):
     @abstractmethod
     def due(self, turn: Turn) -> None:
         """Go on."""
+
+
+INITIALIZING = "initializing and reading to the end of internal topics"
+ENSURING_MEMBERSHIP = "ensuring membership in the cluster"
+READING_CONFIG = "reading to the end of the config topic"
+FLUSHING_STATUSES = "flushing updates to the status topic"
+SHUTTING_DOWN = "shutting down"
+
+
+def writing_task_configs(connector: str, count: int) -> str:
+    return f"writing {count} task configs for connector {connector} to the config topic"
+
+
+def fencing(connector: str) -> str:
+    return f"performing a round of zombie fencing for connector {connector}"
+
+
+STARTING_CONNECTOR = "starting the connector"

@@ -21,8 +21,8 @@ from __future__ import annotations
 import base64
 
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig, SessionKey
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_clients.connect_names import (
     COMMIT,

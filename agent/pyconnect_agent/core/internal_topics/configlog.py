@@ -24,16 +24,11 @@ from sys import intern
 from typing import ClassVar, Generic, TypeGuard, TypeVar
 
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.internal_topics import Notice, NoticeLevel, json_type, key_text
 from pyconnect_agent.core.internal_topics.config_snapshot import (
     ConfigSnapshot,
     ConnectorConfig,
     SessionKey,
-)
-from pyconnect_agent.core.internal_topics.log_record import (
-    Notice,
-    NoticeLevel,
-    json_type,
-    key_text,
 )
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.log_lines import known_level

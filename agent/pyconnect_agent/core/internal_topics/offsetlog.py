@@ -16,13 +16,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pyconnect_agent.core.internal_topics.log_record import (
-    LogRecord,
-    Notice,
-    NoticeLevel,
-    json_type,
-    key_text,
-)
+from pyconnect_agent.core.internal_topics import LogRecord, Notice, NoticeLevel, json_type, key_text
 from pyconnect_agent.core.java_text import json_text
 
 Partition = Mapping[str, object]
@@ -139,7 +133,14 @@ class OffsetLog:
             others = contents.get(identity.canonical)
             contents[identity.canonical] = key if others is None else (*_keys(others), key)
         elif is_live:
-            self._unindex(identity, key)
+            contents = self._index[identity.connector]
+            left = tuple(other for other in _keys(contents[identity.canonical]) if other != key)
+            if left:
+                contents[identity.canonical] = left[0] if len(left) == 1 else left
+            else:
+                del contents[identity.canonical]
+                if not contents:
+                    del self._index[identity.connector]
         return ()
 
     def lookup(self, key: bytes) -> bytes | None:
@@ -194,16 +195,6 @@ class OffsetLog:
     def _oldest_first(self, live: bytes | tuple[bytes, ...]) -> Sequence[bytes]:
         keys = _keys(live)
         return sorted(keys, key=self._recency.__getitem__) if len(keys) > 1 else keys
-
-    def _unindex(self, identity: _Identity, key: bytes) -> None:
-        contents = self._index[identity.connector]
-        left = tuple(other for other in _keys(contents[identity.canonical]) if other != key)
-        if left:
-            contents[identity.canonical] = left[0] if len(left) == 1 else left
-            return
-        del contents[identity.canonical]
-        if not contents:
-            del self._index[identity.connector]
 
 
 def _identity(key: bytes) -> _Identity | str:

@@ -21,13 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State
-from pyconnect_agent.core.internal_topics.log_record import (
-    LogRecord,
-    Notice,
-    NoticeLevel,
-    json_type,
-    key_text,
-)
+from pyconnect_agent.core.internal_topics import LogRecord, Notice, NoticeLevel, json_type, key_text
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.reporting import Status
 from pyconnect_clients.connect_names import STATUS_CONNECTOR, STATUS_TASK, STATUS_TOPIC
@@ -116,62 +110,55 @@ class StatusLog:
     def apply(self, key: bytes | None, value: bytes | None) -> tuple[Notice, ...]:
         """Advance by one record of the topic; never raises for its content."""
         text = "null" if key is None else key_text(key)
-        if key is None:
-            return _discard(text, "Discarding record with invalid key")
-        if text.startswith(STATUS_CONNECTOR):
-            return self._apply_connector(text, text[len(STATUS_CONNECTOR) :], value)
-        if text.startswith(STATUS_TASK):
-            return self._apply_task(text, text[len(STATUS_TASK) :], value)
-        if text.startswith(STATUS_TOPIC):
+        if key is not None and text.startswith(STATUS_CONNECTOR):
+            connector = text[len(STATUS_CONNECTOR) :]
+            if connector:
+                return self._apply_status(text, connector, value)
+            return _discard(text, "Discarding record with invalid connector status key")
+        if key is not None and text.startswith(STATUS_TASK):
+            try:
+                task_id = ConnectorTaskId.parse(text[len(STATUS_TASK) :])
+            except ValueError:
+                return _discard(text, "Discarding record with invalid task status key")
+            return self._apply_status(text, task_id, value)
+        if key is not None and text.startswith(STATUS_TOPIC):
             return self._apply_topic(text, text[len(STATUS_TOPIC) :], value)
         return _discard(text, "Discarding record with invalid key")
 
-    def _apply_connector(self, key: str, connector: str, value: bytes | None) -> tuple[Notice, ...]:
-        if not connector:
-            return _discard(key, "Discarding record with invalid connector status key")
+    def _apply_status(self, key: str, item: Instance, value: bytes | None) -> tuple[Notice, ...]:
+        is_task = isinstance(item, ConnectorTaskId)
         if value is None:
-            _forget(self._connectors.pop(connector, None))
-            for entry in self._tasks.pop(connector, {}).values():
-                _forget(entry)
+            self._remove(item)
             return ()
         status = _decode_status(value)
         if isinstance(status, str):
-            return _undecodable(key, "Failed to deserialize connector status", status)
-        entry = self._entry(connector)
-        if not _is_of_a_former_owner(status, entry.status):
+            kind = "task" if is_task else "connector"
+            return _undecodable(key, f"Failed to deserialize {kind} status", status)
+        entry = self._entry(item)
+        known, own = entry.status, entry.own
+        if not _is_late(status, known, is_task=is_task):
             entry.status = status
-        self._correct(key, entry, status)
-        return ()
-
-    def _apply_task(self, key: str, rest: str, value: bytes | None) -> tuple[Notice, ...]:
-        try:
-            task_id = ConnectorTaskId.parse(rest)
-        except ValueError:
-            return _discard(key, "Discarding record with invalid task status key")
-        if value is None:
-            _forget(self._tasks.get(task_id.connector, {}).pop(task_id.task, None))
-            if not self._tasks.get(task_id.connector, True):
-                del self._tasks[task_id.connector]
-            return ()
-        status = _decode_status(value)
-        if isinstance(status, str):
-            return _undecodable(key, "Failed to deserialize task status", status)
-        entry = self._entry(task_id)
-        if not _is_stale(status, entry.status):
-            entry.status = status
-        self._correct(key, entry, status)
-        return ()
-
-    def _correct(self, key: str, entry: _Entry, read: Status) -> None:
-        own = entry.own
         if (
             own is not None
             and own.state is not State.UNASSIGNED
-            and own.worker_id != read.worker_id
-            and own.generation > read.generation
+            and own.worker_id != status.worker_id
+            and own.generation > status.generation
         ):
             entry.sequence += 1
             self._corrections.append(_status_send(key, entry, own))
+        return ()
+
+    def _remove(self, item: Instance) -> None:
+        """Removing a connector removes its tasks."""
+        if isinstance(item, ConnectorTaskId):
+            tasks = self._tasks.get(item.connector, {})
+            gone = [tasks.pop(item.task, None)]
+            if not tasks:
+                self._tasks.pop(item.connector, None)
+        else:
+            gone = [self._connectors.pop(item, None), *self._tasks.pop(item, {}).values()]
+        for entry in filter(None, gone):
+            entry.deleted = True
 
     def corrections(self) -> tuple[StatusSend, ...]:
         """Take the sends that follow from the records read since the last call."""
@@ -277,36 +264,22 @@ def _key(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _is_stale(status: Status, known: Status | None) -> bool:
-    """Return whether a late UNASSIGNED of a task would hide its RUNNING (KAFKA-12525).
+def _is_late(status: Status, known: Status | None, *, is_task: bool) -> bool:
+    """Return whether a late UNASSIGNED would hide a RUNNING (KAFKA-12525).
 
     In Kafka also the UNASSIGNED of the worker whose RUNNING it ends, in the same generation: a
     worker that has lost its group and no successor would seem to run its tasks.
+
+    Kafka does not protect connectors. Here one of a later generation and another worker is: a
+    worker that was frozen past its session writes UNASSIGNED before it has read that another one
+    runs the connector, and nothing would correct that. A report of the owner itself always counts.
     """
     if status.state is not State.UNASSIGNED or known is None or known.state is not State.RUNNING:
         return False
-    if known.worker_id == status.worker_id:
-        return known.generation > status.generation
-    return known.generation >= status.generation
-
-
-def _is_of_a_former_owner(status: Status, known: Status | None) -> bool:
-    """Return the same of a connector, which Kafka does not protect.
-
-    A worker that was frozen past its session writes UNASSIGNED before it has read that another one
-    runs the connector; nothing would correct that. A report of the owner itself always counts.
-    """
-    return (
-        _is_stale(status, known)
-        and known is not None
-        and known.worker_id != status.worker_id
-        and known.generation > status.generation
-    )
-
-
-def _forget(entry: _Entry | None) -> None:
-    if entry is not None:
-        entry.deleted = True
+    if known.generation > status.generation:
+        return is_task or known.worker_id != status.worker_id
+    same = known.generation == status.generation
+    return same and is_task and known.worker_id != status.worker_id
 
 
 def _decode_status(value: bytes) -> Status | str:

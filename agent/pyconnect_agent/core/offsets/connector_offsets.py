@@ -1,8 +1,10 @@
-"""Offsets of connectors as clients see and change them (KIP-875).
+"""Offsets of connectors as clients see and change them (KIP-875), and the texts of answers.
 
-Kafka: ConnectorOffset, ConnectorOffsets, SinkUtils, and the part of OffsetUtils and
-OffsetStorageReaderImpl that they need. A source's partitions and offsets are flat JSON objects of
-the connector's own; a sink's are topic partitions and positions in them.
+Kafka: ConnectorOffset, ConnectorOffsets, SinkUtils, `Worker.modifyConnectorOffsets`, and the part
+of OffsetUtils and OffsetStorageReaderImpl that they need. A source's partitions and offsets are
+flat JSON objects of the connector's own; a sink's are topic partitions and positions in them. Over
+REST Apache's lenient rules hold: of entries for one partition the last counts, unknown partitions
+are accepted, extra members of a sink's entries are ignored.
 
 Very many offsets stay text and raw entries, with one of them at a time made an object (`PATCH
 /connectors/{c}/offsets`, and the offsets that a source connector checks): 100,000 pairs of maps
@@ -12,14 +14,28 @@ take ten times the memory of their bytes.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, NamedTuple, overload
 
-from pyconnect_agent.core.internal_topics.offsetlog import Partition, canonical_key, parse_key
+from pyconnect_agent.core.errors import BadRequestError
+from pyconnect_agent.core.internal_topics.offsetlog import (
+    Partition,
+    canonical_key,
+    content_of,
+    parse_key,
+)
 from pyconnect_agent.core.java_text import json_text
-from pyconnect_agent.core.offsets.source import parse_offset
+from pyconnect_agent.core.offsets.source import (
+    offset_value,
+    parse_offset,
+    partition_key,
+    sorted_key,
+)
+from pyconnect_api import DataException, TopicPartition
 
 OffsetPair = tuple[Partition | None, Partition | None]
 """Partition and offset; offset None: there shall be none."""
@@ -29,11 +45,6 @@ _SEPARATOR = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
 ITEM_CHARACTERS = 1 << 22
 """More than any record of Kafka's topics for Connect has."""
 _END = re.compile(r"[ \t\n\r]*\][ \t\n\r]*\}[ \t\n\r]*")
-
-
-def is_plain(text: str) -> bool:
-    """Whether a document begins as one that `each_entry` reads."""
-    return _BEGIN.match(text) is not None
 
 
 def each_entry(text: str, decoder: json.JSONDecoder) -> Iterator[Any]:
@@ -194,3 +205,233 @@ def each_source_offset(
                 yield ConnectorOffset(partition=parsed.partition, offset=offset)
             elif offset is not None:
                 unreadable(key)
+
+
+_CAPACITY = 16
+_MASK = 0xFFFFFFFF
+
+
+def in_hash_order(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries as a HashMap has them that got them in their present order."""
+    if len(values) < 2:
+        return dict(values)
+    capacity = _CAPACITY
+    while len(values) > capacity * 3 // 4:
+        capacity *= 2
+
+    def bucket(name: str) -> int:
+        code = 0
+        units = name.encode("utf-16-be", "surrogatepass")
+        for high, low in zip(units[::2], units[1::2], strict=True):
+            code = (31 * code + (high << 8 | low)) & _MASK
+        return (code ^ code >> 16) & (capacity - 1)
+
+    return {name: values[name] for name in sorted(values, key=bucket)}
+
+
+NOTHING_TO_ALTER = "Partitions / offsets need to be provided for an alter offsets request"
+LEADER_CHANGES = "Only the leader can process external offsets modification requests"
+CONFIG_UNREADABLE = "Failed to read to end of config topic before modifying connector offsets"
+FENCING_FAILED = "Failed to perform zombie fencing for source connector prior to modifying offsets"
+
+_DECODER = json.JSONDecoder()
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})", re.ASCII)
+_INT, _LONG = 1 << 31, 1 << 63
+_PLAIN = frozenset({str, bool, type(None)})
+"""Types that come back as they are."""
+
+
+class ChangeStage(Enum):
+    """A stage in the change of a connector's offsets; it names the next wait."""
+
+    READING = auto()
+    CALLING = auto()
+    WRITING = auto()
+
+
+def must_be_stopped(connector: str) -> str:
+    return (
+        "Connectors must be in the STOPPED state before their offsets can be modified. This can be"
+        " done for the specified connector by issuing a 'PUT' request to the"
+        f" '/connectors/{connector}/stop' endpoint"
+    )
+
+
+def success_text(*, is_reset: bool, complete: bool) -> str:
+    """`complete`: the connector said that nothing is left to do outside of Kafka Connect."""
+    done = "reset" if is_reset else "altered"
+    if complete:
+        return f"The offsets for this connector have been {done} successfully"
+    return (
+        f"The Connect framework-managed offsets for this connector have been {done} successfully."
+        " However, if this connector manages offsets externally, they will need to be manually"
+        f" {done} in the system that the connector uses."
+    )
+
+
+def timed_out_text(connector: str, kind: str, stage: ChangeStage) -> str:
+    """`kind`: source or sink."""
+    match stage:
+        case ChangeStage.READING if kind == "sink":
+            return (
+                f"Failed to list offsets prior to resetting offsets for sink connector {connector}"
+            )
+        case ChangeStage.READING:
+            return (
+                "Timed out while trying to read to the end of the offsets topic prior to modifying"
+                f" offsets for source connector {connector}"
+            )
+        case ChangeStage.CALLING:
+            return (
+                "Timed out while calling the 'alterOffsets' method for"
+                f" {kind} connector {connector}"
+            )
+        case ChangeStage.WRITING:
+            return f"Timed out while attempting to modify offsets for {kind} connector {connector}"
+
+
+def failed_text(connector: str, kind: str) -> str:
+    return f"Failed to modify offsets for {kind} connector {connector}"
+
+
+def unsupported_text(connector: str) -> str:
+    return (
+        f"Failed to modify offsets for connector {connector} because it doesn't support external"
+        " modification of offsets"
+    )
+
+
+def zombie_text(connector: str, verb: str) -> str:
+    """`verb`: alter or reset; members of the group keep its offsets from being changed."""
+    return (
+        f"Failed to {verb} consumer group offsets for connector {connector} either because its"
+        " tasks haven't stopped completely yet or the connector was resumed before the request to"
+        f" {verb} its offsets could be successfully completed. If the connector is in a stopped"
+        " state, this operation can be safely retried. If it doesn't eventually succeed, the"
+        " Connect cluster may need to be restarted to get rid of the zombie sink tasks."
+    )
+
+
+def read_pairs(text: bytes) -> Iterator[OffsetPair]:
+    """Yield the pairs of a request whose JSON `text` is known to be bound without errors."""
+    document = text.decode()
+    plain = _BEGIN.match(document)
+    for entry in each_entry(document, _DECODER) if plain else json.loads(document)["offsets"]:
+        yield entry.get("partition"), entry.get("offset")
+
+
+def sink_offsets_asked(pairs: Iterable[OffsetPair]) -> dict[TopicPartition, int | None]:
+    """Return the positions asked for, None where there shall be none. Raises BadRequestError."""
+    asked: dict[TopicPartition, int | None] = {}
+    # As in Java 1, 1.0, "1" and true are four partitions; of pairs of one the last counts.
+    last = {content_of(partition): (partition, offset) for partition, offset in pairs}
+    for partition, offset in last.values():
+        if partition is None:
+            raise BadRequestError(
+                "The partition for a sink connector offset cannot be null or missing"
+            )
+        asked[_topic_partition(partition)] = None if offset is None else _position(offset)
+    return asked
+
+
+def source_entries_asked(connector: str, pairs: Iterable[OffsetPair]) -> dict[bytes, bytes | None]:
+    """Return the raw entries of the pairs, of those of one partition the last.
+
+    As in Java 1, 1.0, "1" and true are four partitions. Integers are 64-bit, other numbers
+    floats. Members are in the order of Java's HashMap: a Java worker writes new partitions so, and
+    most Java plugins look for them so. Raises DataException for other values than primitive ones.
+    """
+    last: dict[bytes, tuple[bytes, bytes | None]] = {}
+    for partition, offset in pairs:
+        wanted = _normalized(partition)
+        key = partition_key(connector, None if wanted is None else in_hash_order(wanted))
+        last[sorted_key(connector, wanted)] = (key, offset_value(_normalized(offset)))
+    return dict(last.values())
+
+
+def _topic_partition(partition: JsonObject) -> TopicPartition:
+    if TOPIC_KEY not in partition or PARTITION_KEY not in partition:
+        raise BadRequestError(
+            "The partition for a sink connector offset must contain the keys"
+            f" '{TOPIC_KEY}' and '{PARTITION_KEY}'"
+        )
+    topic, number = partition[TOPIC_KEY], partition[PARTITION_KEY]
+    if topic is None:
+        raise BadRequestError("Kafka topic names must be valid strings and may not be null")
+    if number is None:
+        raise BadRequestError("Kafka partitions must be valid numbers and may not be null")
+    parsed = _integer(number, _INT)
+    if parsed is None:
+        raise BadRequestError(
+            "Failed to parse the following Kafka partition value in the provided offsets:"
+            f" '{_java_text(number)}'. Partition values for sink connectors need to be integers."
+        )
+    return TopicPartition(_java_text(topic), parsed)
+
+
+def _position(offset: JsonObject) -> int:
+    if OFFSET_KEY not in offset:
+        raise BadRequestError(
+            "The offset for a sink connector should either be null or contain the key"
+            f" '{OFFSET_KEY}'"
+        )
+    parsed = _integer(offset[OFFSET_KEY], _LONG)
+    if parsed is None:
+        raise BadRequestError(
+            "Failed to parse the following Kafka offset value in the provided offsets:"
+            f" '{_java_text(offset[OFFSET_KEY])}'. Offset values for sink connectors need to be"
+            " integers."
+        )
+    return parsed
+
+
+def _integer(value: object, limit: int) -> int | None:
+    """Read a number or its text as Java's parseInt and parseLong do; None when they would not."""
+    found = _INTEGER.fullmatch(_java_text(value))
+    # Without the zeros in front: Python refuses texts of more than 4,300 digits.
+    if found is None or not -limit <= (number := int(found[1] + found[2])) < limit:
+        return None
+    return number
+
+
+def _java_text(value: object) -> str:
+    """Return the text of Java's `String.valueOf` for a value that Jackson has read."""
+    match value:
+        case str():
+            return value
+        case dict():
+            members = (f"{name}={_java_text(member)}" for name, member in value.items())
+            return f"{{{', '.join(members)}}}"
+        case list():
+            return f"[{', '.join(_java_text(element) for element in value)}]"
+        case int() if not isinstance(value, bool):
+            return str(value)
+        case _:
+            return json_text.text_of(value).strip('"')
+
+
+def _normalized(values: JsonObject | None) -> JsonObject | None:
+    if values is None or _PLAIN.issuperset(map(type, values.values())):
+        return values
+    for name, value in values.items():
+        match value:
+            case list():
+                found = "ARRAY"
+            case dict():
+                found = "MAP"
+            case bool() | float() | str() | None:
+                continue
+            case int() if -_LONG <= value < _LONG:
+                continue
+            case int():
+                found = "class java.math.BigInteger"
+            case _:
+                found = type(value).__name__
+        raise DataException(
+            f"Offsets may only contain primitive types as values, but field {name} contains {found}"
+        )
+    # Infinite numbers are written as strings, and so they come back as strings.
+    return {
+        name: _java_text(value) if isinstance(value, float) and math.isinf(value) else value
+        for name, value in values.items()
+    }

@@ -15,7 +15,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from pyconnect_agent.core.config.connector_keys import require_addressable
+from pyconnect_agent.core.config.connector_config import require_addressable
 from pyconnect_agent.core.config.effective import shown_document
 from pyconnect_agent.core.errors import BadRequestError, ForbiddenError, NotFoundError
 from pyconnect_agent.core.herder.requests import (

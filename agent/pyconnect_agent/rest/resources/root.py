@@ -16,8 +16,8 @@ from pyconnect_agent.core.errors import (
     RequestTimedOutError,
 )
 from pyconnect_agent.core.herder.requests import Probe
-from pyconnect_agent.core.herder.requests.stages import stage_sentence
 from pyconnect_agent.core.log_lines import logger_name, parse_level
+from pyconnect_agent.core.reporting import stage_sentence
 from pyconnect_agent.rest.bodies import bind_config
 from pyconnect_agent.rest.errors import NullBodyError, RestError, java_description
 from pyconnect_agent.rest.exchange import HttpExchange, empty_response, json_response

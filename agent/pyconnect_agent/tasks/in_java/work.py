@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
 
+from pyconnect_agent.core.config import aliases, below
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
-from pyconnect_agent.core.config.prefixes import aliases, below
 from pyconnect_agent.core.metric_values import PREDICATE, TASK, TRANSFORMATION, Metric, tagged
 from pyconnect_agent.core.plugin_catalog import PluginKind
 from pyconnect_agent.java_processes.crossing import Crossing

@@ -47,19 +47,17 @@ from pyconnect_agent.core.errors import (
     WorkerConfigError,
 )
 from pyconnect_agent.core.internal_topics.offsetlog import content_of, parse_key
-from pyconnect_agent.core.offsets.changes import (
+from pyconnect_agent.core.offsets.connector_offsets import (
     ChangeStage,
+    StoredPairs,
     failed_text,
+    forgotten_pairs,
     read_pairs,
     sink_offsets_asked,
     source_entries_asked,
+    source_offsets,
     unsupported_text,
     zombie_text,
-)
-from pyconnect_agent.core.offsets.connector_offsets import (
-    StoredPairs,
-    forgotten_pairs,
-    source_offsets,
 )
 from pyconnect_agent.core.offsets.source import parse_offset
 from pyconnect_agent.core.plugin_catalog import PluginKind

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
-from pyconnect_agent.core.config.prefixes import aliases, below
+from pyconnect_agent.core.config import aliases, below
 from pyconnect_agent.core.metric_values import (
     PREDICATE,
     TASK,

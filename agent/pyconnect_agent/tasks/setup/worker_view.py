@@ -13,14 +13,14 @@ from functools import cache, partial
 from typing import Any, Self
 
 from pyconnect_agent.channel import StringMap
-from pyconnect_agent.core.apache_release import ApachesPlugin
+from pyconnect_agent.core.config import aliases
+from pyconnect_agent.core.config.agent_keys import HEAP, OPTIONS
 from pyconnect_agent.core.config.effective import literal_secrets
-from pyconnect_agent.core.config.java_keys import HEAP, OPTIONS
 from pyconnect_agent.core.config.plugin_source import PluginSource
-from pyconnect_agent.core.config.prefixes import aliases
 from pyconnect_agent.core.config.variables import ResolvedConfig, mask, resolve
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.plugin_catalog import (
+    ApachesPlugin,
     Catalog,
     PluginDesc,
     PluginKind,

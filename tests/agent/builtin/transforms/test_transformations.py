@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from pyconnect_agent.builtin.transforms.schemas import SchemaCache
-from pyconnect_agent.core.apache_release import RELEASE_4_4
+from pyconnect_agent.core.plugin_catalog import RELEASE_4_4
 from pyconnect_api import (
     INT8_SCHEMA,
     INT32_SCHEMA,

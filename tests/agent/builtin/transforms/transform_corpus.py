@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any
 
-from pyconnect_agent.core.apache_release import RELEASE_4_4
-from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind
+from pyconnect_agent.core.plugin_catalog import RELEASE_4_4, Catalog, PluginKind
 from pyconnect_agent.plugins.loading import builtin_plugins, load
 from pyconnect_api import (
     ConfigException,

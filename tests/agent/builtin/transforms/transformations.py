@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION
-from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind
+from pyconnect_agent.core.plugin_catalog import CONNECT_VERSION, Catalog, PluginKind
 from pyconnect_agent.plugins.loading import builtin_plugins, load
 from pyconnect_api import (
     INT32_SCHEMA,

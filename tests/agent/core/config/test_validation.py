@@ -32,6 +32,7 @@ from tests.support.agents.worker_properties import distributed
 from tests.support.cases import cases
 
 ConnectorConfig = Mapping[str, str | None]
+POLICIES = "org.apache.kafka.connect.connector.policy"
 
 
 class ExactlyOnceSource(PlainSource):
@@ -196,46 +197,34 @@ def test_resolved_references_are_shown_as_submitted() -> None:
 
 
 @cases(
-    "answer, worker_support, expected",
-    ("SUPPORTED", "enabled", []),
-    ("SUPPORTED", "preparing", ["This worker does not have"]),
-    ("UNSUPPORTED", "enabled", ["The connector does not support exactly-once semantics"]),
-    (None, "disabled", ["This worker does not have", "The connector does not implement"]),
-    ("raise", "enabled", ["An unexpected error occurred during validation: no idea"]),
+    "hook, answer, worker_support, expected",
+    ("support", "SUPPORTED", "enabled", []),
+    ("support", "SUPPORTED", "preparing", ["This worker does not have"]),
+    ("support", "UNSUPPORTED", "enabled", ["The connector does not support exactly-once"]),
+    ("support", None, "disabled", ["This worker does not have", "The connector does not implem"]),
+    ("support", "raise", "enabled", ["An unexpected error occurred during validation: no idea"]),
+    ("boundaries", "SUPPORTED", "disabled", []),
+    ("boundaries", "UNSUPPORTED", "disabled", ["The connector does not support connector-defined"]),
+    ("boundaries", None, "disabled", ["This connector has returned a null value"]),
+    ("boundaries", "raise", "disabled", ["An unexpected error occurred during validation; please"]),
 )
-def test_required_exactly_once_support_is_checked_on_both_sides(
-    answer: str | None, worker_support: str, expected: list[str]
+def test_exactly_once_is_checked_on_both_sides(
+    hook: str, answer: str | None, worker_support: str, expected: list[str]
 ) -> None:
-    """Worker and connector may both be in the way."""
+    """Required support by worker and connector; boundaries of a connector by its consent."""
+    key, wanted = {
+        "support": ("exactly.once.support", "Required"),
+        "boundaries": ("transaction.boundary", "CONNECTOR"),
+    }[hook]
     infos = validate(
         distributed(exactly_once_source_support=worker_support),
         connector_class="a.ExactlyOnceSource",
-        exactly_once_support="Required",
-        **({} if answer is None else {"support": answer}),
+        **{key: wanted},
+        **({} if answer is None else {hook: answer}),
     )
-    found = errors(infos).get("exactly.once.support", ())
+    found = errors(infos).get(key, ())
     assert len(found) == len(expected)
     assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))
-
-
-@cases(
-    "answer, expected",
-    ("SUPPORTED", None),
-    ("UNSUPPORTED", "The connector does not support connector-defined transaction boundaries"),
-    (None, "This connector has returned a null value"),
-    ("raise", "An unexpected error occurred during validation; please see the worker logs"),
-)
-def test_connectors_consent_to_their_boundaries(answer: str | None, expected: str | None) -> None:
-    """It is checked whatever the worker supports."""
-    infos = validate(
-        None,
-        connector_class="a.ExactlyOnceSource",
-        transaction_boundary="CONNECTOR",
-        **({} if answer is None else {"boundaries": answer}),
-    )
-    found = errors(infos).get("transaction.boundary", ())
-    wanted = [] if expected is None else [True]
-    assert [text.startswith(expected or "-") for text in found] == wanted
 
 
 def test_clients_of_an_exactly_once_source_must_reach_one_cluster() -> None:
@@ -291,11 +280,7 @@ def test_a_sink_must_not_use_the_workers_group() -> None:
     ("None", "", {"acks", "sasl.mechanism"}),
     ("Principal", "", {"acks"}),
     ("Allowlist", "acks", {"sasl.mechanism"}),
-    (
-        "org.apache.kafka.connect.connector.policy.NoneConnectorClientConfigOverridePolicy",
-        "",
-        {"acks", "sasl.mechanism"},
-    ),
+    (f"{POLICIES}.NoneConnectorClientConfigOverridePolicy", "", {"acks", "sasl.mechanism"}),
 )
 def test_the_policy_decides_which_client_settings_may_be_overridden(
     policy: str, allowlist: str, refused: set[str]
@@ -313,13 +298,11 @@ def test_the_policy_decides_which_client_settings_may_be_overridden(
     prefix = "producer.override."
     assert {key.removeprefix(prefix) for key in errors(infos)} == refused
     assert infos.error_count == len(refused)
-    for key, messages in errors(infos).items():
-        name = policy.rpartition(".")[2].removesuffix("ConnectorClientConfigOverridePolicy")
-        assert messages == (
-            (
-                f"The '{name}' policy does not allow '{key.removeprefix(prefix)}' to be overridden "
-                "in the connector configuration."
-            ),
+    name = policy.rpartition(".")[2].removesuffix("ConnectorClientConfigOverridePolicy")
+    for key, [message] in errors(infos).items():
+        assert message == (
+            f"The '{name}' policy does not allow '{key.removeprefix(prefix)}' to be overridden "
+            "in the connector configuration."
         )
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION, RELEASE_4_4
 from pyconnect_agent.core.config.listeners import (
     HeaderAction,
     HeaderRule,
@@ -20,6 +19,7 @@ from pyconnect_agent.core.config.worker_config import (
     StandaloneConfig,
     worker_config_warnings,
 )
+from pyconnect_agent.core.plugin_catalog import CONNECT_VERSION, RELEASE_4_4
 from pyconnect_api.errors import ConfigException
 from pyconnect_clients.connect_names import Phase
 from tests.support.agents.worker_properties import PROPERTIES, distributed
@@ -136,6 +136,32 @@ def test_required_keys_must_be_set(name: str) -> None:
             "Heartbeat must be set lower than the session timeout (session.timeout.ms 3000)"
         ),
     ),
+    (
+        {"response_http_headers_config": "set"},
+        (
+            "Invalid format of header config 'set'. "
+            "Expected: '[action] [header name]:[header value]'"
+        ),
+    ),
+    (
+        {"response_http_headers_config": "put A:b"},
+        ("Invalid header config action: 'put'. Expected one of [set, add, setDate, addDate]"),
+    ),
+    (
+        {"response_http_headers_config": "set A"},
+        (
+            "Invalid format of header name and header value pair 'A'. "
+            "Expected: '[header name]:[header value]'"
+        ),
+    ),
+    (
+        {"response_http_headers_config": "set A b:c"},
+        "Invalid header name 'A b'. The '[header name]' cannot contain whitespace",
+    ),
+    (
+        {"response_http_headers_config": "set A(b):c"},
+        "Invalid header name 'A(b)'. It may hold letters, digits and !#$%&'*+-.^_`|~ only",
+    ),
 )
 def test_invalid_values_are_refused(changes: dict[str, str], message: str) -> None:
     """The worker does not start with an invalid value."""
@@ -196,28 +222,29 @@ def test_properties_without_effect_are_named() -> None:
     assert len(worker_config_warnings(config)) == 4
 
 
+IDLE = "is lower than rebalance.timeout.ms"
+
+
 @cases(
-    "given, missing",
+    "given, warning",
     ({"security.protocol": "SASL_SSL"}, "producer. and consumer."),
     ({"security.protocol": "SSL", "producer.security.protocol": "SSL"}, "prefix consumer."),
     ({"security.protocol": "plaintext"}, None),
     ({}, None),
+    ({"connections.max.idle.ms": "59999", "rebalance.timeout.ms": "60000"}, IDLE),
+    ({"connections.max.idle.ms": "60000", "rebalance.timeout.ms": "60000"}, None),
+    ({"connections.max.idle.ms": "-1", "rebalance.timeout.ms": "60000"}, None),
 )
-def test_insecure_clients_are_reported(given: dict[str, str], missing: str | None) -> None:
-    """They inherit none of the worker's; their tasks would wait for a broker without a reason."""
+def test_insecure_clients_and_short_idle_connections_are_reported(
+    given: dict[str, str], warning: str | None
+) -> None:
+    """Clients inherit none of the worker's security: tasks would wait without a reason.
+
+    As by Connect 4.4, connections that are closed sooner than a rebalance may end.
+    """
     warnings = worker_config_warnings(DistributedConfig.parse({**PROPERTIES, **given}))
-    assert [missing in text for text in warnings if missing] == ([True] if missing else [])
-    assert len(warnings) == (1 if missing else 0)
-
-
-@cases("idle_ms, reported", ("59999", True), ("60000", False), ("-1", False), (None, False))
-def test_short_idle_connections_are_reported(idle_ms: str | None, reported: bool) -> None:
-    """As by Connect 4.4: idle connections that are closed sooner than a rebalance may end."""
-    given = {} if idle_ms is None else {"connections.max.idle.ms": idle_ms}
-    warnings = worker_config_warnings(
-        DistributedConfig.parse({**PROPERTIES, **given, "rebalance.timeout.ms": "60000"})
-    )
-    assert ["is lower than rebalance.timeout.ms" in text for text in warnings] == [True] * reported
+    assert [warning in text for text in warnings if warning] == [True] * bool(warning)
+    assert len(warnings) == bool(warning)
 
 
 def test_a_release_that_no_worker_speaks_is_refused() -> None:
@@ -311,36 +338,3 @@ def test_header_rules_are_parsed() -> None:
     )
     assert parse_header_rules("  ") == ()
     assert parse_header_rules("set A: é€\r\nB=1")[0].value == "é?  B=1"
-
-
-@cases(
-    "rule, message",
-    (
-        "set",
-        (
-            "Invalid format of header config 'set'. "
-            "Expected: '[action] [header name]:[header value]'"
-        ),
-    ),
-    (
-        "put A:b",
-        ("Invalid header config action: 'put'. Expected one of [set, add, setDate, addDate]"),
-    ),
-    (
-        "set A",
-        (
-            "Invalid format of header name and header value pair 'A'. "
-            "Expected: '[header name]:[header value]'"
-        ),
-    ),
-    ("set A b:c", "Invalid header name 'A b'. The '[header name]' cannot contain whitespace"),
-    (
-        "set A(b):c",
-        "Invalid header name 'A(b)'. It may hold letters, digits and !#$%&'*+-.^_`|~ only",
-    ),
-)
-def test_broken_header_rules_are_refused(rule: str, message: str) -> None:
-    """The texts are Kafka's."""
-    with pytest.raises(ConfigException) as refused:
-        parse_header_rules(rule)
-    assert str(refused.value) == message

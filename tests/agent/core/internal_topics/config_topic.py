@@ -1,10 +1,9 @@
 """Records that leaders write into the config topic, and a reducer that is fed with them."""
 
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.internal_topics import LogRecord, config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.internal_topics.configlog import Applied, ConfigLog
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
 
 
 class ConfigTopicFeed:

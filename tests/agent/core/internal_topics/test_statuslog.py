@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State
-from pyconnect_agent.core.internal_topics.log_record import LogRecord, NoticeLevel
+from pyconnect_agent.core.internal_topics import LogRecord, NoticeLevel
 from pyconnect_agent.core.internal_topics.statuslog import (
     StatusLog,
     StatusSend,
@@ -115,45 +115,28 @@ def test_removing_a_connector_drops_its_tasks(log: StatusLog) -> None:
     assert log.topics("c") == ()
 
 
-@cases("generation, state_after", (1, State.RUNNING), (2, State.RUNNING), (3, State.UNASSIGNED))
-def test_late_unassigned_hides_no_task(log: StatusLog, generation: int, state_after: State) -> None:
-    """It counts only with a higher generation."""
-    late = encode_status(status(State.UNASSIGNED, worker="old:1", generation=generation))
-    log.apply(b"status-task-c-0", encode_status(status(State.RUNNING, generation=2)))
-    log.apply(b"status-task-c-0", late)
-    task = log.task(ConnectorTaskId("c", 0))
-    assert task is not None
-    assert task.state is state_after
-
-
-@cases("generation, state_after", (1, State.RUNNING), (2, State.UNASSIGNED))
-def test_a_worker_ends_its_own_task(log: StatusLog, generation: int, state_after: State) -> None:
-    """Its own reports come in order; only one of an earlier generation is late."""
-    log.apply(b"status-task-c-0", encode_status(status(State.RUNNING, generation=2)))
-    log.apply(b"status-task-c-0", encode_status(status(State.UNASSIGNED, generation=generation)))
-    task = log.task(ConnectorTaskId("c", 0))
-    assert task is not None
-    assert task.state is state_after
-
-
 @cases(
-    "worker, generation, state_after",
-    ("old:1", 1, State.RUNNING),
-    ("old:1", 2, State.UNASSIGNED),
-    ("new:1", 1, State.UNASSIGNED),
-    ("new:1", 2, State.UNASSIGNED),
+    "key, worker, generation, hides",
+    (b"status-task-c-0", "old:1", 1, False),
+    (b"status-task-c-0", "old:1", 2, False),
+    (b"status-task-c-0", "old:1", 3, True),
+    (b"status-task-c-0", "new:1", 1, False),
+    (b"status-task-c-0", "new:1", 2, True),
+    (b"status-connector-c", "old:1", 1, False),
+    (b"status-connector-c", "old:1", 2, True),
+    (b"status-connector-c", "new:1", 1, True),
+    (b"status-connector-c", "new:1", 2, True),
 )
-def test_a_late_unassigned_of_a_former_owner_does_not_hide_a_running_connector(
-    log: StatusLog, worker: str, generation: int, state_after: State
+def test_a_late_unassigned_of_a_former_owner_hides_no_running_work(
+    log: StatusLog, key: bytes, worker: str, generation: int, hides: bool
 ) -> None:
-    """Of another worker, and of an older generation: it was frozen while the connector moved."""
+    """A worker's own reports come in order; another one was frozen while the work moved."""
     running = status(State.RUNNING, worker="new:1", generation=2)
     late = status(State.UNASSIGNED, worker=worker, generation=generation)
     for said in (running, late):
-        log.apply(b"status-connector-c", encode_status(said))
-    connector = log.connector("c")
-    assert connector is not None
-    assert connector.state is state_after
+        log.apply(key, encode_status(said))
+    found = log.connector("c") if b"connector" in key else log.task(ConnectorTaskId("c", 0))
+    assert found == (late if hides else running)
 
 
 @cases(
@@ -173,26 +156,17 @@ def test_a_safe_write_never_hides_a_newer_workers_status(
     assert log.send("c", late, safe=False) is not None
 
 
-def test_a_failed_send_is_repeated_in_a_later_generation(log: StatusLog) -> None:
-    """It still is what this worker knows of its task; a FAILED would otherwise stay unknown."""
+def test_a_failed_send_is_repeated_until_it_is_replaced(log: StatusLog) -> None:
+    """Also in a later generation, but not for a deleted entry, nor over this worker's newer one."""
     send = sent(log.send(TASK, status(State.FAILED, generation=1), safe=False))
     log.send("other", status(generation=2), safe=False)
     assert log.should_repeat(send)
-
-
-def test_a_failed_send_is_not_repeated_for_a_deleted_entry(log: StatusLog) -> None:
-    """A tombstone read meanwhile ends the entry."""
-    send = sent(log.send(TASK, status(), safe=False))
-    log.apply(b"status-task-c-1-0", None)
-    assert not log.should_repeat(send)
-
-
-def test_a_failed_send_is_not_repeated_after_a_newer_one(log: StatusLog) -> None:
-    """An older status of the same worker would hide the newer one, safe or not."""
-    first = sent(log.send(TASK, status(State.RUNNING), safe=False))
     second = sent(log.send(TASK, status(State.UNASSIGNED), safe=True))
     third = sent(log.send(TASK, status(State.PAUSED), safe=False))
-    assert [log.should_repeat(send) for send in (first, second, third)] == [False, False, True]
+    assert [log.should_repeat(each) for each in (send, second, third)] == [False, False, True]
+    log.apply(b"status-task-c-1-0", encode_status(status()))
+    log.apply(b"status-task-c-1-0", None)
+    assert not log.should_repeat(third)
 
 
 @cases("safe", True, False)

@@ -9,6 +9,9 @@ from pyconnect_agent.core.herder.requests.configs import (
     Probe,
     PutConnectorConfig,
     PutResult,
+    SetTargetState,
+    StopConnector,
+    SubmitTaskConfigs,
 )
 from pyconnect_agent.core.herder.requests.fencing import FenceZombies
 from pyconnect_agent.core.herder.requests.offsets import ChangeOffsets
@@ -16,11 +19,6 @@ from pyconnect_agent.core.herder.requests.restarts import (
     RestartConnector,
     RestartConnectorAndTasks,
     RestartTask,
-)
-from pyconnect_agent.core.herder.requests.target_states import (
-    SetTargetState,
-    StopConnector,
-    SubmitTaskConfigs,
 )
 from pyconnect_agent.core.herder.steps import Request
 

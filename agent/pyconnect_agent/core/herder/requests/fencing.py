@@ -17,10 +17,10 @@ from pyconnect_agent.core.errors import (
     PrivilegedWriteError,
     RetriableKafkaError,
 )
+from pyconnect_agent.core.herder import steps
 from pyconnect_agent.core.herder.effects import FenceProducers, WriteTaskCountRecord
-from pyconnect_agent.core.herder.requests import stages
+from pyconnect_agent.core.herder.requests.configs import StopConnector, SubmitTaskConfigs
 from pyconnect_agent.core.herder.requests.reconfiguration import ApplyTaskConfigs
-from pyconnect_agent.core.herder.requests.target_states import StopConnector, SubmitTaskConfigs
 from pyconnect_agent.core.herder.state import Operation, Step
 from pyconnect_agent.core.herder.steps import ConnectorRequest
 from pyconnect_agent.core.herder.turn import Turn, request_error
@@ -125,7 +125,7 @@ class FenceZombies(ConnectorRequest):
         turn.proceed(
             operation,
             Step.FENCING,
-            stages.fencing(connector),
+            steps.fencing(connector),
             FenceProducers(
                 connector=connector,
                 config=snapshot.connector_configs[connector],
@@ -137,7 +137,7 @@ class FenceZombies(ConnectorRequest):
         )
 
     def _read(self, turn: Turn, operation: Operation, step: Step) -> None:
-        turn.proceed(operation, step, stages.READING_CONFIG, turn.read_to_end())
+        turn.proceed(operation, step, steps.READING_CONFIG, turn.read_to_end())
 
     def _write_count(self, turn: Turn, operation: Operation) -> None:
         active = turn.first_in_lane(self.connector)

@@ -15,18 +15,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyconnect_agent.core.errors import BadRequestError, InternalError, NotFoundError
+from pyconnect_agent.core.herder import steps
 from pyconnect_agent.core.herder.effects import (
     AbandonOffsetChange,
     CommitOffsetChange,
     PrepareOffsetChange,
     RequestFencing,
 )
-from pyconnect_agent.core.herder.requests import stages
 from pyconnect_agent.core.herder.state import Operation, Step
 from pyconnect_agent.core.herder.steps import ConnectorRequest
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.ids import TargetState
-from pyconnect_agent.core.offsets.changes import (
+from pyconnect_agent.core.offsets.connector_offsets import (
     CONFIG_UNREADABLE,
     FENCING_FAILED,
     LEADER_CHANGES,
@@ -79,7 +79,7 @@ class ChangeOffsets(ConnectorRequest):
                 config
             ):
                 fencing = RequestFencing(leader_url=None, connector=self.connector)
-                turn.proceed(operation, Step.FENCING, stages.fencing(self.connector), fencing)
+                turn.proceed(operation, Step.FENCING, steps.fencing(self.connector), fencing)
             case Step.FENCING:
                 self._read(turn, operation, Step.READING_AGAIN)
             case Step.PREPARING:
@@ -142,7 +142,7 @@ class ChangeOffsets(ConnectorRequest):
         )
 
     def _read(self, turn: Turn, operation: Operation, step: Step) -> None:
-        turn.proceed(operation, step, stages.READING_CONFIG, turn.read_to_end())
+        turn.proceed(operation, step, steps.READING_CONFIG, turn.read_to_end())
 
     def _abandon(self, turn: Turn, operation: Operation) -> None:
         """Drop the prepared change, if there is one."""

@@ -22,12 +22,12 @@ from pyconnect_agent.core.errors import (
 )
 from pyconnect_agent.core.herder.effects import Reply
 from pyconnect_agent.core.herder.events import RequestArrived
-from pyconnect_agent.core.herder.requests import stages
+from pyconnect_agent.core.herder.requests.configs import SetTargetState
 from pyconnect_agent.core.herder.requests.fencing import FenceZombies
-from pyconnect_agent.core.herder.requests.target_states import SetTargetState
 from pyconnect_agent.core.herder.state import FINISHED_ONCE_BEGUN, MembershipPhase, Operation, Step
 from pyconnect_agent.core.herder.steps import Request, Timer
 from pyconnect_agent.core.herder.turn import Turn
+from pyconnect_agent.core.reporting import timed_out_text
 
 SHUTTING_DOWN = "Worker is shutting down"
 STALE_CONFIGURATION = (
@@ -63,7 +63,7 @@ class RequestExpiry(Timer):
             return
         begun = operation.step is not Step.QUEUED
         stage = operation.stage if begun and operation.stage is not None else turn.state.stage
-        error = RequestTimedOutError(stages.timed_out_text(stage))
+        error = RequestTimedOutError(timed_out_text(stage))
         turn.emit(Reply(request_id=operation.request_id, error=error))
         if operation.step in FINISHED_ONCE_BEGUN:
             turn.operations.set(operation.request_id, replace(operation, answered=True))

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyconnect_agent.core.errors import InternalError
+from pyconnect_agent.core.herder import steps
 from pyconnect_agent.core.herder.effects import GenerateTaskConfigs, SendTaskConfigs
-from pyconnect_agent.core.herder.requests import stages
-from pyconnect_agent.core.herder.requests.configs import settled
-from pyconnect_agent.core.herder.requests.target_states import write_task_configs
+from pyconnect_agent.core.herder.requests.configs import settled, write_task_configs
 from pyconnect_agent.core.herder.state import (
     Life,
     Operation,
@@ -138,7 +137,7 @@ class ApplyTaskConfigs(ConnectorRequest):
         turn.proceed(
             operation,
             Step.SENDING,
-            stages.writing_task_configs(self.connector, len(self.configs)),
+            steps.writing_task_configs(self.connector, len(self.configs)),
             SendTaskConfigs(leader_url=leader_url, connector=self.connector, configs=self.configs),
         )
 

@@ -1,21 +1,60 @@
-"""Restarts: the legacy ones of an instance by its owner, and KIP-745's by plan."""
+"""Restarts: the legacy ones of an instance by its owner, and KIP-745's by plan.
+
+Every worker builds the plan from its own view of the statuses and then restricts it to the work
+that it owns; the plan itself has no owners. Kafka: RestartPlan, RestartRequest.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pyconnect_agent.core.errors import InternalError, NotAssignedError, NotFoundError
+from pyconnect_agent.core.herder import instances, steps
 from pyconnect_agent.core.herder.effects import Abort, ReadStatus, StopWork, WriteRestartRequest
-from pyconnect_agent.core.herder.requests import stages
 from pyconnect_agent.core.herder.state import Operation, Step
 from pyconnect_agent.core.herder.steps import ConnectorRequest, Request, Waiter
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.work import instances
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics.configlog import RestartRequested
-from pyconnect_agent.core.reporting import ConnectorStateInfo
-from pyconnect_agent.core.restart_plan import restart_plan
+from pyconnect_agent.core.reporting import ConnectorStateInfo, Status
+
+
+def stronger(pending: RestartRequested | None, request: RestartRequested) -> RestartRequested:
+    """Return the request to keep: one for all work, else one with tasks, else the earlier one."""
+    weights = [(not r.only_failed, r.include_tasks) for r in (pending or request, request)]
+    return request if pending is None or weights[1] > weights[0] else pending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartPlan:
+    """`state_info` shows selected instances as RESTARTING and the rest unchanged."""
+
+    state_info: ConnectorStateInfo
+    restart_connector: bool
+    restart_tasks: frozenset[int]
+
+
+def restart_plan(request: RestartRequested, current: ConnectorStateInfo) -> RestartPlan:
+    """Mark the selected instances; worker ids, traces and versions are kept."""
+
+    def selected(status: Status) -> bool:
+        return not request.only_failed or status.state is State.FAILED
+
+    restarting = partial(replace, state=State.RESTARTING)
+    connector, tasks = current.connector, current.tasks
+    numbers = {n for n, status in tasks if request.include_tasks and selected(status)}
+    return RestartPlan(
+        state_info=replace(
+            current,
+            connector=restarting(connector) if selected(connector) else connector,
+            tasks=tuple((n, restarting(old) if n in numbers else old) for n, old in tasks),
+        ),
+        restart_connector=selected(connector),
+        restart_tasks=frozenset(numbers),
+    )
+
 
 _LEADER_RESTARTS = "Only the leader can process restart requests."
 
@@ -33,7 +72,7 @@ class RestartConnector(ConnectorRequest):
         instances.stop_connector(turn, connector)
         if turn.work_of(connector).connector is None:
             instances.reconcile(turn, connector)
-            turn.proceed(operation, Step.STARTING, stages.STARTING_CONNECTOR)
+            turn.proceed(operation, Step.STARTING, steps.STARTING_CONNECTOR)
         else:
             turn.proceed(operation, Step.STOPPING, f"stopping restarted connector {connector}")
 
@@ -99,7 +138,7 @@ class WorkStopped(Waiter):
                 match operation.request:
                     case RestartConnector():
                         if share.connector is None or share.connector.reported is None:
-                            turn.proceed(operation, Step.STARTING, stages.STARTING_CONNECTOR)
+                            turn.proceed(operation, Step.STARTING, steps.STARTING_CONNECTOR)
                     case RestartTask(task_id=task_id):
                         if task_id.task in share.tasks or not turn.state.may_start_work:
                             # Started by `reconcile`, or will be after the rebalance under way.
@@ -195,7 +234,7 @@ class PlannedRestart(Waiter):
             return
         plan = restart_plan(self.request, result)
         share = turn.work_of(connector)
-        numbers = share.tasks_assigned & {task_id.task for task_id in plan.restart_tasks}
+        numbers = share.tasks_assigned & plan.restart_tasks
         restart_connector = plan.restart_connector and share.connector_assigned
         share = replace(
             share,

@@ -16,7 +16,7 @@ from itertools import repeat
 from typing import Any
 
 from pyconnect_agent.core.errors import AgentError, ProducerFencedError
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.core.offsets.source import OffsetWriter, PartitionOffset, SourceEntries
 from pyconnect_agent.core.transaction_boundary import BoundaryPolicy, Decision
 from pyconnect_agent.kafka.task_producer import (

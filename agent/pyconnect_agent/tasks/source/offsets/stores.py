@@ -21,7 +21,7 @@ from itertools import islice
 from typing import Protocol
 
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.core.internal_topics.offsetlog import canonical
 from pyconnect_agent.core.offsets.source import parse_offset, partition_key
 from pyconnect_agent.kafka.errors import Deadline

@@ -1,6 +1,5 @@
 """A leader's round of zombie fencing, and what waits for it, decided step by step."""
 
-from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 
@@ -14,8 +13,8 @@ from pyconnect_agent.core.herder.requests import (
     SetTargetState,
 )
 from pyconnect_agent.core.herder.requests.reconfiguration import ApplyTaskConfigs
+from pyconnect_agent.core.herder.start_permissions import LastRead, TaskStartRead
 from pyconnect_agent.core.herder.state import HerderSettings, Life, Step
-from pyconnect_agent.core.herder.work.start_permissions import LastRead, TaskStartRead
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
@@ -25,32 +24,31 @@ from tests.support.cases import cases
 TASK = ConnectorTaskId("c", 0)
 
 
-def configured(world: World, tasks: int, **settings: str) -> None:
+def configured(world: World, tasks: int, **settings: str) -> World:
     config = {"name": "c", "connector.class": "x", TASKS: str(tasks), **settings}
     world.ask(PutConnectorConfig(connector="c", config=config))
+    return world
 
 
 def world_with(tasks: int) -> World:
     """A worker at `enabled` that runs so many tasks."""
-    world = World(exactly_once=True)
-    configured(world, tasks)
+    world = configured(World(exactly_once=True), tasks)
     world.settle()
     return world
 
 
 def until_fencing(world: World) -> None:
     """Let everything happen up to the point where producers are being fenced."""
-    for _ in range(500):
-        if world.fencing:
-            return
-        if world.inbox:
-            world.deliver()
-        elif world.tailed < len(world.log):
-            world.read_log()
-        else:
-            waiting = [a for a in world.answerable() if a.queue != "fencing"]
-            world.answer(waiting[0])
-    raise AssertionError("nothing was fenced")
+    world.go_on(but={"fencing"})
+    assert world.fencing
+
+
+def round_of(tasks: int) -> World:
+    """A worker with a changed connector whose older producers are being fenced."""
+    world = world_with(tasks)
+    configured(world, tasks, other="value")
+    until_fencing(world)
+    return world
 
 
 def test_the_first_task_set_has_nothing_to_fence() -> None:
@@ -65,11 +63,9 @@ def test_the_first_task_set_has_nothing_to_fence() -> None:
 def test_as_many_ids_are_fenced_as_the_last_count_record_says() -> None:
     """The old count decides what is fenced, the new one is written."""
     world = world_with(3)
-    configured(world, 5)
-    world.settle()
+    configured(world, 5).settle()
     assert world.fenced == [("group-c-0", "group-c-1", "group-c-2")]
-    configured(world, 1)
-    world.settle()
+    configured(world, 1).settle()
     assert world.fenced[1:] == [tuple(f"group-c-{n}" for n in range(5))]
     assert world.replayed().task_count_records == {"c": 1}
 
@@ -77,14 +73,12 @@ def test_as_many_ids_are_fenced_as_the_last_count_record_says() -> None:
 def test_no_round_is_needed_without_exactly_once_or_with_single_tasks() -> None:
     """Tasks start at once without a record, or the new one fences the old one itself."""
     world = world_with(1)
-    configured(world, 1, other="value")
-    world.settle()
+    configured(world, 1, other="value").settle()
     assert world.fenced == []
     assert world.log_keys().count("tasks-fencing-c") == 2
     assert not world.replayed().pending_fencing
     world = World()
-    configured(world, 2)
-    world.settle()
+    configured(world, 2).settle()
     assert len(world.tasks) == 2
     assert "tasks-fencing-c" not in world.log_keys()
     assert not any(isinstance(answer, do.FenceProducers) for answer in world.answers)
@@ -92,9 +86,7 @@ def test_no_round_is_needed_without_exactly_once_or_with_single_tasks() -> None:
 
 def test_no_task_starts_before_the_round_is_over() -> None:
     """The old ones are stopped by then; the new ones wait without a process."""
-    world = world_with(2)
-    configured(world, 2, other="value")
-    until_fencing(world)
+    world = round_of(2)
     assert world.tasks == {}
     assert {task.life for task in world.state.work["c"].tasks.values()} == {Life.AWAITING}
     world.settle()
@@ -103,9 +95,7 @@ def test_no_task_starts_before_the_round_is_over() -> None:
 
 def test_a_failed_round_fails_the_tasks_until_they_are_restarted() -> None:
     """No count record is written, so a restart fences again."""
-    world = world_with(2)
-    configured(world, 2, other="value")
-    until_fencing(world)
+    world = round_of(2)
     before = world.log_keys().count("tasks-fencing-c")
     world.answer(world.fencing[0], well=False)
     world.settle()
@@ -114,8 +104,7 @@ def test_a_failed_round_fails_the_tasks_until_they_are_restarted() -> None:
     assert [status.state for status in statuses] == [State.FAILED] * 2
     assert statuses[0].trace == "Failed to perform zombie fencing: Error on purpose"
     assert world.log_keys().count("tasks-fencing-c") == before
-    reply = world.settled(RestartTask(task_id=TASK))
-    assert reply.error is None
+    assert world.settled(RestartTask(task_id=TASK)).error is None
     assert world.tasks.keys() == {TASK}
     assert len(world.fenced) == 2
 
@@ -145,9 +134,7 @@ def test_a_round_that_was_denied_is_not_repeated(permanent: bool) -> None:
 )
 def test_task_configs_made_meanwhile_spoil_the_round(seen: bool, text: str) -> None:
     """Seen while it runs or after it, nothing stale is written; the newer set has its own round."""
-    world = world_with(2)
-    configured(world, 2, other="value")
-    until_fencing(world)
+    world = round_of(2)
     number = world.ask(FenceZombies(connector="c"))
     world.write_elsewhere(
         config_records.task_config(TASK, {"n": "0", "newer": "yes"}),
@@ -174,27 +161,14 @@ def test_a_round_does_not_count_an_older_task_set(before: int, between: int, aft
     """Its configs are on their way to the topic: an old count after them would be believed."""
     world = world_with(before)
     configured(world, between, other="value")
-    go_on(world, but={"fencing", "reads"}, until=lambda: bool(world.own_fencings))
+    world.go_on(but={"fencing", "reads"}, until=lambda: bool(world.own_fencings))
     configured(world, after)
-    go_on(world, but={"fencing", "reads"}, until=lambda: writing_a_task_set(world))
-    go_on(world, but={"writes"})
+    world.go_on(but={"fencing", "reads"}, until=lambda: writing_a_task_set(world))
+    world.go_on(but={"writes"})
     world.settle()
     assert world.replayed().task_count_records == {"c": after}
     assert len(world.tasks) == after
     world.check_rest()
-
-
-def go_on(world: World, *, but: set[str], until: Callable[[], bool] = lambda: False) -> None:
-    """Let everything happen but what waits in these queues, until then or until nothing is left."""
-    for _ in range(500):
-        waiting = [answer for answer in world.answerable() if answer.queue not in but]
-        if until() or not (world.inbox or waiting):
-            return
-        if world.inbox:
-            world.deliver()
-        else:
-            world.answer(waiting[0])
-    raise AssertionError("never reached")
 
 
 def writing_a_task_set(world: World) -> bool:
@@ -206,27 +180,25 @@ def writing_a_task_set(world: World) -> bool:
 
 def until_asked(world: World) -> int:
     """Let everything happen until the leader is asked to fence; the request gets lost."""
-    for _ in range(500):
-        if world.own_fencings:
-            number, effect_id = world.own_fencings.popitem()
-            lost = [
-                event
-                for event in world.inbox
-                if isinstance(event, on.RequestArrived) and event.request_id == number
-            ]
-            world.inbox.remove(*lost)
-            return effect_id
+    while not world.own_fencings:
         assert world.step(), "the leader was not asked"
-    raise AssertionError("the leader was not asked")
+    number, effect_id = world.own_fencings.popitem()
+    arrived = [event for event in world.inbox if isinstance(event, on.RequestArrived)]
+    world.inbox.remove(*(event for event in arrived if event.request_id == number))
+    return effect_id
+
+
+def asked_world() -> tuple[World, int]:
+    """A worker with a changed connector, and the request for fencing that it has sent."""
+    world = world_with(2)
+    configured(world, 2, other="value")
+    return world, until_asked(world)
 
 
 def test_a_leader_that_died_while_answering_is_asked_again() -> None:
     """The next leader finds the round done or runs it; no request fails."""
-    world = world_with(2)
-    configured(world, 2, other="value")
-    effect_id = until_asked(world)
-    world.inbox.append(on.EffectFailed(effect_id=effect_id, error=NoAnswerError("reset")))
-    world.settle()
+    world, effect_id = asked_world()
+    world.after(on.EffectFailed(effect_id=effect_id, error=NoAnswerError("reset")))
     assert len(world.tasks) == 2
     assert {status.state for status in world.task_statuses.values()} == {State.RUNNING}
 
@@ -249,14 +221,10 @@ def test_a_leader_that_never_answers_is_asked_for_90_seconds() -> None:
 
 def test_an_answer_from_before_a_rebalance_does_not_count() -> None:
     """The waiting fencing is requested again; the late failure belongs to the former leader."""
-    world = world_with(2)
-    configured(world, 2, other="value")
-    effect_id = until_asked(world)
-    world.inbox.append(on.RejoinNeeded())
-    world.settle()
+    world, effect_id = asked_world()
+    world.after(on.RejoinNeeded())
     assert len(world.tasks) == 2
-    world.inbox.append(on.EffectFailed(effect_id=effect_id, error=InternalError("late")))
-    world.settle()
+    world.after(on.EffectFailed(effect_id=effect_id, error=InternalError("late")))
     assert {status.state for status in world.task_statuses.values()} == {State.RUNNING}
 
 
@@ -276,8 +244,7 @@ def test_nothing_is_fenced_for_tasks_that_start_paused() -> None:
     world.answer(world.fencing[0], well=False)
     world.settle()
     assert world.task_statuses[TASK].state is State.FAILED
-    reply = world.settled(RestartTask(task_id=TASK))
-    assert reply.error is None
+    assert world.settled(RestartTask(task_id=TASK)).error is None
     assert world.tasks.keys() == {TASK}
 
 
@@ -288,16 +255,13 @@ def test_a_paused_task_that_leaves_is_unassigned() -> None:
     world.crash()
     world.settle()
     assert world.tasks_in(Life.PAUSED) == {TASK}
-    world.inbox.append(on.Stopping())
-    world.settle()
+    world.after(on.Stopping())
     assert world.task_statuses[TASK].state is State.UNASSIGNED
 
 
 def test_reading_after_a_round_is_repeated() -> None:
     """A finished round stays valid: the task count is written when the topic can be read again."""
-    world = world_with(2)
-    configured(world, 2, other="value")
-    until_fencing(world)
+    world = round_of(2)
     world.answer(world.fencing[0])
     world.deliver()
     reads = [answer for answer in world.answerable() if answer.queue == "reads"]
@@ -354,20 +318,15 @@ def test_a_task_that_was_stopped_waits_for_no_read() -> None:
 
 def test_a_fencing_round_answers_all_waiting_requests() -> None:
     """The next request in its lane finds nothing left to do."""
-    world = world_with(2)
-    configured(world, 2, other="value")
-    until_fencing(world)
-    reply = world.settled(FenceZombies(connector="c"))
-    assert reply.error is None
+    world = round_of(2)
+    assert world.settled(FenceZombies(connector="c")).error is None
     assert len(world.fenced) == 1
 
 
 def test_fencing_needs_a_readable_topic_and_a_known_connector() -> None:
     """404 for an unknown one; Apache's text when the config topic cannot be read."""
     world = world_with(1)
-    number = world.ask(FenceZombies(connector="absent"))
-    world.settle()
-    assert isinstance(world.replies[number].error, NotFoundError)
+    assert isinstance(world.settled(FenceZombies(connector="absent")).error, NotFoundError)
     world = world_with(1)
     number = world.ask(FenceZombies(connector="c"))
     world.deliver()
@@ -382,8 +341,7 @@ def test_fencing_needs_a_readable_topic_and_a_known_connector() -> None:
 def test_a_task_begins_only_here_and_from_the_newest_configs() -> None:
     """It asks once its producer is initialised; one that was revoked meanwhile may not begin."""
     world = world_with(1)
-    world.inbox.append(on.TaskStartAsked(task_id=TASK, request_id=7))
-    world.settle()
+    world.after(on.TaskStartAsked(task_id=TASK, request_id=7))
     assert world.started_answers == [(TASK, 7, None)]
     world.inbox.append(on.TaskStartAsked(task_id=TASK, request_id=8))
     world.deliver()
@@ -396,8 +354,7 @@ def test_a_task_begins_only_here_and_from_the_newest_configs() -> None:
     assert "already" in refusal
     world = world_with(1)
     gone = ConnectorTaskId("c", 5)
-    world.inbox.append(on.TaskStartAsked(task_id=gone, request_id=7))
-    world.settle()
+    world.after(on.TaskStartAsked(task_id=gone, request_id=7))
     assert world.started_answers == [
         (gone, 7, "Cannot start source task c-5 as it has already been revoked from this worker")
     ]
@@ -424,9 +381,7 @@ def test_a_connector_whose_producers_would_fence_anothers_is_not_created() -> No
     assert reply.error is None
     plain = World()
     configured(plain, 1)
-    number = plain.ask(PutConnectorConfig(connector="c-0", config=config))
-    plain.settle()
-    assert plain.replies[number].error is None
+    assert plain.settled(PutConnectorConfig(connector="c-0", config=config)).error is None
 
 
 def _constant(kind: str, _: ConnectorConfig | None) -> str:

@@ -10,8 +10,7 @@ from pyconnect_agent.core.herder.requests import (
     StopConnector,
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.internal_topics import config_records
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord, config_records
 from tests.simulation.herder_world import TASKS, World
 from tests.support.cases import cases
 
@@ -48,14 +47,23 @@ def run_to(world: World, queue: str, *, skip: int = 0) -> None:
     raise AssertionError(f"never came to {queue}")
 
 
+def altered_up_to(queue: str, *, skip: int = 0, exactly_once: bool = False) -> tuple[World, int]:
+    """A worker that changes offsets, up to an answer of `queue`, and the number of the request."""
+    world = stopped_world(exactly_once=exactly_once)
+    number = world.ask(ALTER)
+    run_to(world, queue, skip=skip)
+    return world, number
+
+
 def end(world: World, queue: str, *, well: bool = True) -> None:
     (answer,) = (answer for answer in world.answerable() if answer.queue == queue)
     world.answer(answer, well=well)
 
 
-def error_of(reply: Reply) -> RequestError:
+def text_of(reply: Reply) -> str:
+    """The text of the error that the reply has."""
     assert isinstance(reply.error, RequestError)
-    return reply.error
+    return str(reply.error)
 
 
 @cases("standalone", False, True)
@@ -75,15 +83,14 @@ def test_unknown_and_half_stopped_connectors_have_no_offsets_to_change() -> None
     world = World()
     world.settle()
     reply = world.settled(RESET)
-    assert isinstance(error_of(reply), NotFoundError)
-    assert str(error_of(reply)) == "Connector c not found"
+    assert isinstance(reply.error, NotFoundError)
+    assert text_of(reply) == "Connector c not found"
     world = stopped_world()
     world.write_elsewhere(
         config_records.task_config(ConnectorTaskId("c", 0), {"n": "0"}),
         config_records.tasks_commit("c", 1),
     )
-    reply = world.settled(RESET)
-    assert str(error_of(reply)) == MUST_BE_STOPPED
+    assert text_of(world.settled(RESET)) == MUST_BE_STOPPED
 
 
 @cases("target", TargetState.STARTED, TargetState.PAUSED)
@@ -92,8 +99,8 @@ def test_offsets_are_changed_of_stopped_connectors_only(target: TargetState) -> 
     world = World()
     world.settled(PutConnectorConfig(connector="c", config=CONFIG, initial_state=target))
     reply = world.settled(RESET)
-    assert isinstance(error_of(reply), BadRequestError)
-    assert str(error_of(reply)) == MUST_BE_STOPPED
+    assert isinstance(reply.error, BadRequestError)
+    assert text_of(reply) == MUST_BE_STOPPED
     assert world.changed == []
 
 
@@ -107,21 +114,17 @@ def test_a_write_of_another_worker_while_the_connector_is_asked_prevents_the_cha
     between: tuple[LogRecord, ...], text: str
 ) -> None:
     """The config topic is read once more before anything is written."""
-    world = stopped_world()
-    number = world.ask(ALTER)
-    run_to(world, "prepare c")
+    world, number = altered_up_to("prepare c")
     world.write_elsewhere(*between)
     end(world, "prepare c")
     world.settle()
-    assert str(error_of(world.replies[number])) == text
+    assert text_of(world.replies[number]) == text
     assert (world.changed, world.prepared) == ([], {})
 
 
 def test_a_new_config_while_the_connector_is_asked_restarts_the_change() -> None:
     """It may name another consumer group, another topic."""
-    world = stopped_world()
-    number = world.ask(ALTER)
-    run_to(world, "prepare c")
+    world, number = altered_up_to("prepare c")
     newer = {**CONFIG, "text": "newer"}
     world.write_elsewhere(config_records.connector_config("c", newer))
     end(world, "prepare c")
@@ -133,9 +136,7 @@ def test_a_new_config_while_the_connector_is_asked_restarts_the_change() -> None
 
 def test_a_rebalance_while_the_connector_is_asked_restarts_the_change() -> None:
     """Another worker may lead after it."""
-    world = stopped_world()
-    number = world.ask(ALTER)
-    run_to(world, "prepare c")
+    world, number = altered_up_to("prepare c")
     world.write_elsewhere(config_records.connector_config("d", {**CONFIG, "name": "d"}))
     world.read_log()
     world.deliver_all()
@@ -161,13 +162,11 @@ def test_later_requests_wait_for_the_offset_change() -> None:
 @cases("skip", 0, 1, ids=["before it is asked", "after it was asked"])
 def test_an_unreadable_config_topic_prevents_a_change(skip: int) -> None:
     """The worker cannot know whether the connector is still stopped."""
-    world = stopped_world()
-    number = world.ask(ALTER)
-    run_to(world, "reads", skip=skip)
+    world, number = altered_up_to("reads", skip=skip)
     end(world, "reads", well=False)
     world.settle()
     text = "Failed to read to end of config topic before modifying connector offsets"
-    assert str(error_of(world.replies[number])) == text
+    assert text_of(world.replies[number]) == text
     assert (world.changed, world.prepared) == ([], {})
 
 
@@ -179,7 +178,7 @@ def test_the_answer_has_the_childs_text_of_its_failure() -> None:
         run_to(world, queue)
         end(world, queue, well=False)
         world.settle()
-        assert str(error_of(world.replies[number])) == "Error on purpose"
+        assert text_of(world.replies[number]) == "Error on purpose"
         assert world.prepared == {}
 
 
@@ -190,7 +189,7 @@ def test_a_client_that_gives_up_while_it_is_written_does_not_stop_it() -> None:
     run_to(world, "change c")
     second = world.ask(RESET)
     world.pass_time()
-    assert "modifying offsets for connector c" in str(error_of(world.replies[first]))
+    assert "modifying offsets for connector c" in text_of(world.replies[first])
     assert world.changed == ["c"]
     world.settle()
     assert world.replies[second].error is None
@@ -201,8 +200,7 @@ def test_an_exactly_once_sources_tasks_are_fenced_first_and_once() -> None:
     """The count record is 0 afterwards: the next change finds nothing to fence."""
     world = stopped_world(exactly_once=True)
     for expected in ([("group-c-0", "group-c-1")], [("group-c-0", "group-c-1")]):
-        reply = world.settled(ALTER)
-        assert reply.error is None
+        assert world.settled(ALTER).error is None
         assert world.fenced == expected
         assert world.replayed().task_count_records == {"c": 0}
 
@@ -227,20 +225,16 @@ def test_resumed_tasks_start_after_the_changes_own_id_is_fenced() -> None:
 
 def test_nothing_is_changed_when_fencing_fails_or_a_resume_comes() -> None:
     """The text is Connect's; all conditions are looked at again after the round."""
-    world = stopped_world(exactly_once=True)
-    number = world.ask(ALTER)
-    run_to(world, "fencing")
+    world, number = altered_up_to("fencing", exactly_once=True)
     end(world, "fencing", well=False)
     world.settle()
-    assert isinstance(error_of(world.replies[number]), InternalError)
+    assert isinstance(world.replies[number].error, InternalError)
     expected = "Failed to perform zombie fencing for source connector prior to modifying offsets"
-    assert str(error_of(world.replies[number])) == expected
+    assert text_of(world.replies[number]) == expected
     assert world.changed == []
-    world = stopped_world(exactly_once=True)
-    number = world.ask(ALTER)
-    run_to(world, "fencing")
+    world, number = altered_up_to("fencing", exactly_once=True)
     world.write_elsewhere(RESUMED)
     end(world, "fencing")
     world.settle()
-    assert str(error_of(world.replies[number])) == MUST_BE_STOPPED
+    assert text_of(world.replies[number]) == MUST_BE_STOPPED
     assert world.changed == []

@@ -9,7 +9,7 @@ from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.requests.reconfiguration import backoff_ms
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics import config_records
-from tests.simulation.herder_world import TASKS, World
+from tests.simulation.herder_world import TASKS, Answer, World
 
 CONFIG = {"name": "c", TASKS: "2", "text": "x"}
 
@@ -24,8 +24,7 @@ def world() -> World:
 def test_unchanged_task_configs_are_not_written(world: World) -> None:
     """A connector that asks for new ones and makes the same ones restarts nothing."""
     before, tasks = list(world.log), dict(world.tasks)
-    world.inbox.append(on.ReconfigurationRequested(connector="c"))
-    world.settle()
+    world.after(on.ReconfigurationRequested(connector="c"))
     assert world.log == before
     assert world.tasks == tasks
 
@@ -64,19 +63,16 @@ def test_a_failed_generation_is_tried_again_until_it_succeeds() -> None:
     """As long as the connector runs."""
     world = World()
     world.ask(ask.PutConnectorConfig(connector="c", config=CONFIG))
-    failures, times = 0, []
-    while failures < 3:
-        if world.inbox:
-            world.deliver()
-        elif world.answers:
-            due = world.answerable()[0]
-            generation = due.queue.startswith("generate")
-            failures += generation
-            if generation:
-                times.append(world.now_ms)
-            world.answer(due, well=not generation)
-        else:
-            world.pass_time()
+    times: list[int] = []
+
+    def fails(answer: Answer) -> bool:
+        is_generation = answer.queue.startswith("generate")
+        times.extend([world.now_ms] * is_generation)
+        return is_generation
+
+    while len(times) < 3:
+        world.go_on(until=lambda: len(times) == 3, fails=fails)
+        world.pass_time()
     world.settle()
     assert [later - earlier for earlier, later in pairwise(times)] == [250, 500]
     assert len(world.tasks) == 2
@@ -86,13 +82,9 @@ def test_a_failed_connector_is_not_asked_again() -> None:
     """Too many tasks fail the connector: only a restart helps."""
     world = World()
     world.ask(ask.PutConnectorConfig(connector="c", config=CONFIG))
-    while not any(answer.queue == "generate c" for answer in world.answers):
-        if world.inbox:
-            world.deliver()
-        else:
-            world.answer(world.answerable()[0])
-    world.fail_connector("c")
-    due = next(answer for answer in world.answers if answer.queue == "generate c")
+    world.go_on(but={"generate c"})
+    world.fail("c")
+    [due] = [answer for answer in world.answers if answer.queue == "generate c"]
     world.answer(due, well=False)
     world.settle()
     assert world.state.reconfigurations == {}
@@ -114,11 +106,9 @@ def test_new_values_of_config_providers_restart_tasks_of_the_same_configs(world:
     """The stored config stays: only the child that resolved the reference reports the change."""
     before = len(world.log)
     world.values_changed = True
-    world.inbox.append(on.ReconfigurationRequested(connector="c"))
-    world.settle()
+    world.after(on.ReconfigurationRequested(connector="c"))
     assert len(world.log) > before
     after = len(world.log)
     world.values_changed = False
-    world.inbox.append(on.ReconfigurationRequested(connector="c"))
-    world.settle()
+    world.after(on.ReconfigurationRequested(connector="c"))
     assert len(world.log) == after

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException
 
 from pyconnect_agent.core.errors import KafkaError, ProducerFencedError
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.core.metric_values import SOURCE_TASK, TASK
 from pyconnect_agent.core.transaction_boundary import (
     BoundaryPolicy,

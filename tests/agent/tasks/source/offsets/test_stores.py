@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.tasks.source.offsets import stores as source_offset_stores
 from pyconnect_agent.tasks.source.offsets.stores import (
     COPIED_AT_ONCE,

@@ -1,1 +1,0 @@
-"""A leader's division of connectors and tasks among the workers of its group."""

@@ -1,1 +1,0 @@
-"""The membership in the group: rebalances, leadership, draining, session keys. Pure."""
