@@ -19,8 +19,8 @@ from collections.abc import Callable
 
 from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter
 from pyconnect_agent.builtin.converters.json import JsonConverter
-from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.source.columns import compose_run
+from pyconnect_agent.tasks.plugins import Converters
+from pyconnect_agent.tasks.source.pipeline import compose_run
 from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import SourceRecord
 from tests.agent.tasks.sink.sink_loop import P0, Sink

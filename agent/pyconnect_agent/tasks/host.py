@@ -63,35 +63,33 @@ from pyconnect_agent.process.logging import (
     masked,
     unmask_logs,
 )
-from pyconnect_agent.tasks.connector.checks import (
+from pyconnect_agent.tasks.connector import (
+    ConfigExpiry,
+    ConnectorHost,
+    OwnWork,
     check_connector_config,
     check_task_count,
     generate_task_configs,
     task_class_in,
 )
-from pyconnect_agent.tasks.connector.host import ConfigExpiry, ConnectorHost, OwnWork
 from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Control
 from pyconnect_agent.tasks.in_java.connector import JavaConnector, java_connector
-from pyconnect_agent.tasks.in_java.process import java_class_of
-from pyconnect_agent.tasks.in_java.work import java_task, plugins_of_python
-from pyconnect_agent.tasks.jobs.fencing import fence_producers
-from pyconnect_agent.tasks.jobs.offset_change import change_offsets, read_offsets
-from pyconnect_agent.tasks.jobs.plugin_questions import describe_plugin, validate_config
+from pyconnect_agent.tasks.in_java.process import java_class_of, java_task, plugins_of_python
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle, TaskWork
-from pyconnect_agent.tasks.setup.plugins import (
-    TaskPlugins,
-    connector_and_task,
-    converters_and_stages,
+from pyconnect_agent.tasks.offset_change import change_offsets, read_offsets
+from pyconnect_agent.tasks.plugins import TaskPlugins, connector_and_task, converters_and_stages
+from pyconnect_agent.tasks.questions import describe_plugin, fence_producers, validate_config
+from pyconnect_agent.tasks.source.offsets import (
+    OffsetUse,
+    ReadOffsets,
+    WorkerOffsetReader,
+    offset_stores,
 )
-from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
-from pyconnect_agent.tasks.setup.worker_view import KeptQuestions, WorkerView
-from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_stores
-from pyconnect_agent.tasks.source.offsets.stores import ReadOffsets, WorkerOffsetReader
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
 from pyconnect_agent.tasks.trace import format_trace, is_permanent, prepare_dumps, shortened
 from pyconnect_agent.tasks.trial import try_connector
-from pyconnect_agent.tasks.work.sink import SinkWork
-from pyconnect_agent.tasks.work.source import SourceWork
+from pyconnect_agent.tasks.work import SinkWork, SourceWork
+from pyconnect_agent.tasks.worker_view import KeptQuestions, TaskSetup, WorkerView
 from pyconnect_api import Connector, SinkTask, SourceConnector, SourceTask
 from pyconnect_api.coroutines import run_coroutines
 

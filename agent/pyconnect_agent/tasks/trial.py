@@ -28,21 +28,26 @@ from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.kafka.task_consumer import message_of
 from pyconnect_agent.plugins.java_classes import plugin_locations
 from pyconnect_agent.plugins.loading import instantiate
-from pyconnect_agent.tasks.connector.checks import task_class_in
+from pyconnect_agent.tasks.connector import task_class_in
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.in_java.process import java_class_of, start_link
-from pyconnect_agent.tasks.in_java.work import conversions, plugins_of_python, python_segments
-from pyconnect_agent.tasks.jobs.plugin_questions import answer
-from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.in_java.process import (
+    conversions,
+    java_class_of,
+    plugins_of_python,
+    python_segments,
+    start_link,
+)
+from pyconnect_agent.tasks.questions import answer
 from pyconnect_agent.tasks.sink.pipeline import record_maker
-from pyconnect_agent.tasks.source.offsets.stores import WorkerOffsetReader
+from pyconnect_agent.tasks.source.offsets import WorkerOffsetReader
 from pyconnect_agent.tasks.source.pipeline import (
     NO_TOPIC,
     checked_timestamp,
     record_converter,
 )
 from pyconnect_agent.tasks.trace import format_trace, shortened
-from pyconnect_agent.tasks.work.source import WorkerSourceTaskContext
+from pyconnect_agent.tasks.work import WorkerSourceTaskContext
+from pyconnect_agent.tasks.worker_view import WorkerView
 from pyconnect_api import (
     ConnectException,
     ConnectRecord,

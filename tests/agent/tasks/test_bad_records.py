@@ -8,14 +8,13 @@ import pytest
 
 from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.builtin.converters.json import JsonConverter
-from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Tolerance, tolerance_of
-from pyconnect_agent.tasks.records.transformations import Chain
-from pyconnect_agent.tasks.setup.plugins import Converters, stages_of
-from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.plugins import Converters, stages_of
+from pyconnect_agent.tasks.records import Chain, ErrorCounts, Tolerance, tolerance_of
 from pyconnect_agent.tasks.sink import dead_letters
 from pyconnect_agent.tasks.sink import pipeline as sink_pipeline
 from pyconnect_agent.tasks.source import pipeline as source_pipeline
 from pyconnect_agent.tasks.trace import format_trace
+from pyconnect_agent.tasks.worker_view import WorkerView
 from pyconnect_api import (
     INT32_SCHEMA,
     STRING_SCHEMA,
@@ -28,6 +27,7 @@ from pyconnect_api import (
     Struct,
 )
 from tests.support.fakes.fake_clients import FakeMessage
+from tests.support.functions import ANY_MESSAGES
 
 SECRET = "hunter2"
 DIGITS = "41111111"
@@ -69,12 +69,10 @@ def consume(
     values = JsonConverter()
     values.configure({"schemas.enable": str(schemas).lower()}, is_key=False)
     records, _ = sink_pipeline.compose(
+        ANY_MESSAGES,
         converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
         chain=Chain(stages_of(WorkerView(WORKER), config), handling),
         tolerance=handling,
-        topic_used=None,
-        is_assigned=lambda _: True,
-        check_error=lambda _: None,
         keep_consumed=True,
     )([FakeMessage("orders", 3, 7, value)], {})
     return list(records)

@@ -4,8 +4,8 @@ from typing import Any
 
 from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
 from pyconnect_agent.java_processes.launch import JavaClass
-from pyconnect_agent.tasks.in_java.work import conversions, plugin_metrics
-from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.in_java.process import conversions, plugin_metrics
+from pyconnect_agent.tasks.worker_view import WorkerView
 from tests.support.agents.worker_properties import PROPERTIES
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

@@ -4,7 +4,7 @@ import gc
 import weakref
 
 from pyconnect_agent.tasks.in_java.sink_task import JavaSinkRecords
-from pyconnect_agent.tasks.sink.columns import MessageRun
+from pyconnect_agent.tasks.sink.pipeline import MessageRun
 from tests.support.fakes.fake_clients import FakeMessage
 
 

@@ -16,8 +16,8 @@ from pyconnect_agent.tasks.in_java.source_task import (
     ListeningJavaSourceTask,
     read_offsets,
 )
-from pyconnect_agent.tasks.source.columns import SourceOffset
-from pyconnect_agent.tasks.source.offsets.stores import WorkerOffsetReader
+from pyconnect_agent.tasks.source.offsets import WorkerOffsetReader
+from pyconnect_agent.tasks.source.pipeline import SourceOffset
 from pyconnect_api import ConnectException, RetriableException, SourceRecord, SourceTaskContext
 from tests.agent.java_processes.test_frames import payload
 from tests.support.cases import cases

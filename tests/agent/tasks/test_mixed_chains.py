@@ -19,8 +19,12 @@ from pyconnect_agent.tasks.in_java.segments import (
     PythonSegments,
     failure_of,
 )
-from pyconnect_agent.tasks.records.tolerance import RecordSkipped, tolerance_of
-from pyconnect_agent.tasks.records.transformations import StageCounts, TransformationStage
+from pyconnect_agent.tasks.records import (
+    RecordSkipped,
+    StageCounts,
+    TransformationStage,
+    tolerance_of,
+)
 from pyconnect_api import (
     DATE_SCHEMA,
     STRING_SCHEMA,

@@ -16,14 +16,13 @@ from pyconnect_agent.builtin.connectors.file_stream import FileStreamSinkTask
 from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
-from pyconnect_agent.tasks.records.transformations import Chain, TransformationStage
-from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.sink import columns as sink_columns
+from pyconnect_agent.tasks.plugins import Converters
+from pyconnect_agent.tasks.records import Chain, Failure, Tolerance, TransformationStage
+from pyconnect_agent.tasks.sink import pipeline as sink_columns
 from pyconnect_agent.tasks.sink import pipeline as sink_pipeline
-from pyconnect_agent.tasks.sink.columns import MessageRun
 from pyconnect_agent.tasks.sink.dead_letters import ConsumedRecord
-from pyconnect_agent.tasks.source import columns as source_columns
+from pyconnect_agent.tasks.sink.pipeline import MessageRun
+from pyconnect_agent.tasks.source import pipeline as source_columns
 from pyconnect_api import (
     Converter,
     DataException,
@@ -37,7 +36,7 @@ from tests.agent.builtin.transforms.transformations import transformation
 from tests.agent.tasks.sink.sink_loop import P0, assigned_sink, message
 from tests.support.cases import cases
 from tests.support.fakes.fake_clients import FakeMessage
-from tests.support.functions import chain_of
+from tests.support.functions import ANY_MESSAGES, chain_of
 
 Deeds = Mapping[int, str]
 
@@ -85,16 +84,19 @@ def converted(
                 return record.new_record("other", 9, None, None, None, "new", None)
         return record
 
+    intake = sink_pipeline.Intake(
+        topic_used=topics.add,
+        is_assigned=lambda partition: partition not in gone,
+        check_error=lambda message: None,
+        only_topic="t" if knows_topic and {m.topic() for m in messages} == {"t"} else None,
+    )
     convert = sink_pipeline.compose(
+        intake,
         converters=Converters(
             key=StringConverter(), value=value_converter, header=SimpleHeaderConverter()
         ),
         chain=chain_of(transform, tolerance=tolerance) if deeds else None,
         tolerance=tolerance,
-        topic_used=topics.add,
-        is_assigned=lambda partition: partition not in gone,
-        check_error=lambda message: None,
-        only_topic="t" if knows_topic and {m.topic() for m in messages} == {"t"} else None,
         keep_consumed=keep_consumed,
     )
     consumed: dict[TopicPartition, int] = {}
@@ -283,12 +285,10 @@ def test_trace_headers_pass_transformations_and_reach_the_sink_as_they_are() -> 
     ]
     header = SimpleHeaderConverter()
     convert = sink_pipeline.compose(
+        ANY_MESSAGES,
         converters=Converters(key=StringConverter(), value=schemaless(), header=header),
         chain=Chain(stages, tolerance),
         tolerance=tolerance,
-        topic_used=None,
-        is_assigned=lambda _: True,
-        check_error=lambda _: None,
     )
     (record,), _ = convert([consumed], {})
     written = [

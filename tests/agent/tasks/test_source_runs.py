@@ -25,14 +25,13 @@ from pyconnect_agent.core.transaction_boundary import (
     RequestedTransactions,
 )
 from pyconnect_agent.kafka.task_producer import TaskProducer
-from pyconnect_agent.tasks.records.active_topics import ActiveTopics
-from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
-from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
-from pyconnect_agent.tasks.source.columns import OutgoingRun, compose_run
-from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
+from pyconnect_agent.tasks.control import ActiveTopics
+from pyconnect_agent.tasks.plugins import Converters
+from pyconnect_agent.tasks.records import Failure, Tolerance
+from pyconnect_agent.tasks.source.at_least_once import AtLeastOnceSender
+from pyconnect_agent.tasks.source.exactly_once import TransactionalSender
 from pyconnect_agent.tasks.source.loop import SourceLoop
-from pyconnect_agent.tasks.source.pipeline import compose
+from pyconnect_agent.tasks.source.pipeline import OutgoingRun, compose, compose_run
 from pyconnect_agent.tasks.trace import ShownRetries
 from pyconnect_api import (
     INT32_SCHEMA,
@@ -336,6 +335,7 @@ class AtLeastOnce(Run):
     """`fails`: records that the brokers refuse; `served` tells what was committable at each end."""
 
     fails: frozenset[int] = frozenset()
+    flush_timeout_ms = 5_000
 
     def new_sender(self) -> AtLeastOnceSender:
         run = self
@@ -354,14 +354,16 @@ class AtLeastOnce(Run):
             tolerance=self.tolerance,
             topics=ActiveTopics(self.topics.append),
             stop_requested=lambda: self.control.stopping,
-            offer=self.offer,
-            commit=lambda: None,
-            flush_timeout_s=5,
-            not_delivered=lambda: self.metrics.left_out(1),
+            committer=self,  # type: ignore[arg-type]
+            metrics=self.metrics,
         )
 
-    def offer(self) -> None:
+    def commit(self) -> None:
+        """Commit nothing: the offsets on offer are compared."""
+
+    def offer(self, committable: CommittableOffsets) -> None:
         """All that was sent so far is delivered or failed."""
+        self.note(committable)
         waiting = [(place, sent.value) for place, sent in enumerate(self.producer.waiting)]
         for place, value in reversed(waiting):
             if value is not None and value.startswith(b"v") and number_in(value) in self.fails:

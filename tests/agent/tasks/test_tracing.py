@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.tasks.source.columns import compose_run
+from pyconnect_agent.tasks.source.pipeline import compose_run
 from pyconnect_agent.tasks.tracing import EXPORT_S, Tracing, tracing_of
 from pyconnect_api import ConfigException, Header
 from tests.agent.tasks.sink.sink_loop import P0, Sink
@@ -97,7 +97,7 @@ def test_one_record_in_so_many_is_sampled_in_runs(collector: Collector, exactly_
 
 def text_run(polled: Sequence[Any]) -> Any:
     from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
-    from pyconnect_agent.tasks.setup.plugins import Converters
+    from pyconnect_agent.tasks.plugins import Converters
 
     text = StringConverter()
     converters = Converters(key=text, value=text, header=SimpleHeaderConverter())
@@ -156,7 +156,7 @@ def test_a_missing_extra_and_a_wrong_address_are_named(monkeypatch: pytest.Monke
 
 def test_opentelemetry_is_not_imported_without_a_collector() -> None:
     """Tasks that are not traced pay nothing."""
-    code = "import sys, pyconnect_agent.tasks.work.source, pyconnect_agent.tasks.work.sink\n"
+    code = "import sys, pyconnect_agent.tasks.work, pyconnect_agent.tasks.work\n"
     code += "print([name for name in sys.modules if name.startswith('opentelemetry')])"
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -23,10 +23,11 @@ from pyconnect_agent.java_processes.link import Answer, JavaFailure, JavaLink
 from pyconnect_agent.java_processes.process import JavaProcess
 from pyconnect_agent.java_processes.source_records import JavaSourceRecords
 from pyconnect_agent.tasks.in_java.sink_task import JavaSinkTask, compose_unconverted
-from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
+from pyconnect_agent.tasks.records import Failure, Tolerance
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.dead_letters import ErrantRecords
 from pyconnect_agent.tasks.sink.delivery import PutEnd
+from pyconnect_agent.tasks.sink.pipeline import Intake
 from pyconnect_api import DataException, RetriableException, TopicPartition
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled
@@ -341,7 +342,7 @@ class Consumed:
         consumer.assigned.add(PLACE)
         context.connect(consumer)
         self._convert = compose_unconverted(
-            topic_used=None, is_assigned=consumer.is_assigned, check_error=lambda _: None
+            Intake(topic_used=None, is_assigned=consumer.is_assigned, check_error=lambda _: None)
         )
         self.context = context
         self.task.initialize(context)

@@ -27,25 +27,24 @@ from pyconnect_agent.java_processes.frames import FrameKind, unpack_headers
 from pyconnect_agent.java_processes.link import JavaLink, java_error
 from pyconnect_agent.java_processes.source_records import JavaSourceRecord, JavaSourceRecords
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
-from pyconnect_agent.tasks.records.tolerance import (
+from pyconnect_agent.tasks.records import (
+    TIMED_EVERY,
+    Chain,
+    ChainPart,
     ErrorCounts,
     Failure,
     RecordSkipped,
     RecordStage,
-    Tolerance,
-    repeated,
-)
-from pyconnect_agent.tasks.records.transformations import (
-    TIMED_EVERY,
-    Chain,
-    ChainPart,
     StageCounts,
+    Tolerance,
     TransformationStage,
+    repeated,
     timed,
 )
-from pyconnect_agent.tasks.source.columns import Outgoing, OutgoingRun
 from pyconnect_agent.tasks.source.pipeline import (
     NO_TOPIC,
+    Outgoing,
+    OutgoingRun,
     Pipeline,
     TopicCreation,
     checked_timestamp,

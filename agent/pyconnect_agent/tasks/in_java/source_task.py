@@ -160,13 +160,13 @@ class ListeningJavaSourceTask(JavaSourceTask):
         return records
 
     def numbers(self, records: Sequence[SourceRecord]) -> Sequence[int]:
-        """See `source.sender.NumbersItsRecords`."""
+        """See `source.loop.NumbersItsRecords`."""
         if isinstance(records, JavaSourceRecords):
             return records.numbers
         return [record.number for record in records if isinstance(record, JavaSourceRecord)]
 
     def commit_number(self, number: int, metadata: RecordMetadata | None) -> None:
-        """See `source.sender.NumbersItsRecords`."""
+        """See `source.loop.NumbersItsRecords`."""
         with self._lock:
             self._results.append((number, *(metadata_fields(metadata))))
             is_full = len(self._results) >= RESULTS

@@ -14,10 +14,15 @@ from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.offsets.sink import SinkOffsets
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage, TaskConsumer
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.sink.commits import SinkCommits
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.dead_letters import ErrantRecords
-from pyconnect_agent.tasks.sink.delivery import BeginPut, FrameSize, SinkDelivery, put_at_once
+from pyconnect_agent.tasks.sink.delivery import (
+    BeginPut,
+    FrameSize,
+    SinkCommits,
+    SinkDelivery,
+    put_at_once,
+)
 from pyconnect_agent.tasks.sink.pipeline import Convert
 from pyconnect_agent.tasks.task_metrics import SinkMetrics
 from pyconnect_agent.tasks.trace import ShownRetries

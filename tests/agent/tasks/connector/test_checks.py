@@ -7,7 +7,7 @@ from pyconnect_agent.builtin.connectors.file_stream import (
     FileStreamSourceConnector,
 )
 from pyconnect_agent.core.config.worker_config import WorkerConfig
-from pyconnect_agent.tasks.connector.checks import check_connector_config
+from pyconnect_agent.tasks.connector import check_connector_config
 from pyconnect_api import ConfigException, ConnectException, Connector
 from tests.support.cases import cases
 

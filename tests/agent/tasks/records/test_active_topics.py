@@ -2,7 +2,7 @@
 
 import threading
 
-from pyconnect_agent.tasks.records.active_topics import PERIOD_S, ActiveTopics
+from pyconnect_agent.tasks.control import PERIOD_S, ActiveTopics
 
 
 class Reports:

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.tasks.records.tolerance import Failure, RecordSkipped, RecordStage, Tolerance
+from pyconnect_agent.tasks.records import Failure, RecordSkipped, RecordStage, Tolerance
 from pyconnect_api import ConnectException, DataException, RetriableException
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from pyconnect_agent.core.metric_values import MetricValue
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.tasks.records.tolerance import Tolerance
-from pyconnect_agent.tasks.records.transformations import Chain
+from pyconnect_agent.tasks.records import Chain, Tolerance
 from pyconnect_api import ConnectException, RetriableException, SourceRecord
 from tests.support.functions import chain_of
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import pytest
 
-from pyconnect_agent.tasks.setup.plugins import plain_task_configs, plain_version
+from pyconnect_agent.tasks.plugins import plain_task_configs, plain_version
 from pyconnect_api import ConnectException
 from tests.support.cases import cases
 

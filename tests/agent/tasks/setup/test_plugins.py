@@ -3,8 +3,8 @@
 import pytest
 
 from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
-from pyconnect_agent.tasks.setup.plugins import converter_of, header_converter_of, stages_of
-from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.plugins import converter_of, header_converter_of, stages_of
+from pyconnect_agent.tasks.worker_view import WorkerView
 from pyconnect_api import STRING_SCHEMA, ConfigException
 from tests.support.agents.worker_properties import PROPERTIES
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
-from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.worker_view import WorkerView
 from pyconnect_api import ConnectException
 from tests.support.agents.worker_properties import PROPERTIES
 from tests.support.cases import cases

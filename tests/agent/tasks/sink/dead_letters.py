@@ -6,14 +6,8 @@ from collections.abc import Mapping
 from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.tasks.records.tolerance import (
-    ErrorCounts,
-    Failure,
-    RecordStage,
-    Tolerance,
-    tolerance_of,
-)
-from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.plugins import Converters
+from pyconnect_agent.tasks.records import ErrorCounts, Failure, RecordStage, Tolerance, tolerance_of
 from pyconnect_agent.tasks.sink.dead_letters import (
     ConsumedRecord,
     DeadLetterQueue,
@@ -24,6 +18,7 @@ from pyconnect_agent.tasks.sink.dead_letters import (
 from pyconnect_agent.tasks.sink.pipeline import compose
 from pyconnect_api import SinkRecord
 from tests.support.fakes.fake_clients import FakeMessage, FakeProducer
+from tests.support.functions import ANY_MESSAGES
 
 SECRET = "hunter2"
 POISON = FakeMessage("t", 3, 7, b'{"password": "hunter2", }', b"k", (1, 1234), (("h", b"\x00"),))
@@ -106,12 +101,10 @@ def convert(message: FakeMessage, handling: Tolerance) -> list[SinkRecord]:
     values = JsonConverter()
     values.configure({"schemas.enable": "false"}, is_key=False)
     records, _ = compose(
+        ANY_MESSAGES,
         converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
         chain=None,
         tolerance=handling,
-        topic_used=None,
-        is_assigned=lambda _: True,
-        check_error=lambda _: None,
         keep_consumed=True,
     )([message], {})
     return list(records)

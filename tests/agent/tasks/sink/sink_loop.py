@@ -11,13 +11,13 @@ from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, Strin
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metric_values import SINK_TASK, TASK
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.tasks.records.tolerance import Tolerance
-from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.plugins import Converters
+from pyconnect_agent.tasks.records import Tolerance
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.dead_letters import ErrantRecords
 from pyconnect_agent.tasks.sink.delivery import PutEnd
 from pyconnect_agent.tasks.sink.loop import SinkLoop
-from pyconnect_agent.tasks.sink.pipeline import compose
+from pyconnect_agent.tasks.sink.pipeline import Intake, compose
 from pyconnect_agent.tasks.trace import ShownRetries
 from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import SinkRecord, SinkTask, TopicPartition
@@ -131,14 +131,16 @@ class Sink:
             task=self.task,
             consumer=self.consumer,
             convert=compose(
+                Intake(
+                    topic_used=self.topics.append,
+                    is_assigned=self.consumer.is_assigned,
+                    check_error=lambda message: None,
+                ),
                 converters=Converters(
                     key=converter, value=converter, header=SimpleHeaderConverter()
                 ),
                 chain=None if transform is None else chain_of(transform, tolerance=tolerance),
                 tolerance=tolerance,
-                topic_used=self.topics.append,
-                is_assigned=self.consumer.is_assigned,
-                check_error=lambda message: None,
             ),
             context=self.context,
             control=self.control,  # type: ignore[arg-type]

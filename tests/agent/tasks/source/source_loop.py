@@ -8,11 +8,10 @@ from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, Strin
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.kafka.task_producer import TaskProducer
-from pyconnect_agent.tasks.records.active_topics import ActiveTopics
-from pyconnect_agent.tasks.records.tolerance import Tolerance
-from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.source.at_least_once.delivery import SourceCommitter
-from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
+from pyconnect_agent.tasks.control import ActiveTopics
+from pyconnect_agent.tasks.plugins import Converters
+from pyconnect_agent.tasks.records import Tolerance
+from pyconnect_agent.tasks.source.at_least_once import AtLeastOnceSender, SourceCommitter
 from pyconnect_agent.tasks.source.loop import SourceLoop
 from pyconnect_agent.tasks.source.pipeline import compose
 from pyconnect_agent.tasks.trace import ShownRetries
@@ -105,10 +104,8 @@ class Source:
             tolerance=tolerance,
             topics=ActiveTopics(self.topics.append),
             stop_requested=lambda: self.control.stopping,
-            offer=self.offer,
-            commit=self.commit,
-            flush_timeout_s=5,
-            not_delivered=lambda: self.metrics.left_out(1),
+            committer=self.committer,
+            metrics=self.metrics,
         )
         # Runs are compared to single records elsewhere.
         self.sender.takes_runs = False
@@ -134,12 +131,6 @@ class Source:
         if self.write_failure is not None:
             raise self.write_failure
         self.written.append(entries)
-
-    def offer(self) -> None:
-        self.committer.offer(self.sender.submitted.committable_offsets())
-
-    def commit(self) -> None:
-        self.committer.commit()
 
     def poll(self, *records: SourceRecord) -> None:
         self.task.polls.append(records)

@@ -7,10 +7,9 @@ import pytest
 
 from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
-from pyconnect_agent.tasks.records.tolerance import RecordSkipped
-from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.source.columns import Outgoing, compose_run
-from pyconnect_agent.tasks.source.pipeline import Pipeline
+from pyconnect_agent.tasks.plugins import Converters
+from pyconnect_agent.tasks.records import RecordSkipped
+from pyconnect_agent.tasks.source.pipeline import Outgoing, Pipeline, compose_run
 from pyconnect_agent.tasks.source.provenance import (
     EPOCH,
     OFFSET,

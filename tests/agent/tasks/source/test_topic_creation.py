@@ -11,8 +11,8 @@ from pyconnect_agent.core.errors import AuthorizationError, KafkaError, Retriabl
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.kafka.admin import TopicCreated, TopicSpec
-from pyconnect_agent.tasks.records.tolerance import Tolerance
-from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.plugins import Converters
+from pyconnect_agent.tasks.records import Tolerance
 from pyconnect_agent.tasks.source.pipeline import TopicCreation, compose, topic_creation_of
 from pyconnect_api import STRING_SCHEMA, ConnectException, RetriableException, SourceRecord
 from tests.agent.tasks.fake_control import FakeControl

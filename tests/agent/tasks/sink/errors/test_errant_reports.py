@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError as ClientError
 
 from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.core.errors import KafkaError
-from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.plugins import Converters
 from pyconnect_agent.tasks.sink.dead_letters import ErrantRecords
 from pyconnect_api import ConnectException, SinkRecord, TopicPartition
 from tests.agent.tasks.sink.dead_letters import POISON, Queue, consumed, convert, tolerance

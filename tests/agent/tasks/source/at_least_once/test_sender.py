@@ -4,8 +4,8 @@ import pytest
 from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException
 
-from pyconnect_agent.tasks.records.active_topics import ActiveTopics
-from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
+from pyconnect_agent.tasks.control import ActiveTopics
+from pyconnect_agent.tasks.source.at_least_once import AtLeastOnceSender
 from pyconnect_api import ConnectException, RecordMetadata, SourceTask
 from tests.agent.tasks.source.source_loop import ScriptedTask, Source, entry, record
 from tests.support.cases import cases
@@ -122,10 +122,8 @@ def test_a_task_without_commit_record_is_not_asked() -> None:
         tolerance=source.sender._tolerance,
         topics=ActiveTopics(source.topics.append),
         stop_requested=lambda: False,
-        offer=lambda: None,
-        commit=lambda: None,
-        flush_timeout_s=5,
-        not_delivered=lambda: None,
+        committer=source.committer,
+        metrics=source.metrics,
     )
     sender.send(record(1), ("t", b"v", None, -1, 0, None))
     source.producer.deliver()

@@ -2,7 +2,7 @@
 
 from pyconnect_agent.core.config.connector_config import SourceTaskSettings
 from pyconnect_agent.core.transaction_boundary import Decision, IntervalBoundary, PollBoundary
-from pyconnect_agent.tasks.source.exactly_once import delivery as exactly_once
+from pyconnect_agent.tasks.source import exactly_once
 from tests.support.agents.worker_properties import distributed
 from tests.support.cases import cases
 
@@ -21,7 +21,8 @@ def settings(**given: str) -> SourceTaskSettings:
 def test_an_interval_is_of_connector_or_worker(given: dict[str, str], interval_ms: int) -> None:
     """The worker's is `offset.flush.interval.ms`; any case of `interval` counts."""
     worker = distributed(offset_flush_interval_ms="7000")
-    boundary = exactly_once._boundary(settings(transaction_boundary="Interval", **given), worker)
+    wanted = settings(transaction_boundary="Interval", **given)
+    boundary, _ = exactly_once.boundary_of(wanted, worker, 60_000)
     assert isinstance(boundary, IntervalBoundary)
     boundary.begin(0)
     if interval_ms:
@@ -32,4 +33,4 @@ def test_an_interval_is_of_connector_or_worker(given: dict[str, str], interval_m
 def test_each_poll_is_a_transaction_unless_said_otherwise() -> None:
     """Also an interval that is given without its boundary changes nothing."""
     given = settings(transaction_boundary_interval_ms="300")
-    assert isinstance(exactly_once._boundary(given, distributed()), PollBoundary)
+    assert isinstance(exactly_once.boundary_of(given, distributed(), 60_000)[0], PollBoundary)

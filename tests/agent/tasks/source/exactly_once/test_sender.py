@@ -18,8 +18,8 @@ from pyconnect_agent.core.transaction_boundary import (
     PollBoundary,
     RequestedTransactions,
 )
-from pyconnect_agent.tasks.records.active_topics import ActiveTopics
-from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
+from pyconnect_agent.tasks.control import ActiveTopics
+from pyconnect_agent.tasks.source.exactly_once import TransactionalSender
 from pyconnect_api import (
     ConnectException,
     RecordMetadata,

@@ -3,13 +3,13 @@
 import pytest
 
 from pyconnect_agent.kafka.log import CompactedLog
-from pyconnect_agent.tasks.source.offsets.own_topic import (
-    LogUse,
+from pyconnect_agent.tasks.source.offsets import (
     OffsetUse,
+    OwnOffsetsStore,
+    WorkerOffsets,
     offset_stores,
     own_offset_log,
 )
-from pyconnect_agent.tasks.source.offsets.stores import OwnOffsetsStore, WorkerOffsets
 from pyconnect_api import ConfigException
 from tests.agent.tasks.source.fake_offsets import FakeWorkerStore
 from tests.support.agents.worker_properties import distributed
@@ -23,8 +23,8 @@ ELSEWHERE = {
 
 
 def log_of(writes: bool, config: dict[str, str], **properties: str) -> CompactedLog:
-    use = LogUse(client="c-0", writes=writes)
-    found = own_offset_log(distributed(**properties), "c", config, use)
+    worker = distributed(**properties)
+    found = own_offset_log(worker, "c", config, client="c-0", writes=writes)
     assert found is not None
     assert found[0] == "mine"
     return found[1]

@@ -7,8 +7,8 @@ import pytest
 
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
-from pyconnect_agent.tasks.source.offsets import stores as source_offset_stores
-from pyconnect_agent.tasks.source.offsets.stores import (
+from pyconnect_agent.tasks.source import offsets as source_offset_stores
+from pyconnect_agent.tasks.source.offsets import (
     COPIED_AT_ONCE,
     OffsetStores,
     OwnCommits,

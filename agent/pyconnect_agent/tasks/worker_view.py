@@ -1,6 +1,6 @@
 """The view that a child has of its worker: configuration, plugins, config providers.
 
-Made once per process, from the job.
+Made once per process, from the job; so are the resolved configs that a task starts with.
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, Self
 
-from pyconnect_agent.channel import StringMap
+from pyconnect_agent.channel import RunTaskJob, StringMap
 from pyconnect_agent.core.apache_release import ApachesPlugin
+from pyconnect_agent.core.clients.configs import ClientConfig
+from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
 from pyconnect_agent.core.config.effective import literal_secrets
 from pyconnect_agent.core.config.java_keys import HEAP, OPTIONS
 from pyconnect_agent.core.config.plugin_source import PluginSource
 from pyconnect_agent.core.config.prefixes import aliases
 from pyconnect_agent.core.config.variables import ResolvedConfig, mask, resolve
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
+from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.plugin_catalog import (
     Catalog,
     PluginDesc,
@@ -254,3 +257,49 @@ class WorkerView:
         if isinstance(made, ApachesPlugin):
             made.release = self.config.agent_connect_release
         return made
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSetup:
+    """Resolved configs of a task and its connector; neither has None values."""
+
+    task_id: ConnectorTaskId
+    worker: WorkerView
+    job: RunTaskJob
+    connector: PlainConfig
+    task: PlainConfig
+    connector_config: Mapping[str, str] = field(repr=False)
+    task_config: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def of(cls, job: RunTaskJob, worker: WorkerView) -> TaskSetup:
+        """Resolve a job's configs. Raises the exceptions of config providers."""
+        connector, task = worker.resolve(job.connector_config), worker.resolve(job.task_config)
+        return cls(
+            task_id=job.task_id,
+            worker=worker,
+            job=job,
+            connector=connector,
+            task=task,
+            connector_config=connector.values,
+            task_config=task.values,
+        )
+
+    def latest_task_config(self) -> Mapping[str, str]:
+        """Resolve the task config again: a provider may have new values."""
+        return self.worker.resolve(self.job.task_config).values
+
+
+API_TIMEOUT_MS = 60_000
+"""Java's default of `default.api.timeout.ms`."""
+
+
+def built(config: ClientConfig) -> LibrdkafkaConfig:
+    """Return librdkafka's configuration, and log its warnings.
+
+    Raises ConfigException for a value that cannot be used.
+    """
+    built = config.build()
+    for warning in built.warnings:
+        LOG.warning("client setting is not used as given", extra={"reason": warning})
+    return built

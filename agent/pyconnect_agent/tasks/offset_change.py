@@ -75,14 +75,9 @@ from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.in_java.connector import java_connector
 from pyconnect_agent.tasks.in_java.process import java_class_of
-from pyconnect_agent.tasks.jobs.plugin_questions import answer
-from pyconnect_agent.tasks.setup.worker_view import WorkerView
-from pyconnect_agent.tasks.source.offsets.own_topic import (
-    LogUse,
-    OffsetUse,
-    offset_stores,
-    own_offset_log,
-)
+from pyconnect_agent.tasks.questions import answer
+from pyconnect_agent.tasks.source.offsets import OffsetUse, offset_stores, own_offset_log
+from pyconnect_agent.tasks.worker_view import WorkerView
 from pyconnect_api import (
     AlreadyExistsException,
     ConnectException,
@@ -411,8 +406,9 @@ def _read_committed(job: ReadOffsetsJob, worker: WorkerView) -> Message:
 
 def _read_own(job: ReadOffsetsJob, worker: WorkerView) -> Message:
     config = worker.resolve(job.config).values
-    use = LogUse(client=job.connector, is_brief=True)
-    found = own_offset_log(worker.config, job.connector, config, use)
+    found = own_offset_log(
+        worker.config, job.connector, config, client=job.connector, is_brief=True
+    )
     if found is None:
         return OwnOffsets(entries={})
     _, log = found

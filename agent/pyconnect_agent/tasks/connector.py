@@ -1,4 +1,7 @@
-"""Runs one connector instance (Kafka: WorkerConnector, WorkerConfigTransformer.scheduleReload).
+"""The process of a connector instance: its host, the checks of its config, its task configs.
+
+Kafka: WorkerConnector, WorkerConfigTransformer.scheduleReload, and what `Worker.startConnector`
+finds by constructing `SinkConnectorConfig` and `SourceConnectorConfig`.
 
 All calls into the connector come from the process's main thread, in the order of the worker's
 wishes; a newer target state replaces one that has not been begun. The process asks for a restart of
@@ -9,10 +12,14 @@ restart it; the restart reads the values again.
 from __future__ import annotations
 
 import contextlib
+import hmac
+import json
 import logging
+import pkgutil
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from enum import Enum, auto
 from pathlib import Path
 
@@ -24,21 +31,31 @@ from pyconnect_agent.channel import (
     TaskConfigs,
     TaskReconfigurationRequested,
 )
+from pyconnect_agent.core.config.connector_checks import TOPICS, TOPICS_REGEX, check_sink_config
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
-from pyconnect_agent.core.config.variables import ResolvedConfig
+from pyconnect_agent.core.config.topic_creation import topic_creation_groups
+from pyconnect_agent.core.config.variables import ResolvedConfig, restore_references
+from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.setup.plugins import plain_version
+from pyconnect_agent.tasks.plugins import plain_task_configs, plain_version
 from pyconnect_agent.tasks.trace import error_text, format_trace, is_permanent, shortened
+from pyconnect_agent.tasks.worker_view import WorkerView
 from pyconnect_api import (
+    ConfigException,
     ConnectException,
     Connector,
     OffsetStorageReader,
+    SinkConnector,
     SinkConnectorContext,
+    SinkTask,
     SourceConnector,
     SourceConnectorContext,
+    SourceTask,
 )
+
+LOG = logging.getLogger(__name__)
 
 _THREADS = Path("/proc/self/task")
 
@@ -69,8 +86,6 @@ def _present() -> set[str]:
             continue  # it has just ended
     return found
 
-
-LOG = logging.getLogger(__name__)
 
 TaskConfigGenerator = Callable[[Connector, GenerateTaskConfigsRequest], TaskConfigs]
 """Asks a running connector for its task configs. Raises ConnectException, `TooManyTasksError`."""
@@ -336,3 +351,107 @@ class ConfigExpiry:
         # Without a worker process the request has no receiver, and this process ends soon.
         with contextlib.suppress(OSError):
             self._expired()
+
+
+def check_connector_config(
+    worker: WorkerConfig,
+    raw: Mapping[str, str | None],
+    connector: Connector,
+    config: Mapping[str, str],
+) -> None:
+    """Raise ConfigException, or ConnectException for a class that is not a connector.
+
+    `config` is `raw` resolved, without its null values: those pass validation for keys of the
+    connector's own.
+    """
+    if isinstance(connector, SinkConnector):
+        check_sink_config(config, worker)
+    elif isinstance(connector, SourceConnector):
+        if worker.topic_creation_enable:
+            topic_creation_groups(config)
+    else:
+        raise ConnectException(
+            "Connector implementations must be a subclass of either SourceConnector or "
+            "SinkConnector"
+        )
+    for name, text in raw.items():
+        if text is None:
+            raise ConfigException(
+                f"Non-string value found in original settings for key {name}: null"
+            )
+
+
+def task_class_of(connector: Connector) -> type[SourceTask | SinkTask]:
+    """Return the class of a connector's tasks. Raises ConnectException when it is not one."""
+    found: object = connector.task_class()
+    if isinstance(found, type) and issubclass(found, SourceTask | SinkTask):
+        return found
+    raise ConnectException(
+        "Tasks must be a subclass of either SourceTask or SinkTask, but "
+        f"{type(connector).__qualname__}.task_class() returned {found!r}"
+    )
+
+
+def task_class_in(
+    task_config: Mapping[str, str], connector: Connector
+) -> type[SourceTask | SinkTask]:
+    """Return the class that the started connector has named for a task; `connector` is not started.
+
+    It may depend on the connector's config. The connector is asked if the name is that of no class
+    here: a Java worker has written it, or the class is within a function.
+    """
+    with suppress(ImportError, AttributeError, ValueError):
+        found = pkgutil.resolve_name(task_config.get(TASK_CLASS, ""))
+        if isinstance(found, type) and issubclass(found, SourceTask | SinkTask):
+            return found
+    return task_class_of(connector)
+
+
+TASK_CLASS = "task.class"
+TASKS_MAX_ENFORCE = "tasks.max.enforce"
+
+
+def generate_task_configs(
+    connector: Connector, request: GenerateTaskConfigsRequest, worker: WorkerView
+) -> TaskConfigs:
+    """Ask the connector, complete the answer, put references back.
+
+    Raises TooManyTasksError, ConnectException, and exceptions of the connector.
+    """
+    resolved = worker.resolve(request.config).values
+    settings = ConnectorSettings.parse(resolved)
+    found: object = connector.task_configs(settings.tasks_max)
+    made = plain_task_configs(found, type(connector).__qualname__)
+    check_task_count(settings, len(made))
+    task_class = task_class_of(connector)
+    # Built-in tasks say the Java class they stand for, which Java workers of the group can start.
+    own_name = f"{task_class.__module__}.{task_class.__qualname__}"
+    added = {TASK_CLASS: str(getattr(task_class, "java_name", own_name))}
+    added |= {key: resolved[key] for key in (TOPICS, TOPICS_REGEX) if key in resolved}
+    applied = request.applied_config
+    text = json.dumps(sorted(resolved.items())).encode()
+    return TaskConfigs(
+        request_id=request.request_id,
+        configs=tuple(restore_references(request.config, {**config, **added}) for config in made),
+        connector_config_changed=applied is None or worker.resolve(applied).values != resolved,
+        values_digest=hmac.digest(request.digest_key, text, "sha256"),
+    )
+
+
+def check_task_count(settings: ConnectorSettings, count: int) -> None:
+    """Hold a task set to `tasks.max`. Raises TooManyTasksError (Kafka: Worker.checkTasksMax)."""
+    name, tasks_max = settings.name, settings.tasks_max
+    if count <= tasks_max:
+        return
+    if settings.tasks_max_enforce:
+        raise TooManyTasksError(
+            f"The connector {name} has generated {count} tasks, which is greater than {tasks_max}, "
+            "the maximum number of tasks it is configured to create. This behaviour should be "
+            "considered a bug and is disallowed. If necessary, it can be permitted by "
+            f"reconfiguring the connector with '{TASKS_MAX_ENFORCE}' set to false; however, this "
+            "option will be removed in a future release of Kafka Connect."
+        )
+    LOG.warning(
+        "connector made more tasks than it is configured to; tasks.max.enforce=false allows it",
+        extra={"connector": name, "tasks": count, "tasks_max": tasks_max},
+    )

@@ -1,41 +1,57 @@
-"""Sends a source task's converted records exactly-once.
+"""Exactly-once delivery: records and their offsets share transactions (KIP-618).
 
-Kafka: ExactlyOnceWorkerSourceTask. The loop and the pipeline are those of every source task.
-Records and their source offsets go into one transaction; a boundary says when it ends. After any
-failure the task ends: its own position is past the lost records, only a new instance reads them
+Kafka: ExactlyOnceWorkerSourceTask and its builder. A boundary says when a transaction ends. After
+any failure the task ends: its own position is past the lost records, only a new instance reads them
 again.
+
+The order of a start matters: the producer is initialised, which ends transactions of an older
+instance; then the worker is asked whether this task's configs are still the newest; only then
+offsets are read.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import repeat
 from typing import Any
 
+from pyconnect_agent.channel import StatsReported
+from pyconnect_agent.core.clients.configs import exactly_once_producer
+from pyconnect_agent.core.config.connector_config import SourceTaskSettings, TransactionBoundary
+from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import AgentError, ProducerFencedError
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.offsets.source import OffsetWriter, PartitionOffset, SourceEntries
-from pyconnect_agent.core.transaction_boundary import BoundaryPolicy, Decision
+from pyconnect_agent.core.transaction_boundary import (
+    BoundaryPolicy,
+    ConnectorBoundary,
+    Decision,
+    IntervalBoundary,
+    PollBoundary,
+    RequestedTransactions,
+)
 from pyconnect_agent.kafka.task_producer import (
     CLIENT_ERRORS,
     DeliveredMessage,
     OnDelivery,
 )
 from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
-from pyconnect_agent.tasks.records.active_topics import ActiveTopics
-from pyconnect_agent.tasks.source.columns import Outgoing, OutgoingRun, by_partition
-from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
-from pyconnect_agent.tasks.source.sender import (
+from pyconnect_agent.tasks.control import ActiveTopics, Control
+from pyconnect_agent.tasks.source.loop import (
     QUEUE_FULL_WAIT_S,
+    SourceLoop,
+    explained,
     hearing_of,
     metadata_of,
-    size_of,
 )
+from pyconnect_agent.tasks.source.offsets import OffsetStores
+from pyconnect_agent.tasks.source.pipeline import Outgoing, OutgoingRun, by_partition
 from pyconnect_agent.tasks.task_metrics import SourceMetrics
 from pyconnect_agent.tasks.tracing import Tracing
+from pyconnect_agent.tasks.worker_view import TaskSetup, built
 from pyconnect_api import (
     ConnectException,
     DataException,
@@ -43,25 +59,34 @@ from pyconnect_api import (
     RetriableException,
     SourceRecord,
     SourceTask,
+    TransactionContext,
 )
+from pyconnect_clients.connect_names import task_transactional_id
+
+LOG = logging.getLogger(__name__)
 
 
 class TransactionOffsets:
     """Keeps the newest offset of each source partition until a flush of them succeeded."""
 
     def __init__(self, connector: str) -> None:
-        self._writer = OffsetWriter(connector)
+        self.writer = OffsetWriter(connector)
         # That of the last record, not yet with the writer: most tasks stay with one partition.
         self._newest: PartitionOffset | None = None
         self._error: DataException | None = None
 
-    def note(self, record: SourceRecord) -> None:
-        self._note((record.source_partition, record.source_offset))
+    def note(self, newest: PartitionOffset) -> None:
+        if self._newest is not None and newest[0] is not self._newest[0]:
+            try:
+                self.writer.put([self._newest])
+            except DataException as exc:
+                self._error = exc
+        self._newest = newest
 
     def note_many(self, records: Sequence[SourceRecord]) -> None:
         if records:
             for partition, offset, _ in by_partition(records):
-                self._note((partition, offset))
+                self.note((partition, offset))
 
     def forget_errors(self) -> None:
         """Forget errors of the offsets of a transaction that was aborted."""
@@ -73,35 +98,19 @@ class TransactionOffsets:
         Raises DataException when an offset has no bytes.
         """
         if self._newest is not None:
-            self._writer.put([self._newest])
+            self.writer.put([self._newest])
             self._newest = None
-        entries = self._writer.begin_flush()
+        entries = self.writer.begin_flush()
         if self._error is not None:
             raise self._error
         return entries
 
-    def end_flush(self) -> None:
-        self._writer.end_flush()
-
-    def cancel_flush(self) -> None:
-        self._writer.cancel_flush()
-
-    def _note(self, newest: PartitionOffset) -> None:
-        if self._newest is not None and newest[0] is not self._newest[0]:
-            try:
-                self._writer.put([self._newest])
-            except DataException as exc:
-                self._error = exc
-        self._newest = newest
-
-
-LOG = logging.getLogger(__name__)
 
 _NOT_DELIVERED = RecordMetadata("", -1, -1, -1)
 
 
 class TransactionalSender:
-    """Implements `sender.Sender`; called on the task's thread only."""
+    """Implements `loop.Sender`; called on the task's thread only."""
 
     def __init__(
         self,
@@ -144,8 +153,6 @@ class TransactionalSender:
         self.takes_runs = not boundary.watches_records
         self.last_commit_ms: int | None = None
         self.transaction_began_ms: int | None = None
-
-    # As source_sender.Sender
 
     def begin_iteration(self) -> None:
         self._serve(0.0)
@@ -200,14 +207,20 @@ class TransactionalSender:
                     raise RetriableException("The producer's queue is full") from None
                 self._serve(QUEUE_FULL_WAIT_S)
             except CLIENT_ERRORS as exc:
-                self._refused(outgoing, exc)
-                break
+                error = explained(self._producer, exc, outgoing)
+                if self._producer.is_asynchronous(exc):
+                    # As in Java it shows at the commit, also when errors are tolerated.
+                    self._error = self._error or error
+                    break
+                if error.retriable:
+                    raise RetriableException(str(error)) from exc
+                raise self._failure("Unrecoverable exception trying to send", error) from error
         self._count += 1
         self._timestamp = timestamp
         if topic not in self._used_topics:
             self._used_topics.add(topic)
         # Only now: the offset of a record that the producer did not take must not be committed.
-        self._offsets.note(record)
+        self._offsets.note((record.source_partition, record.source_offset))
         if self._watches_records:
             self._act(self._boundary.after_record(record))
 
@@ -300,13 +313,13 @@ class TransactionalSender:
             self._producer.commit((*self._used_topics, self._offsets_topic))
         except (AgentError, DataException) as exc:
             # The transaction stays open: closing the producer aborts it.
-            self._offsets.cancel_flush()
+            self._offsets.writer.cancel_flush()
             self._commit_ended(started_s, success=False)
             text = f"Failed to flush offsets and/or records for task {self._task_id}"
             raise self._failure(text, exc) from exc
         self._open = False
         self.transaction_began_ms = None
-        self._offsets.end_flush()
+        self._offsets.writer.end_flush()
         for topic in self._used_topics:
             self._topics.used(topic)
         self._used_topics.clear()
@@ -341,17 +354,6 @@ class TransactionalSender:
                 except CLIENT_ERRORS as exc:
                     size = len(key) + len(value or b"")
                     raise self._producer.explain(exc, self._offsets_topic, size) from exc
-
-    def _refused(self, outgoing: Outgoing, failure: BaseException) -> None:
-        error = self._producer.explain(failure, outgoing[0], size_of(outgoing))
-        error.__cause__ = failure
-        if self._producer.is_asynchronous(failure):
-            # As in Java it shows at the commit, also when errors are tolerated.
-            self._error = self._error or error
-            return
-        if error.retriable:
-            raise RetriableException(str(error)) from failure
-        raise self._failure("Unrecoverable exception trying to send", error) from error
 
     def _failure(self, text: str, cause: BaseException) -> ConnectException:
         """Distinguish a transaction that expired from one that another producer ended."""
@@ -397,3 +399,98 @@ def _delivered(
     """A failure shows at the commit, which librdkafka refuses then."""
     if failure is None:
         results[place] = metadata_of(message)
+
+
+class ExactlyOnceDelivery:
+    """Implements `loop.Delivery`."""
+
+    def __init__(
+        self,
+        task: SourceTask,
+        setup: TaskSetup,
+        control: Control,
+        *,
+        metrics: SourceMetrics,
+        topics: ActiveTopics,
+        offsets: OffsetStores,
+    ) -> None:
+        worker = setup.worker.config
+        assert isinstance(worker, DistributedConfig)
+        settings = SourceTaskSettings.parse(setup.connector_config)
+        self._control = control
+        self._is_stopping = control.stop_requested.is_set
+        self._offsets = offsets
+        overrides: Mapping[str, str | None] = setup.connector_config
+        config = built(
+            exactly_once_producer(
+                worker,
+                overrides,
+                f"connector-producer-{setup.task_id}",
+                task_transactional_id(worker.group_id, setup.task_id.connector, setup.task_id.task),
+            )
+        )
+        self._producer = TransactionalProducer(config.properties, config.max_block_ms)
+        boundary, self.transaction_context = boundary_of(
+            settings, worker, self._producer.transaction_timeout_ms
+        )
+        self.sender = TransactionalSender(
+            task_id=str(setup.task_id),
+            connector=setup.task_id.connector,
+            task=task,
+            producer=self._producer,
+            boundary=boundary,
+            offsets=offsets,
+            topics=topics,
+            metrics=metrics,
+            stop_requested=self._is_stopping,
+        )
+
+    def open(self) -> bool:
+        return (
+            self._producer.init(self._is_stopping)
+            and self._control.confirm_start()
+            and self._offsets.start(self._is_stopping)
+        )
+
+    def begin(self, loop: SourceLoop) -> None:
+        """Start no thread."""
+
+    def end(self, *, failed: bool, complete: bool) -> None:
+        self.sender.finish(failed=failed, complete=complete)
+
+    def close(self, *, failed: bool) -> None:  # noqa: ARG002  an open transaction is aborted
+        self._producer.close(0.0)
+        self._offsets.close()
+
+    def statistics(self) -> StatsReported:
+        return StatsReported(
+            last_commit_ms=self.sender.last_commit_ms,
+            transaction_began_ms=self.sender.transaction_began_ms,
+            queue_size=self._producer.in_flight(),
+        )
+
+
+def boundary_of(
+    settings: SourceTaskSettings, worker: WorkerConfig, transaction_timeout_ms: int
+) -> tuple[BoundaryPolicy, TransactionContext | None]:
+    """Return when the task's transactions end, and its context if it decides on that itself."""
+    match settings.transaction_boundary:
+        case TransactionBoundary.POLL:
+            return PollBoundary(), None
+        case TransactionBoundary.CONNECTOR:
+            requested = RequestedTransactions()
+            return ConnectorBoundary(requested), requested
+        case TransactionBoundary.INTERVAL:
+            interval_ms = settings.transaction_interval_ms
+            if interval_ms is None:
+                interval_ms = worker.offset_flush_interval_ms
+            if interval_ms >= transaction_timeout_ms:
+                LOG.warning(
+                    "transactions may expire: the interval between commits is not shorter than the"
+                    " producer's transaction.timeout.ms",
+                    extra={
+                        "interval_ms": interval_ms,
+                        "transaction_timeout_ms": transaction_timeout_ms,
+                    },
+                )
+            return IntervalBoundary(interval_ms), None

@@ -1,35 +1,48 @@
-"""One question, one answer: validation of a connector config, description of a plugin.
+"""One question, one answer: validate a config, describe a plugin, fence older tasks' producers.
 
-Runs in a process of its own, which the worker process kills when it takes too long.
+Each runs in a process of its own, which the worker process kills when it takes too long: plugin
+code may hang, and configs may refer to secrets, which are resolved in children only.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pyconnect_agent.channel import (
     ConfigValidated,
     DescribePluginJob,
+    FenceProducersJob,
     Message,
     PluginDescribed,
+    ProducersFenced,
     RequestFailed,
     ValidateConfigJob,
     WorkerSettings,
 )
+from pyconnect_agent.core.clients.configs import (
+    ClientConfig,
+    exactly_once_producer,
+    fencing_producer,
+)
 from pyconnect_agent.core.config.plugin_source import PluginSource
 from pyconnect_agent.core.config.validation import connector_key_infos, validate_connector_config
+from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import (
+    AuthorizationError,
     BadRequestError,
     InternalError,
     NotFoundError,
     RequestError,
 )
 from pyconnect_agent.core.plugin_catalog import LISTED_KINDS, PluginKind, PluginVersionNotFoundError
+from pyconnect_agent.kafka.errors import Deadline
+from pyconnect_agent.kafka.fencing import fence
 from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_agent.process.logging import mask_logs
-from pyconnect_agent.tasks.setup.worker_view import KeptQuestions, WorkerView
 from pyconnect_agent.tasks.trace import error_text, is_permanent, shortened
+from pyconnect_agent.tasks.worker_view import KeptQuestions, WorkerView
 from pyconnect_api import ConnectException
 
 LOG = logging.getLogger(__name__)
@@ -114,3 +127,38 @@ def answer(
     finally:
         if worker is not None:
             worker.close()
+
+
+def fence_producers(job: FenceProducersJob) -> Message:
+    """Never raises: a failure is an answer."""
+
+    def fenced(worker: WorkerView) -> Message:
+        config = worker.resolve(job.connector_config).values
+        # Changes of offsets use the producer's credentials, fencing those of the admin client.
+        changing = _configs(exactly_once_producer, job, worker.config, config, job.ids_if_permitted)
+        tasks = _configs(fencing_producer, job, worker.config, config, job.transactional_ids)
+        deadline = Deadline(job.timeout_ms)
+        LOG.info("fencing producers of older tasks", extra={"ids": len(tasks)})
+        fence(tasks, deadline.remaining_ms())
+        try:
+            fence(changing, deadline.remaining_ms())
+        except AuthorizationError as exc:
+            LOG.info("id not fenced", extra={"reason": exc.message})
+        return ProducersFenced()
+
+    return answer(job.worker, fenced)
+
+
+def _configs(
+    configure: Callable[[WorkerConfig, Mapping[str, str], str, str], ClientConfig],
+    job: FenceProducersJob,
+    worker: WorkerConfig,
+    config: Mapping[str, str],
+    transactional_ids: Sequence[str],
+) -> Mapping[str, Mapping[str, Any]]:
+    """Return the settings of a producer for each id, in the words of librdkafka."""
+    client_id = f"connector-worker-adminclient-{job.connector}"
+    return {
+        transactional_id: configure(worker, config, client_id, transactional_id).build().properties
+        for transactional_id in transactional_ids
+    }

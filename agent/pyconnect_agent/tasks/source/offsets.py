@@ -1,13 +1,17 @@
 """The stores of a source connector's offsets, as its processes use them (KIP-618).
 
-Kafka: ConnectorOffsetBackingStore. Two stores: the worker's own, through the worker; and an offsets
-topic of the connector's own, whose values win over the worker's and are copied there. Offsets go
-out under the raw key that is in use for their partition, regardless of its first writer; other keys
-of equal content are tombstoned.
+Kafka: ConnectorOffsetBackingStore, `Worker.offsetStoreForRegularSourceTask` and its siblings. Two
+stores: the worker's own, through the worker; and an offsets topic of the connector's own, whose
+values win over the worker's and are copied there. Offsets go out under the raw key that is in use
+for their partition, regardless of its first writer; other keys of equal content are tombstoned.
 
 The copy follows the commit, where Kafka sends it when the records are acknowledged: an aborted
 transaction leaves none. Entries that come while the copying thread writes are written together: the
 newest offset of each partition, in parts if there are very many.
+
+An own topic is read as the connector's consumer connects, created and looked for as its admin
+client does, written (at-least-once) as its producer does: a transaction's offsets are written by
+the task's own producer.
 
 Threads: the task's and its committer's, one at a time each. Clients end with the process.
 """
@@ -17,19 +21,35 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, auto
 from itertools import islice
 from typing import Protocol
 
+from pyconnect_agent.core.clients.configs import (
+    ClientConfig,
+    connector_admin,
+    connector_producer,
+    producers_admin,
+    shared_admin,
+    source_offsets_consumer,
+)
+from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.internal_topics.offsetlog import canonical
-from pyconnect_agent.core.offsets.source import parse_offset, partition_key
+from pyconnect_agent.core.offsets.source import own_topic, parse_offset, partition_key
+from pyconnect_agent.kafka.admin import Admin
+from pyconnect_agent.kafka.compacted_topic import CompactedTopic
 from pyconnect_agent.kafka.errors import Deadline
-from pyconnect_agent.kafka.log import Log
+from pyconnect_agent.kafka.log import CompactedLog, Log, LogClients
+from pyconnect_agent.kafka.log_consumer import BRIEF_FETCH
 from pyconnect_agent.kafka.offset_image import OffsetImage
 from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.worker_view import API_TIMEOUT_MS, built
 from pyconnect_api import ConnectException, DataException, OffsetStorageReader
+
+LOG = logging.getLogger(__name__)
 
 COPIED_AT_ONCE = 10_000
 """Each write is one message to the worker."""
@@ -107,8 +127,6 @@ class WorkerCopies:
                 self._copying = False
                 self._changed.notify_all()
 
-
-LOG = logging.getLogger(__name__)
 
 Entries = Mapping[bytes, bytes | None]
 
@@ -366,3 +384,100 @@ class WorkerOffsetReader(OffsetStorageReader):
             except DataException:
                 LOG.exception("stored offset cannot be decoded", extra={"partition": partition})
         return result
+
+
+CLUSTER_ID_TIMEOUT_MS = 60_000
+
+
+class OffsetUse(Enum):
+    """The use of the topic: a connector only reads, an exactly-once task's producer writes."""
+
+    CONNECTOR = auto()
+    AT_LEAST_ONCE = auto()
+    EXACTLY_ONCE = auto()
+
+
+def offset_stores(
+    worker: WorkerConfig,
+    connector: str,
+    connector_config: Mapping[str, str],
+    store: Control,
+    *,
+    client: str,
+    use: OffsetUse,
+    is_only_task: bool = False,
+    is_brief: bool = False,
+) -> OffsetStores:
+    """Return where the offsets of a resolved `connector_config` are; nothing is read yet.
+
+    `is_only_task`: of its connector. `client`: the end of client ids, the task's id or the
+    connector's name. `is_brief`: the process ends soon, so it need not spare the brokers.
+
+    Raises ConfigException for a forbidden override, ConnectException when a cluster cannot be
+    distinguished from the worker's.
+    """
+    writes = use is OffsetUse.AT_LEAST_ONCE
+    found = own_offset_log(
+        worker, connector, connector_config, client=client, writes=writes, is_brief=is_brief
+    )
+    own_commits = OwnCommits(active=is_only_task and use is OffsetUse.EXACTLY_ONCE)
+    if found is None:
+        topic = worker.offset_storage_topic if isinstance(worker, DistributedConfig) else ""
+        return WorkerOffsets(topic, store, own_commits, reads_first=use is OffsetUse.EXACTLY_ONCE)
+    topic, log = found
+    return OwnOffsetsStore(topic, log, store, own_commits, worker.offset_flush_timeout_ms)
+
+
+def own_offset_log(
+    worker: WorkerConfig,
+    connector: str,
+    connector_config: Mapping[str, str],
+    *,
+    client: str,
+    writes: bool = False,
+    is_brief: bool = False,
+) -> tuple[str, CompactedLog] | None:
+    """Return name and log of the connector's own topic, None without one; see `offset_stores`."""
+    placed = own_topic(worker, connector_config)
+    if placed is None:
+        return None
+    assert isinstance(worker, DistributedConfig)
+    admin_id = f"connector-adminclient-{client}"
+    if placed.is_workers_name:
+        try:
+            written = _cluster_id(producers_admin(worker, connector_config, admin_id))
+            if written is not None and written == _cluster_id(shared_admin(worker)):
+                return None
+        except AgentError as exc:
+            raise ConnectException(
+                "Failed to find out whether the connector's producer and the worker use one Kafka"
+                " cluster, which decides where offsets are"
+            ) from exc
+    admin = built(connector_admin(worker, connector_config, admin_id))
+    consumer_id = f"connector-consumer-{client}"
+    consumer = built(source_offsets_consumer(worker, connector, connector_config, consumer_id))
+    producer = None
+    if writes:
+        producer_id = f"connector-offsets-producer-{client}"
+        producer = built(connector_producer(worker, connector_config, producer_id)).properties
+    topic = CompactedTopic(
+        name=placed.name,
+        worker_key="offsets.storage.topic",
+        purpose="source connector offsets",
+        partitions=worker.offset_storage_partitions,
+        replication_factor=worker.offset_storage_replication_factor,
+        settings=worker.storage_topic_settings("offset"),
+        create=worker.internal_topics_automatic_creation_enable,
+        create_timeout_ms=admin.default_api_timeout_ms or API_TIMEOUT_MS,
+        retry_backoff_ms=worker.retry_backoff_ms,
+    )
+    clients = LogClients(
+        producer=producer,
+        consumer={**consumer.properties, **(BRIEF_FETCH if is_brief else {})},
+        admin=admin.properties,
+    )
+    return placed.name, CompactedLog(topic, clients, "own-offset-log")
+
+
+def _cluster_id(config: ClientConfig) -> str | None:
+    return Admin(config.build().properties).cluster_id(CLUSTER_ID_TIMEOUT_MS)

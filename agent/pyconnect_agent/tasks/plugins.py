@@ -23,8 +23,8 @@ from pyconnect_agent.core.metric_values import (
     tagged,
 )
 from pyconnect_agent.core.plugin_catalog import PluginKind
-from pyconnect_agent.tasks.records.transformations import ChainPart, TransformationStage
-from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.records import ChainPart, TransformationStage
+from pyconnect_agent.tasks.worker_view import WorkerView
 from pyconnect_api import (
     CONVERTER_TYPE_CONFIG,
     ConnectException,
@@ -159,6 +159,23 @@ def converter_choice(
     if key in config:
         return config[key], below(config, f"{key}.")
     return workers, worker.config.with_prefix(f"{key}.")
+
+
+def many_values(converter: Converter, way: str) -> Any:
+    """Return the converter's form of a conversion for many values; None without it.
+
+    `way`: `to_connect` or `from_connect`. It is used only where it is as new as the form for one
+    value: a class that changed the latter alone is asked value by value.
+    """
+    for names in (
+        getattr(converter, "__dict__", {}),
+        *(vars(kind) for kind in type(converter).__mro__),
+    ):
+        if f"{way}_many" in names:
+            return getattr(converter, f"{way}_many")
+        if f"{way}_data" in names:
+            return None
+    return None
 
 
 def connector_and_task(connector: Connector, task: SourceTask | SinkTask) -> tuple[Metric, ...]:
