@@ -3,7 +3,7 @@
 Layer: the only package that `children` and `tasks` share. No Kafka counterpart: a Java worker runs
 its plugins in threads.
 
-Messages are frozen dataclasses of plain values: a job (`jobs`), then requests to the child
+Messages are frozen dataclasses of plain values: a job (`requests`), then requests to the child
 (`requests`) and reports from it (`reports`). Reading (`frames`) admits no class but those and the
 values of `core`, so what a plugin sends can never run code in the worker process.
 """
@@ -13,21 +13,6 @@ from __future__ import annotations
 import signal
 import struct
 
-from pyconnect_agent.channel.jobs import (
-    ChangeOffsetsJob,
-    DescribePluginJob,
-    FenceProducersJob,
-    GivenRecord,
-    Job,
-    ReadOffsetsJob,
-    RunConnectorJob,
-    RunTaskJob,
-    ShareProcessJob,
-    StringMap,
-    TryConnectorJob,
-    ValidateConfigJob,
-    WorkerSettings,
-)
 from pyconnect_agent.channel.pipe import (
     FRAME_HEADER,
     MAX_FRAME_BYTES,
@@ -65,19 +50,32 @@ from pyconnect_agent.channel.reports import (
     WriteOffsetsRequest,
 )
 from pyconnect_agent.channel.requests import (
+    ChangeOffsetsJob,
     ConnectorOffsetsFound,
+    DescribePluginJob,
     DumpStacks,
+    FenceProducersJob,
     GenerateTaskConfigsRequest,
+    GivenRecord,
+    Job,
     Lease,
     OffsetChangeConfirmed,
     OffsetKeysFound,
     OffsetsRead,
     OffsetsWritten,
+    ReadOffsetsJob,
     ReportStats,
+    RunConnectorJob,
+    RunTaskJob,
     SetLoggerLevel,
     SetTargetStateRequest,
+    ShareProcessJob,
     StartConfirmed,
     Stop,
+    StringMap,
+    TryConnectorJob,
+    ValidateConfigJob,
+    WorkerSettings,
 )
 
 EXIT_LEASE_EXPIRED = 71

@@ -34,7 +34,6 @@ from typing import Any, get_args
 
 import msgspec
 
-from pyconnect_agent.channel.jobs import Job
 from pyconnect_agent.channel.reports import (
     ConfigValidated,
     PluginDescribed,
@@ -45,7 +44,7 @@ from pyconnect_agent.channel.reports import (
     TaskConfigs,
     TopicUsed,
 )
-from pyconnect_agent.channel.requests import ChildRequest
+from pyconnect_agent.channel.requests import ChildRequest, Job
 
 VERSION = 2
 FRAME_HEADER = struct.Struct(">I")

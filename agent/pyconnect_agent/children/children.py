@@ -34,7 +34,7 @@ from pyconnect_agent.channel import (
 from pyconnect_agent.children.child import Child, ChildEnd, kill_children
 from pyconnect_agent.children.connectors import ConnectorChild, ConnectorChildren
 from pyconnect_agent.children.jobs import Jobs
-from pyconnect_agent.children.launch import Launcher
+from pyconnect_agent.children.launch import Launcher, SharedProcesses
 from pyconnect_agent.children.limits import TaskCgroups, TaskLimitWatch, resident_memory
 from pyconnect_agent.children.logs import ChildLogs
 from pyconnect_agent.children.offsets import OffsetChanges, OffsetService
@@ -44,7 +44,6 @@ from pyconnect_agent.children.ports import (
     ChildSettings,
     SourceOffsets,
 )
-from pyconnect_agent.children.shared import SharedProcesses
 from pyconnect_agent.children.tasks import Inquiries, TaskChild, TaskChildren
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State

@@ -33,7 +33,7 @@ from pyconnect_agent.core.plugin_catalog import (
 from pyconnect_agent.java_processes.installation import find_installation
 from pyconnect_agent.java_processes.launch import JavaInstallation, java_options
 from pyconnect_agent.java_processes.questions import JavaQuestions
-from pyconnect_agent.plugins.class_source import CatalogPluginSource
+from pyconnect_agent.plugins.class_source import CatalogPluginSource, JavaPluginSource
 from pyconnect_agent.plugins.java_classes import (
     is_java_connector,
     is_other_side,
@@ -41,7 +41,6 @@ from pyconnect_agent.plugins.java_classes import (
     java_host_jars,
     plugin_locations,
 )
-from pyconnect_agent.plugins.java_source import JavaPluginSource
 from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_agent.plugins.scan import installed_catalog
 from pyconnect_api import (

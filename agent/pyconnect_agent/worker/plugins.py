@@ -23,7 +23,6 @@ from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind
 from pyconnect_agent.core.process_exit import exit_reason
 from pyconnect_agent.core.rest_access import EXTENSION, EXTENSION_NAMES
 from pyconnect_agent.java_processes import jar_scan
-from pyconnect_agent.java_processes.class_archive import make_archive
 from pyconnect_agent.java_processes.discovery import JavaDiscovery
 from pyconnect_agent.java_processes.installation import (
     KAFKA_HOME_KEY,
@@ -33,7 +32,7 @@ from pyconnect_agent.java_processes.installation import (
 )
 from pyconnect_agent.java_processes.jar_scan import ClassPath, JarScan
 from pyconnect_agent.java_processes.launch import JavaClass, JavaInstallation, JavaOptions
-from pyconnect_agent.java_processes.questions import JavaQuestions
+from pyconnect_agent.java_processes.questions import JavaQuestions, make_archive
 from pyconnect_agent.plugins import resolve_worker, scan
 from pyconnect_agent.plugins.scan import installed_catalog, known_class, plugin_directories
 from pyconnect_api.configdef import ConfigType, invalid_value, parse_type

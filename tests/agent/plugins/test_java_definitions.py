@@ -1,6 +1,6 @@
 """Definitions of Java plugins, as a Java process describes them."""
 
-from pyconnect_agent.plugins.java_source import definition_of
+from pyconnect_agent.plugins.class_source import definition_of
 
 
 def test_what_a_java_key_leaves_out_stays_out() -> None:

@@ -11,14 +11,13 @@ from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.java_processes.jar_scan import API_CLASSES
 from pyconnect_agent.java_processes.launch import JavaClass
-from pyconnect_agent.plugins.class_source import CatalogPluginSource
+from pyconnect_agent.plugins.class_source import CatalogPluginSource, JavaPluginSource
 from pyconnect_agent.plugins.java_classes import (
     is_java_connector,
     is_other_side,
     java_class,
     plugin_locations,
 )
-from pyconnect_agent.plugins.java_source import JavaPluginSource
 from pyconnect_agent.plugins.loading import builtin_plugins
 from pyconnect_api import ConfigException, ConnectException
 from pyconnect_api.configdef import ConfigValue

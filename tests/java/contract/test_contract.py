@@ -16,12 +16,16 @@ import pytest
 
 from pyconnect_agent.core.offsets.source import offset_value
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.java_processes.frames import FrameKind, decode_source, json_bytes
+from pyconnect_agent.java_processes.frames import (
+    FrameKind,
+    JavaSourceRecords,
+    decode_source,
+    json_bytes,
+)
 from pyconnect_agent.java_processes.installation import find_installation
 from pyconnect_agent.java_processes.launch import JavaOptions, remove_leftovers
 from pyconnect_agent.java_processes.link import Answer, JavaFailure, JavaLink
 from pyconnect_agent.java_processes.process import JavaProcess
-from pyconnect_agent.java_processes.source_records import JavaSourceRecords
 from pyconnect_agent.tasks.in_java.sink_task import JavaSinkTask, compose_unconverted
 from pyconnect_agent.tasks.records import Failure, Tolerance
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext

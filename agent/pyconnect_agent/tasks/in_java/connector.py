@@ -1,7 +1,7 @@
 """A connector in a Java process.
 
 For an instance that runs, or that is asked about new offsets; questions about settings are those of
-`plugins.java_source`.
+`plugins.class_source`.
 """
 
 from __future__ import annotations

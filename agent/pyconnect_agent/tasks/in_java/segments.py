@@ -23,9 +23,13 @@ from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.metric_values import Metric, Sampling
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.java_processes.crossing import Crossing
-from pyconnect_agent.java_processes.frames import FrameKind, unpack_headers
+from pyconnect_agent.java_processes.frames import (
+    FrameKind,
+    JavaSourceRecord,
+    JavaSourceRecords,
+    unpack_headers,
+)
 from pyconnect_agent.java_processes.link import JavaLink, java_error
-from pyconnect_agent.java_processes.source_records import JavaSourceRecord, JavaSourceRecords
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
 from pyconnect_agent.tasks.records import (
     TIMED_EVERY,

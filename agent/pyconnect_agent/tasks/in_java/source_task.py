@@ -14,9 +14,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from pyconnect_agent.java_processes.frames import FrameKind, decode_source, json_bytes
+from pyconnect_agent.java_processes.frames import (
+    FrameKind,
+    JavaSourceRecord,
+    JavaSourceRecords,
+    decode_source,
+    json_bytes,
+)
 from pyconnect_agent.java_processes.link import Answer, JavaLink, java_error
-from pyconnect_agent.java_processes.source_records import JavaSourceRecord, JavaSourceRecords
 from pyconnect_agent.tasks.in_java.segments import PythonSegments
 from pyconnect_api import (
     ConnectException,

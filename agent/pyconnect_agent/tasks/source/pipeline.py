@@ -29,7 +29,7 @@ from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.offsets.submitted import canonical_partition
-from pyconnect_agent.java_processes.source_records import JavaSourceRecords
+from pyconnect_agent.java_processes.frames import JavaSourceRecords
 from pyconnect_agent.kafka.admin import Admin, TopicCreated, TopicSpec
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
 from pyconnect_agent.tasks.plugins import Converters, many_values
