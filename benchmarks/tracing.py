@@ -49,7 +49,7 @@ def source_run(batches: int) -> Callable[[Tracing | None], None]:
         for _ in range(batches):
             source.sender.send_run(convert(polled, polled))
             source.sender.batch_sent()
-            source.offer()
+            source.committer.offer(source.sender.submitted.committable_offsets())
             source.producer.sent.clear()
 
     return run

@@ -38,6 +38,12 @@ from pyconnect_agent.core.errors import AgentError, InternalError
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.offsets.changes import ChangeStage, failed_text, timed_out_text
 
+LOG = logging.getLogger(__name__)
+
+THREADS = 8
+
+OffsetRequest = ReadOffsetsRequest | WriteOffsetsRequest | FindOffsetKeys | FindConnectorOffsets
+
 
 class OffsetChanges:
     """All changes under way."""
@@ -104,7 +110,9 @@ class OffsetChanges:
 
     def _time_is_over(self, change: _Change) -> None:
         if self._changes.get(change.connector) is change:
-            change.time_is_over()
+            LOG.error("changing offsets took too long", extra={"stage": change.stage.name.lower()})
+            text = timed_out_text(change.connector, change.kind, change.stage)
+            change.fail(InternalError(text))
             self._end(change)
 
     def _end(self, change: _Change) -> None:
@@ -131,18 +139,13 @@ class _Change:
         self.prepared: asyncio.Future[bool] = loop.create_future()
         self.written: asyncio.Future[None] = loop.create_future()
         self.timer: asyncio.TimerHandle | None = None
-        self._stage = ChangeStage.READING
+        self.stage = ChangeStage.READING
         self._confirmation = 0
         self._offsets = offsets
         self.child: Child = factory("offset change", job, self._take, self._exited)
 
     def confirm(self) -> None:
         self.child.send(OffsetChangeConfirmed(request_id=self._confirmation))
-
-    def time_is_over(self) -> None:
-        text = timed_out_text(self.connector, self.kind, self._stage)
-        LOG.error("changing offsets took too long", extra={"stage": self._stage.name.lower()})
-        self.fail(InternalError(text))
 
     def fail(self, error: Exception) -> None:
         """Report the failure to the waiters. A result without a waiter is dropped."""
@@ -154,7 +157,7 @@ class _Change:
     def _take(self, message: Message) -> None:
         match message:
             case OffsetChangeReached(kind=kind, stage=stage):
-                self.kind, self._stage = kind, stage
+                self.kind, self.stage = kind, stage
             case ConfirmOffsetChange(request_id=request_id, complete=complete):
                 self._confirmation = request_id
                 if not self.prepared.done():
@@ -177,13 +180,6 @@ class _Change:
         if not (self.prepared.done() and self.written.done()):
             LOG.error("the process that changes offsets ended", extra={"reason": how})
         self.fail(InternalError(f"{failed_text(self.connector, self.kind)}. {how}"))
-
-
-LOG = logging.getLogger(__name__)
-
-THREADS = 8
-
-OffsetRequest = ReadOffsetsRequest | WriteOffsetsRequest | FindOffsetKeys | FindConnectorOffsets
 
 
 class OffsetService:

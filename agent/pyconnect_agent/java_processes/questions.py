@@ -25,7 +25,6 @@ from pyconnect_agent.java_processes.launch import JavaClass, JavaInstallation, J
 from pyconnect_agent.java_processes.link import JavaFailure, JavaLink
 from pyconnect_agent.java_processes.process import PROVEN_OPTIONS, JavaProcess
 from pyconnect_api import ConnectException
-from pyconnect_api.errors import ConnectException
 
 LOG = logging.getLogger(__name__)
 
@@ -107,6 +106,7 @@ class JavaQuestions:
             self._link = JavaLink(JavaProcess(self._installation(), self._options))
             self._link.begin({"mode": "questions", "locations": list(self._locations())})
         return self._link
+
 
 HEAP = "128m"
 WRITE_TIMEOUT_S = 60.0

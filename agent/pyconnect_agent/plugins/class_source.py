@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from pyconnect_agent.core.config.plugin_source import PluginClass, PluginSource
@@ -150,17 +152,12 @@ def _unlisted(name: str) -> PluginClass | None:
         if missing is None or is_absent:
             return None
         raise
-    return PluginClass(f"{loaded.__module__}.{loaded.__qualname__}", loaded, _version(loaded))
-
-
-def _version(loaded: type) -> str | None:
-    if inspect.isabstract(loaded) or not issubclass(loaded, Connector):
-        return None
-    try:
-        return loaded().version()
-    # Both calls run the plugin's code; without a version it can still be used.
-    except Exception:  # noqa: BLE001  plugin code
-        return None
+    version = None
+    if issubclass(loaded, Connector) and not inspect.isabstract(loaded):
+        # Both calls run the plugin's code; without a version it can still be used.
+        with suppress(Exception):
+            version = loaded().version()
+    return PluginClass(f"{loaded.__module__}.{loaded.__qualname__}", loaded, version)
 
 
 Ask: TypeAlias = Callable[..., Any]
@@ -318,42 +315,34 @@ class JavaPluginSource:
         return PluginClass(plugin.class_name, made, plugin.version)
 
     def _class(self, java_class: JavaClass) -> type:
-        made = self._classes.get(java_class)
-        if made is None:
-            made = self._classes[java_class] = _stand_in(java_class, self._questions)
+        """Return a stand-in for a Java class, with all of its kinds.
+
+        Raises LookupError if its jars do not hold it.
+        """
+        if java_class in self._classes:
+            return self._classes[java_class]
+        ask = partial(self._questions.ask, plugin=java_class.to_json())
+        wanted = [name for name, kind in API_CLASSES.items() if kind in BASE_CLASSES]
+        loaded = ask("load", bases=wanted)
+        if loaded is None:
+            raise LookupError(java_class.name)
+        bases = tuple(BASE_CLASSES[API_CLASSES[name]] for name in loaded["bases"])
+        own = _JavaConnector if any(issubclass(base, Connector) for base in bases) else _JavaPlugin
+        name = java_class.name.rpartition(".")[2]
+        made: Any = type(name, (own, *bases), {"ask": staticmethod(ask)})
+        if not loaded["abstract"]:
+            # Only tasks call the missing methods, and tasks never get this class.
+            made.__abstractmethods__ = frozenset()
+        assert isinstance(made, type)
+        self._classes[java_class] = made
         return made
-
-
-def _stand_in(java_class: JavaClass, questions: Questions) -> type:
-    """Return a stand-in for a Java class, with all of its kinds.
-
-    Raises LookupError if its jars do not hold it.
-    """
-    plugin = java_class.to_json()
-
-    def ask(method: str, **arguments: object) -> Any:
-        return questions.ask(method, plugin=plugin, **arguments)
-
-    loaded = ask("load", bases=[name for name, kind in API_CLASSES.items() if kind in BASE_CLASSES])
-    if loaded is None:
-        raise LookupError(java_class.name)
-    bases = tuple(BASE_CLASSES[API_CLASSES[name]] for name in loaded["bases"])
-    own = _JavaConnector if any(issubclass(base, Connector) for base in bases) else _JavaPlugin
-    members = {"ask": staticmethod(ask)}
-    name = java_class.name.rpartition(".")[2]
-    made: Any = type(name, (own, *bases), members)
-    if not loaded["abstract"]:
-        # Only tasks call the missing methods, and tasks never get this class.
-        made.__abstractmethods__ = frozenset()
-    assert isinstance(made, type)
-    return made
 
 
 class _JavaPlugin:
     """The part of any plugin that validation needs."""
 
     ask: Any
-    """A function; set by `_stand_in`."""
+    """A function, set where the class is made."""
 
     def __init__(self) -> None:
         self.ask("construct")

@@ -25,11 +25,11 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginNotFoundError
+from pyconnect_agent.core.plugin_catalog import PluginNotFoundError
 from pyconnect_agent.plugins.loading import NEEDS_EXTRA, instantiate, load
 from pyconnect_agent.plugins.scan import scan
 from pyconnect_api import (
@@ -49,8 +49,6 @@ from pyconnect_api import (
     Transformation,
 )
 from pyconnect_api.configdef import ConfigDef
-from pyconnect_api.connector import Connector
-from pyconnect_api.errors import ConnectException
 from pyconnect_api.testing import (
     ConnectorHarness,
     ManualStop,
@@ -65,29 +63,20 @@ WITHOUT_CONFIG = "skipped: give a config for this step"
 SAMPLE = "a text of the self-check"
 SAMPLE_PARTITION = TopicPartition("self-check", 0)
 LONGEST_WAIT_S = 1.0
+DEFAULT_TIME_S = 10.0
+SPARE_S = 1.0
+"""Time beyond that of a step: a step that waits for records uses its whole time."""
+SCAN_S = 60.0
+_NOT_THE_AUTHORS = re.compile(
+    r"^<frozen|[/\\]pyconnect_(?:agent|api)[/\\]|"
+    + re.escape(sysconfig.get_paths()["stdlib"])
+    + r"[/\\](?!site-packages|dist-packages)"
+)
+Begin = Callable[[str], None]
 
 
 class Stoppable(Protocol):
     def stop(self) -> None: ...
-
-
-def trial_of(
-    plugin_class: type,
-    desc: PluginDesc,
-    config: Mapping[str, str] | None,
-    time_s: float,
-    running: list[Stoppable],
-) -> Steps:
-    """Return the steps for a plugin; `time_s`: the time for a source to return records.
-
-    `running` gets what is to be stopped after a failure, the last first.
-    """
-    if config is None:
-        return iter(("configure", WITHOUT_CONFIG))
-    if issubclass(plugin_class, Connector):
-        props = {"name": "self-check", "connector.class": desc.class_name, **config}
-        return _connector_steps(plugin_class, props, time_s, running)
-    return _sample_steps(plugin_class, config)
 
 
 class _TimedStop(ManualStop):
@@ -250,19 +239,6 @@ def _sampled(instance: object) -> str:
     return f"{SAMPLE!r} came back as it was"
 
 
-DEFAULT_TIME_S = 10.0
-SPARE_S = 1.0
-"""Time beyond that of a step: a step that waits for records uses its whole time."""
-SCAN_S = 60.0
-_NOT_THE_AUTHORS = re.compile(
-    r"^<frozen|[/\\]pyconnect_(?:agent|api)[/\\]|"
-    + re.escape(sysconfig.get_paths()["stdlib"])
-    + r"[/\\](?!site-packages|dist-packages)"
-)
-
-Begin = Callable[[str], None]
-
-
 @dataclass(frozen=True, slots=True)
 class StepResult:
     """The result of a step; `detail` is a text for the user."""
@@ -270,10 +246,6 @@ class StepResult:
     step: str
     result: str
     detail: str
-
-    def to_json(self) -> dict[str, str]:
-        """Return the printed form."""
-        return {"step": self.step, "result": self.result, "detail": self.detail}
 
 
 def check(
@@ -351,7 +323,14 @@ def _steps(
             raise ConnectException(f"Settings without documentation: {', '.join(undocumented)}")
         detail = f"{len(definition.keys)} settings"
     yield detail
-    yield from trial_of(plugin_class, desc, config, time_s, running)
+    if config is None:
+        yield "configure"
+        yield WITHOUT_CONFIG
+    elif issubclass(plugin_class, Connector):
+        props = {"name": "self-check", "connector.class": desc.class_name, **config}
+        yield from _connector_steps(plugin_class, props, time_s, running)
+    else:
+        yield from _sample_steps(plugin_class, config)
 
 
 def _place(error: BaseException | None) -> str:
@@ -396,7 +375,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _print(result: StepResult) -> None:
     # Output of the plugin may come before it, without an end of line.
-    sys.stdout.write(f"\n{json.dumps(result.to_json())}\n")
+    sys.stdout.write(f"\n{json.dumps(asdict(result))}\n")
     sys.stdout.flush()
 
 

@@ -60,23 +60,13 @@ LOG = logging.getLogger(__name__)
 _THREADS = Path("/proc/self/task")
 
 
-class OwnWork:
-    """Threads, also those of native libraries, and processes that were not there before.
+def present_work() -> frozenset[str]:
+    """Return this process's threads, also those of native libraries, and its child processes.
 
     On systems without /proc only Python's threads are known.
     """
-
-    def __init__(self) -> None:
-        self._before = _present()
-
-    @property
-    def exists(self) -> bool:
-        return not _present() <= self._before
-
-
-def _present() -> set[str]:
     if not _THREADS.exists():
-        return {str(thread.native_id) for thread in threading.enumerate()}
+        return frozenset(str(thread.native_id) for thread in threading.enumerate())
     found = set()
     for thread in _THREADS.iterdir():
         found.add(thread.name)
@@ -84,7 +74,7 @@ def _present() -> set[str]:
             found.update((thread / "children").read_text().split())
         except OSError:
             continue  # it has just ended
-    return found
+    return frozenset(found)
 
 
 TaskConfigGenerator = Callable[[Connector, GenerateTaskConfigsRequest], TaskConfigs]
@@ -317,40 +307,23 @@ class ConnectorHost:
         )
 
 
-class ConfigExpiry:
-    """`expired` is called on a thread of its own. Used by the connector's thread."""
+def watch_expiry(resolution: ResolvedConfig, expired: Callable[[], object]) -> bool:
+    """Have `expired` called once for each path whose values expire, on a thread of its own.
 
-    def __init__(self, expired: Callable[[], None]) -> None:
-        self._expired = expired
-        self._timers: dict[str, long_lived.TimerThread] = {}
+    Returns False if there is none, or with `config.action.reload=none`.
+    """
+    if not ConnectorSettings.parse(resolution.values).restart_on_reload:
+        return False
 
-    @property
-    def is_scheduled(self) -> bool:
-        return bool(self._timers)
-
-    def watch(self, resolution: ResolvedConfig) -> None:
-        """Replace the restarts scheduled for the paths of a connector's config.
-
-        Nothing is scheduled with `config.action.reload=none`.
-        """
-        if (
-            not resolution.ttls_ms
-            or not ConnectorSettings.parse(resolution.values).restart_on_reload
-        ):
-            return
-        for path, ttl_ms in resolution.ttls_ms.items():
-            LOG.info("connector restarts when its config expires", extra={"ttl_ms": ttl_ms})
-            before = self._timers.get(path)
-            if before is not None:
-                before.cancel()
-            timer = long_lived.TimerThread("config-expiry", ttl_ms / 1000, self._expire)
-            self._timers[path] = timer
-            timer.start()
-
-    def _expire(self) -> None:
+    def expire() -> None:
         # Without a worker process the request has no receiver, and this process ends soon.
         with contextlib.suppress(OSError):
-            self._expired()
+            expired()
+
+    for ttl_ms in resolution.ttls_ms.values():
+        LOG.info("connector restarts when its config expires", extra={"ttl_ms": ttl_ms})
+        long_lived.TimerThread("config-expiry", ttl_ms / 1000, expire).start()
+    return bool(resolution.ttls_ms)
 
 
 def check_connector_config(

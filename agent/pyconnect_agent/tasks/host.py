@@ -64,13 +64,13 @@ from pyconnect_agent.process.logging import (
     unmask_logs,
 )
 from pyconnect_agent.tasks.connector import (
-    ConfigExpiry,
     ConnectorHost,
-    OwnWork,
     check_connector_config,
     check_task_count,
     generate_task_configs,
+    present_work,
     task_class_in,
+    watch_expiry,
 )
 from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Control
 from pyconnect_agent.tasks.in_java.connector import JavaConnector, java_connector
@@ -378,8 +378,7 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
         mask = worker.mask
         mask_logs(mask)
         resolved = worker.resolve(job.config)
-        expiry = ConfigExpiry(partial(control.send, ConfigTtlExpired()))
-        expiry.watch(resolved.resolution)
+        expires = watch_expiry(resolved.resolution, partial(control.send, ConfigTtlExpired()))
         java = java_class_of(worker, resolved.values)
         if java is None:
             connector = worker.connector(resolved.values)
@@ -397,7 +396,7 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
             )
             offsets.start(control.stop_requested.is_set)
             read = offsets.read
-        may_sleep = job.may_sleep and not expiry.is_scheduled
+        may_sleep = job.may_sleep and not expires
         host = ConnectorHost(
             connector=connector,
             config=resolved.values,
@@ -406,7 +405,7 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
             check_config=partial(check_connector_config, worker.config, job.config),
             generate=lambda connector, request: generate_task_configs(connector, request, worker),
             mask=mask,
-            is_idle=partial(_is_idle, connector, OwnWork()) if may_sleep else None,
+            is_idle=partial(_is_idle, connector, present_work()) if may_sleep else None,
         )
     except BaseException as exc:
         LOG.error("connector could not be made", exc_info=exc)
@@ -418,5 +417,8 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
     host.run()
 
 
-def _is_idle(connector: Connector, own_work: OwnWork) -> bool:
-    return not own_work.exists and (not isinstance(connector, JavaConnector) or connector.is_idle())
+def _is_idle(connector: Connector, before: frozenset[str]) -> bool:
+    """Return whether there is no work beside that of the process itself."""
+    return present_work() <= before and (
+        not isinstance(connector, JavaConnector) or connector.is_idle()
+    )

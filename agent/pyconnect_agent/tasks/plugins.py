@@ -68,7 +68,7 @@ class TaskPlugins:
             converters=Converters(
                 key=converter_of(worker, "key", connector_config),
                 value=converter_of(worker, "value", connector_config),
-                header=header_converter_of(worker, connector_config),
+                header=converter_of(worker, "header", connector_config),
             ),
             stages=stages_of(worker, connector_config) if stages is None else stages,
         )
@@ -81,84 +81,71 @@ class TaskPlugins:
             closing.callback(stage.close)
 
 
-def converter_of(worker: WorkerView, role: str, config: Mapping[str, str]) -> Converter:
-    """Make the `key` or `value` converter: the connector's if it names one, else the worker's.
+def converter_of(worker: WorkerView, role: str, config: Mapping[str, str]) -> Any:
+    """Make the `key`, `value` or `header` converter: the connector's if it names one.
 
-    Options come from whichever names the class; the two are not merged.
+    Else the worker's. Options come from whichever names the class; the two are not merged.
     """
-    key = f"{role}.converter"
-    class_name, options = converter_choice(
-        worker, key, config, getattr(worker.config, f"{role}_converter")
-    )
-    converter: Converter = worker.new(
-        Converter, class_name, PluginKind.CONVERTER, key, options.get(VERSION_OPTION)
-    )
-    converter.configure({**options, CONVERTER_TYPE_CONFIG: role}, role == "key")
-    return converter
-
-
-def header_converter_of(worker: WorkerView, config: Mapping[str, str]) -> HeaderConverter:
-    """Make the converter of headers, as `converter_of` does."""
-    key = "header.converter"
-    class_name, options = converter_choice(worker, key, config, worker.config.header_converter)
-    converter: HeaderConverter = worker.new(
-        HeaderConverter,
+    is_header = role == "header"
+    class_name, options = converter_choice(worker, role, config)
+    converter = worker.new(
+        HeaderConverter if is_header else Converter,
         class_name,
-        PluginKind.HEADER_CONVERTER,
-        key,
+        PluginKind.HEADER_CONVERTER if is_header else PluginKind.CONVERTER,
+        f"{role}.converter",
         options.get(VERSION_OPTION),
     )
-    converter.configure({**options, CONVERTER_TYPE_CONFIG: "header"})
+    options = {**options, CONVERTER_TYPE_CONFIG: role}
+    converter.configure(options, *(() if is_header else (role == "key",)))
     return converter
+
+
+def converter_choice(
+    worker: WorkerView, role: str, config: Mapping[str, str]
+) -> tuple[str, dict[str, str]]:
+    """Return a converter's class and options: both of the connector, or both of the worker."""
+    key = f"{role}.converter"
+    if key in config:
+        return config[key], below(config, f"{key}.")
+    return getattr(worker.config, f"{role}_converter"), worker.config.with_prefix(f"{key}.")
 
 
 def stages_of(
     worker: WorkerView, config: Mapping[str, str], wanted: Sequence[str] | None = None
 ) -> list[TransformationStage]:
     """Make and configure the chain of a connector, or the part of it that is wanted."""
+
+    def made(base: Any, kind: PluginKind, prefix: str, options: dict[str, str]) -> Any:
+        name, version = options.pop("type", ""), options.pop(VERSION_OPTION, None)
+        plugin = worker.new(base, name, kind, f"{prefix}type", version)
+        plugin.configure(options)
+        return plugin
+
     stages: list[TransformationStage] = []
     for alias in aliases(config, "transforms") if wanted is None else wanted:
-        options = below(config, f"transforms.{alias}.")
-        predicate_alias = options.pop("predicate", None)
-        negate = options.pop("negate", "false").strip().lower() == "true"
-        transformation: Transformation[Any] = worker.new(
-            Transformation,
-            options.pop("type", ""),
-            PluginKind.TRANSFORMATION,
-            f"transforms.{alias}.type",
-            options.pop(VERSION_OPTION, None),
-        )
-        transformation.configure(options)
-        predicate: Predicate[Any] | None = None
-        if predicate_alias is not None:
-            options = below(config, f"predicates.{predicate_alias}.")
-            predicate = worker.new(
-                Predicate,
-                options.pop("type", ""),
-                PluginKind.PREDICATE,
-                f"predicates.{predicate_alias}.type",
-                options.pop(VERSION_OPTION, None),
-            )
-            predicate.configure(options)
+        options, predicate, negate = stage_options(config, alias)
+        prefix = f"predicates.{predicate}."
         stages.append(
             TransformationStage(
                 alias=alias,
-                transformation=transformation,
-                predicate=predicate,
-                predicate_alias=predicate_alias,
+                transformation=made(
+                    Transformation, PluginKind.TRANSFORMATION, f"transforms.{alias}.", options
+                ),
+                predicate=None
+                if predicate is None
+                else made(Predicate, PluginKind.PREDICATE, prefix, below(config, prefix)),
+                predicate_alias=predicate,
                 negate=negate,
             )
         )
     return stages
 
 
-def converter_choice(
-    worker: WorkerView, key: str, config: Mapping[str, str], workers: str
-) -> tuple[str, dict[str, str]]:
-    """Return a converter's class and options: both of the connector, or both of the worker."""
-    if key in config:
-        return config[key], below(config, f"{key}.")
-    return workers, worker.config.with_prefix(f"{key}.")
+def stage_options(config: Mapping[str, str], alias: str) -> tuple[dict[str, str], str | None, bool]:
+    """Return a transformation's own options, its predicate's alias, and if that is negated."""
+    options = below(config, f"transforms.{alias}.")
+    predicate = options.pop("predicate", None)
+    return options, predicate, options.pop("negate", "false").strip().lower() == "true"
 
 
 def many_values(converter: Converter, way: str) -> Any:

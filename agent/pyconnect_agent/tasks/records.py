@@ -267,14 +267,18 @@ def tolerance_of(
     reporters += further_reporters
     return Tolerance(
         tolerate_all=settings.tolerate_all_errors,
-        policy=RetryPolicy(
-            timeout_ms=settings.errors_retry_timeout_ms,
-            delay_max_ms=settings.errors_retry_delay_max_ms,
-        ),
+        policy=retry_policy(settings),
         reporters=reporters,
         stop_requested=stop_requested,
         place_of=place_of,
         counts=counts,
+    )
+
+
+def retry_policy(settings: ConnectorSettings) -> RetryPolicy:
+    """Return the policy of a connector's `errors.retry.*`."""
+    return RetryPolicy(
+        timeout_ms=settings.errors_retry_timeout_ms, delay_max_ms=settings.errors_retry_delay_max_ms
     )
 
 

@@ -37,6 +37,7 @@ from pyconnect_agent.tasks.in_java.process import (
     python_segments,
     start_link,
 )
+from pyconnect_agent.tasks.in_java.sink_task import from_base64
 from pyconnect_agent.tasks.questions import answer
 from pyconnect_agent.tasks.sink.pipeline import record_maker
 from pyconnect_agent.tasks.source.offsets import WorkerOffsetReader
@@ -285,8 +286,8 @@ class _InJava:
             except ConnectException as exc:
                 shown["steps"].append(_failed("written", exc))
                 return shown
-            headers = [(name, _bytes(text)) for name, text in kafka["headers"]]
-            shown["kafka"] = _kafka(_bytes(kafka["key"]), _bytes(kafka["value"]), headers)
+            headers = [(name, from_base64(text)) for name, text in kafka["headers"]]
+            shown["kafka"] = _kafka(from_base64(kafka["key"]), from_base64(kafka["value"]), headers)
         return shown
 
 
@@ -358,7 +359,3 @@ def _schema_text(schema: Schema | None) -> str | None:
 
 def _base64(data: bytes | None) -> str | None:
     return None if data is None else base64.b64encode(data).decode()
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else base64.b64decode(text)

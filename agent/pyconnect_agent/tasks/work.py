@@ -25,11 +25,10 @@ from pyconnect_agent.tasks.in_java.sink_task import JavaSinkTask, compose_unconv
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.plugins import TaskPlugins
 from pyconnect_agent.tasks.records import Chain, Tolerance, tolerance_of
-from pyconnect_agent.tasks.sink import pipeline as sink_pipeline
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.dead_letters import SinkErrors
 from pyconnect_agent.tasks.sink.loop import SinkLoop
-from pyconnect_agent.tasks.source import pipeline as source_pipeline
+from pyconnect_agent.tasks.sink.pipeline import Convert, Intake, compose_conversion
 from pyconnect_agent.tasks.source import provenance
 from pyconnect_agent.tasks.source.at_least_once import AtLeastOnceDelivery
 from pyconnect_agent.tasks.source.exactly_once import ExactlyOnceDelivery
@@ -40,6 +39,7 @@ from pyconnect_agent.tasks.source.offsets import (
     WorkerOffsetReader,
     offset_stores,
 )
+from pyconnect_agent.tasks.source.pipeline import Pipeline, compose, place_of, topic_creation_of
 from pyconnect_agent.tasks.task_metrics import SinkMetrics, SourceMetrics, TaskMetrics
 from pyconnect_agent.tasks.trace import ShownRetries
 from pyconnect_agent.tasks.tracing import Tracing, tracing_of
@@ -185,7 +185,7 @@ class SourceWork:
             task_id=str(setup.task_id),
             describe_record=lambda record: f", where source record is = {record}",
             stop_requested=control.stop_requested,
-            place_of=source_pipeline.place_of,
+            place_of=place_of,
         )
         offsets = offset_stores(
             setup.worker.config,
@@ -221,15 +221,13 @@ class SourceWork:
         control.statistics = self._statistics
         return delivery
 
-    def _pipeline(self, tolerance: Tolerance) -> source_pipeline.Pipeline:
+    def _pipeline(self, tolerance: Tolerance) -> Pipeline:
         setup, plugins = self._setup, self._plugins
-        topics = source_pipeline.topic_creation_of(
-            setup.worker.config, setup.connector_config, setup.task_id
-        )
+        topics = topic_creation_of(setup.worker.config, setup.connector_config, setup.task_id)
         if plugins is None:
             return compose_converted(tolerance=tolerance, topics=topics)
         chain = _chain(plugins, tolerance, setup, self._control, self._metrics.task)
-        return source_pipeline.compose(
+        return compose(
             converters=plugins.converters, chain=chain, tolerance=tolerance, topics=topics
         )
 
@@ -385,11 +383,11 @@ class SinkWork:
         control.statistics = self._statistics
         return context
 
-    def _convert(self, errors: SinkErrors, consumer: TaskConsumer) -> sink_pipeline.Convert:
+    def _convert(self, errors: SinkErrors, consumer: TaskConsumer) -> Convert:
         tracks_topics = self._setup.worker.config.topic_tracking_enable
         task, plugins = self._task, self._plugins
         topics = topics_of(self._setup.task_config)
-        intake = sink_pipeline.Intake(
+        intake = Intake(
             topic_used=self._topic_used if tracks_topics else None,
             is_assigned=consumer.is_assigned,
             check_error=consumer.check,
@@ -399,7 +397,7 @@ class SinkWork:
             assert isinstance(task, JavaSinkTask)
             task.tolerance = errors.tolerance
             return compose_unconverted(intake)
-        return sink_pipeline.compose(
+        return compose_conversion(
             intake,
             converters=plugins.converters,
             chain=_chain(

@@ -68,7 +68,7 @@ def consume(
     """Take one consumed record through converter and transformations."""
     values = JsonConverter()
     values.configure({"schemas.enable": str(schemas).lower()}, is_key=False)
-    records, _ = sink_pipeline.compose(
+    records, _ = sink_pipeline.compose_conversion(
         ANY_MESSAGES,
         converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
         chain=Chain(stages_of(WorkerView(WORKER), config), handling),

@@ -90,7 +90,7 @@ def converted(
         check_error=lambda message: None,
         only_topic="t" if knows_topic and {m.topic() for m in messages} == {"t"} else None,
     )
-    convert = sink_pipeline.compose(
+    convert = sink_pipeline.compose_conversion(
         intake,
         converters=Converters(
             key=StringConverter(), value=value_converter, header=SimpleHeaderConverter()
@@ -284,7 +284,7 @@ def test_trace_headers_pass_transformations_and_reach_the_sink_as_they_are() -> 
         )
     ]
     header = SimpleHeaderConverter()
-    convert = sink_pipeline.compose(
+    convert = sink_pipeline.compose_conversion(
         ANY_MESSAGES,
         converters=Converters(key=StringConverter(), value=schemaless(), header=header),
         chain=Chain(stages, tolerance),

@@ -419,7 +419,7 @@ def test_a_commit_is_requested_before_the_call_ends(world: World) -> None:
     """Kafka's worker forgets what `preCommit` itself requests: else commits would never end."""
     sink = Consumed(world)
     sink.task.pre_commit({PLACE: 1})
-    assert sink.context.is_commit_requested
+    assert sink.context.commit_requested.is_set()
 
 
 def test_partitions_that_could_not_be_opened_are_not_assigned(world: World) -> None:

@@ -54,6 +54,7 @@ from pyconnect_agent.tasks.plugins import (
     TaskPlugins,
     converter_choice,
     stage_metrics,
+    stage_options,
     stages_of,
 )
 from pyconnect_agent.tasks.records import ChainPart, StageCounts, TransformationStage
@@ -196,9 +197,7 @@ def conversions(
             stages += [_stage(names, config, alias) for alias in group]
     return {
         "converters": {
-            "key": _converter(names, "key", config, worker.config.key_converter),
-            "value": _converter(names, "value", config, worker.config.value_converter),
-            "header": _converter(names, "header", config, worker.config.header_converter),
+            role: _converter(names, role, config) for role in ("key", "value", "header")
         },
         "transforms": stages,
         **_on_errors(config),
@@ -299,21 +298,17 @@ def _groups(
     return groups
 
 
-def _converter(names: _Names, role: str, config: Mapping[str, str], workers: str) -> dict[str, Any]:
-    key = f"{role}.converter"
+def _converter(names: _Names, role: str, config: Mapping[str, str]) -> dict[str, Any]:
     kind = PluginKind.HEADER_CONVERTER if role == "header" else PluginKind.CONVERTER
-    name, options = converter_choice(names.worker, key, config, workers)
-    found = names.find(name, kind, key, options.get(VERSION_OPTION))
+    name, options = converter_choice(names.worker, role, config)
+    found = names.find(name, kind, f"{role}.converter", options.get(VERSION_OPTION))
     return {**found, "config": {**options, CONVERTER_TYPE_CONFIG: role}}
 
 
 def _stage(names: _Names, config: Mapping[str, str], alias: str) -> dict[str, Any]:
-    prefix = f"transforms.{alias}."
-    options = below(config, prefix)
-    # These two are no settings of the transformation's own.
-    predicate = options.pop("predicate", None)
-    negate = options.pop("negate", "false").strip().lower() == "true"
-    stage = {"alias": alias, **_plugin(names, prefix, options, PluginKind.TRANSFORMATION)}
+    options, predicate, negate = stage_options(config, alias)
+    found = _plugin(names, f"transforms.{alias}.", options, PluginKind.TRANSFORMATION)
+    stage = {"alias": alias, **found}
     if predicate is not None:
         prefix = f"predicates.{predicate}."
         found = _plugin(names, prefix, below(config, prefix), PluginKind.PREDICATE)

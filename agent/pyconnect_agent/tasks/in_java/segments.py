@@ -17,11 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain as chained
 from itertools import count
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.metric_values import Metric, Sampling
-from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.java_processes.crossing import Crossing
 from pyconnect_agent.java_processes.frames import (
     FrameKind,
@@ -43,6 +42,7 @@ from pyconnect_agent.tasks.records import (
     Tolerance,
     TransformationStage,
     repeated,
+    retry_policy,
     timed,
 )
 from pyconnect_agent.tasks.source.pipeline import (
@@ -147,14 +147,6 @@ Outcome: TypeAlias = ConnectRecord | dict[str, Any] | None
 """A record, the map of a failure, or None for a record that was dropped."""
 
 
-class Segment(Protocol):
-    """Transformations that follow each other; `begin` returns what waits for the outcomes."""
-
-    @property
-    def counts(self) -> Sequence[StageCounts]: ...
-    def begin(self, records: Sequence[ConnectRecord]) -> Callable[[], Sequence[Outcome]]: ...
-
-
 class PythonSegment:
     """`stop_requested` interrupts the wait before an operation is repeated."""
 
@@ -171,10 +163,7 @@ class PythonSegment:
             (stage.transformation.apply if stage.predicate is None else stage.apply, stage, counts)
             for stage, counts in zip(stages, self.counts, strict=True)
         ]
-        self._policy = RetryPolicy(
-            timeout_ms=settings.errors_retry_timeout_ms,
-            delay_max_ms=settings.errors_retry_delay_max_ms,
-        )
+        self._policy = retry_policy(settings)
         self._stop_requested = stop_requested
 
     def begin(self, records: Sequence[ConnectRecord]) -> Callable[[], Sequence[Outcome]]:
@@ -345,6 +334,10 @@ class JavaSegment:
                 self._link.call("stop")
         finally:
             self._link.close()
+
+
+Segment: TypeAlias = PythonSegment | JavaSegment
+"""Transformations that follow each other; `begin` returns what waits for the outcomes."""
 
 
 class MixedChain(Chain):

@@ -303,16 +303,16 @@ class JavaSinkTask(SinkTask):
         record = ConsumedRecord(*fields)
         record.consumed = SerializedRecord(
             SinkRecord(*fields),
-            _bytes(kafka["key"]),
-            _bytes(kafka["value"]),
-            unpack_headers(_bytes(kafka["headers"])),
+            from_base64(kafka["key"]),
+            from_base64(kafka["value"]),
+            unpack_headers(from_base64(kafka["headers"])),
         )
         report = next(self._report_ids)
         self._reports[report] = reporter.report(record, error)
         return report
 
 
-def _bytes(text: str | None) -> bytes | None:
+def from_base64(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text)
 
 

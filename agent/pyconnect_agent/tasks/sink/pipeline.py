@@ -232,7 +232,7 @@ class Intake:
     only_topic: str | None = None
 
 
-def compose(
+def compose_conversion(
     intake: Intake,
     *,
     converters: Converters,
@@ -323,7 +323,7 @@ def record_maker(
 ) -> RecordMaker:
     """Return the conversion of one message; `recover` is that of a Tolerance, or raises an error.
 
-    `keep_consumed`: see `compose`.
+    `keep_consumed`: see `compose_conversion`.
     """
     key_data = converters.key.to_connect_data
     value_data = converters.value.to_connect_data

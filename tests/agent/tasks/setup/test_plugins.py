@@ -3,7 +3,7 @@
 import pytest
 
 from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
-from pyconnect_agent.tasks.plugins import converter_of, header_converter_of, stages_of
+from pyconnect_agent.tasks.plugins import converter_of, stages_of
 from pyconnect_agent.tasks.worker_view import WorkerView
 from pyconnect_api import STRING_SCHEMA, ConfigException
 from tests.support.agents.worker_properties import PROPERTIES
@@ -63,7 +63,7 @@ def test_a_connectors_plugins_have_the_versions_it_asks_for() -> None:
     worker = view()
     assert name(converter_of(worker, "key", config)) == "JsonConverter"
     assert name(converter_of(worker, "value", config)) == "StringConverter"
-    assert name(header_converter_of(worker, config)) == "StringConverter"
+    assert name(converter_of(worker, "header", config)) == "StringConverter"
     old, new = stages_of(worker, config)
     assert (name(old.transformation), name(old.predicate)) == ("Filter", "RecordIsTombstone")
     expected = ("TimestampRouter", "TopicNameMatches")
@@ -78,7 +78,7 @@ def test_the_workers_converters_have_the_versions_it_asks_for() -> None:
     assert name(converter_of(worker, "value", {"value.converter.plugin.version": "2.0"})) == (
         "JsonConverter"
     )
-    assert name(header_converter_of(worker, {})) == "StringConverter"
+    assert name(converter_of(worker, "header", {})) == "StringConverter"
 
 
 def test_versions_and_classes_that_are_not_there_are_refused() -> None:

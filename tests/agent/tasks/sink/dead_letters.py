@@ -15,7 +15,7 @@ from pyconnect_agent.tasks.sink.dead_letters import (
     describe_consumed,
     place_of,
 )
-from pyconnect_agent.tasks.sink.pipeline import compose
+from pyconnect_agent.tasks.sink.pipeline import compose_conversion
 from pyconnect_api import SinkRecord
 from tests.support.fakes.fake_clients import FakeMessage, FakeProducer
 from tests.support.functions import ANY_MESSAGES
@@ -100,7 +100,7 @@ def convert(message: FakeMessage, handling: Tolerance) -> list[SinkRecord]:
     """Convert one message, its value with the JSON converter."""
     values = JsonConverter()
     values.configure({"schemas.enable": "false"}, is_key=False)
-    records, _ = compose(
+    records, _ = compose_conversion(
         ANY_MESSAGES,
         converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
         chain=None,

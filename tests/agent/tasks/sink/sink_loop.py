@@ -17,7 +17,7 @@ from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.dead_letters import ErrantRecords
 from pyconnect_agent.tasks.sink.delivery import PutEnd
 from pyconnect_agent.tasks.sink.loop import SinkLoop
-from pyconnect_agent.tasks.sink.pipeline import Intake, compose
+from pyconnect_agent.tasks.sink.pipeline import Intake, compose_conversion
 from pyconnect_agent.tasks.trace import ShownRetries
 from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import SinkRecord, SinkTask, TopicPartition
@@ -130,7 +130,7 @@ class Sink:
         self.loop = SinkLoop(
             task=self.task,
             consumer=self.consumer,
-            convert=compose(
+            convert=compose_conversion(
                 Intake(
                     topic_used=self.topics.append,
                     is_assigned=self.consumer.is_assigned,

@@ -56,7 +56,7 @@ def test_a_requested_commit_comes_at_the_next_iteration(sink: Sink) -> None:
     sink.context.request_commit()
     sink.deliver()
     assert ("pre_commit", {P0: 1, P1: 0}, False) in sink.task.calls
-    assert not sink.context.is_commit_requested
+    assert not sink.context.commit_requested.is_set()
 
 
 def test_no_commit_starts_while_one_is_under_way(sink: Sink) -> None:
