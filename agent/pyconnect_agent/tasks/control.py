@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from pyconnect_agent.channel import (
     EXIT_LEASE_EXPIRED,
@@ -57,6 +57,8 @@ from pyconnect_agent.tasks.trace import describe_threads
 from pyconnect_api import ConnectException
 
 LOG = logging.getLogger(__name__)
+
+Reply = TypeVar("Reply", bound=Message)
 
 EXIT_ORPHANED = 70
 EXIT_TERMINATED = 143
@@ -142,42 +144,29 @@ class Control:
 
     def read_offsets(self, keys: tuple[bytes, ...], timeout_ms: int) -> dict[bytes, bytes | None]:
         """Ask the worker's store. Raises AgentError, RetriableKafkaError on timeout."""
-        reply = self._ask(
-            lambda n: ReadOffsetsRequest(request_id=n, keys=keys, timeout_ms=timeout_ms), timeout_ms
-        )
-        assert isinstance(reply, OffsetsRead)
-        return dict(reply.entries)
+        request = partial(ReadOffsetsRequest, keys=keys, timeout_ms=timeout_ms)
+        return dict(self._ask(OffsetsRead, request, timeout_ms).entries)
 
     def write_offsets(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
         """Write through the worker's store and wait until that is durable; errors as above."""
-        reply = self._ask(
-            lambda n: WriteOffsetsRequest(request_id=n, entries=entries, timeout_ms=timeout_ms),
-            timeout_ms,
-        )
-        assert isinstance(reply, OffsetsWritten)
+        request = partial(WriteOffsetsRequest, entries=entries, timeout_ms=timeout_ms)
+        self._ask(OffsetsWritten, request, timeout_ms)
 
     def offset_keys_in_use(
         self, keys: tuple[bytes, ...], timeout_ms: int
     ) -> Mapping[bytes, tuple[bytes, ...]]:
         """Ask under which raw keys the worker's store has these, newest first; errors as above."""
-        reply = self._ask(lambda n: FindOffsetKeys(request_id=n, keys=keys), timeout_ms)
-        assert isinstance(reply, OffsetKeysFound)
-        return reply.keys
+        return self._ask(OffsetKeysFound, partial(FindOffsetKeys, keys=keys), timeout_ms).keys
 
     def connector_offsets(self, connector: str, timeout_ms: int) -> Mapping[bytes, bytes]:
         """Ask for the raw entries of a connector in the worker's store; errors as above."""
-        reply = self._ask(
-            lambda n: FindConnectorOffsets(
-                request_id=n, connector=connector, timeout_ms=timeout_ms
-            ),
-            timeout_ms,
-        )
-        assert isinstance(reply, ConnectorOffsetsFound)
-        return reply.entries
+        request = partial(FindConnectorOffsets, connector=connector, timeout_ms=timeout_ms)
+        return self._ask(ConnectorOffsetsFound, request, timeout_ms).entries
 
     def confirm_offset_change(self, timeout_ms: int, *, complete: bool) -> None:
         """Wait until the worker lets a prepared change of offsets be written; errors as above."""
-        self._ask(lambda n: ConfirmOffsetChange(request_id=n, complete=complete), timeout_ms)
+        request = partial(ConfirmOffsetChange, complete=complete)
+        self._ask(OffsetChangeConfirmed, request, timeout_ms)
 
     def confirm_start(self) -> bool:
         """Ask whether this task may begin, its producer being initialised; False when stopped.
@@ -200,12 +189,14 @@ class Control:
                 raise ConnectException(reply.message)
         return not self.stopping
 
-    def _ask(self, make: Any, timeout_ms: int) -> Message:
+    def _ask(
+        self, expected: type[Reply], request: Callable[..., Message], timeout_ms: int
+    ) -> Reply:
         request_id = next(self._request_ids)
         future: Future[Message] = Future()
         self._replies[request_id] = future
         try:
-            self._channel.send(make(request_id))
+            self._channel.send(request(request_id=request_id))
             reply = future.result(timeout_ms / 1000 + REPLY_GRACE_S)
         except TimeoutError:
             raise RetriableKafkaError(
@@ -216,6 +207,7 @@ class Control:
         if isinstance(reply, RequestFailed):
             error = RetriableKafkaError if reply.retriable else AgentError
             raise error(reply.message)
+        assert isinstance(reply, expected)
         return reply
 
     def _read(self) -> None:

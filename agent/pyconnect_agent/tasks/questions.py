@@ -7,8 +7,7 @@ code may hang, and configs may refer to secrets, which are resolved in children 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from pyconnect_agent.channel import (
     ConfigValidated,
@@ -22,13 +21,11 @@ from pyconnect_agent.channel import (
     WorkerSettings,
 )
 from pyconnect_agent.core.clients.configs import (
-    ClientConfig,
     exactly_once_producer,
     fencing_producer,
 )
 from pyconnect_agent.core.config.plugin_source import PluginSource
 from pyconnect_agent.core.config.validation import connector_key_infos, validate_connector_config
-from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import (
     AuthorizationError,
     BadRequestError,
@@ -130,13 +127,22 @@ def answer(
 
 
 def fence_producers(job: FenceProducersJob) -> Message:
-    """Never raises: a failure is an answer."""
+    """Never raises: a failure is an answer (KIP-618)."""
 
     def fenced(worker: WorkerView) -> Message:
         config = worker.resolve(job.connector_config).values
+        client_id = f"connector-worker-adminclient-{job.connector}"
         # Changes of offsets use the producer's credentials, fencing those of the admin client.
-        changing = _configs(exactly_once_producer, job, worker.config, config, job.ids_if_permitted)
-        tasks = _configs(fencing_producer, job, worker.config, config, job.transactional_ids)
+        changing, tasks = (
+            {
+                each: configure(worker.config, config, client_id, each).build().properties
+                for each in ids
+            }
+            for configure, ids in (
+                (exactly_once_producer, job.ids_if_permitted),
+                (fencing_producer, job.transactional_ids),
+            )
+        )
         deadline = Deadline(job.timeout_ms)
         LOG.info("fencing producers of older tasks", extra={"ids": len(tasks)})
         fence(tasks, deadline.remaining_ms())
@@ -147,18 +153,3 @@ def fence_producers(job: FenceProducersJob) -> Message:
         return ProducersFenced()
 
     return answer(job.worker, fenced)
-
-
-def _configs(
-    configure: Callable[[WorkerConfig, Mapping[str, str], str, str], ClientConfig],
-    job: FenceProducersJob,
-    worker: WorkerConfig,
-    config: Mapping[str, str],
-    transactional_ids: Sequence[str],
-) -> Mapping[str, Mapping[str, Any]]:
-    """Return the settings of a producer for each id, in the words of librdkafka."""
-    client_id = f"connector-worker-adminclient-{job.connector}"
-    return {
-        transactional_id: configure(worker, config, client_id, transactional_id).build().properties
-        for transactional_id in transactional_ids
-    }

@@ -77,7 +77,6 @@ def plugin_named(name: str, key: str) -> Iterator[None]:
 class PlainConfig:
     """A config with its variables replaced; `values` has no None."""
 
-    raw: StringMap
     resolution: ResolvedConfig = field(repr=False)
 
     @property
@@ -134,7 +133,7 @@ class WorkerView:
         resolution = resolve(config, self._look_up)
         # A new one: other threads mask with the one before.
         self._secrets = {**literal_secrets(config), **self._secrets, **resolution.secrets}
-        return PlainConfig(config, resolution)
+        return PlainConfig(resolution)
 
     def plugins_for(self, config: Mapping[str, str | None]) -> PluginSource:
         """Return the plugins that a connector of this config may name.
@@ -265,8 +264,6 @@ class TaskSetup:
     task_id: ConnectorTaskId
     worker: WorkerView
     job: RunTaskJob
-    connector: PlainConfig
-    task: PlainConfig
     connector_config: Mapping[str, str] = field(repr=False)
     task_config: Mapping[str, str] = field(repr=False)
 
@@ -274,15 +271,7 @@ class TaskSetup:
     def of(cls, job: RunTaskJob, worker: WorkerView) -> TaskSetup:
         """Resolve a job's configs. Raises the exceptions of config providers."""
         connector, task = worker.resolve(job.connector_config), worker.resolve(job.task_config)
-        return cls(
-            task_id=job.task_id,
-            worker=worker,
-            job=job,
-            connector=connector,
-            task=task,
-            connector_config=connector.values,
-            task_config=task.values,
-        )
+        return cls(job.task_id, worker, job, connector.values, task.values)
 
     def latest_task_config(self) -> Mapping[str, str]:
         """Resolve the task config again: a provider may have new values."""

@@ -173,7 +173,13 @@ class ListeningJavaSourceTask(JavaSourceTask):
     def commit_number(self, number: int, metadata: RecordMetadata | None) -> None:
         """See `source.loop.NumbersItsRecords`."""
         with self._lock:
-            self._results.append((number, *(metadata_fields(metadata))))
+            # Without fields: the record was dropped.
+            fields = (
+                ()
+                if metadata is None
+                else (metadata.topic, metadata.partition, metadata.offset, metadata.timestamp)
+            )
+            self._results.append((number, *fields))
             is_full = len(self._results) >= RESULTS
         if is_full:
             self._send_results()
@@ -199,10 +205,3 @@ class ListeningJavaSourceTask(JavaSourceTask):
                 # The next poll finds that the process has ended; a callback must not.
                 with suppress(ConnectException):
                     self._link.tell(FrameKind.ACKS, json_bytes(told))
-
-
-def metadata_fields(metadata: RecordMetadata | None) -> tuple[object, ...]:
-    """Return the fields of a result, none for a record that was dropped."""
-    if metadata is None:
-        return ()
-    return (metadata.topic, metadata.partition, metadata.offset, metadata.timestamp)

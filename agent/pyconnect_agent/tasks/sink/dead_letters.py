@@ -26,7 +26,12 @@ from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.kafka.admin import Admin, TopicSpec
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
-from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS, DeliveredMessage, TaskProducer
+from pyconnect_agent.kafka.task_producer import (
+    CLIENT_ERRORS,
+    DeliveredMessage,
+    KafkaHeaders,
+    TaskProducer,
+)
 from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.plugins import Converters
 from pyconnect_agent.tasks.records import ErrorCounts, Failure, RecordStage, Tolerance, tolerance_of
@@ -67,7 +72,7 @@ class SerializedRecord:
     record: SinkRecord
     key_bytes: bytes | None
     value_bytes: bytes | None
-    kafka_headers: list[tuple[str, bytes | None]]
+    kafka_headers: KafkaHeaders
 
     def topic(self) -> str:
         topic = self.record.topic
@@ -92,7 +97,7 @@ class SerializedRecord:
         kind = _TIMESTAMP_TYPES.get(self.record.timestamp_type, 0)
         return (0, -1) if timestamp is None else (kind, timestamp)
 
-    def headers(self) -> list[tuple[str, bytes | None]] | None:
+    def headers(self) -> KafkaHeaders | None:
         return self.kafka_headers or None
 
     def error(self) -> Any:
@@ -167,8 +172,6 @@ PARTITIONS = 1
 SERVE_SLICE_S = 0.1
 
 _HEADER = "__connect.errors."
-
-KafkaHeaders = list[tuple[str, bytes | None]]
 
 
 def prepare_topic(admin: Admin, topic: str, *, replication_factor: int, timeout_ms: int) -> None:

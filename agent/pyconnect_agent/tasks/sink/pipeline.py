@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
+from pyconnect_agent.kafka.task_producer import KafkaHeaders
 from pyconnect_agent.tasks.plugins import Converters, many_values
 from pyconnect_agent.tasks.records import Chain, RecordSkipped, RecordStage, Tolerance
 from pyconnect_agent.tasks.sink.dead_letters import ConsumedRecord
@@ -30,8 +31,6 @@ from pyconnect_api import (
     TimestampType,
     TopicPartition,
 )
-
-KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
 
 TIMESTAMP_TYPES = (
     TimestampType.NO_TIMESTAMP_TYPE,
