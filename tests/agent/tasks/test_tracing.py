@@ -13,8 +13,8 @@ from pyconnect_agent.tasks.source.pipeline import compose_run
 from pyconnect_agent.tasks.tracing import EXPORT_S, Tracing, tracing_of
 from pyconnect_api import ConfigException, Header
 from tests.agent.tasks.sink.sink_loop import P0, Sink
-from tests.agent.tasks.source.exactly_once.test_sender import Case
 from tests.agent.tasks.source.source_loop import Source, record
+from tests.agent.tasks.source.test_exactly_once import Case
 from tests.support.cases import cases
 from tests.support.fakes.connect_server import frozen
 from tests.support.fakes.fake_clients import FakeMessage
