@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
-from pyconnect_agent.builtin.converters.json import JsonConverter
-from pyconnect_agent.tasks.plugins import Converters, stages_of
+from pyconnect_agent.tasks.plugins import stages_of
 from pyconnect_agent.tasks.records import Chain, ErrorCounts, Tolerance, tolerance_of
 from pyconnect_agent.tasks.sink import dead_letters
 from pyconnect_agent.tasks.sink import pipeline as sink_pipeline
@@ -26,6 +24,7 @@ from pyconnect_api import (
     SourceRecord,
     Struct,
 )
+from tests.agent.tasks.parts import converters, json_values
 from tests.support.fakes.fake_clients import FakeMessage
 from tests.support.functions import ANY_MESSAGES
 
@@ -66,11 +65,9 @@ def consume(
     value: bytes, config: dict[str, str], handling: Tolerance, *, schemas: bool = False
 ) -> list[SinkRecord]:
     """Take one consumed record through converter and transformations."""
-    values = JsonConverter()
-    values.configure({"schemas.enable": str(schemas).lower()}, is_key=False)
     records, _ = sink_pipeline.compose_conversion(
         ANY_MESSAGES,
-        converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
+        converters=converters(json_values(schemas=schemas)),
         chain=Chain(stages_of(WorkerView(WORKER), config), handling),
         tolerance=handling,
         keep_consumed=True,
@@ -181,10 +178,8 @@ def test_a_struct_refuses_a_value_of_another_type() -> None:
 
 
 def produce(schema: Schema | None, value: object, handling: Tolerance) -> bytes | None:
-    values = JsonConverter()
-    values.configure({}, is_key=False)
     convert = source_pipeline.compose(
-        converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
+        converters=converters(json_values()),
         chain=None,
         tolerance=handling,
     ).convert

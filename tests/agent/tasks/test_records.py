@@ -9,6 +9,7 @@ from pyconnect_agent.core.metric_values import MetricValue
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.tasks.records import Chain, Failure, RecordSkipped, RecordStage, Tolerance
 from pyconnect_api import ConnectException, DataException, RetriableException, SourceRecord
+from tests.agent.tasks import parts
 from tests.support.functions import chain_of
 
 
@@ -99,13 +100,9 @@ def test_a_retriable_failure_is_final_without_time() -> None:
 
 
 def chain(*functions: Any, tolerate_all: bool = True) -> Chain:
-    tolerance = Tolerance(
-        tolerate_all=tolerate_all,
-        policy=RetryPolicy(timeout_ms=10_000, delay_max_ms=1),
-        reporters=(),
-        stop_requested=threading.Event(),
-    )
-    return chain_of(*functions, tolerance=tolerance)
+    policy = RetryPolicy(timeout_ms=10_000, delay_max_ms=1)
+    handling = parts.tolerance(tolerate_all=tolerate_all, policy=policy)
+    return chain_of(*functions, tolerance=handling)
 
 
 def records(*numbers: int) -> list[SourceRecord]:

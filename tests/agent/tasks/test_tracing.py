@@ -3,15 +3,15 @@
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pyconnect_agent.tasks.source.pipeline import compose_run
 from pyconnect_agent.tasks.tracing import EXPORT_S, Tracing, tracing_of
 from pyconnect_api import ConfigException, Header
+from tests.agent.tasks.parts import text_run
 from tests.agent.tasks.sink.sink_loop import P0, Sink
 from tests.agent.tasks.source.source_loop import Source, record
 from tests.agent.tasks.source.test_exactly_once import Case
@@ -93,15 +93,6 @@ def test_one_record_in_so_many_is_sampled_in_runs(collector: Collector, exactly_
         assert sum(len(each) for each in case.producer.committed) >= 60
     tracing.close()
     assert len(collector.spans) == 6
-
-
-def text_run(polled: Sequence[Any]) -> Any:
-    from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
-    from pyconnect_agent.tasks.plugins import Converters
-
-    text = StringConverter()
-    converters = Converters(key=text, value=text, header=SimpleHeaderConverter())
-    return compose_run(converters)(polled, polled)
 
 
 def test_a_sink_record_has_a_span_from_read_to_put(collector: Collector) -> None:

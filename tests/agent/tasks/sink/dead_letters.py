@@ -3,10 +3,7 @@
 import threading
 from collections.abc import Mapping
 
-from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
-from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.tasks.plugins import Converters
 from pyconnect_agent.tasks.records import ErrorCounts, Failure, RecordStage, Tolerance, tolerance_of
 from pyconnect_agent.tasks.sink.dead_letters import (
     ConsumedRecord,
@@ -17,6 +14,7 @@ from pyconnect_agent.tasks.sink.dead_letters import (
 )
 from pyconnect_agent.tasks.sink.pipeline import compose_conversion
 from pyconnect_api import SinkRecord
+from tests.agent.tasks.parts import converters, json_values
 from tests.support.fakes.fake_clients import FakeMessage, FakeProducer
 from tests.support.functions import ANY_MESSAGES
 
@@ -75,11 +73,7 @@ class Queue:
         self.tolerance = tolerance(
             {"errors.tolerance": "all" if tolerate_all else "none"}, self.counts, self.queue
         )
-        converter = StringConverter()
-        self.reports = ErrantRecords(
-            self.tolerance,
-            Converters(key=converter, value=converter, header=SimpleHeaderConverter()),
-        )
+        self.reports = ErrantRecords(self.tolerance, converters())
 
 
 def tolerance(
@@ -98,11 +92,9 @@ def tolerance(
 
 def convert(message: FakeMessage, handling: Tolerance) -> list[SinkRecord]:
     """Convert one message, its value with the JSON converter."""
-    values = JsonConverter()
-    values.configure({"schemas.enable": "false"}, is_key=False)
     records, _ = compose_conversion(
         ANY_MESSAGES,
-        converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
+        converters=converters(json_values(schemas=False)),
         chain=None,
         tolerance=handling,
         keep_consumed=True,

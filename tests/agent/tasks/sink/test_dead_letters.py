@@ -9,13 +9,12 @@ import pytest
 from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException
 
-from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka.admin import TopicSpec
-from pyconnect_agent.tasks.plugins import Converters
 from pyconnect_agent.tasks.sink.dead_letters import ErrantRecords, prepare_topic
 from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_api import ConnectException, DataException, SinkRecord, TopicPartition
+from tests.agent.tasks.parts import converters
 from tests.agent.tasks.sink.dead_letters import (
     POISON,
     SECRET,
@@ -296,11 +295,8 @@ def test_tolerated_reports_do_not_fail_the_task(queue: Queue) -> None:
 
 def test_a_report_that_is_only_logged_is_done_at_once(caplog: pytest.LogCaptureFixture) -> None:
     """There is nothing to wait for."""
-    converter = StringConverter()
-    reports = ErrantRecords(
-        tolerance({"errors.tolerance": "all", "errors.log.enable": "true"}),
-        Converters(key=converter, value=converter, header=SimpleHeaderConverter()),
-    )
+    handling = tolerance({"errors.tolerance": "all", "errors.log.enable": "true"})
+    reports = ErrantRecords(handling, converters())
     report: Future[None] = reports.report(consumed(), ValueError("no place"))
     assert report.done()
     (line,) = caplog.messages

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaException
 from pyconnect_agent.core.errors import RetriableKafkaError
 from pyconnect_agent.tasks.control import ActiveTopics
 from pyconnect_agent.tasks.source.at_least_once import AtLeastOnceSender
-from pyconnect_api import ConnectException, RecordMetadata, SourceRecord, SourceTask
+from pyconnect_api import ConnectException, RecordMetadata, SourceRecord
 from tests.agent.tasks.source.source_loop import ScriptedTask, Source, entry, record
 from tests.support.cases import cases
 
@@ -112,13 +112,9 @@ def test_a_stop_interrupts_the_wait_for_a_full_queue(source: Source) -> None:
 
 def test_a_task_without_commit_record_is_not_asked() -> None:
     """The hook costs nothing unless it is overridden."""
-
-    class Plain(ScriptedTask):
-        commit_record = SourceTask.commit_record  # type: ignore[assignment]
-
     source = Source()
     sender = AtLeastOnceSender(
-        task=Plain(),
+        task=ScriptedTask(),
         producer=source.producer,  # type: ignore[arg-type]
         tolerance=source.sender._tolerance,
         topics=ActiveTopics(source.topics.append),

@@ -28,36 +28,15 @@ from pyconnect_api import (
     RecordMetadata,
     RetriableException,
     SourceRecord,
-    SourceTask,
 )
-from tests.agent.tasks.metrics import source_metrics
+from tests.agent.tasks.parts import source_metrics
 from tests.agent.tasks.source.fake_offsets import OFFSETS, FakeOffsets
 from tests.agent.tasks.source.fake_transactions import FakeTransactions
+from tests.agent.tasks.source.source_loop import NotingTask
 from tests.support.agents.worker_properties import distributed
 from tests.support.cases import cases
 
 KEY = b'["c",{"file":"a"}]'
-
-
-class Task(SourceTask):
-    """Notes what it is told."""
-
-    def __init__(self) -> None:
-        self.commits = 0
-        self.told: list[tuple[object, RecordMetadata | None]] = []
-
-    def version(self) -> str:
-        return "1"
-
-    def start(self, props: Mapping[str, str]) -> None: ...
-    def poll(self) -> None: ...
-    def stop(self) -> None: ...
-
-    def commit(self) -> None:
-        self.commits += 1
-
-    def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
-        self.told.append((record.value, metadata))
 
 
 @dataclass
@@ -67,7 +46,7 @@ class Case:
     boundary: BoundaryPolicy = field(default_factory=PollBoundary)
     offsets: FakeOffsets = field(default_factory=FakeOffsets)
     producer: FakeTransactions = field(default_factory=FakeTransactions)
-    task: Task = field(default_factory=Task)
+    task: NotingTask = field(default_factory=NotingTask)
     used: list[str] = field(default_factory=list)
     now_s: float = 0.0
     stopping: bool = False
@@ -175,9 +154,9 @@ def test_commit_record_is_called_for_dropped_records_at_the_next_commit() -> Non
     case = Case()
     case.sender.dropped(made(1))
     case.sender.batch_sent()
-    assert case.task.told == []
+    assert case.task.records == []
     case.poll(2)
-    assert case.task.told == [(1, None), (2, RecordMetadata("t", 0, 0, 1_700_000_000_000))]
+    assert case.task.records == [(1, None), (2, RecordMetadata("t", 0, 0, 1_700_000_000_000))]
 
 
 def test_a_record_for_the_offsets_topic_fails_the_task() -> None:
@@ -222,7 +201,7 @@ def test_a_commit_that_fails_calls_no_hook_and_needs_offsets() -> None:
     case.producer.commit_failures.append(KafkaError("no"))
     with pytest.raises(ConnectException, match="Failed to flush offsets and/or records for task"):
         case.sender.batch_sent()
-    assert (case.task.commits, case.task.told) == (0, [])
+    assert (case.task.commits, case.task.records) == (0, [])
 
 
 @cases("age_s, text", (1, "Failed to flush offsets"), (60, "before its producer transaction"))
@@ -273,7 +252,7 @@ def test_a_requested_abort_drops_records_and_keeps_their_offsets() -> None:
     case.sender.batch_sent()
     assert case.producer.calls == ["begin", "abort", "begin", "commit"]
     assert case.producer.committed == [written(offset=1)]
-    assert case.task.told == []
+    assert case.task.records == []
 
 
 def test_requests_on_a_record_win_over_the_batch() -> None:
