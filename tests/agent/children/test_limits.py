@@ -138,10 +138,15 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return base
 
 
+def detected(root: Path, own: Path) -> TaskCgroups:
+    found = TaskCgroups.detect(root, own)
+    assert found is not None
+    return found
+
+
 def test_a_task_gets_a_cgroup_with_its_limits(tmp_path: Path, base: Path, own: Path) -> None:
     """The worker's processes move to a cgroup of their own first, as the kernel wants it."""
-    cgroups = TaskCgroups.detect(tmp_path, own)
-    assert cgroups is not None
+    cgroups = detected(tmp_path, own)
     assert not (base / "cgroup.subtree_control").exists()
     assert cgroups.hold(HELD, PID, LIMITS)
     assert (base / "worker" / "cgroup.procs").read_text() == "11"
@@ -157,8 +162,7 @@ def test_a_cgroup_gets_the_processes_below_a_task_too(
     tmp_path: Path, base: Path, own: Path, family: tuple[int, int]
 ) -> None:
     """A Java process has been started already, and the kernel ends both together."""
-    cgroups = TaskCgroups.detect(tmp_path, own)
-    assert cgroups is not None
+    cgroups = detected(tmp_path, own)
     (base / PLACE).mkdir()
     (base / PLACE / "memory.oom.group").touch()
     parent, below = family
@@ -170,8 +174,7 @@ def test_a_cgroup_gets_the_processes_below_a_task_too(
 
 def test_the_trace_says_that_the_kernel_ended_it(tmp_path: Path, base: Path, own: Path) -> None:
     """With the most memory it used; any other end says nothing."""
-    cgroups = TaskCgroups.detect(tmp_path, own)
-    assert cgroups is not None
+    cgroups = detected(tmp_path, own)
     cgroups.hold(HELD, PID, LIMITS)
     (base / PLACE / "memory.events").write_text("oom 1\noom_kill 1\n")
     (base / PLACE / "memory.peak").write_text("998\n")
@@ -202,8 +205,7 @@ def test_a_host_that_delegates_nothing_is_left_alone(
 def test_a_refusing_cgroup_leaves_it_to_the_watch(tmp_path: Path, base: Path, own: Path) -> None:
     """Once and for all for the worker's own, for each task otherwise."""
     (base / PLACE).write_text("no directory")
-    cgroups = TaskCgroups.detect(tmp_path, own)
-    assert cgroups is not None
+    cgroups = detected(tmp_path, own)
     assert not cgroups.hold(HELD, PID, LIMITS)
     assert cgroups.hold(ConnectorTaskId("c", 1), PID + 1, LIMITS)
 

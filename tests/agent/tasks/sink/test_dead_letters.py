@@ -2,8 +2,7 @@
 
 import json
 import logging
-import threading
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from confluent_kafka import KafkaError as ClientError
@@ -25,7 +24,6 @@ from tests.agent.tasks.sink.dead_letters import (
     tolerance,
 )
 from tests.support.cases import cases
-from tests.support.eventually import eventually
 from tests.support.fakes.fake_clients import FakeMessage
 
 
@@ -185,25 +183,22 @@ def test_an_unforeseen_failure_of_the_queue_ends_the_task(deaths: list[BaseExcep
     assert deaths == [error]
 
 
+def committed_by(queue: Queue, partition: TopicPartition) -> Future[None]:
+    """Return the commit of a partition, which waits for its reports."""
+    return ThreadPoolExecutor(1).submit(queue.reports.await_reports, [partition])
+
+
 def test_a_commit_waits_for_the_reports_of_its_partitions(queue: Queue) -> None:
     """And only for those: others may be unfinished."""
     here, elsewhere = TopicPartition("t", 3), TopicPartition("t", 4)
     report = queue.reports.report(consumed(), ValueError())
     queue.reports.report(consumed(FakeMessage("t", 4, 1)), ValueError())
-    committed = threading.Event()
-
-    def commit() -> None:
-        queue.reports.await_reports([here])
-        committed.set()
-
-    thread = threading.Thread(target=commit, daemon=True)
-    thread.start()
+    committing = committed_by(queue, here)
     assert not report.done()
-    assert not committed.is_set()
+    assert not committing.done()
     queue.producer.deliver(0)
-    eventually(committed.is_set)
+    committing.result(60)
     assert report.done()
-    thread.join()
     queue.producer.deliver()
     queue.reports.await_reports([elsewhere])
 
@@ -215,18 +210,11 @@ def test_a_commit_waits_for_dead_letters_of_conversions(queue: Queue) -> None:
         lambda: queue.producer.fail(0, ClientError.TOPIC_AUTHORIZATION_FAILED),
     ):
         assert convert(POISON, queue.tolerance) == []
-        committed = threading.Event()
-
-        def commit(done: threading.Event = committed) -> None:
-            queue.reports.await_reports([TopicPartition("t", 3)])
-            done.set()
-
-        thread = threading.Thread(target=commit, daemon=True)
-        thread.start()
-        assert not committed.wait(0.05)
+        committing = committed_by(queue, TopicPartition("t", 3))
+        with pytest.raises(TimeoutError):
+            committing.result(0.05)
         deliver()
-        eventually(committed.is_set)
-        thread.join()
+        committing.result(60)
 
 
 def test_no_commit_passes_a_report_that_failed(queue: Queue) -> None:

@@ -1,6 +1,7 @@
 """Offsets of a source connector in its own topic and in the worker's."""
 
 import threading
+from collections import ChainMap
 from collections.abc import Mapping
 
 import pytest
@@ -116,24 +117,30 @@ def test_a_failed_copy_is_only_a_warning(caplog: pytest.LogCaptureFixture) -> No
     assert copied(stores, worker) == {KEY: b"2"}
 
 
+class SlowWrites:
+    """Writes that have `begun`, and end when they are told to go on."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+        self.writes: list[dict[bytes, bytes | None]] = []
+
+    def write(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
+        self.begun.set()
+        assert self.go_on.wait(WAIT_MS / 1000)
+        self.writes.append(entries)
+
+
 def test_copies_of_one_partition_are_not_piled_up() -> None:
     """While one write is under way, only the newest offset of each partition waits."""
-    begun, go_on = threading.Event(), threading.Event()
-    writes: list[dict[bytes, bytes | None]] = []
-
-    def write(entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
-        writes.append(entries)
-        begun.set()
-        assert go_on.wait(WAIT_MS / 1000)
-
-    copies = WorkerCopies(write, WAIT_MS)
+    slow = SlowWrites()
+    copies = WorkerCopies(slow.write, WAIT_MS)
     copies.put({KEY: b"1"})
-    assert begun.wait(WAIT_MS / 1000)
+    assert slow.begun.wait(WAIT_MS / 1000)
     for number in range(2, 100):
         copies.put({KEY: b"%d" % number})
-    go_on.set()
+    slow.go_on.set()
     assert copies.flush(WAIT_MS / 1000)
-    assert writes == [{KEY: b"1"}, {KEY: b"99"}]
+    assert slow.writes == [{KEY: b"1"}, {KEY: b"99"}]
 
 
 def test_very_many_copies_go_out_in_parts() -> None:
@@ -149,28 +156,18 @@ def test_very_many_copies_go_out_in_parts() -> None:
 
 def test_a_tombstone_is_not_overtaken_by_a_copy() -> None:
     """A copy of its key that waits is dropped, and a copy that is being written is waited for."""
-    begun, go_on = threading.Event(), threading.Event()
-    writes: list[dict[bytes, bytes | None]] = []
-
-    def write(entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
-        begun.set()
-        assert go_on.wait(WAIT_MS / 1000)
-        writes.append(entries)
-
-    copies = WorkerCopies(write, WAIT_MS)
+    slow = SlowWrites()
+    copies = WorkerCopies(slow.write, WAIT_MS)
     copies.put({KEY: b"1"})
-    assert begun.wait(WAIT_MS / 1000)
+    assert slow.begun.wait(WAIT_MS / 1000)
     copies.put({KEY: b"2", OTHER: b"2"})
     burying = threading.Thread(target=copies.bury, args=((KEY,), WAIT_MS))
     burying.start()
-    go_on.set()
+    slow.go_on.set()
     burying.join(WAIT_MS / 1000)
     assert copies.flush(WAIT_MS / 1000)
-    assert writes[0] == {KEY: b"1"}
-    state: dict[bytes, bytes | None] = {}
-    for entries in writes:
-        state.update(entries)
-    assert state == {KEY: None, OTHER: b"2"}
+    assert slow.writes[0] == {KEY: b"1"}
+    assert dict(ChainMap(*reversed(slow.writes))) == {KEY: None, OTHER: b"2"}
 
 
 @cases("is_only_task", True, False)
@@ -203,20 +200,14 @@ def test_in_the_workers_topic_a_partition_keeps_its_raw_key() -> None:
 
 def test_a_copy_that_waits_is_the_newest_of_its_partition() -> None:
     """With members in any order; a tombstone takes the place of all of them."""
-    go_on, writes = threading.Event(), list[Entries]()
-
-    def write(entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
-        go_on.wait(WAIT_MS / 1000)
-        writes.append(entries)
-
-    copies = WorkerCopies(write, WAIT_MS)
+    slow = SlowWrites()
+    copies = WorkerCopies(slow.write, WAIT_MS)
     copies.put({OTHER: b"1"})
     copies.put({KEY: b"1"})
     copies.put({SAME: b"2"})
-    go_on.set()
+    slow.go_on.set()
     assert copies.flush(WAIT_MS / 1000)
-    expected = {OTHER: b"1", SAME: b"2"}
-    assert {key: value for entries in writes for key, value in entries.items()} == expected
+    assert dict(ChainMap(*slow.writes)) == {OTHER: b"1", SAME: b"2"}
 
 
 def test_so_many_partitions_are_remembered_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,15 @@
-"""The classes and settings that a Java task's process gets, and the metrics that name them."""
+"""Classes, settings and MBeans of the process of a Java task."""
 
 from typing import Any
 
+from pyconnect_agent.core.metric_values import MBEANS, Metric
 from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
 from pyconnect_agent.java_processes.launch import JavaClass
-from pyconnect_agent.tasks.in_java.process import conversions, plugin_metrics
+from pyconnect_agent.process.exposition import prometheus_text
+from pyconnect_agent.tasks.in_java.process import conversions, mbean_metrics, plugin_metrics
 from pyconnect_agent.tasks.worker_view import WorkerView
 from tests.support.agents.worker_properties import PROPERTIES
+from tests.support.cases import cases
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
@@ -70,3 +73,33 @@ def test_metrics_name_the_plugins_and_their_versions() -> None:
     tags = [dict(metric.tags) for metric in metrics if metric.name.endswith("version")]
     assert {"transform": "t"} in tags
     assert {"predicate": "p"} in tags
+
+
+STREAMING = {"type": "connector-metrics", "context": "streaming", "server": "shop", "task": "0"}
+LABELS = '{context="streaming",mbean_task="0",server="shop"}'
+
+
+@cases(
+    "value, line",
+    (
+        ["debezium.sql_server", STREAMING, "MilliSecondsBehindSource", {}, 17],
+        f"debezium_sql_server_connector_metrics_MilliSecondsBehindSource{LABELS} 17.0",
+    ),
+    (
+        ["debezium", {"type": "m"}, "RowsScanned", {"key": "a.b"}, 3],
+        'debezium_m_RowsScanned{key="a.b"} 3.0',
+    ),
+    (["9x", {"__k": "v", "client-id": "c"}, "a-total", {}, 1], '_9x_v_a_total{client_id="c"} 1.0'),
+)
+def test_names_are_those_of_the_jmx_exporter(value: list[object], line: str) -> None:
+    """Keys that a metric of a task has itself get a prefix."""
+    (metric,) = mbean_metrics([value])
+    assert line in prometheus_text([metric]).decode().splitlines()
+
+
+def test_beans_of_several_tasks_are_one_family() -> None:
+    """The worker adds connector and task."""
+    metrics = [Metric(group=MBEANS, name="a_b", value=n, tags={"task": str(n)}) for n in (0, 1)]
+    text = prometheus_text(metrics).decode()
+    assert text.count("# TYPE a_b gauge") == 1
+    assert 'a_b{task="1"} 1.0' in text

@@ -1,6 +1,8 @@
-"""Polls of a source task in a Java process, over a link that has been filled before."""
+"""Tasks in a Java process: polls over a link that was filled before, and records of a sink."""
 
+import gc
 import queue
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
@@ -10,18 +12,21 @@ from pyconnect_agent.core.transaction_boundary import Decision, RequestedTransac
 from pyconnect_agent.java_processes.frames import FrameKind
 from pyconnect_agent.java_processes.link import JavaLink
 from pyconnect_agent.tasks.in_java import source_task
+from pyconnect_agent.tasks.in_java.sink_task import JavaSinkRecords
 from pyconnect_agent.tasks.in_java.source_task import (
     RESULTS,
     JavaSourceTask,
     ListeningJavaSourceTask,
     read_offsets,
 )
+from pyconnect_agent.tasks.sink.pipeline import MessageRun
 from pyconnect_agent.tasks.source.offsets import WorkerOffsetReader
 from pyconnect_agent.tasks.source.pipeline import SourceOffset
 from pyconnect_api import ConnectException, RetriableException, SourceRecord, SourceTaskContext
 from tests.agent.java_processes.test_frames import payload
 from tests.support.cases import cases
 from tests.support.eventually import eventually
+from tests.support.fakes.fake_clients import FakeMessage
 
 FAILED = {"kind": "retriable", "class": "C", "message": "later", "trace": "C: later"}
 
@@ -156,3 +161,23 @@ def test_an_offset_that_cannot_be_decoded_is_none() -> None:
     reader = WorkerOffsetReader("c", read)
     asked = {"partitions": [{"p": 1}, {"p": 2}, {"p": 3}]}
     assert read_offsets(reader, asked) == [None, {"n": 2}, None]
+
+
+class Message(FakeMessage):
+    """One that can be referred to weakly."""
+
+
+def test_records_end_with_their_last_use() -> None:
+    """Else all that was consumed stays in memory until cycles are looked for."""
+    message = Message("t", 0, 1, b"v")
+    end = weakref.ref(message)
+    run = MessageRun.of([message])
+    assert run is not None
+    records = JavaSinkRecords(run)
+    assert records[0].kafka_offset == 1
+    gc.disable()
+    try:
+        del message, run, records
+        assert end() is None
+    finally:
+        gc.enable()

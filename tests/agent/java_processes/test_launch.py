@@ -1,13 +1,22 @@
-"""The memory and the options of a connector's Java processes."""
+"""Options, memory and directories for temporary files of Java processes, and why one has ended."""
 
+import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyconnect_agent.core.config.java_keys import ENVIRONMENT, HEAP, HEAP_LIMIT, OPTIONS
 from pyconnect_agent.core.config.worker_keys import worker_config_def
-from pyconnect_agent.java_processes.launch import java_options
+from pyconnect_agent.java_processes.launch import (
+    TEMPORARY_PREFIX,
+    JavaOptions,
+    TemporaryDirectory,
+    java_options,
+    remove_leftovers,
+)
+from pyconnect_agent.java_processes.process import reason_of
 from pyconnect_api import ConfigException
 from tests.support.cases import cases
 
@@ -96,3 +105,104 @@ def test_temporary_files_are_where_the_options_say() -> None:
     own = java_options(given, {OPTIONS: "-Djava.io.tmpdir=/b"})
     assert own.temporary_base() == Path("/b")
     assert java_options({}, {}).temporary_base() == Path(tempfile.gettempdir())
+
+
+def test_a_directory_stays_while_its_lock_is_held(tmp_path: Path) -> None:
+    """By the process itself after the one that started it has ended."""
+    made = TemporaryDirectory(tmp_path)
+    (made.path / "native.so").touch()
+    inherited = os.dup(made.descriptor)
+    os.close(made.descriptor)
+    remove_leftovers(tmp_path)
+    assert (made.path / "native.so").exists()
+    assert made.path.stat().st_mode & 0o777 == 0o700
+    os.close(inherited)
+    remove_leftovers(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_is_removed_with_its_process(tmp_path: Path) -> None:
+    """Once, although the end is seen twice."""
+    made = TemporaryDirectory(tmp_path)
+    (made.path / "sub").mkdir()
+    made.remove()
+    made.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_files_are_no_leftovers(tmp_path: Path) -> None:
+    """Nor links, nor a directory that does not exist."""
+    (tmp_path / "others").mkdir()
+    (tmp_path / f"{TEMPORARY_PREFIX}file").touch()
+    (tmp_path / f"{TEMPORARY_PREFIX}link").symlink_to(tmp_path / "others")
+    remove_leftovers(tmp_path)
+    remove_leftovers(tmp_path / "none")
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@cases("when", "before it is opened", "before it is locked")
+def test_a_directory_that_another_process_takes_for_a_leftover_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """It is new, and not locked yet."""
+    makes, opens = tempfile.mkdtemp, os.open
+    taken = []
+
+    def make(**arguments: Any) -> str:
+        made = makes(**arguments)
+        if not taken and when == "before it is opened":
+            taken.append(made)
+            Path(made).rmdir()
+        return made
+
+    def open_then_lose(path: Path, flags: int) -> int:
+        descriptor = opens(path, flags)
+        if not taken:
+            taken.append(path)
+            path.rmdir()
+        return descriptor
+
+    monkeypatch.setattr(tempfile, "mkdtemp", make)
+    monkeypatch.setattr(os, "open", open_then_lose)
+    made = TemporaryDirectory(tmp_path)
+    assert taken
+    assert made.path.exists()
+    made.remove()
+
+
+BOUNDED = JavaOptions(heap="9m", heap_key="agent.java.heap")
+OUT = "Terminating due to java.lang.OutOfMemoryError: "
+REFUSED = "Error: Could not create the Java Virtual Machine."
+
+
+@cases(
+    "code, lines, expected",
+    (3, ["a", f"{OUT}Java heap space", "b"], "heap is limited to 9m (-Xmx9m). Set agent.java.h"),
+    (3, [f"{OUT}GC overhead limit exceeded"], "Set agent.java.heap"),
+    (3, [f"{OUT}Metaspace"], "-XX:MaxMetaspaceSize. Raise it in agent.java.options"),
+    (3, [f"{OUT}Compressed class space"], "-XX:CompressedClassSpaceSize. Raise it in agent."),
+    (3, [f"{OUT}Out of swap space?"], "(Out of swap space?): see agent.java.options"),
+    (3, ["printed"], "ended by itself with exit code 3: code of the plugin has called System."),
+    (1, ["a warning", "Unrecognized VM option", REFUSED], "start: Unrecognized VM option. "),
+    (1, ["Error occurred during initialization of VM", "Too small"], "start: Too small. Its h"),
+    (
+        1,
+        ["Error: JMX: java.net.BindException: Address already in use"],
+        "agent.java.options, or by a variable of agent.java.environment, is the same in every",
+    ),
+    (1, ["printed"], "ended by itself with exit code 1"),
+    (0, [], "ended by itself with exit code 0"),
+    (70, [], "because a thread of its host failed"),
+    (-6, ["# hs_err_pid1.log"], "crashed (SIGABRT); its output names the file of the report"),
+    (-9, [], "was killed by SIGKILL: the system may have run out of memory"),
+    (-11, [], "was killed by SIGSEGV."),
+)
+def test_reason_of_an_end(code: int, lines: list[str], expected: str) -> None:
+    """An exit code that Java shares with plugins is explained by what Java has printed."""
+    assert expected in reason_of(code, BOUNDED, lines)
+
+
+def test_heap_that_no_key_sets() -> None:
+    """The processes that answer questions about plugins have a fixed one."""
+    reason = reason_of(3, JavaOptions(heap="9m"), [f"{OUT}Java heap space"])
+    assert reason.endswith("(Java heap space): its heap is limited to 9m (-Xmx9m).")
