@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pyconnect_agent.channel import WorkerSettings
+from pyconnect_agent.channel.requests import WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launched, Launcher
 from pyconnect_agent.children.ports import ChildSettings

@@ -21,16 +21,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pyconnect_agent.channel import (
-    Job,
-    Lease,
-    LineLogged,
-    Message,
-    RunConnectorJob,
-    RunTaskJob,
-    SetLoggerLevel,
-    StatsReported,
-)
+from pyconnect_agent.channel import Message
+from pyconnect_agent.channel.reports import LineLogged, StatsReported
+from pyconnect_agent.channel.requests import Job, Lease, RunConnectorJob, RunTaskJob, SetLoggerLevel
 from pyconnect_agent.children.child import Child, ChildEnd, kill_children
 from pyconnect_agent.children.connectors import ConnectorChild, ConnectorChildren
 from pyconnect_agent.children.jobs import Jobs

@@ -13,19 +13,21 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from pyconnect_agent.channel import (
+from pyconnect_agent.channel import Message
+from pyconnect_agent.channel.reports import (
     ConfigValidated,
     ConnectorTried,
     ConsumerOffsets,
-    DescribePluginJob,
-    FenceProducersJob,
-    Job,
-    Message,
     OwnOffsets,
     PluginDescribed,
     ProducersFenced,
-    ReadOffsetsJob,
     RequestFailed,
+)
+from pyconnect_agent.channel.requests import (
+    DescribePluginJob,
+    FenceProducersJob,
+    Job,
+    ReadOffsetsJob,
     TryConnectorJob,
     ValidateConfigJob,
 )

@@ -25,7 +25,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from signal import Signals
 
-from pyconnect_agent.channel import TASK_FOLLOWS, Job, RunTaskJob, ShareProcessJob, encode
+from pyconnect_agent.channel import TASK_FOLLOWS, encode
+from pyconnect_agent.channel.requests import Job, RunTaskJob, ShareProcessJob
 from pyconnect_agent.children import fork_server
 from pyconnect_agent.core.config.agent_keys import OF_CONNECTOR, OWN_PROCESS, AgentKeys
 from pyconnect_agent.core.plugin_catalog import (

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from pyconnect_agent.channel import LineLogged
+from pyconnect_agent.channel.reports import LineLogged
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.log_lines import Item, LineRings, LogLine, LogQuestion
 from pyconnect_agent.process import long_lived

@@ -14,22 +14,24 @@ import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
 
-from pyconnect_agent.channel import (
-    ChangeOffsetsJob,
+from pyconnect_agent.channel import Message
+from pyconnect_agent.channel.reports import (
     ConfirmOffsetChange,
-    ConnectorOffsetsFound,
     FindConnectorOffsets,
     FindOffsetKeys,
-    Message,
-    OffsetChangeConfirmed,
     OffsetChangeReached,
-    OffsetKeysFound,
     OffsetsChanged,
-    OffsetsRead,
-    OffsetsWritten,
     ReadOffsetsRequest,
     RequestFailed,
     WriteOffsetsRequest,
+)
+from pyconnect_agent.channel.requests import (
+    ChangeOffsetsJob,
+    ConnectorOffsetsFound,
+    OffsetChangeConfirmed,
+    OffsetKeysFound,
+    OffsetsRead,
+    OffsetsWritten,
 )
 from pyconnect_agent.children.child import Child, ChildEnd, kill_children
 from pyconnect_agent.children.jobs import error_of

@@ -23,14 +23,14 @@ from contextlib import suppress
 from enum import Enum, auto
 from pathlib import Path
 
-from pyconnect_agent.channel import (
+from pyconnect_agent.channel.reports import (
     ConnectorIdle,
-    GenerateTaskConfigsRequest,
     RequestFailed,
     StateReported,
     TaskConfigs,
     TaskReconfigurationRequested,
 )
+from pyconnect_agent.channel.requests import GenerateTaskConfigsRequest
 from pyconnect_agent.core.config.connector_checks import TOPICS, TOPICS_REGEX, check_sink_config
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.config.topic_creation import topic_creation_groups

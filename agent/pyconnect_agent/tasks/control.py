@@ -22,32 +22,32 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from pyconnect_agent.channel import (
-    EXIT_LEASE_EXPIRED,
-    Channel,
+from pyconnect_agent.channel import EXIT_LEASE_EXPIRED, Channel, Message
+from pyconnect_agent.channel.reports import (
     ConfirmOffsetChange,
     ConfirmStart,
-    ConnectorOffsetsFound,
-    DumpStacks,
     FindConnectorOffsets,
     FindOffsetKeys,
+    ReadOffsetsRequest,
+    RequestFailed,
+    StacksDumped,
+    StatsReported,
+    WriteOffsetsRequest,
+)
+from pyconnect_agent.channel.requests import (
+    ConnectorOffsetsFound,
+    DumpStacks,
     GenerateTaskConfigsRequest,
     Lease,
-    Message,
     OffsetChangeConfirmed,
     OffsetKeysFound,
     OffsetsRead,
     OffsetsWritten,
-    ReadOffsetsRequest,
     ReportStats,
-    RequestFailed,
     SetLoggerLevel,
     SetTargetStateRequest,
-    StacksDumped,
     StartConfirmed,
-    StatsReported,
     Stop,
-    WriteOffsetsRequest,
 )
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
 from pyconnect_agent.core.ids import TargetState

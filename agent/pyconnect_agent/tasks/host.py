@@ -26,23 +26,21 @@ from contextlib import suppress
 from functools import partial
 from types import FrameType
 
-from pyconnect_agent.channel import (
-    LAST_WORDS_BYTES,
-    NUMBER,
-    ChangeOffsetsJob,
-    Channel,
-    ChannelError,
+from pyconnect_agent.channel import LAST_WORDS_BYTES, NUMBER, Channel, ChannelError, Message
+from pyconnect_agent.channel.reports import (
     ConfigTtlExpired,
+    LineLogged,
+    RequestFailed,
+    StateReported,
+)
+from pyconnect_agent.channel.requests import (
+    ChangeOffsetsJob,
     DescribePluginJob,
     FenceProducersJob,
-    LineLogged,
-    Message,
     ReadOffsetsJob,
-    RequestFailed,
     RunConnectorJob,
     RunTaskJob,
     ShareProcessJob,
-    StateReported,
     TryConnectorJob,
     ValidateConfigJob,
     WorkerSettings,

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from pyconnect_agent.channel import StateReported
+from pyconnect_agent.channel.reports import StateReported
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metric_values import Sampling
 from pyconnect_agent.tasks.control import Control

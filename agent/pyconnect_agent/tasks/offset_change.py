@@ -25,15 +25,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import cast
 
-from pyconnect_agent.channel import (
-    ChangeOffsetsJob,
+from pyconnect_agent.channel import Message
+from pyconnect_agent.channel.reports import (
     ConsumerOffsets,
-    Message,
     OffsetChangeReached,
     OffsetsChanged,
     OwnOffsets,
-    ReadOffsetsJob,
 )
+from pyconnect_agent.channel.requests import ChangeOffsetsJob, ReadOffsetsJob
 from pyconnect_agent.core.clients.configs import connector_admin, exactly_once_producer
 from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig

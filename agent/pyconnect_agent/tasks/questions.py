@@ -9,14 +9,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from pyconnect_agent.channel import (
+from pyconnect_agent.channel import Message
+from pyconnect_agent.channel.reports import (
     ConfigValidated,
-    DescribePluginJob,
-    FenceProducersJob,
-    Message,
     PluginDescribed,
     ProducersFenced,
     RequestFailed,
+)
+from pyconnect_agent.channel.requests import (
+    DescribePluginJob,
+    FenceProducersJob,
     ValidateConfigJob,
     WorkerSettings,
 )

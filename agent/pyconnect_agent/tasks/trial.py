@@ -22,7 +22,9 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any, NoReturn
 
-from pyconnect_agent.channel import ConnectorTried, GivenRecord, Message, TryConnectorJob
+from pyconnect_agent.channel import Message
+from pyconnect_agent.channel.reports import ConnectorTried
+from pyconnect_agent.channel.requests import GivenRecord, TryConnectorJob
 from pyconnect_agent.core.config.agent_keys import JAVA_ISOLATION, OWN_PROCESS
 from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.kafka.task_consumer import message_of

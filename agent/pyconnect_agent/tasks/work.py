@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from pyconnect_agent.channel import StatsReported, TopicUsed
+from pyconnect_agent.channel.reports import StatsReported, TopicUsed
 from pyconnect_agent.core.clients.configs import (
     sink_consumer,
 )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, Self
 
-from pyconnect_agent.channel import RunTaskJob, StringMap
+from pyconnect_agent.channel.requests import RunTaskJob, StringMap
 from pyconnect_agent.core.apache_release import ApachesPlugin
 from pyconnect_agent.core.clients.configs import ClientConfig
 from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyconnect_agent.channel import LineLogged
+from pyconnect_agent.channel.reports import LineLogged
 from pyconnect_agent.children.logs import ChildLogs, LogSettings
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.log_lines import LogQuestion

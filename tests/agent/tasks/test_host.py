@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.channel import LineLogged, Message
+from pyconnect_agent.channel import Message
+from pyconnect_agent.channel.reports import LineLogged
 from pyconnect_agent.process.logging import configure_logging, mask_logs
 from pyconnect_agent.tasks.host import BURST, LINE_CHARACTERS, LINES_A_SECOND, LogReports, leave
 from tests.support.commands.processes import run_python

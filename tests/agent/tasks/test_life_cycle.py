@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from typing import cast
 
-from pyconnect_agent.channel import Message, StateReported, StatsReported
+from pyconnect_agent.channel import Message
+from pyconnect_agent.channel.reports import StateReported, StatsReported
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.channel import ConnectorTried, TryConnectorJob, WorkerSettings
+from pyconnect_agent.channel.reports import ConnectorTried
+from pyconnect_agent.channel.requests import TryConnectorJob, WorkerSettings
 from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
 from pyconnect_agent.tasks import trial
 from pyconnect_api import STRING_SCHEMA, SourceRecord

@@ -20,7 +20,7 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
-from pyconnect_agent.channel import StatsReported
+from pyconnect_agent.channel.reports import StatsReported
 from pyconnect_agent.core.clients.configs import connector_producer, producers_admin
 from pyconnect_agent.core.errors import AgentError, KafkaError
 from pyconnect_agent.core.offsets.source import OffsetWriter, offset_value

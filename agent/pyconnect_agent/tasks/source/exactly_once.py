@@ -18,7 +18,7 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
-from pyconnect_agent.channel import StatsReported
+from pyconnect_agent.channel.reports import StatsReported
 from pyconnect_agent.core.clients.configs import exactly_once_producer
 from pyconnect_agent.core.config.connector_config import SourceTaskSettings, TransactionBoundary
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from pyconnect_agent.channel import StatsReported
+from pyconnect_agent.channel.reports import StatsReported
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.kafka.task_producer import DeliveredMessage, TaskProducer
