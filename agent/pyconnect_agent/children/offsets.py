@@ -79,9 +79,15 @@ class OffsetChanges:
             timeout_ms=timeout_ms,
         )
         change = self._changes[connector] = _Change(job, self._factory, self._offsets)
-        change.timer = asyncio.get_running_loop().call_later(
-            timeout_ms / 1000, self._time_is_over, change
-        )
+
+        def time_is_over() -> None:
+            if self._changes.get(connector) is change:
+                stage = change.stage
+                LOG.error("changing offsets took too long", extra={"stage": stage.name.lower()})
+                change.fail(InternalError(timed_out_text(connector, change.kind, stage)))
+                self._end(change)
+
+        change.timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, time_is_over)
         try:
             return await change.prepared
         except BaseException:
@@ -109,13 +115,6 @@ class OffsetChanges:
         for change in tuple(self._changes.values()):
             self._end(change)
         await asyncio.gather(*self._ends)
-
-    def _time_is_over(self, change: _Change) -> None:
-        if self._changes.get(change.connector) is change:
-            LOG.error("changing offsets took too long", extra={"stage": change.stage.name.lower()})
-            text = timed_out_text(change.connector, change.kind, change.stage)
-            change.fail(InternalError(text))
-            self._end(change)
 
     def _end(self, change: _Change) -> None:
         if self._changes.get(change.connector) is not change:
