@@ -3,6 +3,7 @@
 import json
 import logging
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 
 import pytest
 from confluent_kafka import KafkaError as ClientError
@@ -147,31 +148,26 @@ def test_closing_waits_for_records_in_flight() -> None:
     assert made.producer.closed_after_s == 7.5
 
 
-@cases("existed", False, True)
-def test_the_topic_has_one_partition_and_the_replicas_of_the_config(existed: bool) -> None:
-    """One that exists is taken as it is."""
+@cases("outcome", True, False, KafkaError("not allowed"))
+def test_the_topic_has_one_partition_and_the_replicas_of_the_config(
+    outcome: bool | KafkaError,
+) -> None:
+    """One that exists is taken as it is; the cause says why one cannot be created."""
     asked: list[TopicSpec] = []
 
     class Admin:
         def create_missing_topic(self, topic: TopicSpec, timeout_ms: int) -> bool:
             asked.append(topic)
-            return not existed
+            if isinstance(outcome, KafkaError):
+                raise outcome
+            return outcome
 
-    prepare_topic(Admin(), "dead", replication_factor=2, timeout_ms=1)
-    assert asked == [TopicSpec(name="dead", partitions=1, replication_factor=2)]
-
-
-def test_a_topic_that_cannot_be_created_is_reported_with_kafkas_text() -> None:
-    """The cause says why."""
-
-    class Admin:
-        def create_missing_topic(self, topic: TopicSpec, timeout_ms: int) -> bool:
-            raise KafkaError("not allowed")
-
-    with pytest.raises(ConnectException) as raised:
+    text = "Could not initialize dead letter queue with topic=dead"
+    fails = pytest.raises(ConnectException, match=f"^{text}$")
+    with fails if isinstance(outcome, KafkaError) else nullcontext() as raised:
         prepare_topic(Admin(), "dead", replication_factor=2, timeout_ms=1)
-    assert str(raised.value) == "Could not initialize dead letter queue with topic=dead"
-    assert str(raised.value.__cause__) == "not allowed"
+    assert asked == [TopicSpec(name="dead", partitions=1, replication_factor=2)]
+    assert raised is None or raised.value.__cause__ is outcome
 
 
 def test_an_unforeseen_failure_of_the_queue_ends_the_task(deaths: list[BaseException]) -> None:

@@ -173,16 +173,6 @@ def test_a_failed_write_is_repeated_with_newer_offsets_on_top(source: Source) ->
     assert source.written == [entry(1, "a") | entry(2, "b")]
 
 
-def test_offsets_that_cannot_be_written_fail_only_the_commit(source: Source) -> None:
-    """The task goes on; the text is Connect's."""
-    source.producer.auto_deliver = True
-    bad = SourceRecord({"file": "f"}, {"position": [1]}, "t", value="v")
-    source.poll(bad)
-    source.loop.step()
-    assert source.committer.commit() is False
-    assert source.written == []
-
-
 def test_a_failing_callback_ends_the_task(source: Source, deaths: list[BaseException]) -> None:
     """Otherwise the task would run on without committing, and without a sign of it."""
     error = RuntimeError("unforeseen")
@@ -203,6 +193,10 @@ def test_an_offset_that_cannot_be_written_costs_no_other_its_commit(
     """Partitions before and after it are committed; that commit counts as failed, the next not."""
     source.producer.auto_deliver = True
     bad = SourceRecord({"file": partition}, offset, "t", value="v")
+    source.poll(bad)
+    source.loop.step()
+    assert source.committer.commit() is False
+    assert source.written == []
     source.poll(record(1, "a"), bad, record(1, "b"))
     source.loop.step()
     assert source.committer.commit() is False

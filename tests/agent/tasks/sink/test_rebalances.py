@@ -6,14 +6,9 @@ import pytest
 
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_api import ConnectException, RetriableException, TopicPartition
-from tests.agent.tasks.sink.sink_loop import P0, P1, TIMEOUT_MS, Sink, assigned_sink, message
+from tests.agent.tasks.sink.sink_loop import P0, P1, TIMEOUT_MS, Sink, message
 
 P2 = TopicPartition("t", 2)
-
-
-@pytest.fixture
-def sink() -> Sink:
-    return assigned_sink()
 
 
 def test_a_late_commit_does_not_bring_back_a_partition_that_is_gone(sink: Sink) -> None:
