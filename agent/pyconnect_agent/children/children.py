@@ -31,12 +31,7 @@ from pyconnect_agent.children.launch import Launcher, SharedProcesses
 from pyconnect_agent.children.limits import TaskCgroups, TaskLimitWatch, resident_memory
 from pyconnect_agent.children.logs import ChildLogs
 from pyconnect_agent.children.offsets import OffsetChanges, OffsetService
-from pyconnect_agent.children.ports import (
-    ChildDetails,
-    ChildListener,
-    ChildSettings,
-    SourceOffsets,
-)
+from pyconnect_agent.children.ports import ChildDetails, ChildListener, ChildSettings, SourceOffsets
 from pyconnect_agent.children.tasks import Inquiries, TaskChild, TaskChildren
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State

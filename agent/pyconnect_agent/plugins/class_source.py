@@ -34,11 +34,7 @@ from pyconnect_api.configdef import (
     Width,
     to_text,
 )
-from pyconnect_api.connector import (
-    Connector,
-    ConnectorTransactionBoundaries,
-    ExactlyOnceSupport,
-)
+from pyconnect_api.connector import Connector, ConnectorTransactionBoundaries, ExactlyOnceSupport
 from pyconnect_api.errors import ConnectException
 
 CROSSING = frozenset({PluginKind.TRANSFORMATION, PluginKind.PREDICATE})

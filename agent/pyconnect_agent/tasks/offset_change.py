@@ -64,11 +64,7 @@ from pyconnect_agent.core.offsets.source import parse_offset
 from pyconnect_agent.core.plugin_catalog import PluginKind
 from pyconnect_agent.kafka.errors import Deadline
 from pyconnect_agent.kafka.fencing import fence
-from pyconnect_agent.kafka.group_offsets import (
-    GroupInUseError,
-    GroupOffsets,
-    deletion_arguments,
-)
+from pyconnect_agent.kafka.group_offsets import GroupInUseError, GroupOffsets, deletion_arguments
 from pyconnect_agent.kafka.offset_image import OffsetImage
 from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
 from pyconnect_agent.tasks.control import Control

@@ -22,10 +22,7 @@ from pyconnect_agent.channel.requests import (
     ValidateConfigJob,
     WorkerSettings,
 )
-from pyconnect_agent.core.clients.configs import (
-    exactly_once_producer,
-    fencing_producer,
-)
+from pyconnect_agent.core.clients.configs import exactly_once_producer, fencing_producer
 from pyconnect_agent.core.config.plugin_source import PluginSource
 from pyconnect_agent.core.config.validation import connector_key_infos, validate_connector_config
 from pyconnect_agent.core.errors import (

@@ -43,22 +43,11 @@ from pyconnect_agent.tasks.in_java.sink_task import from_base64
 from pyconnect_agent.tasks.questions import answer
 from pyconnect_agent.tasks.sink.pipeline import record_maker
 from pyconnect_agent.tasks.source.offsets import WorkerOffsetReader
-from pyconnect_agent.tasks.source.pipeline import (
-    NO_TOPIC,
-    checked_timestamp,
-    record_converter,
-)
+from pyconnect_agent.tasks.source.pipeline import NO_TOPIC, checked_timestamp, record_converter
 from pyconnect_agent.tasks.trace import format_trace, shortened
 from pyconnect_agent.tasks.work import WorkerSourceTaskContext
 from pyconnect_agent.tasks.worker_view import WorkerView
-from pyconnect_api import (
-    ConnectException,
-    ConnectRecord,
-    Schema,
-    SourceRecord,
-    SourceTask,
-    Type,
-)
+from pyconnect_api import ConnectException, ConnectRecord, Schema, SourceRecord, SourceTask, Type
 from pyconnect_api.coroutines import run_coroutines
 
 PAUSE_S = 0.05

@@ -13,9 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pyconnect_agent.channel.reports import StatsReported, TopicUsed
-from pyconnect_agent.core.clients.configs import (
-    sink_consumer,
-)
+from pyconnect_agent.core.clients.configs import sink_consumer
 from pyconnect_agent.core.config.connector_checks import TOPICS_REGEX, check_sink_config, topics_of
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.kafka.task_consumer import TaskConsumer

@@ -32,12 +32,7 @@ from pyconnect_agent.children.ports import ChildSettings
 from pyconnect_agent.core.clients.configs import worker_admin
 from pyconnect_agent.core.config.java_keys import OPTIONS, option_words
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
-from pyconnect_agent.core.errors import (
-    AgentError,
-    KafkaError,
-    WorkerConfigError,
-    WorkerStartError,
-)
+from pyconnect_agent.core.errors import AgentError, KafkaError, WorkerConfigError, WorkerStartError
 from pyconnect_agent.core.herder.requests import Probe
 from pyconnect_agent.core.herder.state import HerderSettings
 from pyconnect_agent.core.offsets.source import own_topic

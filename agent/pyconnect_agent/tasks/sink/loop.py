@@ -27,13 +27,7 @@ from pyconnect_agent.tasks.sink.pipeline import Convert
 from pyconnect_agent.tasks.task_metrics import SinkMetrics
 from pyconnect_agent.tasks.trace import ShownRetries
 from pyconnect_agent.tasks.tracing import Tracing
-from pyconnect_api import (
-    ConnectException,
-    RetriableException,
-    SinkRecord,
-    SinkTask,
-    TopicPartition,
-)
+from pyconnect_api import ConnectException, RetriableException, SinkRecord, SinkTask, TopicPartition
 
 LOG = logging.getLogger(__name__)
 

@@ -23,12 +23,7 @@ from pyconnect_agent.core.transaction_boundary import (
 from pyconnect_agent.tasks.control import ActiveTopics
 from pyconnect_agent.tasks.source import exactly_once
 from pyconnect_agent.tasks.source.exactly_once import TransactionalSender
-from pyconnect_api import (
-    ConnectException,
-    RecordMetadata,
-    RetriableException,
-    SourceRecord,
-)
+from pyconnect_api import ConnectException, RecordMetadata, RetriableException, SourceRecord
 from tests.agent.tasks.parts import source_metrics
 from tests.agent.tasks.source.fake_offsets import OFFSETS, FakeOffsets
 from tests.agent.tasks.source.fake_transactions import FakeTransactions

@@ -8,12 +8,7 @@ from confluent_kafka import Producer
 from pyconnect_agent.builtin.converters.base import StringConverter
 from pyconnect_agent.kafka.task_producer import TaskProducer
 from pyconnect_agent.tasks.source.pipeline import compose_run
-from pyconnect_api import (
-    INT32_SCHEMA,
-    STRING_SCHEMA,
-    ConnectHeaders,
-    SourceRecord,
-)
+from pyconnect_api import INT32_SCHEMA, STRING_SCHEMA, ConnectHeaders, SourceRecord
 from tests.agent.tasks.parts import converters, json_values, text_run
 
 
