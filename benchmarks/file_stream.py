@@ -23,7 +23,7 @@ import psutil
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from pyconnect_agent.channel import WorkerSettings
+from pyconnect_agent.channel.requests import WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.children.ports import ChildSettings

@@ -19,8 +19,8 @@ from collections.abc import Callable
 
 from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter
 from pyconnect_agent.builtin.converters.json import JsonConverter
-from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.source.columns import compose_run
+from pyconnect_agent.tasks.plugins import Converters
+from pyconnect_agent.tasks.source.pipeline import compose_run
 from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import SourceRecord
 from tests.agent.tasks.sink.sink_loop import P0, Sink
@@ -49,7 +49,7 @@ def source_run(batches: int) -> Callable[[Tracing | None], None]:
         for _ in range(batches):
             source.sender.send_run(convert(polled, polled))
             source.sender.batch_sent()
-            source.offer()
+            source.committer.offer(source.sender.submitted.committable_offsets())
             source.producer.sent.clear()
 
     return run

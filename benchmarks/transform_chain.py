@@ -19,8 +19,7 @@ from collections.abc import Callable
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.plugins.loading import builtin_plugins, load
-from pyconnect_agent.tasks.records.tolerance import Tolerance
-from pyconnect_agent.tasks.records.transformations import Chain, TransformationStage
+from pyconnect_agent.tasks.records import Chain, Tolerance, TransformationStage
 from pyconnect_api import (
     BOOLEAN_SCHEMA,
     FLOAT64_SCHEMA,

@@ -13,10 +13,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn, Self, TypeAlias
 
-from pyconnect_agent.tasks.setup.plugins import TaskPlugins
-from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.plugins import TaskPlugins
 from pyconnect_agent.tasks.sink.pipeline import record_maker
 from pyconnect_agent.tasks.source.pipeline import record_converter
+from pyconnect_agent.tasks.worker_view import WorkerView
 from pyconnect_api import (
     STRING_SCHEMA,
     ConnectException,

@@ -13,24 +13,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent import channel
 from pyconnect_agent.channel import (
     FRAME_HEADER,
     VERSION,
     Channel,
     ChannelError,
     Message,
-    OwnOffsets,
-    RunTaskJob,
-    StateReported,
-    Stop,
-    TaskConfigs,
-    WorkerSettings,
-    WriteOffsetsRequest,
     decode,
     encode,
-    pipe,
+    reports,
+    requests,
 )
+from pyconnect_agent.channel.reports import (
+    OwnOffsets,
+    StateReported,
+    TaskConfigs,
+    WriteOffsetsRequest,
+)
+from pyconnect_agent.channel.requests import RunTaskJob, Stop, WorkerSettings
 from pyconnect_agent.core.config.config_infos import ConfigInfo, ConfigInfos, ConfigValueInfo
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.metric_values import Metric
@@ -63,23 +63,23 @@ KEY_INFO = {"name": "k", "required": True, "order_in_group": -1, "group": None, 
 METRIC = Metric(group="g", name="n", value="text", tags={"transform": "t"})
 MESSAGES: tuple[Message, ...] = (
     TASK,
-    channel.ShareProcessJob(worker=WORKER),
-    channel.RunConnectorJob(
+    requests.ShareProcessJob(worker=WORKER),
+    requests.RunConnectorJob(
         connector="c", worker=WORKER, config={"a": None}, target_state=TargetState.STOPPED
     ),
-    channel.ValidateConfigJob(worker=WORKER, config={"a": "b"}),
-    channel.DescribePluginJob(worker=WORKER, plugin="P", version=None),
-    channel.FenceProducersJob(
+    requests.ValidateConfigJob(worker=WORKER, config={"a": "b"}),
+    requests.DescribePluginJob(worker=WORKER, plugin="P", version=None),
+    requests.FenceProducersJob(
         worker=WORKER, connector="c", connector_config={}, transactional_ids=("i",), timeout_ms=1
     ),
-    channel.ReadOffsetsJob(worker=WORKER, connector="c", config={}, timeout_ms=1, own=True),
-    channel.ChangeOffsetsJob(worker=WORKER, connector="c", config={}, offsets=None, timeout_ms=1),
-    channel.TryConnectorJob(
+    requests.ReadOffsetsJob(worker=WORKER, connector="c", config={}, timeout_ms=1, own=True),
+    requests.ChangeOffsetsJob(worker=WORKER, connector="c", config={}, offsets=None, timeout_ms=1),
+    requests.TryConnectorJob(
         worker=WORKER,
         connector="c",
         config={},
         given=(
-            channel.GivenRecord(
+            requests.GivenRecord(
                 topic="t",
                 partition=0,
                 offset=1,
@@ -92,21 +92,21 @@ MESSAGES: tuple[Message, ...] = (
         most=1,
         time_ms=1,
     ),
-    channel.SetLoggerLevel(namespace="n", level="DEBUG"),
-    channel.SetTargetStateRequest(target_state=TargetState.STARTED),
-    channel.GenerateTaskConfigsRequest(
+    requests.SetLoggerLevel(namespace="n", level="DEBUG"),
+    requests.SetTargetStateRequest(target_state=TargetState.STARTED),
+    requests.GenerateTaskConfigsRequest(
         request_id=1, digest_key=b"\x00\xff", config={"a": "b"}, applied_config=None
     ),
     Stop(graceful_ms=5),
-    channel.Lease(valid_until_s=1.25),
-    channel.OffsetsRead(request_id=1, entries={b"\xff": b"\x00", b"gone": None}),
-    channel.OffsetsWritten(request_id=1),
-    channel.OffsetKeysFound(request_id=1, keys={b"k": (b"a", b"b"), b"l": ()}),
-    channel.ConnectorOffsetsFound(request_id=1, entries={b"k": b"v"}),
-    channel.OffsetChangeConfirmed(request_id=1),
-    channel.StartConfirmed(request_id=1),
-    channel.ReportStats(request_id=1),
-    channel.DumpStacks(request_id=1),
+    requests.Lease(valid_until_s=1.25),
+    requests.OffsetsRead(request_id=1, entries={b"\xff": b"\x00", b"gone": None}),
+    requests.OffsetsWritten(request_id=1),
+    requests.OffsetKeysFound(request_id=1, keys={b"k": (b"a", b"b"), b"l": ()}),
+    requests.ConnectorOffsetsFound(request_id=1, entries={b"k": b"v"}),
+    requests.OffsetChangeConfirmed(request_id=1),
+    requests.StartConfirmed(request_id=1),
+    requests.ReportStats(request_id=1),
+    requests.DumpStacks(request_id=1),
     StateReported(state=State.FAILED, trace="t\nu", version=None),
     TaskConfigs(
         request_id=1,
@@ -114,22 +114,22 @@ MESSAGES: tuple[Message, ...] = (
         connector_config_changed=True,
         values_digest=b"\x80",
     ),
-    channel.RequestFailed(request_id=1, error_class="E", message="m", retriable=True),
-    channel.TaskReconfigurationRequested(),
-    channel.ConnectorIdle(),
-    channel.ConnectorTried(records=("{}",), failure=None),
-    channel.TopicUsed(topic="t"),
-    channel.ConfigTtlExpired(),
-    channel.ReadOffsetsRequest(request_id=1, keys=(b"k", b""), timeout_ms=5),
+    reports.RequestFailed(request_id=1, error_class="E", message="m", retriable=True),
+    reports.TaskReconfigurationRequested(),
+    reports.ConnectorIdle(),
+    reports.ConnectorTried(records=("{}",), failure=None),
+    reports.TopicUsed(topic="t"),
+    reports.ConfigTtlExpired(),
+    reports.ReadOffsetsRequest(request_id=1, keys=(b"k", b""), timeout_ms=5),
     WriteOffsetsRequest(request_id=7, entries={b"\x00k": None, b"l": b"v"}, timeout_ms=5),
-    channel.FindOffsetKeys(request_id=1, keys=()),
-    channel.FindConnectorOffsets(request_id=1, connector="c", timeout_ms=5),
-    channel.OffsetChangeReached(kind="sink", stage=ChangeStage.CALLING),
-    channel.ConfirmOffsetChange(request_id=1, complete=False),
-    channel.OffsetsChanged(),
-    channel.ConfirmStart(request_id=1),
-    channel.ProducersFenced(),
-    channel.ConfigValidated(
+    reports.FindOffsetKeys(request_id=1, keys=()),
+    reports.FindConnectorOffsets(request_id=1, connector="c", timeout_ms=5),
+    reports.OffsetChangeReached(kind="sink", stage=ChangeStage.CALLING),
+    reports.ConfirmOffsetChange(request_id=1, complete=False),
+    reports.OffsetsChanged(),
+    reports.ConfirmStart(request_id=1),
+    reports.ProducersFenced(),
+    reports.ConfigValidated(
         result=ConfigInfos(
             name="n",
             error_count=1,
@@ -145,17 +145,17 @@ MESSAGES: tuple[Message, ...] = (
             ),
         )
     ),
-    channel.ConsumerOffsets(committed=(CommittedOffset("t", 0, 5),)),
+    reports.ConsumerOffsets(committed=(CommittedOffset("t", 0, 5),)),
     OwnOffsets(entries={b"k": b"v"}),
-    channel.PluginDescribed(keys=(KEY_INFO,)),  # type: ignore[arg-type]  # str keys
-    channel.StatsReported(
+    reports.PluginDescribed(keys=(KEY_INFO,)),  # type: ignore[arg-type]  # str keys
+    reports.StatsReported(
         request_id=1,
         last_activity_ms=2**40,
         metrics={"g": {"count": 3, "share": 0.5, "missing": float("-inf"), "state": "running"}},
         plugins=(METRIC,),
     ),
-    channel.StacksDumped(request_id=1, text="t"),
-    channel.LineLogged(time_ms=1, level="WARN", logger="l", text="t"),
+    reports.StacksDumped(request_id=1, text="t"),
+    reports.LineLogged(time_ms=1, level="WARN", logger="l", text="t"),
 )
 
 
@@ -304,7 +304,7 @@ def test_subclasses_of_plain_types_arrive_as_plain_values() -> None:
     kinds = {type(text) for text in texts}
     assert kinds == {str, NoneType}
     assert (type(received.request_id), type(received.values_digest)) == (int, bytes)
-    figures = channel.StatsReported(request_id=Count(2), metrics={"g": {"n": Share(0.5)}})
+    figures = reports.StatsReported(request_id=Count(2), metrics={"g": {"n": Share(0.5)}})
     assert decode(body(encode(figures))) == figures
 
 
@@ -326,10 +326,10 @@ def cyclic() -> Any:
 @cases(
     "message, text",
     (StateReported(state=State.RUNNING, version=3), "Expected `str | null`, got `int`"),  # type: ignore[arg-type]
-    (channel.TopicUsed(topic=object()), "builtins.object is not a type of any field"),  # type: ignore[arg-type]
-    (channel.PluginDescribed(keys=({1: "x"},)), "Expected `str`, got `int`"),  # type: ignore[dict-item]
-    (channel.PluginDescribed(keys=({"order": 2**80},)), "can't serialize ints"),
-    (channel.PluginDescribed(keys=(cyclic(),)), "PluginDescribed cannot be sent: .*recursion"),
+    (reports.TopicUsed(topic=object()), "builtins.object is not a type of any field"),  # type: ignore[arg-type]
+    (reports.PluginDescribed(keys=({1: "x"},)), "Expected `str`, got `int`"),  # type: ignore[dict-item]
+    (reports.PluginDescribed(keys=({"order": 2**80},)), "can't serialize ints"),
+    (reports.PluginDescribed(keys=(cyclic(),)), "PluginDescribed cannot be sent: .*recursion"),
 )
 def test_a_wrong_value_of_a_plugin_is_an_error_of_its_sender(message: Message, text: str) -> None:
     """The process learns of it, which can say so; the worker process gets nothing to choke on."""
@@ -365,7 +365,7 @@ def test_a_message_too_large_is_an_error_of_its_sender(monkeypatch: pytest.Monke
     """It is not sent: the worker process would kill the child for it."""
     ours, theirs = socket.socketpair()
     connection = Channel(theirs)
-    monkeypatch.setattr(pipe, "MAX_FRAME_BYTES", 1_000)
+    monkeypatch.setattr("pyconnect_agent.channel.MAX_FRAME_BYTES", 1_000)
     with pytest.raises(ChannelError, match=r"StateReported cannot be sent: it has \d+ bytes"):
         connection.send(StateReported(state=State.FAILED, trace="x" * 1_000))
     connection.close()

@@ -17,13 +17,12 @@ import psutil
 import pytest
 
 from pyconnect_agent.java_processes.build import LOWEST_JAVA
-from pyconnect_agent.java_processes.class_archive import make_archive
-from pyconnect_agent.java_processes.frames import FrameKind, decode_source
+from pyconnect_agent.java_processes.frames import FrameKind, JavaSourceRecords, decode_source
 from pyconnect_agent.java_processes.installation import JAVA_HOME_KEY, find_installation
 from pyconnect_agent.java_processes.launch import JavaOptions
 from pyconnect_agent.java_processes.link import Answer, JavaConnectError, JavaLink, JavaPluginError
 from pyconnect_agent.java_processes.process import JavaProcess
-from pyconnect_agent.java_processes.source_records import JavaSourceRecords
+from pyconnect_agent.java_processes.questions import make_archive
 from pyconnect_api import ConnectException
 from pyconnect_clients.installation import java_version
 from pyconnect_sandbox.runtime import KafkaRuntime

@@ -16,9 +16,10 @@ from pyconnect_agent.java_processes.launch import JavaOptions
 from pyconnect_agent.java_processes.link import JavaLink, JavaRetriableError
 from pyconnect_agent.java_processes.process import JavaProcess
 from pyconnect_agent.tasks.in_java.sink_task import JavaSinkTask, compose_unconverted
-from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
+from pyconnect_agent.tasks.records import Failure, Tolerance
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.delivery import PutEnd
+from pyconnect_agent.tasks.sink.pipeline import Intake
 from pyconnect_api import ConnectException, SinkRecord, TopicPartition
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.fakes.fake_clients import FakeConsumer, FakeMessage
@@ -70,7 +71,7 @@ class Sink:
         context.connect(consumer)
         self.context = context
         self.convert = compose_unconverted(
-            topic_used=None, is_assigned=consumer.is_assigned, check_error=lambda _: None
+            Intake(topic_used=None, is_assigned=consumer.is_assigned, check_error=lambda _: None)
         )
         self.task.initialize(context)
         self.task.start({"notes": str(notes)})

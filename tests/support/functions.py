@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from pyconnect_agent.tasks.records.tolerance import Tolerance
-from pyconnect_agent.tasks.records.transformations import Chain, TransformationStage
+from pyconnect_agent.tasks.records import Chain, Tolerance, TransformationStage
+from pyconnect_agent.tasks.sink.pipeline import Intake
 from pyconnect_api import ConfigDef, ConnectRecord, Transformation
 
 Function: TypeAlias = Callable[[Any], Any]
@@ -33,3 +33,6 @@ def chain_of(*functions: Function, tolerance: Tolerance) -> Chain:
         ],
         tolerance,
     )
+
+
+ANY_MESSAGES = Intake(topic_used=None, is_assigned=lambda _: True, check_error=lambda _: None)

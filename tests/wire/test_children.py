@@ -9,15 +9,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pyconnect_agent.channel import WorkerSettings
+from pyconnect_agent.channel.requests import WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launched, Launcher
 from pyconnect_agent.children.ports import ChildSettings
-from pyconnect_agent.core.errors import (
-    AgentError,
-    InternalError,
-    RetriableKafkaError,
-)
+from pyconnect_agent.core.errors import AgentError, InternalError, RetriableKafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.agents.launchers import scripted_launcher
 from tests.support.cases import cases

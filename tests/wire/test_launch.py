@@ -14,7 +14,8 @@ from signal import Signals
 import psutil
 import pytest
 
-from pyconnect_agent.channel import Stop, ValidateConfigJob, WorkerSettings, encode
+from pyconnect_agent.channel import encode
+from pyconnect_agent.channel.requests import Stop, ValidateConfigJob, WorkerSettings
 from pyconnect_agent.children import launch as launch_module
 from pyconnect_agent.children.fork_server import LAST_WORDS_BYTES
 from pyconnect_agent.children.launch import Launcher

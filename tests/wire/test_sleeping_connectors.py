@@ -8,7 +8,7 @@ import pytest
 from pyconnect_agent.core.config.agent_keys import AgentKeys
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import State, TargetState
-from pyconnect_agent.tasks.connector.host import QUIET_S
+from pyconnect_agent.tasks.connector import QUIET_S
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world
 from tests.support.plugins.idle_connectors import idle_source

@@ -6,7 +6,7 @@ import signal
 import psutil
 import pytest
 
-from pyconnect_agent.channel import SetLoggerLevel
+from pyconnect_agent.channel.requests import SetLoggerLevel
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.tasks.trace import TRACE_CHARACTERS
 from tests.support.cases import cases

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyconnect_agent.channel.jobs import StringMap
+from pyconnect_agent.channel.requests import StringMap
 from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metric_values import GroupValues, Metric

@@ -1,4 +1,4 @@
-"""Messages of the worker process to a running child.
+"""Messages of the worker process to a child: its job first, then requests.
 
 Layer: shared by children and tasks.
 """
@@ -6,10 +6,180 @@ Layer: shared by children and tasks.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from pyconnect_agent.channel.jobs import StringMap
-from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.plugin_catalog import PluginDesc
+
+StringMap = Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """The worker's part of every job: its properties with Java's keys, and its plugins.
+
+    `plugins` empty: those of the distribution and of installed entry points. `levels`: Log4j level
+    by logger name; `log_format`: `text` or `json`.
+    """
+
+    properties: StringMap
+    plugins: tuple[PluginDesc, ...] = ()
+    levels: Mapping[str, str] = field(default_factory=dict)
+    log_format: str = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConnectorJob:
+    """`config` is raw. `lease_ms`: time without a lease after which a child ends; None: never.
+
+    `may_sleep`: the child reports `ConnectorIdle`.
+    """
+
+    connector: str
+    worker: WorkerSettings
+    config: StringMap
+    target_state: TargetState
+    lease_ms: int | None = None
+    may_sleep: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTaskJob:
+    """Configs are raw; `lease_ms` as for `RunConnectorJob`.
+
+    `task_count`: of the connector's whole set, 0 if its size is not checked.
+    """
+
+    task_id: ConnectorTaskId
+    worker: WorkerSettings
+    connector_config: StringMap
+    task_config: StringMap
+    target_state: TargetState
+    task_count: int = 0
+    lease_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareProcessJob:
+    """Run tasks in threads. Each comes as one byte with two descriptors: its pipe and its *fate*.
+
+    A `RunTaskJob` is the first message of the pipe. The end of the task is an exit code in the
+    fate, and why if that is not 0: see `fork_server`.
+    """
+
+    worker: WorkerSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidateConfigJob:
+    """Answered by `ConfigValidated` or `RequestFailed`, then the process ends.
+
+    With `keep` it waits for another such job instead, if it has a Java process.
+    """
+
+    worker: WorkerSettings
+    config: StringMap
+    keep: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribePluginJob:
+    """Answered by `PluginDescribed` or `RequestFailed`, then the process ends."""
+
+    worker: WorkerSettings
+    plugin: str
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FenceProducersJob:
+    """Answered by `ProducersFenced` or `RequestFailed`, then the process ends.
+
+    `connector_config` is raw. All ids together have `timeout_ms`. A denied id is not a failure if
+    it is one of `ids_if_permitted`.
+    """
+
+    worker: WorkerSettings
+    connector: str
+    connector_config: StringMap
+    transactional_ids: tuple[str, ...]
+    timeout_ms: int
+    ids_if_permitted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOffsetsJob:
+    """Read a sink's committed offsets, or with `own` the entries of a source's own offsets topic.
+
+    Answered by `ConsumerOffsets` or `OwnOffsets`, or by `RequestFailed`, then the process ends.
+    `config` is raw.
+    """
+
+    worker: WorkerSettings
+    connector: str
+    config: StringMap
+    timeout_ms: int
+    own: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeOffsetsJob:
+    """Ask a stopped connector about new offsets, then write them (KIP-875). `config` is raw.
+
+    `offsets`: JSON text; None: reset all. The child reports its next step by
+    `OffsetChangeReached`, asks by `ConfirmOffsetChange` before it writes, and ends with
+    `OffsetsChanged` or `RequestFailed`.
+    """
+
+    worker: WorkerSettings
+    connector: str
+    config: StringMap
+    offsets: bytes | None
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenRecord:
+    """A record of Kafka; `timestamp_ms` None: it has none."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TryConnectorJob:
+    """Show what becomes of records, without a producer, a consumer and stored offsets.
+
+    Answered by `ConnectorTried` or `RequestFailed`, then the process ends. Configs are raw. `given`
+    None: `most` records of the source task of `task_config`, which is polled for `time_ms`; else
+    those that a sink would get of these.
+    """
+
+    worker: WorkerSettings
+    connector: str
+    config: StringMap
+    task_config: StringMap = field(default_factory=dict)
+    given: tuple[GivenRecord, ...] | None
+    most: int
+    time_ms: int
+
+
+Job = (
+    RunConnectorJob
+    | RunTaskJob
+    | ValidateConfigJob
+    | DescribePluginJob
+    | FenceProducersJob
+    | ReadOffsetsJob
+    | ChangeOffsetsJob
+    | TryConnectorJob
+    | ShareProcessJob
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,13 +28,11 @@ from pyconnect_agent.channel import (
     FRAME_HEADER,
     MAX_FRAME_BYTES,
     ChannelError,
-    Job,
-    Lease,
     Message,
-    Stop,
     decode,
     encode,
 )
+from pyconnect_agent.channel.requests import Job, Lease, Stop
 from pyconnect_agent.children.launch import Launched
 from pyconnect_agent.core.reporting import describe_exit
 from pyconnect_agent.process import long_lived

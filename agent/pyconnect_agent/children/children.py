@@ -21,30 +21,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pyconnect_agent.channel import (
-    Job,
-    Lease,
-    LineLogged,
-    Message,
-    RunConnectorJob,
-    RunTaskJob,
-    SetLoggerLevel,
-    StatsReported,
-)
+from pyconnect_agent.channel import Message
+from pyconnect_agent.channel.reports import LineLogged, StatsReported
+from pyconnect_agent.channel.requests import Job, Lease, RunConnectorJob, RunTaskJob, SetLoggerLevel
 from pyconnect_agent.children.child import Child, ChildEnd, kill_children
 from pyconnect_agent.children.connectors import ConnectorChild, ConnectorChildren
 from pyconnect_agent.children.jobs import Jobs
-from pyconnect_agent.children.launch import Launcher
+from pyconnect_agent.children.launch import Launcher, SharedProcesses
 from pyconnect_agent.children.limits import TaskCgroups, TaskLimitWatch, resident_memory
 from pyconnect_agent.children.logs import ChildLogs
 from pyconnect_agent.children.offsets import OffsetChanges, OffsetService
-from pyconnect_agent.children.ports import (
-    ChildDetails,
-    ChildListener,
-    ChildSettings,
-    SourceOffsets,
-)
-from pyconnect_agent.children.shared import SharedProcesses
+from pyconnect_agent.children.ports import ChildDetails, ChildListener, ChildSettings, SourceOffsets
 from pyconnect_agent.children.tasks import Inquiries, TaskChild, TaskChildren
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State
@@ -236,30 +223,29 @@ class ChildProcesses:
         return task.child.pid
 
     def _begin_kill(self, task: TaskChild, *, force: bool, reason: str) -> None:
-        ending = asyncio.get_running_loop().create_task(
-            self._kill(task, force=force, reason=reason), name=f"kill {task.child.name}"
-        )
+        """Begin to kill a task after reading its stacks, which show where it hung."""
+        graceful_s = 0 if force else self._settings.task_shutdown_graceful_timeout_ms / 1000
+
+        async def kill() -> None:
+            try:
+                async with asyncio.timeout(FORCED_STACKS_S if force else None):
+                    stacks = await self._inquiries.stacks(task.child)
+                remark = f"{STACKS_FOLLOW}\n{stacks}"
+            except AgentError as error:
+                remark = f"{STACKS_FOLLOW} none. {error.message}"
+            except TimeoutError:
+                remark = f"{STACKS_FOLLOW} none within {FORCED_STACKS_S:g} s."
+            if task.killed_because == reason:
+                task.killed_because = f"{reason}\n{remark}"
+            await self.tasks.kill(task, graceful_s=graceful_s)
+
+        ending = asyncio.get_running_loop().create_task(kill(), name=f"kill {task.child.name}")
         self._kills.add(ending)
         ending.add_done_callback(self._kills.discard)
 
     def _end_over_limit(self, task_id: ConnectorTaskId, trace: str) -> None:
         LOG.error("task is over a limit and is ended", extra={"task": str(task_id), "how": trace})
         self._begin_kill(self.tasks.condemn(task_id, trace), force=True, reason=trace)
-
-    async def _kill(self, task: TaskChild, *, force: bool, reason: str) -> None:
-        """Kill a task after reading its stacks, which show where it hung."""
-        graceful_s = 0 if force else self._settings.task_shutdown_graceful_timeout_ms / 1000
-        try:
-            async with asyncio.timeout(FORCED_STACKS_S if force else None):
-                stacks = await self._inquiries.stacks(task.child)
-            remark = f"{STACKS_FOLLOW}\n{stacks}"
-        except AgentError as error:
-            remark = f"{STACKS_FOLLOW} none. {error.message}"
-        except TimeoutError:
-            remark = f"{STACKS_FOLLOW} none within {FORCED_STACKS_S:g} s."
-        if task.killed_because == reason:
-            task.killed_because = f"{reason}\n{remark}"
-        await self.tasks.kill(task, graceful_s=graceful_s)
 
     def logs(self, question: LogQuestion) -> dict[str, Any]:
         """Return the kept lines: `lines`, `next`, and the `epoch` of their numbers."""

@@ -16,18 +16,20 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pyconnect_agent.channel import (
+from pyconnect_agent.channel import Message
+from pyconnect_agent.channel.reports import (
     ConfigTtlExpired,
     ConnectorIdle,
-    GenerateTaskConfigsRequest,
-    Message,
     ReadOffsetsRequest,
     RequestFailed,
-    RunConnectorJob,
-    SetTargetStateRequest,
     StateReported,
     TaskConfigs,
     TaskReconfigurationRequested,
+)
+from pyconnect_agent.channel.requests import (
+    GenerateTaskConfigsRequest,
+    RunConnectorJob,
+    SetTargetStateRequest,
 )
 from pyconnect_agent.children.child import Child, ChildEnd, stop_children
 from pyconnect_agent.children.offsets import OffsetService

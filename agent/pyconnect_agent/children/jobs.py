@@ -13,19 +13,21 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from pyconnect_agent.channel import (
+from pyconnect_agent.channel import Message
+from pyconnect_agent.channel.reports import (
     ConfigValidated,
     ConnectorTried,
     ConsumerOffsets,
-    DescribePluginJob,
-    FenceProducersJob,
-    Job,
-    Message,
     OwnOffsets,
     PluginDescribed,
     ProducersFenced,
-    ReadOffsetsJob,
     RequestFailed,
+)
+from pyconnect_agent.channel.requests import (
+    DescribePluginJob,
+    FenceProducersJob,
+    Job,
+    ReadOffsetsJob,
     TryConnectorJob,
     ValidateConfigJob,
 )
@@ -180,26 +182,30 @@ class Jobs:
         self, connector: str, config: Mapping[str, str | None], timeout_ms: int
     ) -> tuple[CommittedOffset, ...] | None:
         """Raise RequestTimedOutError, or InternalError for whatever else prevents an answer."""
-        job = self._read_offsets(connector, config, timeout_ms, own=False)
-        return (await self._ask("offset", job, timeout_ms, ConsumerOffsets)).committed
+        found = await self._read_offsets(connector, config, timeout_ms, ConsumerOffsets)
+        return found.committed
 
     async def own_offsets(
         self, connector: str, config: Mapping[str, str | None], timeout_ms: int
     ) -> Mapping[bytes, bytes]:
         """Raise RequestTimedOutError, or InternalError for whatever else prevents an answer."""
-        job = self._read_offsets(connector, config, timeout_ms, own=True)
-        return (await self._ask("offset", job, timeout_ms, OwnOffsets)).entries
+        return (await self._read_offsets(connector, config, timeout_ms, OwnOffsets)).entries
 
-    def _read_offsets(
-        self, connector: str, config: Mapping[str, str | None], timeout_ms: int, *, own: bool
-    ) -> ReadOffsetsJob:
-        return ReadOffsetsJob(
+    async def _read_offsets(
+        self,
+        connector: str,
+        config: Mapping[str, str | None],
+        timeout_ms: int,
+        expected: type[Answer],
+    ) -> Answer:
+        job = ReadOffsetsJob(
             worker=self._settings.worker,
             connector=connector,
             config=dict(config),
             timeout_ms=timeout_ms,
-            own=own,
+            own=expected is OwnOffsets,
         )
+        return await self._ask("offset", job, timeout_ms, expected)
 
     async def fence_producers(
         self,

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from pyconnect_agent.channel import LineLogged
+from pyconnect_agent.channel.reports import LineLogged
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.log_lines import Item, LineRings, LogLine, LogQuestion
 from pyconnect_agent.process import long_lived
@@ -155,7 +155,14 @@ class LogFiles:
                         older.replace(path.with_name(f"{path.name}.{number}"))
                 path.unlink(missing_ok=True)
             with open(path, "a", encoding="utf-8", errors="backslashreplace", opener=_own) as file:
-                file.writelines(_text(line) for line in lines)
+                for line in lines:
+                    # The lines of a trace are below it.
+                    moment = time.localtime(line.time_ms / 1000)
+                    stamp = (
+                        f"{time.strftime('%Y-%m-%d %H:%M:%S', moment)},{line.time_ms % 1000:03d}"
+                    )
+                    who = "connector" if line.task is None else f"task-{line.task}"
+                    file.write(f"[{stamp}] {line.level} {who} {line.text} ({line.logger})\n")
         except OSError as error:
             if not self._failing:
                 extra = {"file": str(path), "reason": str(error)}
@@ -212,11 +219,3 @@ def _item(fields: Mapping[str, Any]) -> Item | None:
         connector, _, number = task.rpartition("-")
         return (connector, int(number)) if connector and number.isdecimal() else None
     return (connector, None) if isinstance(connector, str) and connector else None
-
-
-def _text(line: LogLine) -> str:
-    """Return a line of a file, with the lines of its trace below it."""
-    moment = time.localtime(line.time_ms / 1000)
-    stamp = f"{time.strftime('%Y-%m-%d %H:%M:%S', moment)},{line.time_ms % 1000:03d}"
-    who = "connector" if line.task is None else f"task-{line.task}"
-    return f"[{stamp}] {line.level} {who} {line.text} ({line.logger})\n"

@@ -14,22 +14,24 @@ import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
 
-from pyconnect_agent.channel import (
-    ChangeOffsetsJob,
+from pyconnect_agent.channel import Message
+from pyconnect_agent.channel.reports import (
     ConfirmOffsetChange,
-    ConnectorOffsetsFound,
     FindConnectorOffsets,
     FindOffsetKeys,
-    Message,
-    OffsetChangeConfirmed,
     OffsetChangeReached,
-    OffsetKeysFound,
     OffsetsChanged,
-    OffsetsRead,
-    OffsetsWritten,
     ReadOffsetsRequest,
     RequestFailed,
     WriteOffsetsRequest,
+)
+from pyconnect_agent.channel.requests import (
+    ChangeOffsetsJob,
+    ConnectorOffsetsFound,
+    OffsetChangeConfirmed,
+    OffsetKeysFound,
+    OffsetsRead,
+    OffsetsWritten,
 )
 from pyconnect_agent.children.child import Child, ChildEnd, kill_children
 from pyconnect_agent.children.jobs import error_of
@@ -37,6 +39,12 @@ from pyconnect_agent.children.ports import ChildFactory, ChildSettings, SourceOf
 from pyconnect_agent.core.errors import AgentError, InternalError
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.offsets.connector_offsets import ChangeStage, failed_text, timed_out_text
+
+LOG = logging.getLogger(__name__)
+
+THREADS = 8
+
+OffsetRequest = ReadOffsetsRequest | WriteOffsetsRequest | FindOffsetKeys | FindConnectorOffsets
 
 
 class OffsetChanges:
@@ -71,9 +79,15 @@ class OffsetChanges:
             timeout_ms=timeout_ms,
         )
         change = self._changes[connector] = _Change(job, self._factory, self._offsets)
-        change.timer = asyncio.get_running_loop().call_later(
-            timeout_ms / 1000, self._time_is_over, change
-        )
+
+        def time_is_over() -> None:
+            if self._changes.get(connector) is change:
+                stage = change.stage
+                LOG.error("changing offsets took too long", extra={"stage": stage.name.lower()})
+                change.fail(InternalError(timed_out_text(connector, change.kind, stage)))
+                self._end(change)
+
+        change.timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, time_is_over)
         try:
             return await change.prepared
         except BaseException:
@@ -102,11 +116,6 @@ class OffsetChanges:
             self._end(change)
         await asyncio.gather(*self._ends)
 
-    def _time_is_over(self, change: _Change) -> None:
-        if self._changes.get(change.connector) is change:
-            change.time_is_over()
-            self._end(change)
-
     def _end(self, change: _Change) -> None:
         if self._changes.get(change.connector) is not change:
             return
@@ -131,18 +140,13 @@ class _Change:
         self.prepared: asyncio.Future[bool] = loop.create_future()
         self.written: asyncio.Future[None] = loop.create_future()
         self.timer: asyncio.TimerHandle | None = None
-        self._stage = ChangeStage.READING
+        self.stage = ChangeStage.READING
         self._confirmation = 0
         self._offsets = offsets
         self.child: Child = factory("offset change", job, self._take, self._exited)
 
     def confirm(self) -> None:
         self.child.send(OffsetChangeConfirmed(request_id=self._confirmation))
-
-    def time_is_over(self) -> None:
-        text = timed_out_text(self.connector, self.kind, self._stage)
-        LOG.error("changing offsets took too long", extra={"stage": self._stage.name.lower()})
-        self.fail(InternalError(text))
 
     def fail(self, error: Exception) -> None:
         """Report the failure to the waiters. A result without a waiter is dropped."""
@@ -154,7 +158,7 @@ class _Change:
     def _take(self, message: Message) -> None:
         match message:
             case OffsetChangeReached(kind=kind, stage=stage):
-                self.kind, self._stage = kind, stage
+                self.kind, self.stage = kind, stage
             case ConfirmOffsetChange(request_id=request_id, complete=complete):
                 self._confirmation = request_id
                 if not self.prepared.done():
@@ -177,13 +181,6 @@ class _Change:
         if not (self.prepared.done() and self.written.done()):
             LOG.error("the process that changes offsets ended", extra={"reason": how})
         self.fail(InternalError(f"{failed_text(self.connector, self.kind)}. {how}"))
-
-
-LOG = logging.getLogger(__name__)
-
-THREADS = 8
-
-OffsetRequest = ReadOffsetsRequest | WriteOffsetsRequest | FindOffsetKeys | FindConnectorOffsets
 
 
 class OffsetService:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyconnect_agent.channel import Job, Message, WorkerSettings
+from pyconnect_agent.channel import Message
+from pyconnect_agent.channel.requests import Job, WorkerSettings
 from pyconnect_agent.children.child import Child, ChildEnd
 from pyconnect_agent.children.logs import LogSettings
 from pyconnect_agent.core.config.agent_keys import NO_AGENT_KEYS, AgentKeys

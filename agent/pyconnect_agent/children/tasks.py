@@ -20,24 +20,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyconnect_agent.channel import (
-    STACKS_FILE,
-    STACKS_SIGNAL,
+from pyconnect_agent.channel import STACKS_FILE, STACKS_SIGNAL, Message
+from pyconnect_agent.channel.reports import (
     ConfirmStart,
-    DumpStacks,
     FindOffsetKeys,
-    Message,
     ReadOffsetsRequest,
-    ReportStats,
     RequestFailed,
-    RunTaskJob,
-    SetTargetStateRequest,
     StacksDumped,
-    StartConfirmed,
     StateReported,
     StatsReported,
     TopicUsed,
     WriteOffsetsRequest,
+)
+from pyconnect_agent.channel.requests import (
+    DumpStacks,
+    ReportStats,
+    RunTaskJob,
+    SetTargetStateRequest,
+    StartConfirmed,
 )
 from pyconnect_agent.children.child import Child, ChildEnd, kill_children, stop_children
 from pyconnect_agent.children.offsets import OffsetService

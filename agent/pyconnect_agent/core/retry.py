@@ -1,6 +1,6 @@
 """When to try a record's operation again (Kafka: RetryWithToleranceOperator, KIP-298).
 
-The policy says how long to wait; `tasks/records/tolerance.py` waits and tries.
+The policy says how long to wait; `tasks/records.py` waits and tries.
 """
 
 from __future__ import annotations

@@ -89,7 +89,13 @@ def find_installation(
         host_jar = str(built_host_jar() or cached_host_jar(java, kafka_jars, java_cache()))
     except (HostBuildError, OSError) as error:
         raise ConnectException(f"Java plugins cannot run: {error}") from error
-    archive = _archive_path(java, (host_jar, *kafka_jars), java_cache())
+    # Java ignores an archive that extends another archive of Java's own than the one it has now.
+    own_archive = java.parents[1] / "lib" / "server" / "classes.jsa"
+    digest = hashlib.sha256()
+    for file in (java, *([own_archive] if own_archive.exists() else ()), host_jar, *kafka_jars):
+        stat = Path(file).stat()
+        digest.update(f"{file}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode())
+    archive = java_cache() / "classes" / f"{digest.hexdigest()[:16]}.jsa"
     return JavaInstallation(
         java=str(java), kafka_jars=kafka_jars, host_jar=host_jar, archive=str(archive)
     )
@@ -190,17 +196,3 @@ def _is_complete(directory: Path) -> bool:
         return all((directory / "libs" / name).exists() for name in manifest["jars"])
     except (OSError, ValueError, KeyError, TypeError):
         return False
-
-
-def _archive_path(java: Path, jars: Sequence[str], cache: Path) -> Path:
-    """Return the path of a class path's archive, whether or not it exists.
-
-    Java ignores an archive that extends another archive of Java's own than the one it has now.
-    """
-    executable = java.resolve()
-    own_archive = executable.parents[1] / "lib" / "server" / "classes.jsa"
-    digest = hashlib.sha256()
-    for file in (executable, *([own_archive] if own_archive.exists() else ()), *jars):
-        stat = Path(file).stat()
-        digest.update(f"{file}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode())
-    return cache / "classes" / f"{digest.hexdigest()[:16]}.jsa"

@@ -23,6 +23,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
@@ -328,28 +329,26 @@ class JavaLink:
                 with contextlib.suppress(ConnectException):
                     self._send(FrameKind.TRANSFORMED, request_id, records)
                 continue
+            found: Future[Any] = Future()
             try:
-                value: object = self._answers[asked["method"]](asked)
+                value = self._answers[asked["method"]](asked)
             except Exception as exc:  # noqa: BLE001  it is thrown there, where the question was asked
-                answer: dict[str, object] = {"error": {"message": _text(exc)}}
+                found.set_exception(exc)
             else:
-                answer = {"value": value}
-            if isinstance(answer.get("value"), Future):
-                self._answer_later(request_id, answer["value"])  # type: ignore[arg-type]  # checked
+                if isinstance(value, Future):
+                    found = value
+                else:
+                    found.set_result(value)
+            if not found.done():
+                found.add_done_callback(partial(self._answer, request_id))
             elif request_id:
-                self._answer(request_id, answer)
+                self._answer(request_id, found)
 
-    def _answer_later(self, request_id: int, value: Future[Any]) -> None:
-        def done(found: Future[Any]) -> None:
-            error = found.exception()
-            self._answer(
-                request_id,
-                {"value": None} if error is None else {"error": {"message": _text(error)}},
-            )
-
-        value.add_done_callback(done)
-
-    def _answer(self, request_id: int, answer: Mapping[str, object]) -> None:
+    def _answer(self, request_id: int, found: Future[Any]) -> None:
+        error = found.exception()
+        answer = (
+            {"value": found.result()} if error is None else {"error": {"message": _text(error)}}
+        )
         with contextlib.suppress(ConnectException):
             self._send(FrameKind.ANSWER, request_id, json_bytes(answer))
 

@@ -40,9 +40,27 @@ class VariableResolver:
             "config.providers", worker_properties.get("config.providers"), ConfigType.LIST
         )
         assert names is None or isinstance(names, list)
-        self._providers = {
-            name: _provider(name, worker_properties, catalog) for name in names or ()
-        }
+        self._providers: dict[str, ConfigProvider] = {}
+        for name in names or ():
+            key = f"config.providers.{name}.class"
+            class_name = worker_properties.get(key)
+            if class_name is None:
+                raise ConfigException(
+                    f'Missing required configuration "{key}" which has no default value.'
+                )
+            try:
+                plugins = CatalogPluginSource(catalog)
+                found = plugins.plugin(class_name.strip(), PluginKind.CONFIG_PROVIDER)
+            except PluginNotFoundError as error:
+                reason = f"Class {class_name} could not be found."
+                raise invalid_value(key, class_name, reason) from error
+            if not issubclass(found.python_class, ConfigProvider):
+                reason = f"Class {class_name} does not implement the ConfigProvider interface"
+                raise invalid_value(key, class_name, reason)
+            provider = instantiate(found.python_class)
+            assert isinstance(provider, ConfigProvider)
+            self._providers[name] = provider
+            provider.configure(below(worker_properties, f"config.providers.{name}.param."))
 
     def __enter__(self) -> Self:
         return self
@@ -52,7 +70,11 @@ class VariableResolver:
 
     def resolve(self, config: Mapping[str, str | None]) -> ResolvedConfig:
         """Return ``config`` with its references replaced; raises errors of providers."""
-        return resolve(config, self._lookup)
+
+        def look_up(name: str, path: str, keys: frozenset[str]) -> ConfigData | None:
+            return self._providers[name].get(path, keys) if name in self._providers else None
+
+        return resolve(config, look_up)
 
     def resolve_worker_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
         """Return a worker's properties with references replaced, except in keys for plugins."""
@@ -65,29 +87,6 @@ class VariableResolver:
     def close(self) -> None:
         for provider in self._providers.values():
             provider.close()
-
-    def _lookup(self, name: str, path: str, keys: frozenset[str]) -> ConfigData | None:
-        provider = self._providers.get(name)
-        return None if provider is None else provider.get(path, keys)
-
-
-def _provider(name: str, properties: Mapping[str, str], catalog: Catalog) -> ConfigProvider:
-    key = f"config.providers.{name}.class"
-    class_name = properties.get(key)
-    if class_name is None:
-        raise ConfigException(f'Missing required configuration "{key}" which has no default value.')
-    try:
-        found = CatalogPluginSource(catalog).plugin(class_name.strip(), PluginKind.CONFIG_PROVIDER)
-    except PluginNotFoundError as error:
-        raise invalid_value(key, class_name, f"Class {class_name} could not be found.") from error
-    if not issubclass(found.python_class, ConfigProvider):
-        raise invalid_value(
-            key, class_name, f"Class {class_name} does not implement the ConfigProvider interface"
-        )
-    provider = instantiate(found.python_class)
-    assert isinstance(provider, ConfigProvider)
-    provider.configure(below(properties, f"config.providers.{name}.param."))
-    return provider
 
 
 MODULE = "pyconnect_agent.plugins.resolve_worker"

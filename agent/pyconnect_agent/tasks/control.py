@@ -20,34 +20,34 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
-from pyconnect_agent.channel import (
-    EXIT_LEASE_EXPIRED,
-    Channel,
+from pyconnect_agent.channel import EXIT_LEASE_EXPIRED, Channel, Message
+from pyconnect_agent.channel.reports import (
     ConfirmOffsetChange,
     ConfirmStart,
-    ConnectorOffsetsFound,
-    DumpStacks,
     FindConnectorOffsets,
     FindOffsetKeys,
+    ReadOffsetsRequest,
+    RequestFailed,
+    StacksDumped,
+    StatsReported,
+    WriteOffsetsRequest,
+)
+from pyconnect_agent.channel.requests import (
+    ConnectorOffsetsFound,
+    DumpStacks,
     GenerateTaskConfigsRequest,
     Lease,
-    Message,
     OffsetChangeConfirmed,
     OffsetKeysFound,
     OffsetsRead,
     OffsetsWritten,
-    ReadOffsetsRequest,
     ReportStats,
-    RequestFailed,
     SetLoggerLevel,
     SetTargetStateRequest,
-    StacksDumped,
     StartConfirmed,
-    StatsReported,
     Stop,
-    WriteOffsetsRequest,
 )
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
 from pyconnect_agent.core.ids import TargetState
@@ -57,6 +57,8 @@ from pyconnect_agent.tasks.trace import describe_threads
 from pyconnect_api import ConnectException
 
 LOG = logging.getLogger(__name__)
+
+Reply = TypeVar("Reply", bound=Message)
 
 EXIT_ORPHANED = 70
 EXIT_TERMINATED = 143
@@ -142,42 +144,29 @@ class Control:
 
     def read_offsets(self, keys: tuple[bytes, ...], timeout_ms: int) -> dict[bytes, bytes | None]:
         """Ask the worker's store. Raises AgentError, RetriableKafkaError on timeout."""
-        reply = self._ask(
-            lambda n: ReadOffsetsRequest(request_id=n, keys=keys, timeout_ms=timeout_ms), timeout_ms
-        )
-        assert isinstance(reply, OffsetsRead)
-        return dict(reply.entries)
+        request = partial(ReadOffsetsRequest, keys=keys, timeout_ms=timeout_ms)
+        return dict(self._ask(OffsetsRead, request, timeout_ms).entries)
 
     def write_offsets(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
         """Write through the worker's store and wait until that is durable; errors as above."""
-        reply = self._ask(
-            lambda n: WriteOffsetsRequest(request_id=n, entries=entries, timeout_ms=timeout_ms),
-            timeout_ms,
-        )
-        assert isinstance(reply, OffsetsWritten)
+        request = partial(WriteOffsetsRequest, entries=entries, timeout_ms=timeout_ms)
+        self._ask(OffsetsWritten, request, timeout_ms)
 
     def offset_keys_in_use(
         self, keys: tuple[bytes, ...], timeout_ms: int
     ) -> Mapping[bytes, tuple[bytes, ...]]:
         """Ask under which raw keys the worker's store has these, newest first; errors as above."""
-        reply = self._ask(lambda n: FindOffsetKeys(request_id=n, keys=keys), timeout_ms)
-        assert isinstance(reply, OffsetKeysFound)
-        return reply.keys
+        return self._ask(OffsetKeysFound, partial(FindOffsetKeys, keys=keys), timeout_ms).keys
 
     def connector_offsets(self, connector: str, timeout_ms: int) -> Mapping[bytes, bytes]:
         """Ask for the raw entries of a connector in the worker's store; errors as above."""
-        reply = self._ask(
-            lambda n: FindConnectorOffsets(
-                request_id=n, connector=connector, timeout_ms=timeout_ms
-            ),
-            timeout_ms,
-        )
-        assert isinstance(reply, ConnectorOffsetsFound)
-        return reply.entries
+        request = partial(FindConnectorOffsets, connector=connector, timeout_ms=timeout_ms)
+        return self._ask(ConnectorOffsetsFound, request, timeout_ms).entries
 
     def confirm_offset_change(self, timeout_ms: int, *, complete: bool) -> None:
         """Wait until the worker lets a prepared change of offsets be written; errors as above."""
-        self._ask(lambda n: ConfirmOffsetChange(request_id=n, complete=complete), timeout_ms)
+        request = partial(ConfirmOffsetChange, complete=complete)
+        self._ask(OffsetChangeConfirmed, request, timeout_ms)
 
     def confirm_start(self) -> bool:
         """Ask whether this task may begin, its producer being initialised; False when stopped.
@@ -200,12 +189,14 @@ class Control:
                 raise ConnectException(reply.message)
         return not self.stopping
 
-    def _ask(self, make: Any, timeout_ms: int) -> Message:
+    def _ask(
+        self, expected: type[Reply], request: Callable[..., Message], timeout_ms: int
+    ) -> Reply:
         request_id = next(self._request_ids)
         future: Future[Message] = Future()
         self._replies[request_id] = future
         try:
-            self._channel.send(make(request_id))
+            self._channel.send(request(request_id=request_id))
             reply = future.result(timeout_ms / 1000 + REPLY_GRACE_S)
         except TimeoutError:
             raise RetriableKafkaError(
@@ -216,6 +207,7 @@ class Control:
         if isinstance(reply, RequestFailed):
             error = RetriableKafkaError if reply.retriable else AgentError
             raise error(reply.message)
+        assert isinstance(reply, expected)
         return reply
 
     def _read(self) -> None:
@@ -288,3 +280,45 @@ class Control:
                 self.report_statistics(question.request_id, mbeans)
             else:
                 self.send(StacksDumped(request_id=question.request_id, text=self.describe_stacks()))
+
+
+PERIOD_S = 5.0
+
+
+class ActiveTopics:
+    """Calls `report` with the names of topics that a task uses (KIP-558).
+
+    Kafka: `WorkerTask.recordActiveTopic`, which asks the status store for each record; here the
+    worker hears of a topic at its first use, and then once per period in which it was used again,
+    so that a topic that was reset in between is listed again. `used` anywhere, `refresh` on the
+    task's thread.
+    """
+
+    def __init__(
+        self, report: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._report = report
+        self._clock = clock
+        self._known: set[str] = set()
+        self._used_again: set[str] = set()
+        self._period_ends_s = clock() + PERIOD_S
+
+    def used(self, topic: str) -> None:
+        """Note that a record went to the topic or came from it; quick enough for each record."""
+        if topic in self._known:
+            self._used_again.add(topic)
+        else:
+            self._known.add(topic)
+            self._report(topic)
+
+    def refresh(self) -> None:
+        """Report topics that were used again, when it is time; to be called once per batch."""
+        now_s = self._clock()
+        if now_s < self._period_ends_s:
+            return
+        self._period_ends_s = now_s + PERIOD_S
+        # Copied at once: another thread may add to the set at any time.
+        topics = frozenset(self._used_again)
+        self._used_again -= topics
+        for topic in topics:
+            self._report(topic)

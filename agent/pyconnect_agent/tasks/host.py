@@ -26,23 +26,21 @@ from contextlib import suppress
 from functools import partial
 from types import FrameType
 
-from pyconnect_agent.channel import (
-    LAST_WORDS_BYTES,
-    NUMBER,
-    ChangeOffsetsJob,
-    Channel,
-    ChannelError,
+from pyconnect_agent.channel import LAST_WORDS_BYTES, NUMBER, Channel, ChannelError, Message
+from pyconnect_agent.channel.reports import (
     ConfigTtlExpired,
+    LineLogged,
+    RequestFailed,
+    StateReported,
+)
+from pyconnect_agent.channel.requests import (
+    ChangeOffsetsJob,
     DescribePluginJob,
     FenceProducersJob,
-    LineLogged,
-    Message,
     ReadOffsetsJob,
-    RequestFailed,
     RunConnectorJob,
     RunTaskJob,
     ShareProcessJob,
-    StateReported,
     TryConnectorJob,
     ValidateConfigJob,
     WorkerSettings,
@@ -63,35 +61,33 @@ from pyconnect_agent.process.logging import (
     masked,
     unmask_logs,
 )
-from pyconnect_agent.tasks.connector.checks import (
+from pyconnect_agent.tasks.connector import (
+    ConnectorHost,
     check_connector_config,
     check_task_count,
     generate_task_configs,
+    present_work,
     task_class_in,
+    watch_expiry,
 )
-from pyconnect_agent.tasks.connector.host import ConfigExpiry, ConnectorHost, OwnWork
 from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Control
 from pyconnect_agent.tasks.in_java.connector import JavaConnector, java_connector
-from pyconnect_agent.tasks.in_java.process import java_class_of
-from pyconnect_agent.tasks.in_java.work import java_task, plugins_of_python
-from pyconnect_agent.tasks.jobs.fencing import fence_producers
-from pyconnect_agent.tasks.jobs.offset_change import change_offsets, read_offsets
-from pyconnect_agent.tasks.jobs.plugin_questions import describe_plugin, validate_config
+from pyconnect_agent.tasks.in_java.process import java_class_of, java_task, plugins_of_python
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle, TaskWork
-from pyconnect_agent.tasks.setup.plugins import (
-    TaskPlugins,
-    connector_and_task,
-    converters_and_stages,
+from pyconnect_agent.tasks.offset_change import change_offsets, read_offsets
+from pyconnect_agent.tasks.plugins import TaskPlugins, connector_and_task, converters_and_stages
+from pyconnect_agent.tasks.questions import describe_plugin, fence_producers, validate_config
+from pyconnect_agent.tasks.source.offsets import (
+    OffsetUse,
+    ReadOffsets,
+    WorkerOffsetReader,
+    offset_stores,
 )
-from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
-from pyconnect_agent.tasks.setup.worker_view import KeptQuestions, WorkerView
-from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_stores
-from pyconnect_agent.tasks.source.offsets.stores import ReadOffsets, WorkerOffsetReader
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
 from pyconnect_agent.tasks.trace import format_trace, is_permanent, prepare_dumps, shortened
 from pyconnect_agent.tasks.trial import try_connector
-from pyconnect_agent.tasks.work.sink import SinkWork
-from pyconnect_agent.tasks.work.source import SourceWork
+from pyconnect_agent.tasks.work import SinkWork, SourceWork
+from pyconnect_agent.tasks.worker_view import KeptQuestions, TaskSetup, WorkerView
 from pyconnect_api import Connector, SinkTask, SourceConnector, SourceTask
 from pyconnect_api.coroutines import run_coroutines
 
@@ -380,8 +376,7 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
         mask = worker.mask
         mask_logs(mask)
         resolved = worker.resolve(job.config)
-        expiry = ConfigExpiry(partial(control.send, ConfigTtlExpired()))
-        expiry.watch(resolved.resolution)
+        expires = watch_expiry(resolved.resolution, partial(control.send, ConfigTtlExpired()))
         java = java_class_of(worker, resolved.values)
         if java is None:
             connector = worker.connector(resolved.values)
@@ -399,7 +394,7 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
             )
             offsets.start(control.stop_requested.is_set)
             read = offsets.read
-        may_sleep = job.may_sleep and not expiry.is_scheduled
+        may_sleep = job.may_sleep and not expires
         host = ConnectorHost(
             connector=connector,
             config=resolved.values,
@@ -408,7 +403,7 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
             check_config=partial(check_connector_config, worker.config, job.config),
             generate=lambda connector, request: generate_task_configs(connector, request, worker),
             mask=mask,
-            is_idle=partial(_is_idle, connector, OwnWork()) if may_sleep else None,
+            is_idle=partial(_is_idle, connector, present_work()) if may_sleep else None,
         )
     except BaseException as exc:
         LOG.error("connector could not be made", exc_info=exc)
@@ -420,5 +415,8 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
     host.run()
 
 
-def _is_idle(connector: Connector, own_work: OwnWork) -> bool:
-    return not own_work.exists and (not isinstance(connector, JavaConnector) or connector.is_idle())
+def _is_idle(connector: Connector, before: frozenset[str]) -> bool:
+    """Return whether there is no work beside that of the process itself."""
+    return present_work() <= before and (
+        not isinstance(connector, JavaConnector) or connector.is_idle()
+    )

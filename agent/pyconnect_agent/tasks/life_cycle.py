@@ -9,11 +9,11 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from pyconnect_agent.channel import StateReported
+from pyconnect_agent.channel.reports import StateReported
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metric_values import Sampling
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.setup.plugins import plain_version
+from pyconnect_agent.tasks.plugins import plain_version
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
 from pyconnect_agent.tasks.trace import format_trace, is_permanent, shortened
 

@@ -29,7 +29,7 @@ from pyconnect_agent.core.metric_values import (
     StateTimes,
 )
 from pyconnect_agent.core.offsets.sink import SinkOffsets
-from pyconnect_agent.tasks.records.tolerance import ErrorCounts
+from pyconnect_agent.tasks.records import ErrorCounts
 from pyconnect_api import PluginMetrics
 
 

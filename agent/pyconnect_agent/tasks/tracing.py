@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
 from pyconnect_agent.kafka.task_producer import DeliveredMessage, KafkaHeaders, OnDelivery
 from pyconnect_agent.process.long_lived import Thread
-from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
+from pyconnect_agent.tasks.worker_view import TaskSetup
 from pyconnect_api import ConfigException, TopicPartition
 
 if TYPE_CHECKING:

@@ -22,35 +22,32 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any, NoReturn
 
-from pyconnect_agent.channel import ConnectorTried, GivenRecord, Message, TryConnectorJob
+from pyconnect_agent.channel import Message
+from pyconnect_agent.channel.reports import ConnectorTried
+from pyconnect_agent.channel.requests import GivenRecord, TryConnectorJob
 from pyconnect_agent.core.config.agent_keys import JAVA_ISOLATION, OWN_PROCESS
 from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.kafka.task_consumer import message_of
 from pyconnect_agent.plugins.java_classes import plugin_locations
 from pyconnect_agent.plugins.loading import instantiate
-from pyconnect_agent.tasks.connector.checks import task_class_in
+from pyconnect_agent.tasks.connector import task_class_in
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.in_java.process import java_class_of, start_link
-from pyconnect_agent.tasks.in_java.work import conversions, plugins_of_python, python_segments
-from pyconnect_agent.tasks.jobs.plugin_questions import answer
-from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.in_java.process import (
+    conversions,
+    java_class_of,
+    plugins_of_python,
+    python_segments,
+    start_link,
+)
+from pyconnect_agent.tasks.in_java.sink_task import from_base64
+from pyconnect_agent.tasks.questions import answer
 from pyconnect_agent.tasks.sink.pipeline import record_maker
-from pyconnect_agent.tasks.source.offsets.stores import WorkerOffsetReader
-from pyconnect_agent.tasks.source.pipeline import (
-    NO_TOPIC,
-    checked_timestamp,
-    record_converter,
-)
+from pyconnect_agent.tasks.source.offsets import WorkerOffsetReader
+from pyconnect_agent.tasks.source.pipeline import NO_TOPIC, checked_timestamp, record_converter
 from pyconnect_agent.tasks.trace import format_trace, shortened
-from pyconnect_agent.tasks.work.source import WorkerSourceTaskContext
-from pyconnect_api import (
-    ConnectException,
-    ConnectRecord,
-    Schema,
-    SourceRecord,
-    SourceTask,
-    Type,
-)
+from pyconnect_agent.tasks.work import WorkerSourceTaskContext
+from pyconnect_agent.tasks.worker_view import WorkerView
+from pyconnect_api import ConnectException, ConnectRecord, Schema, SourceRecord, SourceTask, Type
 from pyconnect_api.coroutines import run_coroutines
 
 PAUSE_S = 0.05
@@ -280,8 +277,8 @@ class _InJava:
             except ConnectException as exc:
                 shown["steps"].append(_failed("written", exc))
                 return shown
-            headers = [(name, _bytes(text)) for name, text in kafka["headers"]]
-            shown["kafka"] = _kafka(_bytes(kafka["key"]), _bytes(kafka["value"]), headers)
+            headers = [(name, from_base64(text)) for name, text in kafka["headers"]]
+            shown["kafka"] = _kafka(from_base64(kafka["key"]), from_base64(kafka["value"]), headers)
         return shown
 
 
@@ -353,7 +350,3 @@ def _schema_text(schema: Schema | None) -> str | None:
 
 def _base64(data: bytes | None) -> str | None:
     return None if data is None else base64.b64encode(data).decode()
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else base64.b64decode(text)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pyconnect_agent.channel import WorkerSettings
+from pyconnect_agent.channel.requests import WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.children.logs import LogSettings
@@ -40,6 +40,7 @@ from pyconnect_agent.core.errors import (
     WorkerStartError,
 )
 from pyconnect_agent.core.group_protocol import ProtocolVersion
+from pyconnect_agent.core.errors import AgentError, KafkaError, WorkerConfigError, WorkerStartError
 from pyconnect_agent.core.herder.requests import Probe
 from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
 from pyconnect_agent.core.offsets.source import own_topic

@@ -22,7 +22,6 @@ from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind, spoken_rele
 from pyconnect_agent.core.reporting import exit_reason
 from pyconnect_agent.core.rest_access import EXTENSION, EXTENSION_NAMES
 from pyconnect_agent.java_processes import jar_scan
-from pyconnect_agent.java_processes.class_archive import make_archive
 from pyconnect_agent.java_processes.discovery import JavaDiscovery
 from pyconnect_agent.java_processes.installation import (
     KAFKA_HOME_KEY,
@@ -32,7 +31,7 @@ from pyconnect_agent.java_processes.installation import (
 )
 from pyconnect_agent.java_processes.jar_scan import ClassPath, JarScan
 from pyconnect_agent.java_processes.launch import JavaClass, JavaInstallation, JavaOptions
-from pyconnect_agent.java_processes.questions import JavaQuestions
+from pyconnect_agent.java_processes.questions import JavaQuestions, make_archive
 from pyconnect_agent.plugins import resolve_worker, scan
 from pyconnect_agent.plugins.scan import installed_catalog, known_class, plugin_directories
 from pyconnect_api.configdef import ConfigType, invalid_value, parse_type

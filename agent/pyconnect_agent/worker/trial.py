@@ -22,7 +22,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyconnect_agent.channel import GivenRecord, TryConnectorJob, WorkerSettings
+from pyconnect_agent.channel.requests import GivenRecord, TryConnectorJob, WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.children.ports import ChildSettings

@@ -272,7 +272,13 @@ class DatagenSourceTask(ApachesPlugin, SourceTask):
         self._most = int(str(config[ITERATIONS]))
         self._batch_size = int(str(config[BATCH_SIZE]))
         self._task_id = int(props.get(TASK_ID, "0"))
-        self._resume(None if config[SEED] is None else int(str(config[SEED])))
+        # Go on where the last committed record left off.
+        self._partition = {TASK_ID: self._task_id}
+        offset = self.context.offset_storage_reader.offset(self._partition) or {}
+        self._iteration = int(str(offset.get(ITERATION, 0)))
+        self._generation = int(str(offset.get(GENERATION, -1))) + 1
+        seed = offset.get(SEED) if config[SEED] is None else config[SEED]
+        self._seed = secrets.randbits(48) if seed is None else int(str(seed))
         self._started = time.monotonic()
         self._sent = 0
 
@@ -281,24 +287,15 @@ class DatagenSourceTask(ApachesPlugin, SourceTask):
         if self._most >= 0:
             count = min(count, self._most - self._iteration)
         if count <= 0:
-            self.context.stop_requested.wait(self._wait_s())
+            is_idle = 0 <= self._most <= self._iteration or self._throughput <= 0
+            wait_s = LONGEST_WAIT_S if is_idle else min(LONGEST_WAIT_S, 1 / self._throughput)
+            self.context.stop_requested.wait(wait_s)
             return None
         now_ms = int(time.time() * 1000)
         records = [self._record(self._iteration + index, now_ms) for index in range(count)]
         self._iteration += count
         self._sent += count
         return records
-
-    def _resume(self, seed: int | None) -> None:
-        """Go on where the last committed record left off."""
-        self._partition = {TASK_ID: self._task_id}
-        offset = self.context.offset_storage_reader.offset(self._partition) or {}
-        self._iteration = int(str(offset.get(ITERATION, 0)))
-        self._generation = int(str(offset.get(GENERATION, -1))) + 1
-        stored = offset.get(SEED)
-        if seed is None:
-            seed = secrets.randbits(48) if stored is None else int(str(stored))
-        self._seed = seed
 
     def _due(self) -> int:
         """Return how many records may go now."""
@@ -312,11 +309,6 @@ class DatagenSourceTask(ApachesPlugin, SourceTask):
         ):
             return 0
         return 1
-
-    def _wait_s(self) -> float:
-        if 0 <= self._most <= self._iteration or self._throughput <= 0:
-            return LONGEST_WAIT_S
-        return min(LONGEST_WAIT_S, 1 / self._throughput)
 
     def _record(self, number: int, now_ms: int) -> SourceRecord:
         value = self._generator.record(f"{self._seed}/{self._task_id}", number)

@@ -102,21 +102,17 @@ class _Parser:
         elif self._take("+"):
             least, most = 1, 1 + _MORE
         elif self._take("{"):
-            least, most = self._bounds()
+            end = self._pattern.find("}", self.position)
+            low, comma, high = self._pattern[self.position : end].partition(",")
+            if end < 0 or not low.isdigit() or (high and not high.isdigit()):
+                raise self.refused()
+            self.position = end + 1
+            least = most = int(low)
+            if comma:
+                most = int(high) if high else least + _MORE
         if (least, most) == (1, 1):
             return make
         return lambda random: "".join([make(random) for _ in range(random.randint(least, most))])
-
-    def _bounds(self) -> tuple[int, int]:
-        end = self._pattern.find("}", self.position)
-        low, comma, high = self._pattern[self.position : end].partition(",")
-        if end < 0 or not low.isdigit() or (high and not high.isdigit()):
-            raise self.refused()
-        self.position = end + 1
-        least = int(low)
-        if not comma:
-            return least, least
-        return least, int(high) if high else least + _MORE
 
     def _set(self) -> str:
         if self._take("^"):
@@ -229,14 +225,19 @@ class _Compilation:
         if kind in self._named:
             return self.of(kind)
         if "options" in hints:
-            options = _typed_options(kind, hints["options"])
+            options = hints["options"]
+            if not isinstance(options, list) or not options:
+                raise ConfigException("The hint options takes a list of values")
+            if kind in ("float", "double"):
+                options = [float(value) for value in options]
             return lambda random, _: random.choice(options)
         return self._of_kind(kind, avro, hints)
 
     def _of_kind(self, kind: str, avro: Mapping[str, Any], hints: Mapping[str, Any]) -> Datum:
         match kind:
             case "record":
-                return self._record(avro)
+                members = [(field["name"], self.of(field["type"])) for field in avro["fields"]]
+                return lambda random, n: {name: member(random, n) for name, member in members}
             case "array":
                 item, length = self.of(avro["items"]), _length(hints)
                 return lambda random, n: [item(random, n) for _ in range(length(random))]
@@ -254,33 +255,23 @@ class _Compilation:
             case "null":
                 return lambda _, __: None
             case "boolean":
-                return _boolean(hints)
+                if "iteration" in hints:
+                    first = bool(hints["iteration"].get("start", False))
+                    return lambda _, n: first ^ bool(n % 2)
+                odds = float(hints.get("odds", 0.5))
+                return lambda random, _: random.random() < odds
             case "int" | "long" | "float" | "double":
                 return _number(kind, avro.get(LOGICAL), hints)
             case "string":
-                return _text(hints)
+                if "regex" in hints:
+                    make = text_maker(str(hints["regex"]))
+                    return lambda random, _: make(random)
+                length = _length(hints)
+                return lambda random, _: _word(random, length(random))
             case "bytes":
                 length = _length(hints)
                 return lambda random, _: random.randbytes(length(random))
         raise ConfigException(f"Unknown Avro type {kind}")
-
-    def _record(self, avro: Mapping[str, Any]) -> Datum:
-        members = [(field["name"], self.of(field["type"])) for field in avro["fields"]]
-        return lambda random, n: {name: member(random, n) for name, member in members}
-
-
-def _typed_options(kind: str, options: Any) -> list[Any]:
-    if not isinstance(options, list) or not options:
-        raise ConfigException("The hint options takes a list of values")
-    return [float(value) for value in options] if kind in ("float", "double") else options
-
-
-def _boolean(hints: Mapping[str, Any]) -> Datum:
-    if "iteration" in hints:
-        first = bool(hints["iteration"].get("start", False))
-        return lambda _, n: first ^ bool(n % 2)
-    odds = float(hints.get("odds", 0.5))
-    return lambda random, _: random.random() < odds
 
 
 def _number(kind: str, logical: str | None, hints: Mapping[str, Any]) -> Datum:
@@ -312,14 +303,6 @@ def _iteration(convert: type[int | float], hint: Mapping[str, Any]) -> Datum:
     return lambda _, n: start + n % steps * step
 
 
-def _text(hints: Mapping[str, Any]) -> Datum:
-    if "regex" in hints:
-        make = text_maker(str(hints["regex"]))
-        return lambda random, _: make(random)
-    length = _length(hints)
-    return lambda random, _: _word(random, length(random))
-
-
 def _word(random: Random, length: int) -> str:
     return "".join(random.choices(_LETTERS, k=length))
 
@@ -348,7 +331,13 @@ def resolve(schema: Any, named: dict[str, Any], namespace: str = "") -> Any:  # 
     if isinstance(schema, list):
         return [resolve(branch, named, namespace) for branch in schema]
     if isinstance(schema, str):
-        return schema if schema in _PRIMITIVES else _reference(schema, named, namespace)
+        full_names = (schema,) if schema in _PRIMITIVES else (_full_name(schema, namespace), schema)
+        for name in full_names:
+            if name in named or name in _PRIMITIVES:
+                return name
+        raise ConfigException(
+            f"The Avro schema refers to the type {schema}, which it does not define"
+        )
     if not isinstance(schema, dict) or "type" not in schema:
         raise ConfigException(f"Not an Avro schema: {schema}")
     resolved = dict(schema)
@@ -373,10 +362,3 @@ def resolve(schema: Any, named: dict[str, Any], namespace: str = "") -> Any:  # 
 
 def _full_name(name: str, namespace: str) -> str:
     return name if "." in name or not namespace else f"{namespace}.{name}"
-
-
-def _reference(name: str, named: dict[str, Any], namespace: str) -> str:
-    for candidate in (_full_name(name, namespace), name):
-        if candidate in named:
-            return candidate
-    raise ConfigException(f"The Avro schema refers to the type {name}, which it does not define")

@@ -1,15 +1,27 @@
 """Files of connectors' logs, and whose log a record of the worker belongs to."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from pyconnect_agent.channel import LineLogged
+from pyconnect_agent.channel.reports import LineLogged
 from pyconnect_agent.children.logs import ChildLogs, LogSettings
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.log_lines import LogQuestion
 from tests.support.cases import cases
 
 LOG = logging.getLogger("worker")
+
+
+@contextmanager
+def started(directory: Path | None = None) -> Iterator[ChildLogs]:
+    logs = ChildLogs(LogSettings(directory=directory))
+    logs.start()
+    try:
+        yield logs
+    finally:
+        logs.stop()
 
 
 def line(text: str) -> LineLogged:
@@ -21,10 +33,8 @@ def line(text: str) -> LineLogged:
 )
 def test_no_name_leads_out_of_the_directory(tmp_path: Path, name: str, file: str) -> None:
     """Names may have any characters."""
-    logs = ChildLogs(LogSettings(directory=tmp_path / "logs"))
-    logs.start()
-    logs.add((name, 3), line("one"), 7)
-    logs.stop()
+    with started(tmp_path / "logs") as logs:
+        logs.add((name, 3), line("one"), 7)
     assert [path.name for path in (tmp_path / "logs").iterdir()] == [file]
     text = (tmp_path / "logs" / file).read_text()
     assert " INFO task-3 one (plugin)\n" in text
@@ -34,10 +44,8 @@ def test_only_the_workers_user_can_read_the_files(tmp_path: Path) -> None:
     """Nor a file that exists; the group keeps the rights that it was given on one."""
     directory = tmp_path / "logs"
     for mode in (0o600, 0o640):
-        logs = ChildLogs(LogSettings(directory=directory))
-        logs.start()
-        logs.add(("orders", 0), line("one"), 7)
-        logs.stop()
+        with started(directory) as logs:
+            logs.add(("orders", 0), line("one"), 7)
         file = directory / "orders.log"
         assert (file.stat().st_mode & 0o777, directory.stat().st_mode & 0o777) == (mode, 0o700)
         file.chmod(0o644)
@@ -53,24 +61,16 @@ def test_only_the_workers_user_can_read_the_files(tmp_path: Path) -> None:
 )
 def test_a_childs_log_has_the_workers_records(fields: dict[str, object], task: int | None) -> None:
     """By the fields of the record."""
-    logs = ChildLogs(LogSettings())
-    logs.start()
-    try:
+    with started() as logs:
         LOG.error("an event", extra=fields)
-    finally:
-        logs.stop()
     (found,) = logs.lines(LogQuestion(connector="a-b"))["lines"]
     assert (found["task"], found["level"], found["pid"]) == (task, "ERROR", None)
 
 
 def test_other_lines_of_the_worker_are_nobodys() -> None:
     """Also those with fields that only look like a task."""
-    logs = ChildLogs(LogSettings())
-    logs.start()
-    try:
+    with started() as logs:
         LOG.error("an event", extra={"task": "memory", "connector": ""})
-    finally:
-        logs.stop()
     assert logs.lines(LogQuestion(connector="memory"))["lines"] == []
 
 

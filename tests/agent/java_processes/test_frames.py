@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.java_processes.frames import (
+    JavaSourceRecords,
     decode_source,
     encode_sink,
     json_bytes,
     pack_headers,
     unpack_headers,
 )
-from pyconnect_agent.java_processes.source_records import JavaSourceRecords
 
 HEADERS = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=4)
 BYTES = st.none() | st.binary(max_size=8)

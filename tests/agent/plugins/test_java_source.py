@@ -11,14 +11,17 @@ from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.java_processes.jar_scan import API_CLASSES
 from pyconnect_agent.java_processes.launch import JavaClass
-from pyconnect_agent.plugins.class_source import CatalogPluginSource
+from pyconnect_agent.plugins.class_source import (
+    CatalogPluginSource,
+    JavaPluginSource,
+    definition_of,
+)
 from pyconnect_agent.plugins.java_classes import (
     is_java_connector,
     is_other_side,
     java_class,
     plugin_locations,
 )
-from pyconnect_agent.plugins.java_source import JavaPluginSource
 from pyconnect_agent.plugins.loading import builtin_plugins
 from pyconnect_api import ConfigException, ConnectException
 from pyconnect_api.configdef import ConfigValue
@@ -168,6 +171,14 @@ def test_a_java_connector_says_its_keys_and_values(fake: FakeJava) -> None:
     assert own.value.value == "8"
     assert secret.definition is not None
     assert secret.definition["default_value"] == "[hidden]"
+
+
+def test_what_a_java_key_leaves_out_stays_out() -> None:
+    """Debezium's MongoDB connector has keys without a display name; Java shows them as null."""
+    definition = definition_of([key("k", display=None)], lambda method, **arguments: None)
+    [found] = definition.keys.values()
+    shown = found.to_json()
+    assert (shown["display_name"], shown["documentation"]) == (None, None)
 
 
 def test_settings_of_transformations_are_checked_by_java(fake: FakeJava) -> None:

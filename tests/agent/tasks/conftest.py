@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.agent.tasks.sink.dead_letters import Queue
+from tests.agent.tasks.sink.sink_loop import Sink, assigned_sink
 from tests.agent.tasks.source.source_loop import Source
 
 
@@ -28,3 +29,9 @@ def strict_queue() -> Iterator[Queue]:
     made = Queue(tolerate_all=False)
     yield made
     made.queue.close(0)
+
+
+@pytest.fixture
+def sink() -> Sink:
+    """The loop of a sink task that has P0 and P1."""
+    return assigned_sink()

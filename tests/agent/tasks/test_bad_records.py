@@ -6,16 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
-from pyconnect_agent.builtin.converters.json import JsonConverter
-from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Tolerance, tolerance_of
-from pyconnect_agent.tasks.records.transformations import Chain
-from pyconnect_agent.tasks.setup.plugins import Converters, stages_of
-from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.plugins import stages_of
+from pyconnect_agent.tasks.records import Chain, ErrorCounts, Tolerance, tolerance_of
 from pyconnect_agent.tasks.sink import dead_letters
 from pyconnect_agent.tasks.sink import pipeline as sink_pipeline
 from pyconnect_agent.tasks.source import pipeline as source_pipeline
 from pyconnect_agent.tasks.trace import format_trace
+from pyconnect_agent.tasks.worker_view import WorkerView
 from pyconnect_api import (
     INT32_SCHEMA,
     STRING_SCHEMA,
@@ -27,7 +24,10 @@ from pyconnect_api import (
     SourceRecord,
     Struct,
 )
+from tests.agent.tasks.parts import converters, json_values
+from tests.support.cases import cases
 from tests.support.fakes.fake_clients import FakeMessage
+from tests.support.functions import ANY_MESSAGES
 
 SECRET = "hunter2"
 DIGITS = "41111111"
@@ -66,15 +66,11 @@ def consume(
     value: bytes, config: dict[str, str], handling: Tolerance, *, schemas: bool = False
 ) -> list[SinkRecord]:
     """Take one consumed record through converter and transformations."""
-    values = JsonConverter()
-    values.configure({"schemas.enable": str(schemas).lower()}, is_key=False)
-    records, _ = sink_pipeline.compose(
-        converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
+    records, _ = sink_pipeline.compose_conversion(
+        ANY_MESSAGES,
+        converters=converters(json_values(schemas=schemas)),
         chain=Chain(stages_of(WorkerView(WORKER), config), handling),
         tolerance=handling,
-        topic_used=None,
-        is_assigned=lambda _: True,
-        check_error=lambda _: None,
         keep_consumed=True,
     )([FakeMessage("orders", 3, 7, value)], {})
     return list(records)
@@ -85,63 +81,45 @@ def logical(type_name: str, name: str, payload: str) -> bytes:
     return f'{{"schema":{json.dumps(schema)},"payload":{payload}}}'.encode()
 
 
-BAD = [
-    pytest.param(f"{SECRET} is no JSON".encode(), {}, False, id="poison"),
-    pytest.param(f'{{"a": "{SECRET}'.encode(), {}, False, id="cut off"),
-    pytest.param(f'{{"a": 1}} {SECRET}'.encode(), {}, False, id="text after the JSON"),
-    pytest.param(b"\xff" + SECRET.encode(), {}, False, id="no text"),
-    pytest.param(AN_OBJECT, {}, True, id="no schema"),
-    pytest.param(
-        json.dumps({"schema": {"type": "int32"}, "payload": SECRET}).encode(),
-        {},
-        True,
-        id="value of another type than its schema",
+BAD: dict[str, tuple[bytes, dict[str, str], bool]] = {
+    "poison": (f"{SECRET} is no JSON".encode(), {}, False),
+    "cut off": (f'{{"a": "{SECRET}'.encode(), {}, False),
+    "text after the JSON": (f'{{"a": 1}} {SECRET}'.encode(), {}, False),
+    "no text": (b"\xff" + SECRET.encode(), {}, False),
+    "no schema": (AN_OBJECT, {}, True),
+    "value of another type than its schema": (
+        json.dumps({"schema": {"type": "int32"}, "payload": SECRET}).encode(), {}, True,
     ),
-    pytest.param(
-        f'{{"schema":{{"type":"int8"}},"payload":{DIGITS}}}'.encode(),
-        {},
-        True,
-        id="number out of the range of its schema",
+    "number out of the range of its schema": (
+        f'{{"schema":{{"type":"int8"}},"payload":{DIGITS}}}'.encode(), {}, True,
     ),
-    pytest.param(
-        f'{{"schema":{{"type":"int64"}},"payload":{DIGITS}e40}}'.encode(),
-        {},
-        True,
-        id="number with an exponent out of every range",
+    "number with an exponent out of every range": (
+        f'{{"schema":{{"type":"int64"}},"payload":{DIGITS}e40}}'.encode(), {}, True,
     ),
-    pytest.param(logical("int32", "Date", DIGITS), {}, True, id="date of no year"),
-    pytest.param(logical("int64", "Timestamp", DIGITS * 2), {}, True, id="time of no year"),
-    pytest.param(
+    "date of no year": (logical("int32", "Date", DIGITS), {}, True),
+    "time of no year": (logical("int64", "Timestamp", DIGITS * 2), {}, True),
+    "converted time of no year": (
         f'{{"name":{DIGITS * 2}}}'.encode(),
-        transformation("TimestampConverter$Value", field="name", target_type="Date"),
-        False,
-        id="converted time of no year",
+        transformation("TimestampConverter$Value", field="name", target_type="Date"), False,
     ),
-    pytest.param(
-        AN_OBJECT, transformation("Cast$Value", spec="name:int32"), False, id="cast of no number"
+    "cast of no number": (AN_OBJECT, transformation("Cast$Value", spec="name:int32"), False),
+    "no date": (
+        AN_OBJECT, transformation(
+            "TimestampConverter$Value", field="name", format="yyyy", target_type="Date"
+        ), False,
     ),
-    pytest.param(
-        AN_OBJECT,
-        transformation("TimestampConverter$Value", field="name", format="yyyy", target_type="Date"),
-        False,
-        id="no date",
-    ),
-    pytest.param(
+    "no fields at all": (
         json.dumps(SECRET).encode(),
-        transformation("InsertField$Value", static_field="f", static_value="v"),
-        False,
-        id="no fields at all",
+        transformation("InsertField$Value", static_field="f", static_value="v"), False,
     ),
-    pytest.param(
+    "missing field": (
         json.dumps({"schema": {"type": "struct", "fields": []}, "payload": {}}).encode(),
-        transformation("ExtractField$Value", field="missing"),
-        True,
-        id="missing field",
+        transformation("ExtractField$Value", field="missing"), True,
     ),
-]
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("value", "config", "schemas"), BAD)
+@cases("value, config, schemas", *BAD.values(), ids=list(BAD))
 def test_the_place_decides_on_records(value: bytes, config: dict[str, str], schemas: bool) -> None:
     """Topic, partition and offset are in the trace; the value never is."""
     with pytest.raises(ConnectException) as raised:
@@ -153,7 +131,7 @@ def test_the_place_decides_on_records(value: bytes, config: dict[str, str], sche
     assert DIGITS not in trace
 
 
-@pytest.mark.parametrize(("value", "config", "schemas"), BAD)
+@cases("value, config, schemas", *BAD.values(), ids=list(BAD))
 def test_a_bad_record_is_left_out_when_errors_are_tolerated(
     caplog: pytest.LogCaptureFixture, value: bytes, config: dict[str, str], schemas: bool
 ) -> None:
@@ -183,10 +161,8 @@ def test_a_struct_refuses_a_value_of_another_type() -> None:
 
 
 def produce(schema: Schema | None, value: object, handling: Tolerance) -> bytes | None:
-    values = JsonConverter()
-    values.configure({}, is_key=False)
     convert = source_pipeline.compose(
-        converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
+        converters=converters(json_values()),
         chain=None,
         tolerance=handling,
     ).convert

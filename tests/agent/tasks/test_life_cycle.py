@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from typing import cast
 
-from pyconnect_agent.channel import Message, StateReported, StatsReported
+from pyconnect_agent.channel import Message
+from pyconnect_agent.channel.reports import StateReported, StatsReported
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
@@ -46,34 +47,32 @@ class Work:
     def close(self) -> None: ...
 
 
-def lived(control: RecordingControl, work: Work) -> list[Message]:
+def lived(control: RecordingControl, work: Work) -> tuple[StateReported, list[Message]]:
+    """Return the report of the failure, and what is sent after it."""
     TaskLifeCycle(cast("Control", control)).run(work)
-    return control.sent
+    states = [each for each in control.sent if isinstance(each, StateReported)]
+    assert states[-1].state is State.FAILED
+    return states[-1], control.sent[control.sent.index(states[-1]) + 1 :]
 
 
 def test_a_failed_task_reports_its_state_before_its_last_metrics() -> None:
     """The state is what counts; the metrics ask parts that may be broken."""
-    *_, failed, figures = lived(RecordingControl(), Work(ValueError("no good")))
-    assert isinstance(failed, StateReported)
-    assert failed.state is State.FAILED
+    _, [figures] = lived(RecordingControl(), Work(ValueError("no good")))
     assert isinstance(figures, StatsReported)
 
 
 @cases("error", RuntimeError("no consumer"), AttributeError("position"))
 def test_metrics_that_fail_do_not_hide_why_a_task_failed(error: Exception) -> None:
     """The trace arrives, and the failure of the metrics is only logged."""
-    *_, failed = lived(RecordingControl(error), Work(ValueError("no good")))
-    assert isinstance(failed, StateReported)
-    assert failed.state is State.FAILED
-    assert failed.trace is not None
-    assert failed.trace.startswith("ValueError: no good")
+    failed, after = lived(RecordingControl(error), Work(ValueError("no good")))
+    assert (failed.trace or "").startswith("ValueError: no good")
+    assert after == []
 
 
 def test_a_task_whose_version_is_not_a_text_is_failed_with_that_reason() -> None:
     """The status that says so is one that can be sent."""
-    *_, failed, _ = lived(RecordingControl(), Work(ValueError("unreached"), version=(1, 2)))
-    assert isinstance(failed, StateReported)
-    assert (failed.state, failed.version) == (State.FAILED, None)
+    failed, _ = lived(RecordingControl(), Work(ValueError("unreached"), version=(1, 2)))
+    assert failed.version is None
     assert "version() of the task is of type tuple" in (failed.trace or "")
 
 
@@ -84,6 +83,5 @@ def test_an_error_that_cannot_be_shown_is_reported_all_the_same() -> None:
         def __str__(self) -> str:
             raise KeyError("text")
 
-    *_, failed, _ = lived(RecordingControl(), Work(UnshownError()))
-    assert isinstance(failed, StateReported)
+    failed, _ = lived(RecordingControl(), Work(UnshownError()))
     assert "UnshownError.__str__ raised KeyError" in (failed.trace or "")

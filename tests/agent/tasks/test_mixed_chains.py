@@ -19,8 +19,12 @@ from pyconnect_agent.tasks.in_java.segments import (
     PythonSegments,
     failure_of,
 )
-from pyconnect_agent.tasks.records.tolerance import RecordSkipped, tolerance_of
-from pyconnect_agent.tasks.records.transformations import StageCounts, TransformationStage
+from pyconnect_agent.tasks.records import (
+    RecordSkipped,
+    StageCounts,
+    TransformationStage,
+    tolerance_of,
+)
 from pyconnect_api import (
     DATE_SCHEMA,
     STRING_SCHEMA,
@@ -68,7 +72,7 @@ def test_the_records_before_a_failure_come_first_and_none_is_transformed_twice()
     )
     settings = ConnectorSettings.parse(CONFIG)
     python = PythonSegment([odd], settings, stop, DEFAULT_SAMPLING)
-    chain = MixedChain([elsewhere, python], tolerance)
+    chain = MixedChain([elsewhere, python], tolerance)  # type: ignore[list-item]  # in its place
     records = [record(value) for value in (0, "bad", 1, "bad", *range(2, 2 * PART))]
     done, failed = chain.run(records)
     assert [each.value for each in done] == [0]

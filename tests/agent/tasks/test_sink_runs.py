@@ -1,6 +1,5 @@
 """Messages that are converted in runs become what single messages become."""
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from itertools import accumulate
@@ -14,16 +13,11 @@ from hypothesis import strategies as st
 
 from pyconnect_agent.builtin.connectors.file_stream import FileStreamSinkTask
 from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
-from pyconnect_agent.builtin.converters.json import JsonConverter
-from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
-from pyconnect_agent.tasks.records.transformations import Chain, TransformationStage
-from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.sink import columns as sink_columns
+from pyconnect_agent.tasks.records import Chain, Failure, TransformationStage
 from pyconnect_agent.tasks.sink import pipeline as sink_pipeline
-from pyconnect_agent.tasks.sink.columns import MessageRun
 from pyconnect_agent.tasks.sink.dead_letters import ConsumedRecord
-from pyconnect_agent.tasks.source import columns as source_columns
+from pyconnect_agent.tasks.sink.pipeline import MessageRun
+from pyconnect_agent.tasks.source import pipeline as source_pipeline
 from pyconnect_api import (
     Converter,
     DataException,
@@ -34,10 +28,11 @@ from pyconnect_api import (
     TopicPartition,
 )
 from tests.agent.builtin.transforms.transformations import transformation
+from tests.agent.tasks.parts import converters, json_values, tolerance
 from tests.agent.tasks.sink.sink_loop import P0, assigned_sink, message
 from tests.support.cases import cases
 from tests.support.fakes.fake_clients import FakeMessage
-from tests.support.functions import chain_of
+from tests.support.functions import ANY_MESSAGES, chain_of
 
 Deeds = Mapping[int, str]
 
@@ -65,12 +60,7 @@ def converted(
 ) -> dict[str, Any]:
     """Return everything that can be seen of a conversion."""
     reports, transformed, topics = Reports(), [], set()
-    tolerance = Tolerance(
-        tolerate_all=tolerate_all,
-        policy=RetryPolicy(),
-        reporters=(reports,),
-        stop_requested=threading.Event(),
-    )
+    handling = tolerance(reports, tolerate_all=tolerate_all)
 
     def transform(record: SinkRecord) -> SinkRecord | None:
         transformed.append(record.kafka_offset)
@@ -85,16 +75,17 @@ def converted(
                 return record.new_record("other", 9, None, None, None, "new", None)
         return record
 
-    convert = sink_pipeline.compose(
-        converters=Converters(
-            key=StringConverter(), value=value_converter, header=SimpleHeaderConverter()
-        ),
-        chain=chain_of(transform, tolerance=tolerance) if deeds else None,
-        tolerance=tolerance,
+    intake = sink_pipeline.Intake(
         topic_used=topics.add,
         is_assigned=lambda partition: partition not in gone,
         check_error=lambda message: None,
         only_topic="t" if knows_topic and {m.topic() for m in messages} == {"t"} else None,
+    )
+    convert = sink_pipeline.compose_conversion(
+        intake,
+        converters=converters(value_converter),
+        chain=chain_of(transform, tolerance=handling) if deeds else None,
+        tolerance=handling,
         keep_consumed=keep_consumed,
     )
     consumed: dict[TopicPartition, int] = {}
@@ -110,20 +101,8 @@ def converted(
         "topics": topics,
         "reports": reports.seen,
         "transformed": transformed,
-        "counts": tolerance.counts.record_errors,
+        "counts": handling.counts.record_errors,
     }
-
-
-def schemaless() -> Converter:
-    made = JsonConverter()
-    made.configure({"schemas.enable": "false"}, is_key=False)
-    return made
-
-
-def with_schemas() -> Converter:
-    made = JsonConverter()
-    made.configure({}, is_key=False)
-    return made
 
 
 @st.composite
@@ -157,7 +136,7 @@ deeds = st.dictionaries(
 )
 
 
-@cases("make", StringConverter, schemaless, with_schemas)
+@cases("make", StringConverter, json_values, lambda: json_values(schemas=False))
 @given(
     polled=messages(),
     deeds=deeds,
@@ -217,14 +196,14 @@ def test_a_converter_that_loses_values_is_asked_one_by_one() -> None:
             schemas, values = super().to_connect_many(*arguments)
             return schemas[1:], values[1:]
 
-    converters = Converters(key=StringConverter(), value=Losing(), header=SimpleHeaderConverter())
+    losing = converters(Losing())
     run = MessageRun.of([FakeMessage("t", 0, 0, b"v")])
     assert run is not None
     polled = [SourceRecord({}, {}, "t", value="v")]
     with pytest.raises(ValueError, match="another number"):
-        sink_columns.compose_run(converters, SinkRecord)(run)
+        sink_pipeline.compose_run(losing, SinkRecord)(run)
     with pytest.raises(ValueError, match="another number"):
-        source_columns.compose_run(converters)(polled, polled)
+        source_pipeline.compose_run(losing)(polled, polled)
 
 
 def test_a_run_is_offered_again_as_it_was() -> None:
@@ -268,9 +247,7 @@ def test_trace_headers_pass_transformations_and_reach_the_sink_as_they_are() -> 
         ("tracestate", b"vendor=1"),
     )
     consumed = FakeMessage(the_value=b'{"id": 1, "card": "4111"}', the_headers=trace)
-    tolerance = Tolerance(
-        tolerate_all=False, policy=RetryPolicy(), reporters=(), stop_requested=threading.Event()
-    )
+    handling = tolerance()
     stages = [
         TransformationStage(alias=name, transformation=transformation(name, **options))
         for name, options in (
@@ -281,18 +258,18 @@ def test_trace_headers_pass_transformations_and_reach_the_sink_as_they_are() -> 
             ("InsertHeader", {"header": "origin", "value_literal": "x"}),
         )
     ]
-    header = SimpleHeaderConverter()
-    convert = sink_pipeline.compose(
-        converters=Converters(key=StringConverter(), value=schemaless(), header=header),
-        chain=Chain(stages, tolerance),
-        tolerance=tolerance,
-        topic_used=None,
-        is_assigned=lambda _: True,
-        check_error=lambda _: None,
+    convert = sink_pipeline.compose_conversion(
+        ANY_MESSAGES,
+        converters=converters(json_values(schemas=False)),
+        chain=Chain(stages, handling),
+        tolerance=handling,
     )
     (record,), _ = convert([consumed], {})
     written = [
-        (each.key, header.from_connect_header("t", each.key, each.schema, each.value))
+        (
+            each.key,
+            SimpleHeaderConverter().from_connect_header("t", each.key, each.schema, each.value),
+        )
         for each in record.headers
     ]
     assert written == [*trace, ("origin", b"x")]

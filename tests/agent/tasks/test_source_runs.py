@@ -1,22 +1,18 @@
 """Records that are sent in runs fare as records that are sent one by one."""
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pytest
 from confluent_kafka import KafkaError as ClientError
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
-from pyconnect_agent.builtin.converters.json import JsonConverter
+from pyconnect_agent.builtin.converters.base import StringConverter
 from pyconnect_agent.core.metric_values import SOURCE_TASK
 from pyconnect_agent.core.offsets.submitted import CommittableOffsets
-from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.core.transaction_boundary import (
     BoundaryPolicy,
     ConnectorBoundary,
@@ -24,31 +20,25 @@ from pyconnect_agent.core.transaction_boundary import (
     PollBoundary,
     RequestedTransactions,
 )
-from pyconnect_agent.kafka.task_producer import TaskProducer
-from pyconnect_agent.tasks.records.active_topics import ActiveTopics
-from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
-from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
-from pyconnect_agent.tasks.source.columns import OutgoingRun, compose_run
-from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
+from pyconnect_agent.tasks.control import ActiveTopics
+from pyconnect_agent.tasks.records import Failure
+from pyconnect_agent.tasks.source.at_least_once import AtLeastOnceSender
+from pyconnect_agent.tasks.source.exactly_once import TransactionalSender
 from pyconnect_agent.tasks.source.loop import SourceLoop
 from pyconnect_agent.tasks.source.pipeline import compose
 from pyconnect_agent.tasks.trace import ShownRetries
 from pyconnect_api import (
-    INT32_SCHEMA,
     STRING_SCHEMA,
     ConnectHeaders,
     DataException,
-    RecordMetadata,
     RetriableException,
     SourceRecord,
     SourceRecords,
-    SourceTask,
 )
-from tests.agent.tasks.fake_control import FakeControl
-from tests.agent.tasks.metrics import source_metrics
+from tests.agent.tasks.parts import FakeControl, converters, source_metrics, tolerance
 from tests.agent.tasks.source.fake_offsets import FakeOffsets
 from tests.agent.tasks.source.fake_transactions import FakeTransactions
+from tests.agent.tasks.source.source_loop import NotingTask, ScriptedTask
 from tests.support.cases import cases
 from tests.support.fakes.fake_clients import FakeProducer
 from tests.support.functions import chain_of
@@ -56,42 +46,11 @@ from tests.support.functions import chain_of
 Observed = dict[str, Any]
 
 
-class Task(SourceTask):
-    """Returns the polls in turn."""
-
-    def __init__(self, polls: Sequence[Sequence[SourceRecord]]) -> None:
-        self.polls = list(polls)
-        self.commits = 0
-
-    def version(self) -> str:
-        return "1"
-
-    def start(self, props: Mapping[str, str]) -> None: ...
-    def stop(self) -> None: ...
-
-    def poll(self) -> Sequence[SourceRecord] | None:
-        return self.polls.pop(0) if self.polls else None
-
-    def commit(self) -> None:
-        self.commits += 1
-
-
-class HearingTask(Task):
-    """Notes what became of its records, by their numbers."""
-
-    def __init__(self, polls: Sequence[Sequence[SourceRecord]]) -> None:
-        super().__init__(polls)
-        self.told: list[tuple[int, RecordMetadata | None]] = []
-
-    def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
-        self.told.append((number_of(record), metadata))
-
-
-class TaskInParts(HearingTask):
+class TaskInParts(NotingTask):
     """Returns a poll in parts of two records."""
 
     def poll(self) -> Sequence[SourceRecord] | None:
-        self.left = self.polls.pop(0) if self.polls else []
+        self.left = super().poll() or []
         return self.next_part()
 
     def next_part(self) -> Sequence[SourceRecord]:
@@ -143,7 +102,7 @@ class Surroundings:
     stops: int | None = None
     tolerate_all: bool = False
     boundary: Callable[[], BoundaryPolicy] = PollBoundary
-    task: type[Task] = Task
+    task: type[ScriptedTask] = ScriptedTask
 
     def transform(self, step: int, seen: list[object]) -> Callable[[SourceRecord], Any]:
         def apply(record: SourceRecord) -> SourceRecord | None:
@@ -202,12 +161,7 @@ class Run:
         self.metrics = source_metrics()
         self.topics: list[str] = []
         self.transformed: list[object] = []
-        self.tolerance = Tolerance(
-            tolerate_all=given.tolerate_all,
-            policy=RetryPolicy(),
-            reporters=(self.reports,),
-            stop_requested=threading.Event(),
-        )
+        self.tolerance = tolerance(self.reports, tolerate_all=given.tolerate_all)
         self.numbers: dict[bytes | None, int] = {}
         self.met: set[int] = set()
         self.later: dict[int, int] = {}
@@ -216,13 +170,10 @@ class Run:
         if one_by_one:
             self.sender.takes_runs = False
         assert self.sender.takes_runs is not one_by_one
-        converter = OfTopic()
         self.loop = SourceLoop(
             task=self.task,
             pipeline=compose(
-                converters=Converters(
-                    key=converter, value=converter, header=SimpleHeaderConverter()
-                ),
+                converters=converters(OfTopic(), OfTopic()),
                 chain=chain_of(
                     given.transform(0, self.transformed),
                     given.transform(1, self.transformed),
@@ -284,7 +235,7 @@ class Run:
             "written": counts["source-record-write-total"],
             "topics": sorted(self.topics),
             "commits": self.task.commits,
-            "told": self.task.told if isinstance(self.task, HearingTask) else (),
+            "told": self.task.records if isinstance(self.task, NotingTask) else (),
             **self.observed(),
         }
 
@@ -336,6 +287,7 @@ class AtLeastOnce(Run):
     """`fails`: records that the brokers refuse; `served` tells what was committable at each end."""
 
     fails: frozenset[int] = frozenset()
+    flush_timeout_ms = 5_000
 
     def new_sender(self) -> AtLeastOnceSender:
         run = self
@@ -354,14 +306,16 @@ class AtLeastOnce(Run):
             tolerance=self.tolerance,
             topics=ActiveTopics(self.topics.append),
             stop_requested=lambda: self.control.stopping,
-            offer=self.offer,
-            commit=lambda: None,
-            flush_timeout_s=5,
-            not_delivered=lambda: self.metrics.left_out(1),
+            committer=self,  # type: ignore[arg-type]
+            metrics=self.metrics,
         )
 
-    def offer(self) -> None:
+    def commit(self) -> None:
+        """Commit nothing: the offsets on offer are compared."""
+
+    def offer(self, committable: CommittableOffsets) -> None:
         """All that was sent so far is delivered or failed."""
+        self.note(committable)
         waiting = [(place, sent.value) for place, sent in enumerate(self.producer.waiting)]
         for place, value in reversed(waiting):
             if value is not None and value.startswith(b"v") and number_in(value) in self.fails:
@@ -446,7 +400,7 @@ surroundings = st.builds(
     stops=st.none() | numbers,
     tolerate_all=st.booleans(),
     boundary=st.sampled_from([PollBoundary, lambda: IntervalBoundary(1_000)]),
-    task=st.sampled_from([Task, HearingTask]),
+    task=st.sampled_from([ScriptedTask, NotingTask]),
 )
 
 
@@ -484,7 +438,7 @@ def test_polls_in_parts_have_the_same_results_as_whole_ones(
     """One transaction for all parts; only what is repeated differs."""
     observed = [
         kind(polled, replace(given, task=task), one_by_one=False).play()
-        for task in (HearingTask, TaskInParts)
+        for task in (NotingTask, TaskInParts)
     ]
     for each in observed:
         del each["transformed"]
@@ -522,7 +476,7 @@ def test_own_boundaries_are_without_runs(boundary: Callable[[], BoundaryPolicy])
     sender = TransactionalSender(
         task_id="c-0",
         connector="c",
-        task=Task([]),
+        task=ScriptedTask(),
         producer=FakeTransactions(),
         boundary=boundary(),
         offsets=FakeOffsets(),
@@ -531,86 +485,3 @@ def test_own_boundaries_are_without_runs(boundary: Callable[[], BoundaryPolicy])
         metrics=source_metrics(),
     )
     assert sender.takes_runs is (boundary is PollBoundary)
-
-
-def test_the_client_takes_its_arguments_where_they_are_put() -> None:
-    """By position, which no document promises: each place refuses what belongs to another."""
-    seen: list[tuple[object, ...]] = []
-
-    def delivered(error: Any, message: Any) -> None:
-        seen.append((message.topic(), message.key(), message.value(), message.partition()))
-
-    producer = TaskProducer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0})
-    headers = ConnectHeaders().add_string("h", "x")
-    polled = [
-        SourceRecord({}, {}, "t", 3, None, "k", None, "v1", 1_700_000_000_000, headers),
-        SourceRecord({}, {}, "t", 3, None, None, None, None, 1_700_000_000_001),
-    ]
-    assert producer.produce_many(text_run(polled), [delivered, delivered]) == 2
-    for column, wrong in (("timestamps", [("h", b"x")]), ("headers", 1_700_000_000_000)):
-        sent = text_run(polled)
-        setattr(sent, column, [wrong] * 2)
-        with pytest.raises(TypeError):
-            producer.produce_many(sent, [None, None])
-    producer.close(0)
-    assert seen == [("t", b"k", b"v1", 3), ("t", None, None, 3)]
-
-
-def text_run(polled: Sequence[SourceRecord]) -> OutgoingRun:
-    text = StringConverter()
-    converters = Converters(key=text, value=text, header=SimpleHeaderConverter())
-    return compose_run(converters)(polled, polled)
-
-
-def test_a_full_queue_takes_the_first_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as it says; the others can be sent again."""
-    producer = TaskProducer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0})
-    limited = Producer(
-        {"bootstrap.servers": "127.0.0.1:1", "log_level": 0, "queue.buffering.max.messages": 3}
-    )
-    monkeypatch.setattr(producer, "produce", limited.produce)
-    sent = text_run([SourceRecord({}, {}, "t", value=f"{n}") for n in range(5)])
-    assert producer.produce_many(sent, [None] * 5) == 3
-    sent.taken = 3
-    assert [*sent.rest().values] == [b"3", b"4"]
-    limited.purge()
-    producer.close(0)
-
-
-def test_schemas_and_topics_may_differ_from_record_to_record() -> None:
-    """Each record is written with its own."""
-    values = JsonConverter()
-    values.configure({}, is_key=False)
-    run = compose_run(
-        Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter())
-    )
-    polled = [
-        SourceRecord({}, {}, topic, None, None, "k", schema, value)
-        for topic, schema, value in (
-            ("t", STRING_SCHEMA, "x"),
-            ("u", INT32_SCHEMA, 1),
-            ("t", None, None),
-        )
-    ]
-    expected = [
-        values.from_connect_data(r.topic or "", [], r.value_schema, r.value) for r in polled
-    ]
-    assert [*run(polled, polled).values] == expected
-
-
-def test_headers_that_a_converter_adds_are_sent() -> None:
-    """As they are when records are converted one by one."""
-
-    class Marking(StringConverter):
-        def from_connect_data(
-            self, topic: str, headers: Any, schema: Any, value: object
-        ) -> bytes | None:
-            headers.append(("mark", b"1"))
-            return super().from_connect_data(topic, headers, schema, value)
-
-    run = compose_run(
-        Converters(key=StringConverter(), value=Marking(), header=SimpleHeaderConverter())
-    )
-    own = ConnectHeaders().add_string("h", "x")
-    polled = [SourceRecord({}, {}, "t", value="a"), SourceRecord({}, {}, "t", headers=own)]
-    assert [*run(polled, polled).headers] == [[("mark", b"1")], [("h", b"x"), ("mark", b"1")]]

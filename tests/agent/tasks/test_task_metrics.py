@@ -15,7 +15,7 @@ from pyconnect_agent.core.metric_values import (
 )
 from pyconnect_agent.core.offsets.sink import SinkOffsets
 from pyconnect_api import TopicPartition
-from tests.agent.tasks.metrics import sink_metrics, source_metrics
+from tests.agent.tasks.parts import sink_metrics, source_metrics
 
 TEXTS = {
     name for name in DESCRIPTIONS[TASK] if name.endswith(("status", "class", "version", "type"))

@@ -10,7 +10,7 @@ from pyconnect_agent.core.errors import (
     RetriableKafkaError,
     WorkerConfigError,
 )
-from pyconnect_agent.tasks.connector.host import TooManyTasksError
+from pyconnect_agent.tasks.connector import TooManyTasksError
 from pyconnect_agent.tasks.trace import is_permanent
 from pyconnect_api import ConfigException, ConnectException, DataException, RetriableException
 from tests.support.cases import cases

@@ -3,18 +3,18 @@
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pyconnect_agent.tasks.source.columns import compose_run
 from pyconnect_agent.tasks.tracing import EXPORT_S, Tracing, tracing_of
 from pyconnect_api import ConfigException, Header
+from tests.agent.tasks.parts import text_run
 from tests.agent.tasks.sink.sink_loop import P0, Sink
-from tests.agent.tasks.source.exactly_once.test_sender import Case
 from tests.agent.tasks.source.source_loop import Source, record
+from tests.agent.tasks.source.test_exactly_once import Case
 from tests.support.cases import cases
 from tests.support.fakes.connect_server import frozen
 from tests.support.fakes.fake_clients import FakeMessage
@@ -95,15 +95,6 @@ def test_one_record_in_so_many_is_sampled_in_runs(collector: Collector, exactly_
     assert len(collector.spans) == 6
 
 
-def text_run(polled: Sequence[Any]) -> Any:
-    from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
-    from pyconnect_agent.tasks.setup.plugins import Converters
-
-    text = StringConverter()
-    converters = Converters(key=text, value=text, header=SimpleHeaderConverter())
-    return compose_run(converters)(polled, polled)
-
-
 def test_a_sink_record_has_a_span_from_read_to_put(collector: Collector) -> None:
     """It ends when the task has taken the record, also after a put that was repeated."""
     tracing = tracing_to(collector.url, every=2)
@@ -156,7 +147,7 @@ def test_a_missing_extra_and_a_wrong_address_are_named(monkeypatch: pytest.Monke
 
 def test_opentelemetry_is_not_imported_without_a_collector() -> None:
     """Tasks that are not traced pay nothing."""
-    code = "import sys, pyconnect_agent.tasks.work.source, pyconnect_agent.tasks.work.sink\n"
+    code = "import sys, pyconnect_agent.tasks.work, pyconnect_agent.tasks.work\n"
     code += "print([name for name in sys.modules if name.startswith('opentelemetry')])"
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.channel import ConnectorTried, TryConnectorJob, WorkerSettings
+from pyconnect_agent.channel.reports import ConnectorTried
+from pyconnect_agent.channel.requests import TryConnectorJob, WorkerSettings
 from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
 from pyconnect_agent.tasks import trial
 from pyconnect_api import STRING_SCHEMA, SourceRecord
-from tests.agent.tasks.fake_control import FakeControl
+from tests.agent.tasks.parts import FakeControl
 from tests.support.agents.worker_properties import JSON_CONVERTER, PROPERTIES
 from tests.support.plugins.plain_connectors import PlainSource, PlainSourceTask
 

@@ -16,17 +16,22 @@ import pytest
 
 from pyconnect_agent.core.offsets.source import offset_value
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.java_processes.frames import FrameKind, decode_source, json_bytes
+from pyconnect_agent.java_processes.frames import (
+    FrameKind,
+    JavaSourceRecords,
+    decode_source,
+    json_bytes,
+)
 from pyconnect_agent.java_processes.installation import find_installation
 from pyconnect_agent.java_processes.launch import JavaOptions, remove_leftovers
 from pyconnect_agent.java_processes.link import Answer, JavaFailure, JavaLink
 from pyconnect_agent.java_processes.process import JavaProcess
-from pyconnect_agent.java_processes.source_records import JavaSourceRecords
 from pyconnect_agent.tasks.in_java.sink_task import JavaSinkTask, compose_unconverted
-from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
+from pyconnect_agent.tasks.records import Failure, Tolerance
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.dead_letters import ErrantRecords
 from pyconnect_agent.tasks.sink.delivery import PutEnd
+from pyconnect_agent.tasks.sink.pipeline import Intake
 from pyconnect_api import DataException, RetriableException, TopicPartition
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled
@@ -341,7 +346,7 @@ class Consumed:
         consumer.assigned.add(PLACE)
         context.connect(consumer)
         self._convert = compose_unconverted(
-            topic_used=None, is_assigned=consumer.is_assigned, check_error=lambda _: None
+            Intake(topic_used=None, is_assigned=consumer.is_assigned, check_error=lambda _: None)
         )
         self.context = context
         self.task.initialize(context)
@@ -414,7 +419,7 @@ def test_a_commit_is_requested_before_the_call_ends(world: World) -> None:
     """Kafka's worker forgets what `preCommit` itself requests: else commits would never end."""
     sink = Consumed(world)
     sink.task.pre_commit({PLACE: 1})
-    assert sink.context.is_commit_requested
+    assert sink.context.commit_requested.is_set()
 
 
 def test_partitions_that_could_not_be_opened_are_not_assigned(world: World) -> None:

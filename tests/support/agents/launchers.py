@@ -7,7 +7,8 @@ import atexit
 import selectors
 from functools import cache
 
-from pyconnect_agent.channel import Channel, RunTaskJob, WorkerSettings
+from pyconnect_agent.channel import Channel
+from pyconnect_agent.channel.requests import RunTaskJob, WorkerSettings
 from pyconnect_agent.children.launch import DEFAULT_HOST, DEFAULT_PRELOAD, Launched, Launcher
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 

@@ -8,20 +8,21 @@ import threading
 import time
 from collections.abc import Callable
 
-from pyconnect_agent.channel import (
-    Channel,
-    GenerateTaskConfigsRequest,
+from pyconnect_agent.channel import Channel, encode
+from pyconnect_agent.channel.reports import (
     ReadOffsetsRequest,
     RequestFailed,
-    RunConnectorJob,
-    RunTaskJob,
-    SetTargetStateRequest,
     StateReported,
-    Stop,
     TaskConfigs,
     TopicUsed,
     WriteOffsetsRequest,
-    encode,
+)
+from pyconnect_agent.channel.requests import (
+    GenerateTaskConfigsRequest,
+    RunConnectorJob,
+    RunTaskJob,
+    SetTargetStateRequest,
+    Stop,
 )
 from pyconnect_agent.core.ids import State, TargetState
 

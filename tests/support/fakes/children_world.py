@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from pyconnect_agent.channel import WorkerSettings
+from pyconnect_agent.channel.requests import WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.children.logs import LogSettings

@@ -1,7 +1,7 @@
 """A connector in a Java process.
 
 For an instance that runs, or that is asked about new offsets; questions about settings are those of
-`plugins.java_definitions`.
+`plugins.class_source`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyconnect_agent.plugins.java_classes import plugin_locations
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.in_java.process import start_link
 from pyconnect_agent.tasks.in_java.source_task import read_offsets
-from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.worker_view import WorkerView
 from pyconnect_api import (
     ConfigDef,
     ConnectException,

@@ -17,35 +17,38 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain as chained
 from itertools import count
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.metric_values import Metric, Sampling
-from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.java_processes.crossing import Crossing
-from pyconnect_agent.java_processes.frames import FrameKind, unpack_headers
+from pyconnect_agent.java_processes.frames import (
+    FrameKind,
+    JavaSourceRecord,
+    JavaSourceRecords,
+    unpack_headers,
+)
 from pyconnect_agent.java_processes.link import JavaLink, java_error
-from pyconnect_agent.java_processes.source_records import JavaSourceRecord, JavaSourceRecords
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
-from pyconnect_agent.tasks.records.tolerance import (
+from pyconnect_agent.tasks.records import (
+    TIMED_EVERY,
+    Chain,
+    ChainPart,
     ErrorCounts,
     Failure,
     RecordSkipped,
     RecordStage,
-    Tolerance,
-    repeated,
-)
-from pyconnect_agent.tasks.records.transformations import (
-    TIMED_EVERY,
-    Chain,
-    ChainPart,
     StageCounts,
+    Tolerance,
     TransformationStage,
+    repeated,
+    retry_policy,
     timed,
 )
-from pyconnect_agent.tasks.source.columns import Outgoing, OutgoingRun
 from pyconnect_agent.tasks.source.pipeline import (
     NO_TOPIC,
+    Outgoing,
+    OutgoingRun,
     Pipeline,
     TopicCreation,
     checked_timestamp,
@@ -144,14 +147,6 @@ Outcome: TypeAlias = ConnectRecord | dict[str, Any] | None
 """A record, the map of a failure, or None for a record that was dropped."""
 
 
-class Segment(Protocol):
-    """Transformations that follow each other; `begin` returns what waits for the outcomes."""
-
-    @property
-    def counts(self) -> Sequence[StageCounts]: ...
-    def begin(self, records: Sequence[ConnectRecord]) -> Callable[[], Sequence[Outcome]]: ...
-
-
 class PythonSegment:
     """`stop_requested` interrupts the wait before an operation is repeated."""
 
@@ -168,10 +163,7 @@ class PythonSegment:
             (stage.transformation.apply if stage.predicate is None else stage.apply, stage, counts)
             for stage, counts in zip(stages, self.counts, strict=True)
         ]
-        self._policy = RetryPolicy(
-            timeout_ms=settings.errors_retry_timeout_ms,
-            delay_max_ms=settings.errors_retry_delay_max_ms,
-        )
+        self._policy = retry_policy(settings)
         self._stop_requested = stop_requested
 
     def begin(self, records: Sequence[ConnectRecord]) -> Callable[[], Sequence[Outcome]]:
@@ -342,6 +334,10 @@ class JavaSegment:
                 self._link.call("stop")
         finally:
             self._link.close()
+
+
+Segment: TypeAlias = PythonSegment | JavaSegment
+"""Transformations that follow each other; `begin` returns what waits for the outcomes."""
 
 
 class MixedChain(Chain):

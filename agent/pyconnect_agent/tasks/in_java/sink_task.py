@@ -24,12 +24,17 @@ from pyconnect_agent.java_processes.frames import (
 from pyconnect_agent.java_processes.link import Answer, JavaFailure, JavaLink, java_error
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage, TaskConsumer
 from pyconnect_agent.tasks.in_java.segments import PythonSegments, record_failed
-from pyconnect_agent.tasks.records.tolerance import RecordSkipped, Tolerance
-from pyconnect_agent.tasks.sink.columns import TIMESTAMP_TYPES, MessageRun
+from pyconnect_agent.tasks.records import RecordSkipped, Tolerance
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.dead_letters import ConsumedRecord, SerializedRecord
 from pyconnect_agent.tasks.sink.delivery import PutEnd
-from pyconnect_agent.tasks.sink.pipeline import Convert, compose_with
+from pyconnect_agent.tasks.sink.pipeline import (
+    TIMESTAMP_TYPES,
+    Convert,
+    Intake,
+    MessageRun,
+    compose_with,
+)
 from pyconnect_api import (
     ConnectException,
     ErrantRecordReporter,
@@ -82,23 +87,9 @@ class JavaSinkRecords(SinkRecords):
         ]
 
 
-def compose_unconverted(
-    *,
-    topic_used: Callable[[str], None] | None,
-    is_assigned: Callable[[TopicPartition], bool],
-    check_error: Callable[[ConsumedMessage], None],
-    only_topic: str | None = None,
-) -> Convert:
+def compose_unconverted(intake: Intake) -> Convert:
     """Return the conversion that leaves everything to the Java process."""
-    return compose_with(
-        record_of=lambda message, _topic, _partition, _offset: _unconverted(message, 0),
-        convert_run=JavaSinkRecords,
-        chain=None,
-        topic_used=topic_used,
-        is_assigned=is_assigned,
-        check_error=check_error,
-        only_topic=only_topic,
-    )
+    return compose_with(intake, lambda message, *_: _unconverted(message, 0), JavaSinkRecords)
 
 
 def _unconverted(message: ConsumedMessage, number: int) -> JavaSinkRecord:
@@ -312,16 +303,16 @@ class JavaSinkTask(SinkTask):
         record = ConsumedRecord(*fields)
         record.consumed = SerializedRecord(
             SinkRecord(*fields),
-            _bytes(kafka["key"]),
-            _bytes(kafka["value"]),
-            unpack_headers(_bytes(kafka["headers"])),
+            from_base64(kafka["key"]),
+            from_base64(kafka["value"]),
+            unpack_headers(from_base64(kafka["headers"])),
         )
         report = next(self._report_ids)
         self._reports[report] = reporter.report(record, error)
         return report
 
 
-def _bytes(text: str | None) -> bytes | None:
+def from_base64(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text)
 
 

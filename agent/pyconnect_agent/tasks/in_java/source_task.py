@@ -14,9 +14,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from pyconnect_agent.java_processes.frames import FrameKind, decode_source, json_bytes
+from pyconnect_agent.java_processes.frames import (
+    FrameKind,
+    JavaSourceRecord,
+    JavaSourceRecords,
+    decode_source,
+    json_bytes,
+)
 from pyconnect_agent.java_processes.link import Answer, JavaLink, java_error
-from pyconnect_agent.java_processes.source_records import JavaSourceRecord, JavaSourceRecords
 from pyconnect_agent.tasks.in_java.segments import PythonSegments
 from pyconnect_api import (
     ConnectException,
@@ -160,15 +165,21 @@ class ListeningJavaSourceTask(JavaSourceTask):
         return records
 
     def numbers(self, records: Sequence[SourceRecord]) -> Sequence[int]:
-        """See `source.sender.NumbersItsRecords`."""
+        """See `source.loop.NumbersItsRecords`."""
         if isinstance(records, JavaSourceRecords):
             return records.numbers
         return [record.number for record in records if isinstance(record, JavaSourceRecord)]
 
     def commit_number(self, number: int, metadata: RecordMetadata | None) -> None:
-        """See `source.sender.NumbersItsRecords`."""
+        """See `source.loop.NumbersItsRecords`."""
         with self._lock:
-            self._results.append((number, *(metadata_fields(metadata))))
+            # Without fields: the record was dropped.
+            fields = (
+                ()
+                if metadata is None
+                else (metadata.topic, metadata.partition, metadata.offset, metadata.timestamp)
+            )
+            self._results.append((number, *fields))
             is_full = len(self._results) >= RESULTS
         if is_full:
             self._send_results()
@@ -194,10 +205,3 @@ class ListeningJavaSourceTask(JavaSourceTask):
                 # The next poll finds that the process has ended; a callback must not.
                 with suppress(ConnectException):
                     self._link.tell(FrameKind.ACKS, json_bytes(told))
-
-
-def metadata_fields(metadata: RecordMetadata | None) -> tuple[object, ...]:
-    """Return the fields of a result, none for a record that was dropped."""
-    if metadata is None:
-        return ()
-    return (metadata.topic, metadata.partition, metadata.offset, metadata.timestamp)

@@ -37,7 +37,7 @@ class WorkerSinkTaskContext(SinkTaskContext):
         self._consumer: TaskConsumer | None = None
         self._offsets: dict[TopicPartition, int | None] = {}
         self._timeout_ms = -1
-        self._commit_requested = threading.Event()
+        self.commit_requested = threading.Event()
         self.paused: set[TopicPartition] = set()
         self.is_closing = False
 
@@ -80,7 +80,7 @@ class WorkerSinkTaskContext(SinkTaskContext):
             consumer.resume(partitions)
 
     def request_commit(self) -> None:
-        self._commit_requested.set()
+        self.commit_requested.set()
 
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
         return self._reporter
@@ -102,13 +102,6 @@ class WorkerSinkTaskContext(SinkTaskContext):
         """Return the limit of the next wait, -1 for none, and forget it."""
         timeout_ms, self._timeout_ms = self._timeout_ms, -1
         return timeout_ms
-
-    @property
-    def is_commit_requested(self) -> bool:
-        return self._commit_requested.is_set()
-
-    def clear_commit_request(self) -> None:
-        self._commit_requested.clear()
 
     def connected(self) -> TaskConsumer:
         """Return the consumer. Raises IllegalWorkerStateException before there is one."""

@@ -1,6 +1,7 @@
 """Records that a sink task could not process: their dead letters and their reports.
 
-Kafka: DeadLetterQueueReporter, InternalSinkRecord, WorkerErrantRecordReporter (KIP-610).
+Kafka: DeadLetterQueueReporter, InternalSinkRecord, WorkerErrantRecordReporter (KIP-610),
+`Worker.sinkTaskReporters`.
 
 A dead letter is the record as it was consumed, optionally with headers that describe what went
 wrong (KIP-298). A thread of its own serves the producer, so that a task may wait for the future of
@@ -19,15 +20,23 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Self
 
+from pyconnect_agent.core.clients.configs import connector_admin, connector_producer
+from pyconnect_agent.core.config.connector_config import SinkTaskSettings
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.kafka.admin import Admin, TopicSpec
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
-from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS, DeliveredMessage, TaskProducer
+from pyconnect_agent.kafka.task_producer import (
+    CLIENT_ERRORS,
+    DeliveredMessage,
+    KafkaHeaders,
+    TaskProducer,
+)
 from pyconnect_agent.process import long_lived
-from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Failure, RecordStage, Tolerance
-from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.plugins import Converters
+from pyconnect_agent.tasks.records import ErrorCounts, Failure, RecordStage, Tolerance, tolerance_of
 from pyconnect_agent.tasks.trace import class_name, format_trace
+from pyconnect_agent.tasks.worker_view import API_TIMEOUT_MS, TaskSetup, built
 from pyconnect_api import (
     ConnectException,
     Converter,
@@ -63,7 +72,7 @@ class SerializedRecord:
     record: SinkRecord
     key_bytes: bytes | None
     value_bytes: bytes | None
-    kafka_headers: list[tuple[str, bytes | None]]
+    kafka_headers: KafkaHeaders
 
     def topic(self) -> str:
         topic = self.record.topic
@@ -88,7 +97,7 @@ class SerializedRecord:
         kind = _TIMESTAMP_TYPES.get(self.record.timestamp_type, 0)
         return (0, -1) if timestamp is None else (kind, timestamp)
 
-    def headers(self) -> list[tuple[str, bytes | None]] | None:
+    def headers(self) -> KafkaHeaders | None:
         return self.kafka_headers or None
 
     def error(self) -> Any:
@@ -163,8 +172,6 @@ PARTITIONS = 1
 SERVE_SLICE_S = 0.1
 
 _HEADER = "__connect.errors."
-
-KafkaHeaders = list[tuple[str, bytes | None]]
 
 
 def prepare_topic(admin: Admin, topic: str, *, replication_factor: int, timeout_ms: int) -> None:
@@ -399,3 +406,62 @@ class ErrantRecords(ErrantRecordReporter):
                 for partition in partitions
                 for future in self._unfinished.pop(partition, set())
             ]
+
+
+class SinkErrors:
+    """`reports` is None when errors are neither logged nor sent anywhere.
+
+    Making it creates the dead letter topic. Raises ConfigException, and ConnectException when the
+    topic cannot be created.
+    """
+
+    def __init__(
+        self,
+        setup: TaskSetup,
+        converters: Converters | None,
+        *,
+        stop_requested: threading.Event,
+    ) -> None:
+        settings = SinkTaskSettings.parse(setup.connector_config)
+        self.counts = ErrorCounts()
+        self._queue: DeadLetterQueue | None = None
+        if settings.dlq_topic is not None:
+            worker, config, task_id = setup.worker.config, setup.connector_config, setup.task_id
+            producer_id = f"connector-dlq-producer-{task_id}"
+            producer = built(connector_producer(worker, config, producer_id))
+            admin = built(connector_admin(worker, config, f"connector-dlq-adminclient-{task_id}"))
+            prepare_topic(
+                Admin(admin.properties),
+                settings.dlq_topic,
+                replication_factor=settings.dlq_replication_factor,
+                timeout_ms=admin.default_api_timeout_ms or API_TIMEOUT_MS,
+            )
+            self._queue = DeadLetterQueue(
+                topic=settings.dlq_topic,
+                producer=TaskProducer(producer.properties),
+                task_id=task_id,
+                context_headers=settings.dlq_context_headers,
+                counts=self.counts,
+                mask=setup.worker.mask,
+            )
+        self.tolerance = tolerance_of(
+            setup.connector_config,
+            task_id=str(setup.task_id),
+            describe_record=describe_consumed,
+            stop_requested=stop_requested,
+            place_of=place_of,
+            further_reporters=() if self._queue is None else (self._queue,),
+            counts=self.counts,
+        )
+        self.reports: ErrantRecords | None = None
+        if settings.has_errant_record_reporter:
+            self.reports = ErrantRecords(self.tolerance, converters)
+
+    def close(self) -> None:
+        """Wait for the records that are being sent to the dead letter queue."""
+        if self._queue is not None:
+            self._queue.close(CLOSE_TIMEOUT_S)
+
+
+CLOSE_TIMEOUT_S = 30.0
+"""How long records may take to reach the dead letter queue once the task has ended."""

@@ -1,28 +1,34 @@
-"""The records of a sink task between its consumer and its task.
+"""The records of a sink task between its consumer and its task, and the commits of their offsets.
 
-They are a batch that is to be put, and puts that are under way. What a failed put means for the
-task, and when the consumer is paused, is decided by the loop. Main thread only, except for
-`SinkDelivery.pending`.
+The records are a batch that is to be put, and puts that are under way. What a failed put means for
+the task, and when the consumer is paused, is decided by the loop. A task in this process takes a
+batch at once. One in a Java process is sent the records of several puts in one frame, and the next
+frame while it is at one, as each message between the processes costs both of them time.
 
-A task in this process takes a batch at once. One in a Java process is sent the records of several
-puts in one frame, and the next frame while it is at one, as each message between the processes
-costs both of them time.
+Commits are Kafka's WorkerSinkTask.commitOffsets (KIP-275). Everything runs on the task's thread,
+results of asynchronous commits included, except for `SinkDelivery.pending`.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pyconnect_agent.core.offsets.sink import SinkOffsets
+from pyconnect_agent.core.errors import KafkaError
+from pyconnect_agent.core.offsets.sink import SinkOffsets, validate
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage, TaskConsumer
+from pyconnect_agent.tasks.plugins import plain_offsets
+from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.dead_letters import ErrantRecords
 from pyconnect_agent.tasks.task_metrics import SinkMetrics
 from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import SinkRecord, SinkRecords, SinkTask, TopicPartition
+
+LOG = logging.getLogger(__name__)
 
 MOST_PUTS = 10
 """How many puts a frame may have."""
@@ -220,3 +226,150 @@ def _origin(record: SinkRecord) -> TopicPartition:
 def _ends(records: Iterable[SinkRecord]) -> dict[TopicPartition, int]:
     """Return the offsets after the last record of each partition."""
     return {_origin(record): record.original_kafka_offset + 1 for record in records}
+
+
+class SinkCommits:
+    """At most one commit is under way; `now_ms` is any monotonic clock."""
+
+    def __init__(
+        self,
+        *,
+        task: SinkTask,
+        consumer: TaskConsumer,
+        offsets: SinkOffsets,
+        context: WorkerSinkTaskContext,
+        reports: ErrantRecords | None,
+        metrics: SinkMetrics,
+        flush_timeout_ms: int,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._task = task
+        self._consumer = consumer
+        self._offsets = offsets
+        self._context = context
+        self._reports = reports
+        self._metrics = metrics
+        self._flush_timeout_ms = flush_timeout_ms
+        self._now_ms = now_ms
+        self._sequence = 0
+        self._started_ms = 0
+        self._closing = False
+        self.committing = False
+        self.last_commit_ms: int | None = None
+
+    def give_up_late(self) -> None:
+        """Stop waiting for a commit that is out of time; its result still counts when it comes."""
+        if self.committing and self._now_ms() >= self._started_ms + self._flush_timeout_ms:
+            LOG.warning("commit of offsets timed out")
+            self._failed(self._now_ms() - self._started_ms)
+            self.committing = False
+
+    def commit(self, partitions: Collection[TopicPartition], *, closing: bool) -> None:
+        """Commit the offsets of these partitions that the task allows; `closing` also closes them.
+
+        Raises ConnectException for a failed error report, and exceptions of `task.close`.
+        """
+        if self._reports is not None:
+            self._reports.await_reports(partitions)
+        offered = self._offsets.offered(partitions)
+        if not offered:
+            return
+        self.committing = True
+        self._closing = closing
+        self._sequence += 1
+        self._metrics.sequence = self._sequence
+        self._started_ms = self._now_ms()
+        base = self._offsets.base(offered)
+        provided = self._pre_commit(offered, base, partitions, closing)
+        if provided is None:
+            return
+        sequence = self._sequence
+        if not provided:
+            LOG.debug("offset commit skipped: the task returned no offsets")
+            self._completed(None, sequence, None)
+            return
+        result = validate(
+            base=base,
+            offered=offered,
+            provided=provided,
+            assignment=self._consumer.assignment(),
+        )
+        for partition, offset, reason in result.refused:
+            LOG.warning(
+                "invalid offset of the task ignored",
+                extra={"partition": str(partition), "offset": offset, "reason": reason},
+            )
+        offsets = result.offsets
+        if offsets == base:
+            LOG.debug("offset commit skipped: no change since the last one")
+            self._completed(None, sequence, None)
+        elif closing:
+            try:
+                self._consumer.commit_sync(offsets)
+            except KafkaError as exc:
+                self._completed(exc, sequence, offsets)
+            else:
+                self._completed(None, sequence, offsets)
+        else:
+            self._consumer.commit_async(
+                offsets, lambda error: self._completed(error, sequence, offsets)
+            )
+
+    def _pre_commit(
+        self,
+        offered: dict[TopicPartition, int],
+        base: dict[TopicPartition, int],
+        partitions: Collection[TopicPartition],
+        closing: bool,
+    ) -> Mapping[TopicPartition, int] | None:
+        """Ask the task; None when it raised, which is dealt with here."""
+        provided: Mapping[TopicPartition, int] | None = None
+        error: Exception | None = None
+        self._context.is_closing = closing
+        try:
+            provided = self._task.pre_commit(dict(offered))
+        except Exception as exc:  # noqa: BLE001  plugin code: a failed commit must not end the task
+            error = exc
+        finally:
+            self._context.is_closing = False
+        if closing:
+            self._task.close(partitions)
+        if error is None:
+            return plain_offsets(provided, type(self._task).__qualname__)
+        if closing:
+            LOG.warning("offset commit failed during close", exc_info=error)
+        else:
+            LOG.error("offset commit failed, rewinding to last committed offsets", exc_info=error)
+            for partition, offset in base.items():
+                self._consumer.seek(partition, offset)
+            self._offsets.rewind(base)
+        self._completed(error, self._sequence, None)
+        return None
+
+    def _completed(
+        self,
+        error: Exception | None,
+        sequence: int,
+        offsets: Mapping[TopicPartition, int] | None,
+    ) -> None:
+        if sequence != self._sequence:
+            self._metrics.commit_skipped()
+            return
+        self.committing = False
+        duration_ms = self._now_ms() - self._started_ms
+        if error is not None:
+            LOG.error("commit of offsets failed", extra={"reason": str(error)})
+            self._failed(duration_ms)
+            return
+        if offsets is not None:
+            self.last_commit_ms = int(time.time() * 1000)
+            # Partitions that were lost meanwhile stay forgotten.
+            current = self._offsets.current
+            self._offsets.committed.update(
+                {p: offset for p, offset in offsets.items() if p in current}
+            )
+        self._metrics.committed(duration_ms, success=True, closing=self._closing)
+        self._metrics.look_at(self._offsets, at_once=True)
+
+    def _failed(self, duration_ms: int) -> None:
+        self._metrics.committed(duration_ms, success=False, closing=self._closing)

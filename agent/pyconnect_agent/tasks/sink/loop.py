@@ -14,24 +14,24 @@ from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.offsets.sink import SinkOffsets
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage, TaskConsumer
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.sink.commits import SinkCommits
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.dead_letters import ErrantRecords
-from pyconnect_agent.tasks.sink.delivery import BeginPut, FrameSize, SinkDelivery, put_at_once
+from pyconnect_agent.tasks.sink.delivery import (
+    BeginPut,
+    FrameSize,
+    SinkCommits,
+    SinkDelivery,
+    put_at_once,
+)
 from pyconnect_agent.tasks.sink.pipeline import Convert
 from pyconnect_agent.tasks.task_metrics import SinkMetrics
 from pyconnect_agent.tasks.trace import ShownRetries
 from pyconnect_agent.tasks.tracing import Tracing
-from pyconnect_api import (
-    ConnectException,
-    RetriableException,
-    SinkRecord,
-    SinkTask,
-    TopicPartition,
-)
+from pyconnect_api import ConnectException, RetriableException, SinkRecord, SinkTask, TopicPartition
 
 LOG = logging.getLogger(__name__)
 
+UNRECOVERABLE = "Exiting WorkerSinkTask due to unrecoverable exception."
 POLL_SLICE_S = 0.1
 """How long the consumer may wait before the worker's wishes are looked at again."""
 
@@ -136,12 +136,12 @@ class SinkLoop:
         now_ms = self._now_ms()
         commits = self.commits
         if not commits.committing and (
-            self._context.is_commit_requested or now_ms >= self._next_commit_ms
+            self._context.commit_requested.is_set() or now_ms >= self._next_commit_ms
         ):
             self._finish_puts()
             commits.commit(self._consumer.assignment() - self._unopened, closing=False)
             self._next_commit_ms = now_ms + self._flush_interval_ms
-            self._context.clear_commit_request()
+            self._context.commit_requested.clear()
         commits.give_up_late()
         if self._delivery.puts and self._put_ahead():
             return
@@ -222,7 +222,7 @@ class SinkLoop:
                 return messages
             if self._control.stopping or self._control.should_pause != self._paused:
                 return None
-            if self._context.is_commit_requested and not self.commits.committing:
+            if self._context.commit_requested.is_set() and not self.commits.committing:
                 return ()
 
     def _poll_for(self, timeout_s: float) -> Sequence[ConsumedMessage]:
@@ -249,7 +249,7 @@ class SinkLoop:
         try:
             self._delivery.begin()
         except Exception as exc:
-            raise _unrecoverable() from exc
+            raise ConnectException(UNRECOVERABLE) from exc
         if not self._overlaps:
             self._finish_put()
 
@@ -273,7 +273,7 @@ class SinkLoop:
             return False
         except Exception as exc:
             self._delivery.puts.clear()
-            raise _unrecoverable() from exc
+            raise ConnectException(UNRECOVERABLE) from exc
         self._retries.succeeded()
         if self._paused_for_redelivery:
             if not self._control.should_pause:
@@ -381,7 +381,3 @@ class SinkLoop:
         opened = [p for p in partitions if p not in self._unopened]
         self.commits.commit(opened, closing=True)
         self.offsets.forget(partitions)
-
-
-def _unrecoverable() -> ConnectException:
-    return ConnectException("Exiting WorkerSinkTask due to unrecoverable exception.")

@@ -1,6 +1,8 @@
-"""The loop of a source task, for every delivery guarantee.
+"""The loop of a source task, and its port to the delivery guarantees.
 
-Kafka: AbstractWorkerSourceTask. Runs on the process's main thread.
+Kafka: AbstractWorkerSourceTask. Runs on the process's main thread. A sender says what happens
+around each record and batch, and when offsets are committed: `at_least_once.py`,
+`exactly_once.py`.
 """
 
 from __future__ import annotations
@@ -9,20 +11,158 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
+from pyconnect_agent.channel.reports import StatsReported
+from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.ids import State
+from pyconnect_agent.kafka.task_producer import DeliveredMessage, TaskProducer
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.records.tolerance import RecordSkipped
-from pyconnect_agent.tasks.setup.plugins import plain_records
-from pyconnect_agent.tasks.source.columns import OutgoingRun
-from pyconnect_agent.tasks.source.pipeline import Pipeline
-from pyconnect_agent.tasks.source.sender import Sender
+from pyconnect_agent.tasks.plugins import plain_records
+from pyconnect_agent.tasks.records import RecordSkipped
+from pyconnect_agent.tasks.source.pipeline import Outgoing, OutgoingRun, Pipeline
 from pyconnect_agent.tasks.task_metrics import SourceMetrics
 from pyconnect_agent.tasks.trace import ShownRetries
-from pyconnect_api import RetriableException, SourceRecord, SourceTask
+from pyconnect_agent.tasks.tracing import Tracing
+from pyconnect_api import (
+    RecordMetadata,
+    RetriableException,
+    SourceRecord,
+    SourceTask,
+    TransactionContext,
+)
 
 LOG = logging.getLogger(__name__)
+
+QUEUE_FULL_WAIT_S = 0.1
+"""Of serving deliveries, before a record is offered to a full producer again."""
+
+
+@runtime_checkable
+class NumbersItsRecords(Protocol):
+    """A task that knows its records by their numbers, so that none has to be made of its parts."""
+
+    def numbers(self, records: Sequence[SourceRecord]) -> Sequence[int]: ...
+
+    def commit_number(self, number: int, metadata: RecordMetadata | None) -> None:
+        """Take the result of a record; `metadata` is None when it was not written."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """Tells a task of the results of its records (`SourceTask.commit_record`).
+
+    `known_as` returns for each record what `tell` takes for it. `tell` gets None for a record that
+    was not written; it does not raise.
+    """
+
+    known_as: Callable[[Sequence[SourceRecord]], Sequence[Any]]
+    tell: Callable[[Any, RecordMetadata | None], None]
+
+
+class Sender(Protocol):
+    """The part of a delivery guarantee that the source loop uses.
+
+    `takes_runs` False: something is done after each record, so the loop must not use `send_run`.
+    `hears_of_records`: the task hears of all records in their order, so the loop must not use it
+    for records of which some are left out. With False it need not call `dropped` for those.
+    `tracing`: set before the first record; None makes no spans.
+    """
+
+    takes_runs: bool
+    hears_of_records: bool
+    tracing: Tracing | None
+
+    def begin_iteration(self) -> None:
+        """Before each poll or repeated send."""
+        ...
+
+    def check(self) -> None:
+        """Raise ConnectException when an earlier send failed for good."""
+        ...
+
+    def resumed(self) -> None:
+        """Polling begins, for the first time or after a pause."""
+        ...
+
+    def paused(self, *, complete: bool) -> None:
+        """Stop polling until `resumed`. Raises ConnectException.
+
+        `complete` is False when a part of the last batch waits to be sent.
+        """
+        ...
+
+    def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
+        """Hand over one record.
+
+        Raises RetriableException when it is to be tried again later, ConnectException when the
+        task must fail.
+        """
+        ...
+
+    def send_run(self, run: OutgoingRun) -> None:
+        """Hand over records in their order, as if each were sent by itself.
+
+        When it raises, as `send` does, `run.taken` says how many were sent before.
+        """
+        ...
+
+    def dropped(self, record: SourceRecord) -> None:
+        """The record was filtered or skipped."""
+        ...
+
+    def batch_sent(self) -> None:
+        """Every record of a batch (maybe none) was sent or dropped."""
+        ...
+
+    def finish(self, *, failed: bool, complete: bool) -> None:
+        """The loop has ended; commit all that may be committed. `complete` as for `paused`."""
+        ...
+
+    def in_flight(self) -> int:
+        """Records sent whose fate is not known yet; asked by other threads too."""
+        ...
+
+
+def hearing_of(task: SourceTask) -> Hearing | None:
+    """Return how the task hears of its records; None when it does not, as most: that costs less."""
+    if isinstance(task, NumbersItsRecords):
+        return Hearing(task.numbers, task.commit_number)
+    if type(task).commit_record is SourceTask.commit_record:
+        return None
+    commit_record = task.commit_record
+
+    def tell(record: SourceRecord, metadata: RecordMetadata | None) -> None:
+        try:
+            commit_record(record, metadata)
+        except Exception:  # Kafka's contract: logged, and the task goes on
+            LOG.exception("SourceTask.commit_record failed")
+
+    return Hearing(lambda records: records, tell)
+
+
+def explained(producer: TaskProducer, failure: BaseException, outgoing: Outgoing) -> KafkaError:
+    """Return why the producer did not take a record."""
+    topic, value, key, _, _, headers = outgoing
+    size = len(value or b"") + len(key or b"")
+    size += sum(len(name) + len(data or b"") for name, data in headers or ())
+    error = producer.explain(failure, topic, size)
+    error.__cause__ = failure
+    return error
+
+
+def metadata_of(message: DeliveredMessage) -> RecordMetadata:
+    """Return the metadata that `commit_record` gets for a delivered record."""
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    return RecordMetadata(
+        topic or "",
+        -1 if partition is None else partition,
+        -1 if offset is None else offset,
+        message.timestamp()[1],
+    )
+
 
 RETRY_WAIT_S = 0.1
 
@@ -241,3 +381,36 @@ class SourceLoop:
                 return True
         self._sender.dropped(original)
         return False
+
+
+class Delivery(Protocol):
+    """A delivery guarantee: opened, driven and closed around a source task's loop."""
+
+    transaction_context: TransactionContext | None
+
+    @property
+    def sender(self) -> Sender: ...
+
+    def open(self) -> bool:
+        """Prepare before the task is started; False when the worker asks for a stop.
+
+        Any exception makes the task FAILED.
+        """
+        ...
+
+    def begin(self, loop: SourceLoop) -> None:
+        """The loop runs from now on."""
+        ...
+
+    def end(self, *, failed: bool, complete: bool) -> None:
+        """The loop has ended; commit the offsets that may be committed.
+
+        `complete` is False when a part of the last batch was not sent.
+        """
+        ...
+
+    def close(self, *, failed: bool) -> None:
+        """Release everything."""
+        ...
+
+    def statistics(self) -> StatsReported: ...

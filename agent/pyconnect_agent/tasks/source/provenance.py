@@ -24,8 +24,7 @@ from dataclasses import replace
 
 from pyconnect_agent.core.offsets.submitted import canonical_partition
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
-from pyconnect_agent.tasks.source.columns import Outgoing
-from pyconnect_agent.tasks.source.pipeline import Pipeline
+from pyconnect_agent.tasks.source.pipeline import Outgoing, Pipeline
 from pyconnect_api import SourceRecord
 
 SETTING = "pyconnect.provenance.headers"

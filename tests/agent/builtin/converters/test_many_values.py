@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pyconnect_agent.builtin.converters.base import ByteArrayConverter, StringConverter
 from pyconnect_agent.builtin.converters.json import JsonConverter
-from pyconnect_agent.tasks.records.many_values import from_connect_many, to_connect_many
+from pyconnect_agent.tasks.plugins import many_values
 from pyconnect_api import (
     BYTES_SCHEMA,
     INT32_SCHEMA,
@@ -104,11 +104,12 @@ def test_a_class_that_changed_one_form_alone_is_asked_value_by_value() -> None:
         def to_connect_data(self, *arguments: Any) -> SchemaAndValue:
             return SchemaAndValue(None, None)
 
-    assert from_connect_many(StringConverter()) is not None
-    assert from_connect_many(Shouting()) is None
-    assert to_connect_many(Shouting()) is not None
-    assert from_connect_many(Both()) is not None
-    assert from_connect_many(Plain()) is to_connect_many(Plain()) is None
+    assert many_values(StringConverter(), "from_connect") is not None
+    assert many_values(Shouting(), "from_connect") is None
+    assert many_values(Shouting(), "to_connect") is not None
+    assert many_values(Both(), "from_connect") is not None
+    for way in ("from_connect", "to_connect"):
+        assert many_values(Plain(), way) is None
     patched = StringConverter()
     patched.to_connect_data = Plain().to_connect_data  # type: ignore[method-assign]
-    assert to_connect_many(patched) is None
+    assert many_values(patched, "to_connect") is None

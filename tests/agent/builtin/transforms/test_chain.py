@@ -5,8 +5,13 @@ import threading
 import pytest
 
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.tasks.records.tolerance import Failure, RecordSkipped, Tolerance
-from pyconnect_agent.tasks.records.transformations import Chain, TransformationStage
+from pyconnect_agent.tasks.records import (
+    Chain,
+    Failure,
+    RecordSkipped,
+    Tolerance,
+    TransformationStage,
+)
 from pyconnect_api import ConnectRecord, DataException, Header, RetriableException
 from tests.agent.builtin.transforms.transformations import predicate, source_record, transformation
 from tests.support.functions import chain_of

@@ -3,17 +3,8 @@
 import threading
 from collections.abc import Mapping
 
-from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
-from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.tasks.records.tolerance import (
-    ErrorCounts,
-    Failure,
-    RecordStage,
-    Tolerance,
-    tolerance_of,
-)
-from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.records import ErrorCounts, Failure, RecordStage, Tolerance, tolerance_of
 from pyconnect_agent.tasks.sink.dead_letters import (
     ConsumedRecord,
     DeadLetterQueue,
@@ -21,9 +12,11 @@ from pyconnect_agent.tasks.sink.dead_letters import (
     describe_consumed,
     place_of,
 )
-from pyconnect_agent.tasks.sink.pipeline import compose
+from pyconnect_agent.tasks.sink.pipeline import compose_conversion
 from pyconnect_api import SinkRecord
+from tests.agent.tasks.parts import converters, json_values
 from tests.support.fakes.fake_clients import FakeMessage, FakeProducer
+from tests.support.functions import ANY_MESSAGES
 
 SECRET = "hunter2"
 POISON = FakeMessage("t", 3, 7, b'{"password": "hunter2", }', b"k", (1, 1234), (("h", b"\x00"),))
@@ -80,11 +73,7 @@ class Queue:
         self.tolerance = tolerance(
             {"errors.tolerance": "all" if tolerate_all else "none"}, self.counts, self.queue
         )
-        converter = StringConverter()
-        self.reports = ErrantRecords(
-            self.tolerance,
-            Converters(key=converter, value=converter, header=SimpleHeaderConverter()),
-        )
+        self.reports = ErrantRecords(self.tolerance, converters())
 
 
 def tolerance(
@@ -103,15 +92,11 @@ def tolerance(
 
 def convert(message: FakeMessage, handling: Tolerance) -> list[SinkRecord]:
     """Convert one message, its value with the JSON converter."""
-    values = JsonConverter()
-    values.configure({"schemas.enable": "false"}, is_key=False)
-    records, _ = compose(
-        converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
+    records, _ = compose_conversion(
+        ANY_MESSAGES,
+        converters=converters(json_values(schemas=False)),
         chain=None,
         tolerance=handling,
-        topic_used=None,
-        is_assigned=lambda _: True,
-        check_error=lambda _: None,
         keep_consumed=True,
     )([message], {})
     return list(records)

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metric_values import SINK_TASK, TASK
-from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.tasks.records.tolerance import Tolerance
-from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.dead_letters import ErrantRecords
 from pyconnect_agent.tasks.sink.delivery import PutEnd
 from pyconnect_agent.tasks.sink.loop import SinkLoop
-from pyconnect_agent.tasks.sink.pipeline import compose
+from pyconnect_agent.tasks.sink.pipeline import Intake, compose_conversion
 from pyconnect_agent.tasks.trace import ShownRetries
 from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import SinkRecord, SinkTask, TopicPartition
-from tests.agent.tasks.fake_control import FakeControl
-from tests.agent.tasks.metrics import sink_metrics
+from tests.agent.tasks.parts import FakeControl, converters, sink_metrics, tolerance
 from tests.support.fakes.fake_clients import FakeConsumer, FakeMessage
 from tests.support.functions import Function, chain_of
 
@@ -111,13 +105,7 @@ class Sink:
         self.context = WorkerSinkTaskContext(
             configs=dict, connector_paused=lambda: self.control.should_pause, reporter=None
         )
-        tolerance = Tolerance(
-            tolerate_all=tolerate_all,
-            policy=RetryPolicy(),
-            reporters=(),
-            stop_requested=threading.Event(),
-        )
-        converter = StringConverter()
+        handling = tolerance(tolerate_all=tolerate_all)
         self.metrics = sink_metrics()
         if not overlapped:
             put = self.task.put
@@ -130,15 +118,15 @@ class Sink:
         self.loop = SinkLoop(
             task=self.task,
             consumer=self.consumer,
-            convert=compose(
-                converters=Converters(
-                    key=converter, value=converter, header=SimpleHeaderConverter()
+            convert=compose_conversion(
+                Intake(
+                    topic_used=self.topics.append,
+                    is_assigned=self.consumer.is_assigned,
+                    check_error=lambda message: None,
                 ),
-                chain=None if transform is None else chain_of(transform, tolerance=tolerance),
-                tolerance=tolerance,
-                topic_used=self.topics.append,
-                is_assigned=self.consumer.is_assigned,
-                check_error=lambda message: None,
+                converters=converters(),
+                chain=None if transform is None else chain_of(transform, tolerance=handling),
+                tolerance=handling,
             ),
             context=self.context,
             control=self.control,  # type: ignore[arg-type]

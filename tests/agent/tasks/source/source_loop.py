@@ -1,24 +1,17 @@
 """The at-least-once loop of a source task over fakes."""
 
-import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
-from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.core.ids import State
-from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.kafka.task_producer import TaskProducer
-from pyconnect_agent.tasks.records.active_topics import ActiveTopics
-from pyconnect_agent.tasks.records.tolerance import Tolerance
-from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.source.at_least_once.delivery import SourceCommitter
-from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
+from pyconnect_agent.tasks.control import ActiveTopics
+from pyconnect_agent.tasks.source.at_least_once import AtLeastOnceSender, SourceCommitter
 from pyconnect_agent.tasks.source.loop import SourceLoop
 from pyconnect_agent.tasks.source.pipeline import compose
 from pyconnect_agent.tasks.trace import ShownRetries
 from pyconnect_api import STRING_SCHEMA, RecordMetadata, SourceRecord, SourceTask
-from tests.agent.tasks.fake_control import FakeControl
-from tests.agent.tasks.metrics import source_metrics
+from tests.agent.tasks.parts import FakeControl, converters, source_metrics, tolerance
 from tests.support.fakes.fake_clients import FakeProducer
 from tests.support.functions import Function, chain_of
 
@@ -33,12 +26,14 @@ def record(position: int, partition: str = "f", **values: Any) -> SourceRecord:
     return SourceRecord({"file": partition}, {"position": position}, **settings)
 
 
-class ScriptedTask(SourceTask):
-    """Returns or raises what `polls` holds, one each; notes what it is told."""
+Polls: TypeAlias = Sequence[Sequence[SourceRecord] | Exception | None]
 
-    def __init__(self) -> None:
-        self.polls: list[Sequence[SourceRecord] | Exception | None] = []
-        self.records: list[tuple[Any, RecordMetadata | None]] = []
+
+class ScriptedTask(SourceTask):
+    """Returns or raises what `polls` holds, one each."""
+
+    def __init__(self, polls: Polls = ()) -> None:
+        self.polls = list(polls)
         self.commits = 0
 
     def version(self) -> str:
@@ -59,6 +54,14 @@ class ScriptedTask(SourceTask):
     def commit(self) -> None:
         self.commits += 1
 
+
+class NotingTask(ScriptedTask):
+    """Notes what became of its records, by their values."""
+
+    def __init__(self, polls: Polls = ()) -> None:
+        super().__init__(polls)
+        self.records: list[tuple[Any, RecordMetadata | None]] = []
+
     def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
         self.records.append((record.value, metadata))
 
@@ -71,11 +74,11 @@ class Source:
         *,
         transform: Function | None = None,
         tolerate_all: bool = False,
-        task: ScriptedTask | None = None,
+        task: NotingTask | None = None,
         producer: TaskProducer | None = None,
     ) -> None:
         """`producer`: a real one in place of the fake."""
-        self.task = ScriptedTask() if task is None else task
+        self.task = NotingTask() if task is None else task
         self.producer = FakeProducer()
         self.control = FakeControl()
         self.states: list[State] = []
@@ -83,12 +86,7 @@ class Source:
         self.topics: list[str] = []
         self.written: list[dict[bytes, bytes | None]] = []
         self.write_failure: Exception | None = None
-        tolerance = Tolerance(
-            tolerate_all=tolerate_all,
-            policy=RetryPolicy(),
-            reporters=(),
-            stop_requested=threading.Event(),
-        )
+        handling = tolerance(tolerate_all=tolerate_all)
         self.metrics = source_metrics()
         self.committer = SourceCommitter(
             connector="c",
@@ -102,25 +100,20 @@ class Source:
         self.sender = AtLeastOnceSender(
             task=self.task,
             producer=producer or self.producer,  # type: ignore[arg-type]
-            tolerance=tolerance,
+            tolerance=handling,
             topics=ActiveTopics(self.topics.append),
             stop_requested=lambda: self.control.stopping,
-            offer=self.offer,
-            commit=self.commit,
-            flush_timeout_s=5,
-            not_delivered=lambda: self.metrics.left_out(1),
+            committer=self.committer,
+            metrics=self.metrics,
         )
         # Runs are compared to single records elsewhere.
         self.sender.takes_runs = False
-        converter = StringConverter()
         self.loop = SourceLoop(
             task=self.task,
             pipeline=compose(
-                converters=Converters(
-                    key=converter, value=converter, header=SimpleHeaderConverter()
-                ),
-                chain=None if transform is None else chain_of(transform, tolerance=tolerance),
-                tolerance=tolerance,
+                converters=converters(),
+                chain=None if transform is None else chain_of(transform, tolerance=handling),
+                tolerance=handling,
             ),
             sender=self.sender,
             control=self.control,  # type: ignore[arg-type]
@@ -134,12 +127,6 @@ class Source:
         if self.write_failure is not None:
             raise self.write_failure
         self.written.append(entries)
-
-    def offer(self) -> None:
-        self.committer.offer(self.sender.submitted.committable_offsets())
-
-    def commit(self) -> None:
-        self.committer.commit()
 
     def poll(self, *records: SourceRecord) -> None:
         self.task.polls.append(records)

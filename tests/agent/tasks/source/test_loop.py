@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError as ClientError
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metric_values import SOURCE_TASK
 from pyconnect_api import ConnectException, ConnectHeaders, Header, RetriableException, SourceRecord
-from tests.agent.tasks.source.source_loop import ScriptedTask, Source, entry, record
+from tests.agent.tasks.source.source_loop import NotingTask, Source, entry, record
 from tests.support.cases import cases
 
 TRACE = (
@@ -40,7 +40,7 @@ def test_a_retriable_poll_counts_as_empty_and_another_error_ends(source: Source)
 def test_a_poll_that_returns_no_records_is_named(source: Source, polled: Any, named: str) -> None:
     """The task fails with what its author wrote."""
     source.task.polls = [polled]
-    with pytest.raises(ConnectException, match=f"ScriptedTask.poll returned {named}; it returns"):
+    with pytest.raises(ConnectException, match=f"NotingTask.poll returned {named}; it returns"):
         source.loop.step()
 
 
@@ -58,7 +58,7 @@ def test_a_pause_reports_and_polls_no_more(source: Source) -> None:
     assert source.producer.sent == []
 
 
-class TaskOfAProcess(ScriptedTask):
+class TaskOfAProcess(NotingTask):
     def __init__(self, *, is_waiting: bool) -> None:
         super().__init__()
         self.is_waiting = is_waiting

@@ -5,12 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
-from pyconnect_agent.tasks.records.tolerance import RecordSkipped
-from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.source.columns import Outgoing, compose_run
-from pyconnect_agent.tasks.source.pipeline import Pipeline
+from pyconnect_agent.tasks.records import RecordSkipped
+from pyconnect_agent.tasks.source.pipeline import Outgoing, Pipeline, compose_run
 from pyconnect_agent.tasks.source.provenance import (
     EPOCH,
     OFFSET,
@@ -22,6 +19,7 @@ from pyconnect_agent.tasks.source.provenance import (
     wanted,
 )
 from pyconnect_api import SourceRecord
+from tests.agent.tasks.parts import converters
 
 
 def record(file: str, position: int, value: str | None = "v") -> SourceRecord:
@@ -39,11 +37,7 @@ def stamping(convert: Callable[[SourceRecord], Outgoing]) -> Callable[[SourceRec
     pipeline = Pipeline(
         chain=None,
         convert=lambda _, record: convert(record),
-        convert_run=compose_run(
-            Converters(
-                key=StringConverter(), value=StringConverter(), header=SimpleHeaderConverter()
-            )
-        ),
+        convert_run=compose_run(converters()),
     )
     made = stamped(pipeline, connector="c", epoch_ms=7)
     assert made.convert_run is None

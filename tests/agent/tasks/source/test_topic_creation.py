@@ -4,18 +4,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from pyconnect_agent.builtin.converters.base import SimpleHeaderConverter, StringConverter
 from pyconnect_agent.core.config.topic_creation import topic_creation_groups
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import AuthorizationError, KafkaError, RetriableKafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.kafka.admin import TopicCreated, TopicSpec
-from pyconnect_agent.tasks.records.tolerance import Tolerance
-from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.source.pipeline import TopicCreation, compose, topic_creation_of
 from pyconnect_api import STRING_SCHEMA, ConnectException, RetriableException, SourceRecord
-from tests.agent.tasks.fake_control import FakeControl
+from tests.agent.tasks.parts import converters, tolerance
 from tests.support.cases import cases
 
 DEFAULT = {
@@ -61,18 +57,7 @@ def creation(topics: FakeTopics, **rules: str) -> TopicCreation:
 
 def conversion(topics: TopicCreation) -> Callable[[SourceRecord], object]:
     """Return the conversion of a record, as it is done one by one."""
-    keys, values = StringConverter(), StringConverter()
-    made = compose(
-        converters=Converters(key=keys, value=values, header=SimpleHeaderConverter()),
-        chain=None,
-        tolerance=Tolerance(
-            tolerate_all=False,
-            policy=RetryPolicy(timeout_ms=0, delay_max_ms=60_000),
-            reporters=(),
-            stop_requested=FakeControl().stop_requested,
-        ),
-        topics=topics,
-    )
+    made = compose(converters=converters(), chain=None, tolerance=tolerance(), topics=topics)
     return lambda record: made.convert(record, record)
 
 

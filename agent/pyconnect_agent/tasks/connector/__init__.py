@@ -1,1 +1,0 @@
-"""The process of a connector instance: its host, its checks, its task configs."""

@@ -1,1 +1,0 @@
-"""Short-lived processes: validate, describe, fence, read and change offsets."""

@@ -1,1 +1,0 @@
-"""Stages that records of sources and sinks pass: transformations, tolerance, active topics."""

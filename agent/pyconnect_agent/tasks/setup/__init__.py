@@ -1,1 +1,0 @@
-"""The parts of a connector or task: resolved configs, plugins, client settings."""

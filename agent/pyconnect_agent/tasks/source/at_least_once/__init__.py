@@ -1,1 +1,0 @@
-"""At-least-once delivery: offsets are committed after their records are acknowledged."""

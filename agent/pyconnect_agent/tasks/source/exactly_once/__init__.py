@@ -1,1 +1,0 @@
-"""Exactly-once delivery: records and their offsets share transactions (KIP-618)."""

@@ -1,1 +1,0 @@
-"""The stores of a source connector's offsets, as its processes use them."""

@@ -1,1 +1,0 @@
-"""The work of source and sink tasks, in Python or Java, put together from its parts."""
