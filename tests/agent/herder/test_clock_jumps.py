@@ -11,7 +11,7 @@ from pyconnect_agent.herder.port import WorkerClock
 from tests.support.cases import cases
 
 SHOWN = [
-    "builtin/connectors/file_stream_source", "builtin/transforms/java_date_format",
+    "builtin/connectors/file_stream", "builtin/transforms/java_date_format",
     "children/connectors", "children/logs", "children/tasks", "herder/worker_admin",
     "process/logging", "rest/app", "rest/journaling", "tasks/records/tolerance",
     "tasks/sink/commits", "tasks/sink/loop", "tasks/source/at_least_once/delivery",

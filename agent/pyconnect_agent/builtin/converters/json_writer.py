@@ -98,37 +98,20 @@ def _integer_writer(schema: Schema, _: JsonOptions) -> Write:
     return write
 
 
-def _float_writer(schema: Schema, _: JsonOptions) -> Write:
-    text = json_text.float_text if schema.type is Type.FLOAT32 else json_text.double_text
+def _plain_writer(
+    wanted: type, text: Callable[[Any], str]
+) -> Callable[[Schema, JsonOptions], Write]:
+    """Return what makes the writer of values of that class."""
 
-    def write(value: object) -> str:
-        if not isinstance(value, float):
-            raise _unfit(schema, value)
-        return text(value)
+    def writer(schema: Schema, _: JsonOptions) -> Write:
+        def write(value: object) -> str:
+            if not isinstance(value, wanted):
+                raise _unfit(schema, value)
+            return text(value)
 
-    return write
+        return write
 
-
-def _boolean_writer(schema: Schema, _: JsonOptions) -> Write:
-    def write(value: object) -> str:
-        if value is True:
-            return "true"
-        if value is False:
-            return "false"
-        raise _unfit(schema, value)
-
-    return write
-
-
-def _string_writer(schema: Schema, _: JsonOptions) -> Write:
-    text = json_text.string_text
-
-    def write(value: object) -> str:
-        if not isinstance(value, str):
-            raise _unfit(schema, value)
-        return text(value)
-
-    return write
+    return writer
 
 
 def _bytes_writer(schema: Schema, _: JsonOptions) -> Write:
@@ -261,10 +244,10 @@ _WRITERS: dict[Type, Callable[[Schema, JsonOptions], Write]] = {
     Type.INT16: _integer_writer,
     Type.INT32: _integer_writer,
     Type.INT64: _integer_writer,
-    Type.FLOAT32: _float_writer,
-    Type.FLOAT64: _float_writer,
-    Type.BOOLEAN: _boolean_writer,
-    Type.STRING: _string_writer,
+    Type.FLOAT32: _plain_writer(float, json_text.float_text),
+    Type.FLOAT64: _plain_writer(float, json_text.double_text),
+    Type.BOOLEAN: _plain_writer(bool, {True: "true", False: "false"}.__getitem__),
+    Type.STRING: _plain_writer(str, json_text.string_text),
     Type.BYTES: _bytes_writer,
     Type.ARRAY: _array_writer,
     Type.MAP: _map_writer,

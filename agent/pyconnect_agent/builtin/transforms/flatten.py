@@ -77,7 +77,14 @@ class Flatten(OneSideTransformation):
 
     def configured(self, options: Options) -> None:
         self._delimiter = options.text(DELIMITER)
-        self._flattenings = SchemaCache(self._flattening)
+
+        def flattening(schema: Schema) -> tuple[Schema, tuple[_Leaf, ...]]:
+            default = schema.default if isinstance(schema.default, Struct) else None
+            leaves = tuple(self._leaves(schema, "", (), schema.optional, default))
+            target = struct_like(schema, [(leaf.name, leaf.schema) for leaf in leaves])
+            return target.build(), leaves
+
+        self._flattenings = SchemaCache(flattening)
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
         flat: dict[str, object] = {}
@@ -90,13 +97,6 @@ class Flatten(OneSideTransformation):
         struct = require_struct(value, _PURPOSE)
         target, leaves = self._flattenings.of(struct.schema)
         return target, Struct.of_checked(target, [leaf.value_of(struct) for leaf in leaves])
-
-    def _flattening(self, schema: Schema) -> tuple[Schema, tuple[_Leaf, ...]]:
-        """Return the schema of flattened structs and their fields."""
-        default = schema.default if isinstance(schema.default, Struct) else None
-        leaves = tuple(self._leaves(schema, "", (), schema.optional, default))
-        target = struct_like(schema, [(leaf.name, leaf.schema) for leaf in leaves])
-        return target.build(), leaves
 
     def _flatten_map(self, fields: dict[Any, Any], prefix: str, flat: dict[str, object]) -> None:
         for key, value in fields.items():

@@ -379,12 +379,6 @@ def _week_year(moment: datetime) -> int:
     return moment.year + 1 if is_last_week else moment.year
 
 
-def _week_of_year(moment: datetime) -> int:
-    if _week_year(moment) > moment.year:
-        return 1
-    return _week_counted_from_first(moment, moment.timetuple().tm_yday)
-
-
 def _week_counted_from_first(moment: datetime, day: int) -> int:
     """Return the number of the week; the one with day 1 is the first, even if incomplete."""
     first_days_since_sunday = (_days_since_sunday(moment) - day + 1) % 7
@@ -397,7 +391,11 @@ def _days_since_sunday(moment: datetime) -> int:
 
 _PARTS: dict[str, _Part] = {
     "Y": _week_year,
-    "w": _week_of_year,
+    "w": lambda moment: (
+        1
+        if _week_year(moment) > moment.year
+        else _week_counted_from_first(moment, moment.timetuple().tm_yday)
+    ),
     "W": lambda moment: _week_counted_from_first(moment, moment.day),
     "D": lambda moment: moment.timetuple().tm_yday,
     "F": lambda moment: (moment.day - 1) // 7 + 1,

@@ -91,7 +91,15 @@ class MaskField(OneSideTransformation):
         self._replacement = options.optional_text(REPLACEMENT)
         self._plain_masks = dict(_EMPTY) if self._replacement is None else {}
         self._number_masks = {}
-        self._copies = SchemaCache(self._copy_for)
+
+        def copy(schema: Schema) -> tuple[StructCopy, tuple[Field, ...]]:
+            masked = (schema.field(name) for name in self._fields)
+            return (
+                StructCopy(schema, schema.fields, replace_null_with_default=self.with_default),
+                tuple(field for field in masked if field is not None),
+            )
+
+        self._copies = SchemaCache(copy)
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
         updated = dict(require_map(value, _PURPOSE))
@@ -112,11 +120,6 @@ class MaskField(OneSideTransformation):
                 masked = self._masked_by_schema(field.schema, found)
                 updated[field.index] = validate_value(field.schema, masked, field.name)
         return struct.schema, Struct.of_checked(struct.schema, updated)
-
-    def _copy_for(self, schema: Schema) -> tuple[StructCopy, tuple[Field, ...]]:
-        copy = StructCopy(schema, schema.fields, replace_null_with_default=self.with_default)
-        masked = (schema.field(name) for name in self._fields)
-        return copy, tuple(field for field in masked if field is not None)
 
     def _masked(self, value: object) -> object:
         """Return the mask of a value that is not None; remembered by its class."""

@@ -15,7 +15,6 @@ schema of a value gives its form; without a schema its class does. Times are UTC
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date, datetime, time
 
 from pyconnect_agent.builtin.transforms.base import (
@@ -26,11 +25,10 @@ from pyconnect_agent.builtin.transforms.base import (
 )
 from pyconnect_agent.builtin.transforms.java_date_format import JavaDateFormat
 from pyconnect_agent.builtin.transforms.schemas import (
+    ChangedStruct,
     SchemaCache,
-    StructCopy,
     require_map,
     require_struct,
-    struct_like,
 )
 from pyconnect_api import (
     DATE_SCHEMA,
@@ -44,12 +42,10 @@ from pyconnect_api import (
     ConnectException,
     ConnectRecord,
     DataException,
-    Field,
     Schema,
     Struct,
     Type,
     ValidString,
-    validate_value,
 )
 from pyconnect_api.logical import (
     MILLISECONDS_PER_DAY,
@@ -63,7 +59,7 @@ from pyconnect_api.logical import (
     timestamp_from_milliseconds,
     timestamp_to_milliseconds,
 )
-from pyconnect_api.schema import DATE_NAME, TIME_NAME, TIMESTAMP_NAME, renamed_schema
+from pyconnect_api.schema import DATE_NAME, TIME_NAME, TIMESTAMP_NAME
 
 STRING = "string"
 UNIX = "unix"
@@ -84,6 +80,8 @@ _SCHEMAS = {
     TIME: (TIME_SCHEMA, time_builder().optional().build()),
     TIMESTAMP: (TIMESTAMP_SCHEMA, timestamp_builder().optional().build()),
 }
+_FORMS_BY_NAME = {TIMESTAMP_NAME: TIMESTAMP, DATE_NAME: DATE, TIME_NAME: TIME}
+_FORMS_BY_TYPE = {Type.STRING: STRING, Type.INT64: UNIX}
 
 Reading = Callable[[object], int]
 """Value that is not None to milliseconds since the epoch."""
@@ -113,7 +111,12 @@ class TimestampForms:
 
     def conversion(self, schema: Schema) -> Callable[[object], object]:
         """Return the conversion of values of that schema; ConnectException if it has no form."""
-        read, write = self._readings[_form_of(schema)], self._write
+        form = _FORMS_BY_NAME.get(schema.name or "") or _FORMS_BY_TYPE.get(schema.type)
+        if form is None:
+            raise ConnectException(
+                f"Schema {schema} does not correspond to a known timestamp type format"
+            )
+        read, write = self._readings[form], self._write
         return lambda value: write(read(value))
 
     def convert_schemaless(self, value: object) -> object:
@@ -135,21 +138,6 @@ class TimestampForms:
             f"TimestampConverter does not support class {type(value).__qualname__} objects as "
             "timestamps"
         )
-
-
-def _form_of(schema: Schema) -> str:
-    match schema.name, schema.type:
-        case str(name), _ if name == TIMESTAMP_NAME:
-            return TIMESTAMP
-        case str(name), _ if name == DATE_NAME:
-            return DATE
-        case str(name), _ if name == TIME_NAME:
-            return TIME
-        case _, Type.STRING:
-            return STRING
-        case _, Type.INT64:
-            return UNIX
-    raise ConnectException(f"Schema {schema} does not correspond to a known timestamp type format")
 
 
 def _writing(target: str, date_format: JavaDateFormat | None, precision: str) -> Writing:
@@ -240,29 +228,6 @@ _PURPOSE = "converting timestamp formats"
 _Conversion = Callable[[object], object]
 
 
-@dataclass(frozen=True, slots=True)
-class _StructConversion:
-    """The conversion of structs of one schema; `field` None if they lack the field.
-
-    `refusal` says why the field cannot be converted, which matters once there is a struct.
-    """
-
-    copy: StructCopy
-    field: Field | None
-    convert: _Conversion
-    refusal: str | None
-
-    def applied(self, struct: Struct) -> Struct:
-        if self.refusal is not None:
-            raise ConnectException(self.refusal)
-        values = self.copy.values(struct)
-        if self.field is not None:
-            index = self.field.index
-            converted = None if values[index] is None else self.convert(values[index])
-            values[index] = validate_value(self.field.schema, converted, self.field.name)
-        return Struct.of_checked(self.copy.target, values)
-
-
 _TABLE = """
 field  STRING  HIGH  ""
     The field to convert; empty if the whole value is a timestamp.
@@ -290,7 +255,7 @@ class TimestampConverter(OneSideTransformation):
 
     _field: str
     _forms: TimestampForms
-    _structs: SchemaCache[_StructConversion]
+    _structs: SchemaCache[tuple[ChangedStruct, ConnectException | None]]
     _wholes: SchemaCache[tuple[Schema, _Conversion]]
 
     def configured(self, options: Options) -> None:
@@ -313,7 +278,7 @@ class TimestampConverter(OneSideTransformation):
         forms = self._forms = TimestampForms(
             target=target, date_format=date_format, precision=options.text(UNIX_PRECISION)
         )
-        self._structs = SchemaCache(self._struct_conversion)
+        self._structs = SchemaCache(self._changed_struct)
         self._wholes = SchemaCache(
             lambda schema: (forms.target_schema(optional=schema.optional), forms.conversion(schema))
         )
@@ -336,37 +301,28 @@ class TimestampConverter(OneSideTransformation):
             target, convert = self._wholes.of(schema)
             return target, None if value is None else convert(value)
         struct = None if value is None else require_struct(value, _PURPOSE)
-        conversion = self._structs.of(schema if struct is None else struct.schema)
-        return conversion.copy.target, None if struct is None else conversion.applied(struct)
+        changed, refusal = self._structs.of(schema if struct is None else struct.schema)
+        if struct is None:
+            return changed.target, None
+        if refusal is not None:
+            raise ConnectException(*refusal.args)
+        return changed.target, changed.struct(struct)
 
-    def _struct_conversion(self, schema: Schema) -> _StructConversion:
-        source = schema.field(self._field)
-        fields = [(field.name, field.schema) for field in schema.fields]
+    def _changed_struct(self, schema: Schema) -> tuple[ChangedStruct, ConnectException | None]:
+        """Return the conversion, and why the field has none: that matters for structs only."""
+        source, refusal = schema.field(self._field), None
+        changes: dict[str, tuple[Schema, _Conversion]] = {}
         if source is not None:
-            converted = self._forms.target_schema(optional=source.schema.optional)
-            fields[source.index] = (source.name, converted)
-        plain = struct_like(schema, fields).build()
-        copy = StructCopy(
-            plain,
-            schema.fields,
-            replace_null_with_default=self.with_default,
-            changed={self._field},
-        )
-        convert: _Conversion = lambda value: value  # noqa: E731  not needed
-        refusal = None
-        try:
-            if source is not None:
-                convert = self._forms.conversion(source.schema)
-        except ConnectException as error:
-            refusal = str(error)
-        conversion = _StructConversion(copy, plain.field(self._field), convert, refusal)
-        default = schema.default
-        if isinstance(default, Struct):
-            default = conversion.applied(default)
-        copy.target = renamed_schema(
-            plain, name=plain.name, version=plain.version, optional=schema.optional, default=default
-        )
-        return conversion
+            target = self._forms.target_schema(optional=source.schema.optional)
+            try:
+                changes[self._field] = (target, self._forms.conversion(source.schema))
+            except ConnectException as error:
+                if isinstance(schema.default, Struct):
+                    raise
+                refusal = error
+                changes[self._field] = (target, lambda value: value)
+        changed = ChangedStruct(schema, changes, replace_null_with_default=self.with_default)
+        return changed, refusal
 
 
 TimestampConverterKey, TimestampConverterValue = both_sides(TimestampConverter)

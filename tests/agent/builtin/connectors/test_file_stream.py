@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.builtin.connectors import file_stream, file_stream_source
+from pyconnect_agent.builtin.connectors import file_stream
 from pyconnect_agent.builtin.connectors.file_stream import (
     FileStreamSinkConnector,
     FileStreamSinkTask,
     FileStreamSourceConnector,
+    FileStreamSourceTask,
 )
-from pyconnect_agent.builtin.connectors.file_stream_source import FileStreamSourceTask
 from pyconnect_api import (
     INT64_SCHEMA,
     STRING_SCHEMA,
@@ -198,7 +198,7 @@ def test_truncation_waits_or_restarts_or_fails(tmp_path: Path) -> None:
 def test_standard_input_has_no_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its partition and position are null."""
     read_end, write_end = os.pipe()
-    monkeypatch.setattr(file_stream_source, "DESCRIPTOR", read_end)
+    monkeypatch.setattr(file_stream, "DESCRIPTOR", read_end)
     task, context = FileStreamSourceTask(), Context()
     task.initialize(context)  # type: ignore[arg-type]
     task.start({"topic": "t"})

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.builtin.connectors.file_stream_source import LineSplitter
+from pyconnect_agent.builtin.connectors.file_stream import LineSplitter
 
 BYTES = st.lists(st.sampled_from([b"a", b"\n", b"\r", "ä".encode()])).map(b"".join)
 

@@ -16,18 +16,19 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyconnect_agent.builtin.converters.avro import names, reading, writing
-from pyconnect_agent.builtin.converters.avro.names import AvroOptions, avro_name
-from pyconnect_agent.builtin.converters.avro.writing import RecordNames, is_string_map
-from pyconnect_agent.builtin.converters.registry.converter import (
+from pyconnect_agent.builtin.converters.avro import reading, writing
+from pyconnect_agent.builtin.converters.avro.writing import (
+    AvroOptions,
+    RecordNames,
+    avro_name,
+    is_string_map,
+)
+from pyconnect_agent.builtin.converters.registry import (
     Decode,
     DerivedSchema,
     Encode,
     Frame,
     RegistryConverter,
-)
-from pyconnect_agent.builtin.converters.registry.options import (
-    define_flags,
     registry_config_def,
     require_extra,
 )
@@ -42,6 +43,7 @@ from pyconnect_api import (
     is_logical,
     validate_value,
 )
+from pyconnect_api.configdef import define_table
 from pyconnect_api.schema import StructValue
 
 Datum = Callable[[object], object]
@@ -61,7 +63,7 @@ class _Compilation:
         self._names = RecordNames(options)
 
     def of(self, schema: Schema) -> Datum:
-        if schema.name == names.UNION:
+        if schema.name == writing.UNION:
             return self._union(schema)
         make = self._of_value(schema)
         default, optional = schema.default, schema.optional
@@ -161,12 +163,16 @@ def _unfit(schema: Schema, value: object) -> DataException:
 
 
 KIND = "AVRO"
-_FLAGS = (
-    ("enhanced.avro.schema.support", False, "Enums are written back as enums."),
-    ("connect.meta.data", True, "Connect's own metadata is written into the Avro schema."),
-    ("scrub.invalid.names", False, "Names that Avro does not allow are changed, not refused."),
-    ("allow.optional.map.keys", False, "Maps with optional string keys are maps in Avro too."),
-)
+_TABLE = """
+enhanced.avro.schema.support  BOOLEAN  LOW  false
+    Enums are written back as enums.
+connect.meta.data  BOOLEAN  LOW  true
+    Connect's own metadata is written into the Avro schema.
+scrub.invalid.names  BOOLEAN  LOW  false
+    Names that Avro does not allow are changed, not refused.
+allow.optional.map.keys  BOOLEAN  LOW  false
+    Maps with optional string keys are maps in Avro too.
+"""
 
 
 class AvroConverter(RegistryConverter):
@@ -178,7 +184,7 @@ class AvroConverter(RegistryConverter):
 
     def config(self) -> ConfigDef:
         require_extra("avro", type(self).__name__)
-        return define_flags(registry_config_def(), _FLAGS)
+        return define_table(registry_config_def(), _TABLE)
 
     def configured(self, config: Mapping[str, object]) -> None:
         self._avro = AvroOptions(

@@ -16,23 +16,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pyconnect_agent.builtin.converters.protobuf import names, writing
-from pyconnect_agent.builtin.converters.protobuf.names import ProtobufOptions
+from pyconnect_agent.builtin.converters.protobuf import writing
 from pyconnect_agent.builtin.converters.protobuf.reading import Read, connect_schema
-from pyconnect_agent.builtin.converters.protobuf.values_out import filler
-from pyconnect_agent.builtin.converters.registry.converter import (
+from pyconnect_agent.builtin.converters.protobuf.writing import ProtobufOptions, filler
+from pyconnect_agent.builtin.converters.registry import (
     Decode,
     DerivedSchema,
     Encode,
     Frame,
     RegistryConverter,
     read_indexes,
-    write_indexes,
-)
-from pyconnect_agent.builtin.converters.registry.options import (
-    define_flags,
     registry_config_def,
     require_extra,
+    write_indexes,
 )
 from pyconnect_agent.kafka.schema_registry import RegistrySchema
 from pyconnect_api import (
@@ -44,6 +40,7 @@ from pyconnect_api import (
     Struct,
     Type,
 )
+from pyconnect_api.configdef import define_table
 
 MAIN_FILE = "schema.proto"
 TIMEOUT_S = 60.0
@@ -122,12 +119,16 @@ def _compile(directory: Path) -> None:
 
 
 KIND = "PROTOBUF"
-_FLAGS = (
-    ("enhanced.protobuf.schema.support", False, "Schemas are named with their package."),
-    ("optional.for.nullables", False, "Optional fields have the label optional."),
-    ("wrapper.for.nullables", False, "Optional scalars are wrapper messages."),
-    ("generate.index.for.unions", True, "Fields of unions have a number in their name."),
-)
+_TABLE = """
+enhanced.protobuf.schema.support  BOOLEAN  LOW  false
+    Schemas are named with their package.
+optional.for.nullables  BOOLEAN  LOW  false
+    Optional fields have the label optional.
+wrapper.for.nullables  BOOLEAN  LOW  false
+    Optional scalars are wrapper messages.
+generate.index.for.unions  BOOLEAN  LOW  true
+    Fields of unions have a number in their name.
+"""
 
 
 class ProtobufConverter(RegistryConverter):
@@ -139,7 +140,7 @@ class ProtobufConverter(RegistryConverter):
 
     def config(self) -> ConfigDef:
         require_extra("protobuf", type(self).__name__)
-        return define_flags(registry_config_def(), _FLAGS)
+        return define_table(registry_config_def(), _TABLE)
 
     def configured(self, config: Mapping[str, object]) -> None:
         self._protobuf = ProtobufOptions(
@@ -168,7 +169,7 @@ class ProtobufConverter(RegistryConverter):
         def encode(value: object) -> bytes:
             message = make()
             if wrapped:
-                value = Struct(message_schema).put(names.WRAPPED_FIELD, value)
+                value = Struct(message_schema).put(writing.WRAPPED_FIELD, value)
             try:
                 fill(message, value)
             except (ValueError, TypeError, AttributeError) as error:
