@@ -19,9 +19,8 @@ from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.rest_access import User, UserRole, token_hash
 from pyconnect_agent.rest import access, journaling
-from pyconnect_agent.rest.access import AdminAccess, Caller, RestAccess
+from pyconnect_agent.rest.access import AdminAccess, BasicAuthExtension, Caller, RestAccess
 from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES
-from pyconnect_agent.rest.basic_auth_extension import BasicAuthExtension
 from pyconnect_agent.rest.exchange import AdminServices
 from pyconnect_agent.rest.server import RestServer
 from pyconnect_api.errors import ConfigException

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.core.rest_access import EXTENSION_NAMES
-from pyconnect_agent.rest.access import AdminAccess, RestAccess
+from pyconnect_agent.rest.access import AdminAccess, BasicAuthExtension, RestAccess
 from pyconnect_agent.rest.app import MAIN_ROUTES
-from pyconnect_agent.rest.basic_auth_extension import BasicAuthExtension
 from pyconnect_agent.rest.exchange import AdminServices
 from pyconnect_agent.rest.server import RestServer
 from pyconnect_api.errors import ConfigException

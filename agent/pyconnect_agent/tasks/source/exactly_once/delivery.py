@@ -21,7 +21,7 @@ from pyconnect_agent.core.transaction_boundary import (
     PollBoundary,
     RequestedTransactions,
 )
-from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
+from pyconnect_agent.kafka.task_producer import TransactionalProducer
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup, built

@@ -23,8 +23,8 @@ from pyconnect_agent.kafka.task_producer import (
     CLIENT_ERRORS,
     DeliveredMessage,
     OnDelivery,
+    TransactionalProducer,
 )
-from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.source.columns import Outgoing, OutgoingRun, by_partition
 from pyconnect_agent.tasks.source.offsets.stores import OffsetStores

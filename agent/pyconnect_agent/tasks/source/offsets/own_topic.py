@@ -23,10 +23,8 @@ from pyconnect_agent.core.clients.configs import (
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.offsets.source import own_topic
-from pyconnect_agent.kafka.admin import Admin
-from pyconnect_agent.kafka.compacted_topic import CompactedTopic
-from pyconnect_agent.kafka.log import CompactedLog, LogClients
-from pyconnect_agent.kafka.log_consumer import BRIEF_FETCH
+from pyconnect_agent.kafka.admin import Admin, CompactedTopic
+from pyconnect_agent.kafka.log import BRIEF_FETCH, CompactedLog, LogClients
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.setup.resolved_configs import built
 from pyconnect_agent.tasks.source.offsets.stores import (
