@@ -1,6 +1,6 @@
 """References to config providers in values."""
 
-from pyconnect_clients.references import (
+from pyconnect_clients.config_values import (
     Variable,
     find_references,
     find_variables,

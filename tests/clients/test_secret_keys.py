@@ -1,6 +1,6 @@
 """Keys of secrets are known by their names, for the worker and the command line alike."""
 
-from pyconnect_clients.secret_keys import is_secret_key
+from pyconnect_clients.config_values import is_secret_key
 from tests.support.cases import cases
 
 

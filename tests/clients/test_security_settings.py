@@ -1,7 +1,6 @@
 """Security in the words of both client libraries."""
 
-from pyconnect_clients.security import parse_security
-from pyconnect_clients.security_settings import kafka_python_arguments, librdkafka_settings
+from pyconnect_clients.security import kafka_python_arguments, librdkafka_settings, parse_security
 from tests.support.cases import cases
 
 PLAIN = 'org.apache.PlainLoginModule required username="a" password="b c;\\"";'

@@ -44,7 +44,7 @@ from pyconnect_agent.core.metric_values import (
 from pyconnect_agent.core.restart_policy import NO_RESTARTS, NoRestart, restarts_json, settled
 from pyconnect_agent.herder.service import HerderService
 from pyconnect_agent.process.config_file import PhaseFile
-from pyconnect_clients.acls.facts import ConnectorFacts
+from pyconnect_clients.acls.needs import ConnectorFacts
 
 PHASES = ("disabled", "preparing", "enabled")
 NOT_NEEDED = "not needed"

@@ -18,7 +18,7 @@ import sys
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.worker.acls import WorkerAcls
 from pyconnect_api.errors import ConfigException
-from pyconnect_clients.acls.facts import ConnectorFacts
+from pyconnect_clients.acls.needs import ConnectorFacts
 
 EXIT_CONFIG = 2
 

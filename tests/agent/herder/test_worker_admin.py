@@ -38,7 +38,7 @@ from pyconnect_agent.herder.worker_admin import (
     worker_state,
 )
 from pyconnect_agent.process.config_file import PhaseFile
-from pyconnect_clients.acls.facts import ConnectorFacts
+from pyconnect_clients.acls.needs import ConnectorFacts
 from tests.agent.herder.fake_restart import FakeRestart
 from tests.support.cases import cases
 

@@ -2,9 +2,14 @@
 
 from dataclasses import replace
 
-from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, Named, WorkerFacts
 from pyconnect_clients.acls.model import Need, NeedSeverity, Role
-from pyconnect_clients.acls.needs import cluster_needs
+from pyconnect_clients.acls.needs import (
+    ClusterFacts,
+    ConnectorFacts,
+    Named,
+    WorkerFacts,
+    cluster_needs,
+)
 from pyconnect_clients.connect_names import Phase
 from pyconnect_clients.security import principal_of
 from tests.support.cases import cases
