@@ -16,7 +16,7 @@ from pyconnect_agent.core.offsets.changes import ChangeStage
 from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.core.restart_policy import NoRestart
-from pyconnect_api.config_key import KeyInfo
+from pyconnect_api.configdef import KeyInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,12 +20,13 @@ from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.plugins.class_source import CROSSING, CatalogPluginSource, is_only
 from pyconnect_agent.plugins.java_classes import class_of, java_plugin
 from pyconnect_agent.plugins.loading import BASE_CLASSES
-from pyconnect_api.config_key import Config, ConfigValue
 from pyconnect_api.configdef import (
     NO_DEFAULT,
+    Config,
     ConfigDef,
     ConfigKey,
     ConfigType,
+    ConfigValue,
     Importance,
     Password,
     Width,

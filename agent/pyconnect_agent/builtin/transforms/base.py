@@ -21,7 +21,7 @@ from pyconnect_api import (
     Transformation,
     ValidList,
 )
-from pyconnect_api.config_validators import Validator
+from pyconnect_api.config_types import Validator
 from pyconnect_api.configdef import define_table, invalid_value
 
 
