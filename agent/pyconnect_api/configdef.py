@@ -59,7 +59,6 @@ class _NoDefault(Enum):
 NO_DEFAULT: Final = _NoDefault.NO_DEFAULT
 """The default of a key that must be set."""
 
-
 KeyInfo: TypeAlias = dict[str, bool | int | str | list[str] | None]
 """A key definition of the REST API."""
 
@@ -480,11 +479,7 @@ def define_table(
         if display:
             group, order, width, title = display.groups()
             key = replace(
-                key,
-                group=group,
-                order_in_group=int(order),
-                width=Width[width],
-                display_name=title,
+                key, group=group, order_in_group=int(order), width=Width[width], display_name=title
             )
         definition.define_key(key)
     if unused:

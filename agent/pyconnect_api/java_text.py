@@ -119,10 +119,10 @@ def to_string(
         case bytes() | bytearray() | memoryview():
             return bytes_text(bytes(value))
         case list() | tuple():
-            element_schema = _part(schema, Type.ARRAY)
+            element_schema = part_schema(schema, Type.ARRAY)
             return f"[{', '.join(to_string(element_schema, e, bytes_text) for e in value)}]"
         case dict():
-            value_schema = _part(schema, Type.MAP)
+            value_schema = part_schema(schema, Type.MAP)
             is_map = schema is not None and schema.type is Type.MAP
             key_schema = schema.key_schema if schema is not None and is_map else None
             entries = (
@@ -144,7 +144,8 @@ def to_string(
     raise DataException(f"A value of class {type(value).__qualname__} has no text form")
 
 
-def _part(schema: Schema | None, expected: Type) -> Schema | None:
+def part_schema(schema: Schema | None, expected: Type) -> Schema | None:
+    """Return the schema of elements or values, None unless the schema is of that type."""
     return None if schema is None or schema.type is not expected else schema.value_schema
 
 

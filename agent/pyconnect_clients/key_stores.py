@@ -24,7 +24,6 @@ import hashlib
 import hmac
 import ssl
 import tempfile
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,38 +51,33 @@ _PROTECTION = bytes.fromhex("060a2b060104012a02110101")
 """The algorithm 1.3.6.1.4.1.42.2.17.1.1, as DER."""
 
 
-class JavaKeyStoreError(ValueError):
+class _StoreError(ValueError):
     """The bytes are no store, or the password is not theirs; the message says which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyEntry:
-    """A private key under its protection, and its certificates as DER, its own first."""
+class _Content:
+    """Certificates and keys as DER; each key with its chain, its own certificate first.
 
-    protected: bytes = field(repr=False)
-    chain: tuple[bytes, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JavaKeyStore:
-    """The content of a store, in its order; certificates are DER."""
+    A key is None when it was not asked for.
+    """
 
     trusted: tuple[bytes, ...]
-    keys: tuple[KeyEntry, ...]
+    keys: tuple[tuple[bytes | None, tuple[bytes, ...]], ...] = field(repr=False)
 
 
-def read_java_key_store(data: bytes, password: str | None) -> JavaKeyStore:
+def _jks(data: bytes, password: str | None, key_password: str | None) -> _Content:
     """Read a store; without a password it is not checked that it is whole, as in Java."""
     if password is not None:
         content, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
         made = hashlib.sha1(_utf16(password) + _WHITENER + content, usedforsecurity=False).digest()
         if not hmac.compare_digest(made, digest):
-            raise JavaKeyStoreError("the password is wrong, or the file was changed")
+            raise _StoreError("the password is wrong, or the file was changed")
     reader = _Reader(data)
     if reader.take(len(MAGIC)) != MAGIC or (version := reader.number(4)) not in _VERSIONS:
-        raise JavaKeyStoreError("it is not a JKS file")
+        raise _StoreError("it is not a JKS file")
     trusted: list[bytes] = []
-    keys: list[KeyEntry] = []
+    keys: list[tuple[bytes | None, tuple[bytes, ...]]] = []
     for _ in range(reader.number(4)):
         kind = reader.number(4)
         reader.sized(2)
@@ -91,21 +85,22 @@ def read_java_key_store(data: bytes, password: str | None) -> JavaKeyStore:
         if kind == _KEY:
             protected = reader.sized(4)
             chain = tuple(_certificate(reader, version) for _ in range(reader.number(4)))
-            keys.append(KeyEntry(protected=protected, chain=chain))
+            key = None if key_password is None else _recovered_key(protected, key_password)
+            keys.append((key, chain))
         elif kind == _TRUSTED:
             trusted.append(_certificate(reader, version))
         else:
-            raise JavaKeyStoreError("it holds an entry that is neither key nor certificate")
-    return JavaKeyStore(trusted=tuple(trusted), keys=tuple(keys))
+            raise _StoreError("it holds an entry that is neither key nor certificate")
+    return _Content(trusted=tuple(trusted), keys=tuple(keys))
 
 
-def recover_key(protected: bytes, password: str) -> bytes:
+def _recovered_key(protected: bytes, password: str) -> bytes:
     """Return the private key as DER of PKCS#8."""
     content = _Reader(protected).der(_SEQUENCE)
     reader = _Reader(content)
     algorithm = reader.der(_SEQUENCE)
     if not algorithm.startswith(_PROTECTION):
-        raise JavaKeyStoreError("its key is protected in a way that JKS does not know")
+        raise _StoreError("its key is protected in a way that JKS does not know")
     octets = reader.der(_OCTETS)
     secret = _utf16(password)
     link, hidden, check = (
@@ -120,12 +115,12 @@ def recover_key(protected: bytes, password: str) -> bytes:
         key += bytes(left ^ right for left, right in zip(block, link, strict=False))
     made = hashlib.sha1(secret + key, usedforsecurity=False).digest()
     if not hmac.compare_digest(made, check):
-        raise JavaKeyStoreError("the key's password is wrong")
+        raise _StoreError("the key's password is wrong")
     return bytes(key)
 
 
 class _Reader:
-    """Goes through bytes once; JavaKeyStoreError where they end too early."""
+    """Goes through bytes once; _StoreError where they end too early."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -134,7 +129,7 @@ class _Reader:
     def take(self, count: int) -> bytes:
         taken = self._data[self._at : self._at + count]
         if len(taken) < count:
-            raise JavaKeyStoreError("it is cut short")
+            raise _StoreError("it is cut short")
         self._at += count
         return taken
 
@@ -148,7 +143,7 @@ class _Reader:
     def der(self, tag: int) -> bytes:
         """Take one DER value of a kind; return what is in it."""
         if self.number(1) != tag:
-            raise JavaKeyStoreError("its key is not as JKS writes keys")
+            raise _StoreError("its key is not as JKS writes keys")
         length = self.number(1)
         if length >= 0x80:
             length = self.number(length - 0x80)
@@ -169,11 +164,6 @@ PEM_MARK = b"-----BEGIN "
 _WIDTH = 64
 
 
-def pem_certificates(certificates: Iterable[bytes]) -> str:
-    """Return certificates, given as DER, one behind the other."""
-    return "".join(_pem("CERTIFICATE", der) for der in certificates)
-
-
 def _pem(label: str, der: bytes) -> str:
     text = base64.b64encode(der).decode()
     lines = [text[start : start + _WIDTH] for start in range(0, len(text), _WIDTH)]
@@ -181,17 +171,6 @@ def _pem(label: str, der: bytes) -> str:
 
 
 _PKCS12_MARK = b"\x30"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Content:
-    """Certificates and keys as DER; each key with its chain, its own certificate first.
-
-    A key is None when it was not asked for.
-    """
-
-    trusted: tuple[bytes, ...]
-    keys: tuple[tuple[bytes | None, tuple[bytes, ...]], ...] = field(repr=False)
 
 
 def with_stores_read(security: Security) -> Security:
@@ -215,7 +194,7 @@ def with_pem(tls: Tls) -> Tls:
             trusted = (*content.trusted, *(chain[0] for _, chain in content.keys if chain))
             if not trusted:
                 raise _unusable(store, "there is no certificate in it")
-            text = pem_certificates(trusted)
+            text = "".join(_pem("CERTIFICATE", der) for der in trusted)
         tls = replace(tls, trust=PemCertificates(text=text))
     if isinstance(tls.identity, StoreFile):
         store = tls.identity
@@ -236,7 +215,8 @@ def with_pem(tls: Tls) -> Tls:
                 )
             [(key, chain)] = content.keys
             assert key is not None
-            identity = PemIdentity(key=_pem("PRIVATE KEY", key), chain=pem_certificates(chain))
+            certificates = "".join(_pem("CERTIFICATE", der) for der in chain)
+            identity = PemIdentity(key=_pem("PRIVATE KEY", key), chain=certificates)
             tls = replace(tls, identity=identity, key_password=None)
     return tls
 
@@ -273,22 +253,10 @@ def _content(store: StoreFile, data: bytes, *, key_password: str | None) -> _Con
     """Read JKS or PKCS#12; keys of JKS only with a password for them."""
     try:
         if data.startswith(MAGIC):
-            java = read_java_key_store(data, store.password)
-            return _Content(
-                trusted=java.trusted,
-                keys=tuple(
-                    (
-                        None
-                        if key_password is None
-                        else recover_key(entry.protected, key_password),
-                        entry.chain,
-                    )
-                    for entry in java.keys
-                ),
-            )
+            return _jks(data, store.password, key_password)
         if data.startswith(_PKCS12_MARK):
             return _pkcs12(data, store.password)
-    except JavaKeyStoreError as exc:
+    except _StoreError as exc:
         raise _unusable(store, str(exc), "are its path and passwords right?") from exc
     raise _unusable(
         store,
@@ -308,7 +276,7 @@ def _pkcs12(data: bytes, password: str | None) -> _Content:
     try:
         store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except ValueError as exc:
-        raise JavaKeyStoreError("it is not a PKCS#12 file, or the password is wrong") from exc
+        raise _StoreError("it is not a PKCS#12 file, or the password is wrong") from exc
     trusted = [found.certificate for found in store.additional_certs]
     chain = [] if store.cert is None else [store.cert.certificate]
     # A store has one heap of certificates: what leads from the key's up is its chain.

@@ -143,9 +143,7 @@ class Admin:
         )
         answer_of(
             self._client.create_topics(
-                [new_topic],
-                request_timeout=timeout_ms / 1000,
-                operation_timeout=timeout_ms / 1000,
+                [new_topic], request_timeout=timeout_ms / 1000, operation_timeout=timeout_ms / 1000
             )[topic.name],
             timeout_ms / 1000,
         )

@@ -37,7 +37,6 @@ from pyconnect_clients.security import (
 ClientConfig = Mapping[str, Any]
 """librdkafka's property names and values."""
 
-
 REPEAT_AFTER_S = 60.0
 
 

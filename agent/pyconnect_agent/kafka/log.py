@@ -64,7 +64,6 @@ BRIEF_FETCH = {"fetch.wait.max.ms": 10}
 TRANSACTIONAL_FETCH = {"fetch.wait.max.ms": 20}
 """For a topic with transactional writers. Debezium reads its offset after each transaction."""
 
-
 _LEVELS = {NoticeLevel.WARNING: logging.WARNING, NoticeLevel.ERROR: logging.ERROR}
 
 
@@ -91,7 +90,6 @@ _RETRY_BACKOFF_MAX_S = 10.0
 _WARNING_PAUSE_S = 2.0
 """The least pause between retries that is logged as a warning; shorter ones take 3 s together."""
 _TELL_EVERY_S = 30.0
-
 
 # Java workers look for a key where murmur2 puts it; librdkafka's default is CRC32.
 _PRODUCER_FORCED = {"partitioner": "murmur2_random"}

@@ -53,7 +53,7 @@ TUNING: Mapping[str, Any] = {
 
 FORCED: Mapping[str, Any] = {
     # Each waiting record also has a callback in Python, which the limit in bytes does not count.
-    "queue.buffering.max.messages": 100_000,
+    "queue.buffering.max.messages": 100_000
 }
 
 PRODUCE_SLICE_S = 0.1

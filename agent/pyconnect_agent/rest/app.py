@@ -43,11 +43,7 @@ from pyconnect_agent.rest.routing import Match, Route, Router, decode_segment, s
 
 ACCESS_LOG = logging.getLogger("pyconnect_agent.rest.access_log")
 """A logger of its own, so that it can be silenced alone."""
-MAIN_ROUTES: tuple[Route, ...] = (
-    *root.ROUTES,
-    *connectors.ROUTES,
-    *connectors.INTERNAL_ROUTES,
-)
+MAIN_ROUTES: tuple[Route, ...] = (*root.ROUTES, *connectors.ROUTES, *connectors.INTERNAL_ROUTES)
 ADMIN_ROUTES: tuple[Route, ...] = (*root.LOGGER_ROUTES, *agent.ROUTES)
 METRICS_ROUTES: tuple[Route, ...] = agent.METRICS_ROUTES
 PREFLIGHT = "access-control-request-method"

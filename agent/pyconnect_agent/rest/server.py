@@ -192,10 +192,7 @@ class RestServer:
         )
 
     async def start(
-        self,
-        herder: Herder,
-        admin: WorkerAdmin | None = None,
-        journal: ChangeRecords | None = None,
+        self, herder: Herder, admin: WorkerAdmin | None = None, journal: ChangeRecords | None = None
     ) -> None:
         """Serve requests; returns when all listeners answer. `admin` None: no `/agent`.
 

@@ -209,10 +209,7 @@ _CLIENT_AUTH = {
     "required": ssl.CERT_REQUIRED,
 }
 _REPEAT_AFTER_S = 60.0
-_VERSIONS = {
-    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
-    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
-}
+_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
 
 def server_context(settings: Settings) -> ssl.SSLContext:

@@ -332,7 +332,6 @@ def _need(rule_id: str, owner: str, principal: str | None, resource: Resource) -
 
 _CLIENTS = (Role.PRODUCER, Role.CONSUMER, Role.ADMIN)
 
-
 TOOL = "pyconnect"
 _TOPIC_RULES = {
     "config.storage.topic": ("W2r", "W2w"),

@@ -64,7 +64,6 @@ CHUNK_BYTES = 256 * 1024
 IDLE_WAIT_S = 1.0
 IDLE_SLICE_S = 0.1
 
-
 _SOURCE_TABLE = """
 file  STRING  HIGH  ~
     Source filename. If not specified, the standard input will be used

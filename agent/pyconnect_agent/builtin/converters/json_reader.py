@@ -292,12 +292,8 @@ def _int32(name: str, found: object) -> int:
 
 
 _READERS: dict[Type, Callable[[Schema, JsonOptions], Read]] = {
-    Type.INT8: _integer_reader,
-    Type.INT16: _integer_reader,
-    Type.INT32: _integer_reader,
-    Type.INT64: _integer_reader,
-    Type.FLOAT32: _float_reader,
-    Type.FLOAT64: _float_reader,
+    **dict.fromkeys(INTEGER_RANGES, _integer_reader),
+    **dict.fromkeys((Type.FLOAT32, Type.FLOAT64), _float_reader),
     Type.BOOLEAN: _plain_reader(bool),
     Type.STRING: _plain_reader(str),
     Type.BYTES: _bytes_reader,

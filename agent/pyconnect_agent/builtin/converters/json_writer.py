@@ -240,10 +240,7 @@ def _moment_writer(
 
 
 _WRITERS: dict[Type, Callable[[Schema, JsonOptions], Write]] = {
-    Type.INT8: _integer_writer,
-    Type.INT16: _integer_writer,
-    Type.INT32: _integer_writer,
-    Type.INT64: _integer_writer,
+    **dict.fromkeys(INTEGER_RANGES, _integer_writer),
     Type.FLOAT32: _plain_writer(float, json_text.float_text),
     Type.FLOAT64: _plain_writer(float, json_text.double_text),
     Type.BOOLEAN: _plain_writer(bool, {True: "true", False: "false"}.__getitem__),

@@ -24,6 +24,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from typing import ClassVar
 from uuid import UUID
 
 from pyconnect_agent.builtin.converters.base import RecentlyUsed, converter_config_def
@@ -48,14 +49,13 @@ from pyconnect_api import (
     SchemaAndValue,
     ValidString,
 )
-from pyconnect_api.configdef import define_table
+from pyconnect_api.configdef import Validator, define_table
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.installation import install_command
 from pyconnect_clients.jaas import parse_jaas
 
 SubjectName = Callable[[str, bool, str | None], str]
 """Makes a subject of topic, is_key and the record's full name, None if the schema has none."""
-
 
 URL = "schema.registry.url"
 AUTO_REGISTER = "auto.register.schemas"
@@ -90,7 +90,6 @@ _SSL_TEXTS = (
 _SSL_SECRETS = ("ssl.key.password",)
 _OPTIONAL_TEXTS = (*_BEARER_TEXTS, *(PREFIX + name for name in _SSL_TEXTS), "proxy")
 _SECRETS = (*_BEARER_SECRETS, *(PREFIX + name for name in _SSL_SECRETS), BASIC_USER_INFO, JAAS)
-
 
 _TABLE = """
 schema.registry.url  STRING  HIGH  !
@@ -252,7 +251,6 @@ _STRATEGIES: dict[str, SubjectName] = {
     ),
 }
 
-
 _MODULES = {
     "avro": ("fastavro",),
     "json-schema": ("jsonschema",),
@@ -383,7 +381,17 @@ class DerivedSchema:
 
 
 class RegistryConverter(Converter):
-    """Converter of keys and values whose schemas a registry keeps."""
+    """Converter of keys and values whose schemas a registry keeps.
+
+    A format has the registry's `KIND` of its schemas, a `FORMAT` for messages, the `EXTRA` of its
+    library, and a `TABLE` of options of its own with their `VALIDATORS`.
+    """
+
+    KIND: ClassVar[str]
+    FORMAT: ClassVar[str]
+    EXTRA: ClassVar[str]
+    TABLE: ClassVar[str]
+    VALIDATORS: ClassVar[Mapping[str, Validator]] = {}
 
     def __init__(self) -> None:
         self._is_key = False
@@ -393,6 +401,10 @@ class RegistryConverter(Converter):
         self._decoders: RecentlyUsed[int | str, Decode]
         self._encoders, self._decoders = RecentlyUsed(0), RecentlyUsed(0)
         self._last: tuple[str, Schema, bytes, Encode] | None = None
+
+    def config(self) -> ConfigDef:
+        require_extra(self.EXTRA, type(self).__name__)
+        return define_table(registry_config_def(), self.TABLE, self.VALIDATORS)
 
     def configure(self, configs: Mapping[str, object], is_key: bool) -> None:
         config = self.config().parse(
@@ -436,12 +448,11 @@ class RegistryConverter(Converter):
         frame = parse(data, headers, is_key=self._is_key)
         decode = self._decoders.get(frame.schema)
         if decode is None:
-            registry = self.registry
-            decode = self.decoder(
-                registry.by_id(frame.schema)
-                if isinstance(frame.schema, int)
-                else registry.by_guid(frame.schema)
-            )
+            registry, named = self.registry, frame.schema
+            source = registry.by_id(named) if isinstance(named, int) else registry.by_guid(named)
+            if source.kind != self.KIND:
+                raise DataException(f"The message's schema is not {self.FORMAT} but {source.kind}")
+            decode = self.decoder(source)
             self._decoders.put(frame.schema, decode)
         return decode(frame)
 

@@ -28,8 +28,6 @@ from pyconnect_agent.builtin.converters.registry import (
     Encode,
     Frame,
     RegistryConverter,
-    registry_config_def,
-    require_extra,
 )
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.kafka.schema_registry import RegistrySchema
@@ -37,14 +35,13 @@ from pyconnect_api import (
     DECIMAL_NAME,
     OPTIONAL_STRING_SCHEMA,
     CaseInsensitiveValidString,
-    ConfigDef,
     DataException,
     Schema,
     SchemaAndValue,
     SchemaBuilder,
     Type,
 )
-from pyconnect_api.configdef import define_table
+from pyconnect_api.validation import INTEGER_RANGES
 
 ENUM_PARAMETER = "io.confluent.connect.json.Enum"
 
@@ -204,15 +201,10 @@ VERSION = "connect.version"
 PARAMETERS = "connect.parameters"
 
 _TYPES: Mapping[Type, str] = {
-    Type.INT8: "integer",
-    Type.INT16: "integer",
-    Type.INT32: "integer",
-    Type.INT64: "integer",
-    Type.FLOAT32: "number",
-    Type.FLOAT64: "number",
+    **dict.fromkeys(INTEGER_RANGES, "integer"),
+    **dict.fromkeys((Type.FLOAT32, Type.FLOAT64), "number"),
     Type.BOOLEAN: "boolean",
-    Type.STRING: "string",
-    Type.BYTES: "string",
+    **dict.fromkeys((Type.STRING, Type.BYTES), "string"),
 }
 _WITHOUT_TYPE_HINT = (Type.BOOLEAN, Type.STRING)
 
@@ -313,8 +305,9 @@ class _Derivation:
         return {"oneOf": branches}
 
 
-KIND = "JSON"
 DECIMAL_FORMAT = "decimal.format"
+
+
 _TABLE = """
 decimal.format  STRING  LOW  BASE64
     The form in which decimals are written.
@@ -330,16 +323,15 @@ use.optional.for.nonrequired  BOOLEAN  LOW  false
 class JsonSchemaConverter(RegistryConverter):
     """Reads and writes JSON; configure it before use."""
 
+    KIND, FORMAT, EXTRA = "JSON", "JSON Schema", "json-schema"
+    TABLE = _TABLE
+    VALIDATORS = {DECIMAL_FORMAT: CaseInsensitiveValidString.one_of("BASE64", "NUMERIC")}  # noqa: RUF012  not changed
+
     def __init__(self) -> None:
         super().__init__()
         self._json = JsonOptions(registry_forms=True)
         self._validate = self._use_required = False
         self._additional_properties = True
-
-    def config(self) -> ConfigDef:
-        require_extra("json-schema", type(self).__name__)
-        valid_format = CaseInsensitiveValidString.one_of("BASE64", "NUMERIC")
-        return define_table(registry_config_def(), _TABLE, {DECIMAL_FORMAT: valid_format})
 
     def configured(self, config: Mapping[str, object]) -> None:
         self._json = JsonOptions(
@@ -359,7 +351,7 @@ class JsonSchemaConverter(RegistryConverter):
         )
         text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
         name = schema.name if schema.type is Type.STRUCT else None
-        return DerivedSchema(RegistrySchema(None, text, KIND), name)
+        return DerivedSchema(RegistrySchema(None, text, self.KIND), name)
 
     def encoder(self, schema: Schema, target: RegistrySchema) -> Encode:
         write = writer_for(schema, self._json)
@@ -374,8 +366,6 @@ class JsonSchemaConverter(RegistryConverter):
         return encode
 
     def decoder(self, source: RegistrySchema) -> Decode:
-        if source.kind != KIND:
-            raise DataException(f"The message's schema is not JSON Schema but {source.kind}")
         document, references = self._documents(source)
         schema = connect_schema(
             document, references, self._json, optional_unless_required=self._use_required

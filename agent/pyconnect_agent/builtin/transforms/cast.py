@@ -27,6 +27,7 @@ from math import isfinite, isnan, trunc
 from pyconnect_agent.builtin.transforms.base import (
     OneSideTransformation,
     Options,
+    SchemaWithValue,
     both_sides,
     split_at_colons,
     with_null_key,
@@ -55,16 +56,7 @@ from pyconnect_api.schema import DATE_NAME, TIME_NAME, TIMESTAMP_NAME, renamed_s
 from pyconnect_api.validation import INTEGER_RANGES, to_float32
 from pyconnect_api.values import convert_to_long
 
-OUTPUT_TYPES = (
-    Type.INT8,
-    Type.INT16,
-    Type.INT32,
-    Type.INT64,
-    Type.FLOAT32,
-    Type.FLOAT64,
-    Type.BOOLEAN,
-    Type.STRING,
-)
+OUTPUT_TYPES = (*INTEGER_RANGES, Type.FLOAT32, Type.FLOAT64, Type.BOOLEAN, Type.STRING)
 INPUT_TYPES = (*OUTPUT_TYPES, Type.BYTES)
 
 _TEMPORAL_NAMES = frozenset({DATE_NAME, TIME_NAME, TIMESTAMP_NAME})
@@ -247,15 +239,11 @@ _INFERRED = (
 """The types Kafka infers of schemaless values that are none of the basic classes."""
 
 _CASTS: dict[Type, ValueCast] = {
-    Type.INT8: _integer_cast(Type.INT8),
-    Type.INT16: _integer_cast(Type.INT16),
-    Type.INT32: _integer_cast(Type.INT32),
-    Type.INT64: _integer_cast(Type.INT64),
+    **{kind: _integer_cast(kind) for kind in INTEGER_RANGES},
     Type.FLOAT32: _to_float32,
     Type.FLOAT64: _to_float64,
     Type.BOOLEAN: _to_boolean,
 }
-
 
 SPEC = "spec"
 _PURPOSE = "cast types"
@@ -337,9 +325,7 @@ class Cast(OneSideTransformation):
             updated[name] = None if found is None else cast(found)
         return updated
 
-    def with_schema(
-        self, record: ConnectRecord, schema: Schema, value: object
-    ) -> tuple[Schema, object]:
+    def with_schema(self, record: ConnectRecord, schema: Schema, value: object) -> SchemaWithValue:
         if self._whole_casts is not None:
             target, cast = self._whole_casts.of(schema)
             return target, cast(value)
@@ -386,11 +372,7 @@ def _whole_cast(target: Type, schema: Schema) -> tuple[Schema, ValueCast]:
         basics = Schema(target, doc=schema.doc, parameters=parameters)
     default = None if schema.default is None else cast(schema.default)
     described = renamed_schema(
-        basics,
-        name=basics.name,
-        version=basics.version,
-        optional=schema.optional,
-        default=default,
+        basics, name=basics.name, version=basics.version, optional=schema.optional, default=default
     )
     return described, cast
 

@@ -10,7 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, Options, both_sides
+from pyconnect_agent.builtin.transforms.base import (
+    OneSideTransformation,
+    Options,
+    SchemaWithValue,
+    both_sides,
+)
 from pyconnect_agent.builtin.transforms.schemas import (
     SchemaCache,
     copied_basics,
@@ -91,9 +96,7 @@ class Flatten(OneSideTransformation):
         self._flatten_map(require_map(value, _PURPOSE), "", flat)
         return flat
 
-    def with_schema(
-        self, record: ConnectRecord, schema: Schema, value: object
-    ) -> tuple[Schema, object]:
+    def with_schema(self, record: ConnectRecord, schema: Schema, value: object) -> SchemaWithValue:
         struct = require_struct(value, _PURPOSE)
         target, leaves = self._flattenings.of(struct.schema)
         return target, Struct.of_checked(target, [leaf.value_of(struct) for leaf in leaves])

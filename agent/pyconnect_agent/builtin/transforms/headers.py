@@ -66,7 +66,6 @@ class DropHeaders(ShippedTransformation):
 HEADER = "header"
 VALUE_LITERAL = "value.literal"
 
-
 _INSERTED = """
 header  STRING  HIGH  !
     Key of the header.
@@ -96,7 +95,6 @@ FIELDS = "fields"
 OPERATION = "operation"
 MOVE = "move"
 COPY = "copy"
-
 
 _TABLE = """
 fields  LIST  HIGH  !

@@ -13,6 +13,7 @@ from operator import attrgetter
 from pyconnect_agent.builtin.transforms.base import (
     OneSideTransformation,
     Options,
+    SchemaWithValue,
     both_sides,
     with_null_key,
 )
@@ -111,9 +112,7 @@ class InsertField(OneSideTransformation):
                 updated[insertion.name] = found
         return updated
 
-    def with_schema(
-        self, record: ConnectRecord, schema: Schema, value: object
-    ) -> tuple[Schema, object]:
+    def with_schema(self, record: ConnectRecord, schema: Schema, value: object) -> SchemaWithValue:
         struct = require_struct(value, _PURPOSE)
         copy = self._copies.of(struct.schema)
         values = copy.values(struct)

@@ -15,6 +15,7 @@ from pyconnect_agent.builtin.transforms.base import (
     NON_EMPTY_UNIQUE_LIST,
     OneSideTransformation,
     Options,
+    SchemaWithValue,
     both_sides,
     with_null_key,
 )
@@ -63,7 +64,6 @@ _NUMBERS: dict[Type, Callable[[Schema | None, object], object]] = {
 }
 _TYPE_OF_CLASS = {int: Type.INT64, float: Type.FLOAT64}
 
-
 _TABLE = """
 fields  LIST  HIGH  !
     Fields to mask.
@@ -108,9 +108,7 @@ class MaskField(OneSideTransformation):
             updated[name] = None if found is None else self._masked(found)
         return updated
 
-    def with_schema(
-        self, record: ConnectRecord, schema: Schema, value: object
-    ) -> tuple[Schema, object]:
+    def with_schema(self, record: ConnectRecord, schema: Schema, value: object) -> SchemaWithValue:
         struct = require_struct(value, _PURPOSE)
         copy, fields = self._copies.of(struct.schema)
         updated = copy.values(struct)

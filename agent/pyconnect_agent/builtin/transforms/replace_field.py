@@ -13,6 +13,7 @@ from pyconnect_agent.builtin.transforms.base import (
     UNIQUE_LIST,
     OneSideTransformation,
     Options,
+    SchemaWithValue,
     both_sides,
     split_at_colons,
     with_null_key,
@@ -24,11 +25,7 @@ from pyconnect_agent.builtin.transforms.schemas import (
     require_struct,
     struct_like,
 )
-from pyconnect_api import (
-    ConnectRecord,
-    LambdaValidator,
-    Schema,
-)
+from pyconnect_api import ConnectRecord, LambdaValidator, Schema
 from pyconnect_api.configdef import invalid_value
 
 EXCLUDE = "exclude"
@@ -126,9 +123,7 @@ class ReplaceField(OneSideTransformation):
             new_names.get(name, name): item for name, item in fields.items() if name not in excluded
         }
 
-    def with_schema(
-        self, record: ConnectRecord, schema: Schema, value: object
-    ) -> tuple[Schema, object]:
+    def with_schema(self, record: ConnectRecord, schema: Schema, value: object) -> SchemaWithValue:
         struct = require_struct(value, _PURPOSE)
         copy = self._copies.of(struct.schema)
         return copy.target, copy.struct(struct)

@@ -20,6 +20,7 @@ from datetime import date, datetime, time
 from pyconnect_agent.builtin.transforms.base import (
     OneSideTransformation,
     Options,
+    SchemaWithValue,
     both_sides,
     with_null_key,
 )
@@ -227,7 +228,6 @@ _PURPOSE = "converting timestamp formats"
 
 _Conversion = Callable[[object], object]
 
-
 _TABLE = """
 field  STRING  HIGH  ""
     The field to convert; empty if the whole value is a timestamp.
@@ -247,10 +247,7 @@ class TimestampConverter(OneSideTransformation):
 
     CONFIG_DEF = with_null_key(
         _TABLE,
-        {
-            TARGET_TYPE: ValidString.one_of(*FORMS),
-            UNIX_PRECISION: ValidString.one_of(*PRECISIONS),
-        },
+        {TARGET_TYPE: ValidString.one_of(*FORMS), UNIX_PRECISION: ValidString.one_of(*PRECISIONS)},
     )
 
     _field: str
@@ -294,9 +291,7 @@ class TimestampConverter(OneSideTransformation):
         updated[self._field] = None if found is None else convert(found)
         return updated
 
-    def with_schema(
-        self, record: ConnectRecord, schema: Schema, value: object
-    ) -> tuple[Schema, object]:
+    def with_schema(self, record: ConnectRecord, schema: Schema, value: object) -> SchemaWithValue:
         if not self._field:
             target, convert = self._wholes.of(schema)
             return target, None if value is None else convert(value)

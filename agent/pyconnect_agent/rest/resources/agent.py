@@ -28,6 +28,7 @@ from pyconnect_agent.rest.routing import Route
 LOG = logging.getLogger(__name__)
 
 SMALL_BODY_BYTES = 65_536
+PHASE_MEMBERS = ("phase", "run_id", "expect_config_sha256")
 
 
 async def about(exchange: HttpExchange) -> Response:
@@ -116,11 +117,14 @@ async def journal(exchange: HttpExchange) -> Response:
 
 async def change_phase(exchange: HttpExchange) -> Response:
     """Answer first, then restart, so that the client gets the answer."""
-    body = _texts(
-        await exchange.body(SMALL_BODY_BYTES), ("phase", "run_id", "expect_config_sha256")
-    )
+    document, names = _document(await exchange.body(SMALL_BODY_BYTES)), PHASE_MEMBERS
+    if not isinstance(document, dict) or document.keys() != set(names):
+        raise BadRequestError(f"The body must be an object with {', '.join(names)}.")
+    values = [document[name] for name in names]
+    if not all(isinstance(value, str) for value in values):
+        raise BadRequestError(f"{', '.join(names)} must be texts.")
     worker = _worker(exchange)
-    answer = await worker.change_phase(*body)
+    answer = await worker.change_phase(*values)
     response = json_response(answer, HTTPStatus.ACCEPTED)
     response.background = BackgroundTask(_restart, worker)
     return response
@@ -202,17 +206,6 @@ def _document(body: bytes) -> object:
         return json_text.loads(body)
     except (ValueError, RecursionError) as error:
         raise BadRequestError(f"The body is not JSON: {error}") from error
-
-
-def _texts(body: bytes, names: tuple[str, ...]) -> list[str]:
-    """Return the texts that the body has under these names and no others, in this order."""
-    document = _document(body)
-    if not isinstance(document, dict) or document.keys() != set(names):
-        raise BadRequestError(f"The body must be an object with {', '.join(names)}.")
-    values = [document[name] for name in names]
-    if not all(isinstance(value, str) for value in values):
-        raise BadRequestError(f"{', '.join(names)} must be texts.")
-    return values
 
 
 def _elsewhere(exchange: HttpExchange, error: NotAssignedError) -> RunsElsewhereError:

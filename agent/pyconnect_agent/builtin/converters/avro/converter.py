@@ -29,12 +29,9 @@ from pyconnect_agent.builtin.converters.registry import (
     Encode,
     Frame,
     RegistryConverter,
-    registry_config_def,
-    require_extra,
 )
 from pyconnect_agent.kafka.schema_registry import RegistrySchema
 from pyconnect_api import (
-    ConfigDef,
     DataException,
     Schema,
     SchemaAndValue,
@@ -43,7 +40,6 @@ from pyconnect_api import (
     is_logical,
     validate_value,
 )
-from pyconnect_api.configdef import define_table
 from pyconnect_api.schema import StructValue
 
 Datum = Callable[[object], object]
@@ -162,7 +158,6 @@ def _unfit(schema: Schema, value: object) -> DataException:
     return DataException(f"Invalid type for {schema.type}: class {type(value).__qualname__}")
 
 
-KIND = "AVRO"
 _TABLE = """
 enhanced.avro.schema.support  BOOLEAN  LOW  false
     Enums are written back as enums.
@@ -178,13 +173,12 @@ allow.optional.map.keys  BOOLEAN  LOW  false
 class AvroConverter(RegistryConverter):
     """Reads and writes Avro; configure it before use."""
 
+    KIND, FORMAT, EXTRA = "AVRO", "Avro", "avro"
+    TABLE = _TABLE
+
     def __init__(self) -> None:
         super().__init__()
         self._avro = AvroOptions()
-
-    def config(self) -> ConfigDef:
-        require_extra("avro", type(self).__name__)
-        return define_table(registry_config_def(), _TABLE)
 
     def configured(self, config: Mapping[str, object]) -> None:
         self._avro = AvroOptions(
@@ -197,7 +191,7 @@ class AvroConverter(RegistryConverter):
     def derived(self, schema: Schema) -> DerivedSchema:
         text = json.dumps(writing.avro_schema(schema, self._avro), separators=(",", ":"))
         name = schema.name if schema.type is Type.STRUCT else None
-        return DerivedSchema(RegistrySchema(None, text, KIND), name)
+        return DerivedSchema(RegistrySchema(None, text, self.KIND), name)
 
     def encoder(self, schema: Schema, target: RegistrySchema) -> Encode:
         parsed, _ = self._parsed(target)
@@ -219,8 +213,6 @@ class AvroConverter(RegistryConverter):
         return encode
 
     def decoder(self, source: RegistrySchema) -> Decode:
-        if source.kind != KIND:
-            raise DataException(f"The message's schema is not Avro but {source.kind}")
         parsed, named = self._parsed(source)
         schema, read = reading.connect_schema(parsed, named, self._avro)
         read_datum = _library().schemaless_reader

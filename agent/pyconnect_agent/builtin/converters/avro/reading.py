@@ -44,13 +44,8 @@ Read = Callable[[Any], object]
 """Makes a Connect value of what the Avro library read."""
 
 _TYPES = {
-    "int": Type.INT32,
-    "long": Type.INT64,
-    "float": Type.FLOAT32,
-    "double": Type.FLOAT64,
-    "boolean": Type.BOOLEAN,
-    "string": Type.STRING,
-    "bytes": Type.BYTES,
+    # Of those that are `int` the last one, INT32.
+    **{name: kind for kind, name in writing.PRIMITIVES.items()},
     "fixed": Type.BYTES,
     "enum": Type.STRING,
 }
@@ -64,10 +59,7 @@ _LOGICAL_NAMES = {
 _UNNAMED = re.compile(re.escape(f"{writing.NAMESPACE}.{writing.DEFAULT_RECORD}") + "[0-9]*")
 """Names that structs without one get on writing."""
 _PYTHON_TYPES: Mapping[Type, type] = {
-    Type.INT8: int,
-    Type.INT16: int,
-    Type.INT32: int,
-    Type.INT64: int,
+    **dict.fromkeys(INTEGER_RANGES, int),
     Type.FLOAT32: float,
     Type.FLOAT64: float,
     Type.BOOLEAN: bool,

@@ -98,11 +98,7 @@ PRIMITIVES: Mapping[Type, str] = {
     Type.STRING: "string",
     Type.BYTES: "bytes",
 }
-_LOGICAL_TYPES = {
-    DATE_NAME: "date",
-    TIME_NAME: "time-millis",
-    TIMESTAMP_NAME: "timestamp-millis",
-}
+_LOGICAL_TYPES = {DATE_NAME: "date", TIME_NAME: "time-millis", TIMESTAMP_NAME: "timestamp-millis"}
 
 
 def avro_schema(schema: Schema, options: AvroOptions) -> Json:

@@ -26,13 +26,10 @@ from pyconnect_agent.builtin.converters.registry import (
     Frame,
     RegistryConverter,
     read_indexes,
-    registry_config_def,
-    require_extra,
     write_indexes,
 )
 from pyconnect_agent.kafka.schema_registry import RegistrySchema
 from pyconnect_api import (
-    ConfigDef,
     DataException,
     RetriableException,
     Schema,
@@ -40,7 +37,6 @@ from pyconnect_api import (
     Struct,
     Type,
 )
-from pyconnect_api.configdef import define_table
 
 MAIN_FILE = "schema.proto"
 TIMEOUT_S = 60.0
@@ -118,7 +114,6 @@ def _compile(directory: Path) -> None:
         raise DataException(f"The Protobuf schema is not valid: {done.stderr.strip()}")
 
 
-KIND = "PROTOBUF"
 _TABLE = """
 enhanced.protobuf.schema.support  BOOLEAN  LOW  false
     Schemas are named with their package.
@@ -134,13 +129,12 @@ generate.index.for.unions  BOOLEAN  LOW  true
 class ProtobufConverter(RegistryConverter):
     """Reads and writes Protobuf; configure it before use."""
 
+    KIND, FORMAT, EXTRA = "PROTOBUF", "Protobuf", "protobuf"
+    TABLE = _TABLE
+
     def __init__(self) -> None:
         super().__init__()
         self._protobuf = ProtobufOptions()
-
-    def config(self) -> ConfigDef:
-        require_extra("protobuf", type(self).__name__)
-        return define_table(registry_config_def(), _TABLE)
 
     def configured(self, config: Mapping[str, object]) -> None:
         self._protobuf = ProtobufOptions(
@@ -152,7 +146,7 @@ class ProtobufConverter(RegistryConverter):
 
     def derived(self, schema: Schema) -> DerivedSchema:
         full_name, text = writing.proto_text(schema, self._protobuf)
-        return DerivedSchema(RegistrySchema(None, text, KIND), full_name)
+        return DerivedSchema(RegistrySchema(None, text, self.KIND), full_name)
 
     def encoder(self, schema: Schema, target: RegistrySchema) -> Encode:
         file = self._file(target)
@@ -183,8 +177,6 @@ class ProtobufConverter(RegistryConverter):
         return encode
 
     def decoder(self, source: RegistrySchema) -> Decode:
-        if source.kind != KIND:
-            raise DataException(f"The message's schema is not Protobuf but {source.kind}")
         file = self._file(source)
         by_path: dict[tuple[int, ...], tuple[Any, Schema, Read]] = {}
 

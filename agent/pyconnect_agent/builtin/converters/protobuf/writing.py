@@ -87,17 +87,6 @@ _SCALARS: Mapping[Type, str] = {
     Type.STRING: "string",
     Type.BYTES: "bytes",
 }
-_WRAPPERS: Mapping[Type, str] = {
-    Type.INT8: "Int32Value",
-    Type.INT16: "Int32Value",
-    Type.INT32: "Int32Value",
-    Type.INT64: "Int64Value",
-    Type.FLOAT32: "FloatValue",
-    Type.FLOAT64: "DoubleValue",
-    Type.BOOLEAN: "BoolValue",
-    Type.STRING: "StringValue",
-    Type.BYTES: "BytesValue",
-}
 _LOGICAL = {
     DECIMAL_NAME: (DECIMAL_MESSAGE, "confluent/type/decimal.proto"),
     DATE_NAME: (DATE_MESSAGE, "google/type/date.proto"),
@@ -201,10 +190,7 @@ class _File:
                 return message, {}
             parameters = schema.parameters or {}
             precision = parameters.get("connect.decimal.precision", DEFAULT_PRECISION)
-            return message, {
-                PRECISION: str(precision),
-                SCALE: str(scale_of(schema)),
-            }
+            return message, {PRECISION: str(precision), SCALE: str(scale_of(schema))}
         match schema.type:
             case Type.STRUCT:
                 return self._message(schema), {}
@@ -220,7 +206,7 @@ class _File:
         hint = {TYPE: schema.type.value} if schema.type in (Type.INT8, Type.INT16) else {}
         if schema.optional and self._options.wrapper_for_nullables:
             self._imports.add(_WRAPPERS_FILE)
-            return f"google.protobuf.{_WRAPPERS[schema.type]}", hint
+            return f"google.protobuf.{_SCALARS[schema.type].title()}Value", hint
         return _SCALARS[schema.type], hint
 
     def _map(self, name: str, schema: Schema) -> tuple[str, dict[str, str]]:
