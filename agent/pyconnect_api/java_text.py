@@ -165,22 +165,16 @@ def _scientific(digits: Decimal) -> str:
 def _shortest_float32(value: float) -> Decimal:
     """Return the shortest decimal that reads back as this binary32 value."""
     # A normal value has at least 6 significant decimal digits, so shorter ones show as zeros.
-    first = 6 if abs(value) >= _SMALLEST_NORMAL_FLOAT32 else 1
+    first, exact = 6 if abs(value) >= _SMALLEST_NORMAL_FLOAT32 else 1, Decimal(value)
     for precision in range(first, 9):
-        for candidate in _decimals_near(value, precision):
+        # The decimals of that precision next to the value, the nearest first.
+        around = [
+            Context(prec=precision, rounding=rounding).plus(exact)
+            for rounding in (ROUND_FLOOR, ROUND_CEILING)
+        ]
+        for candidate in sorted(around, key=lambda candidate: abs(candidate - exact)):
             if decimal_to_float32(candidate) == value:
                 if precision == 1:
                     return Decimal(f"{value:.1e}")
                 return candidate.normalize()
     return Decimal(f"{value:.8e}").normalize()
-
-
-def _decimals_near(value: float, precision: int) -> list[Decimal]:
-    """Return the decimals of that precision next to the value, the nearest first."""
-    exact = Decimal(value)
-    around = [
-        Context(prec=precision, rounding=rounding).plus(exact)
-        for rounding in (ROUND_FLOOR, ROUND_CEILING)
-    ]
-    around.sort(key=lambda candidate: abs(candidate - exact))
-    return around

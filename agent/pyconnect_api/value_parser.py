@@ -222,21 +222,15 @@ def _common_schema(elements: Iterable[SchemaAndValue]) -> Schema | None:
     """Return the schema all elements fit, nulls aside; None if there is none."""
     common: Schema | None = None
     for schema, _ in elements:
-        if schema is None:
+        if schema is None or schema == common:
             continue
-        merged = schema if common is None else _merged(common, schema)
-        if merged is None:
+        if common is None:
+            common = schema
+        elif all(each.type in _WIDENING and each.name is None for each in (common, schema)):
+            common = max(common, schema, key=lambda each: _WIDENING.index(each.type))
+        else:
             return None
-        common = merged
     return common
-
-
-def _merged(left: Schema, right: Schema) -> Schema | None:
-    if left == right:
-        return left
-    if left.type in _WIDENING and right.type in _WIDENING and left.name is right.name is None:
-        return max(left, right, key=lambda schema: _WIDENING.index(schema.type))
-    return None
 
 
 def _aligned(schema: Schema | None, elements: Iterable[SchemaAndValue]) -> list[object]:

@@ -265,7 +265,11 @@ def _as_integer(schema: Schema | None, value: object) -> int:
         case int():
             return value
         case float():
-            return _saturated(value)
+            # As Java: NaN is 0, and a number that is too large is the largest.
+            lowest, highest = INTEGER_RANGES[Type.INT64]
+            if not isfinite(value):
+                return 0 if isnan(value) else highest if value > 0 else lowest
+            return max(lowest, min(highest, trunc(value)))
         case Decimal():
             return _low_bits(value)
         case str():
@@ -291,18 +295,6 @@ def _low_bits(number: Decimal) -> int:
     if isinstance(exponent, int) and (exponent >= _INT64_BITS or number.adjusted() < 0):
         return 0
     return _wrapped(trunc(number), Type.INT64)
-
-
-def _saturated(value: float) -> int:
-    """Cast as Java does: NaN is 0, what is too large is the largest."""
-    if isnan(value):
-        return 0
-    lowest, highest = INTEGER_RANGES[Type.INT64]
-    return (
-        max(lowest, min(highest, trunc(value)))
-        if isfinite(value)
-        else (highest if value > 0 else lowest)
-    )
 
 
 def _as_double(schema: Schema | None, value: object) -> float:

@@ -267,7 +267,12 @@ class JsonConverter(DataConverter):
             if end == len(text) - 1 and text[end] == "}":
                 self._last_read = last
                 return pair_of((schema, read(found)))
-        return self._from_any_envelope(text)
+        # Its members may come in another order and form.
+        envelope = _parsed(json_text.parse_text, text) if text.strip() else None
+        if not isinstance(envelope, dict) or envelope.keys() != {"schema", "payload"}:
+            raise DataException(_NOT_AN_ENVELOPE)
+        schema, read = self._reader(repr(envelope["schema"]), envelope["schema"])
+        return SchemaAndValue(schema, read(envelope["payload"]))
 
     def to_connect_many(
         self, topic: str, data: Sequence[bytes | None]
@@ -320,14 +325,6 @@ class JsonConverter(DataConverter):
             return None
         start = text[: end + len(_BEFORE_PAYLOAD)]
         return (start, *self._reader(start, found))
-
-    def _from_any_envelope(self, text: str) -> SchemaAndValue:
-        """Read an envelope with its members in any order, or say what is wrong with the text."""
-        envelope = _parsed(json_text.parse_text, text) if text.strip() else None
-        if not isinstance(envelope, dict) or envelope.keys() != {"schema", "payload"}:
-            raise DataException(_NOT_AN_ENVELOPE)
-        schema, read = self._reader(repr(envelope["schema"]), envelope["schema"])
-        return SchemaAndValue(schema, read(envelope["payload"]))
 
     def _reader(self, text: str, found: object) -> tuple[Schema | None, json_reader.Read]:
         known = self._readers.get(text)

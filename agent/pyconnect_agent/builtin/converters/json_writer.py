@@ -172,7 +172,17 @@ def _map_writer(schema: Schema, options: JsonOptions) -> Write:
 
 def _struct_writer(schema: Schema, options: JsonOptions) -> Write:
     if options.registry_forms and schema.name == ONE_OF:
-        return _one_of_writer(schema, options)
+        branches = [_value_writer(field.schema, options) for field in schema.fields]
+
+        def write_branch(value: object) -> str:
+            if not isinstance(value, StructValue):
+                raise _unfit(schema, value)
+            for branch, stored in zip(branches, value.stored_values(), strict=True):
+                if stored is not None:
+                    return branch(stored)
+            raise DataException(f"No field of {schema} has a value")
+
+        return write_branch
     members = [
         (
             f"{',' if field.index else ''}{json_text.string_text(field.name)}:",
@@ -191,20 +201,6 @@ def _struct_writer(schema: Schema, options: JsonOptions) -> Write:
             for (name, write_member), member in zip(members, value.stored_values(), strict=True)
         ]
         return f"{{{''.join(texts)}}}"
-
-    return write
-
-
-def _one_of_writer(schema: Schema, options: JsonOptions) -> Write:
-    branches = [_value_writer(field.schema, options) for field in schema.fields]
-
-    def write(value: object) -> str:
-        if not isinstance(value, StructValue):
-            raise _unfit(schema, value)
-        for write_branch, stored in zip(branches, value.stored_values(), strict=True):
-            if stored is not None:
-                return write_branch(stored)
-        raise DataException(f"No field of {schema} has a value")
 
     return write
 

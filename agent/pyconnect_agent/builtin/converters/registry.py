@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import ClassVar
 from uuid import UUID
@@ -433,7 +433,17 @@ class RegistryConverter(Converter):
         if last is None or last[1] is not schema or last[0] != topic:
             known = self._encoders.get((topic, schema))
             if known is None:
-                target = self._target(topic, self.derived(schema))
+                options, registry = self._options, self.registry
+                derived = self.derived(schema)
+                assert options is not None
+                subject = options.subject_name(topic, self._is_key, derived.record_name)
+                if options.use_latest:
+                    target = registry.latest(subject)
+                else:
+                    target = derived.registered
+                    find = registry.register if options.auto_register else registry.lookup
+                    schema_id = find(subject, target, normalize=options.normalize)
+                    target = replace(target, id=schema_id)
                 assert target.id is not None
                 known = (prefix(target.id), self.encoder(schema, target))
                 self._encoders.put((topic, schema), known)
@@ -486,15 +496,3 @@ class RegistryConverter(Converter):
                 f"{type(self).__name__} cannot write a {type(value).__qualname__} without a schema"
             )
         return schema
-
-    def _target(self, topic: str, derived: DerivedSchema) -> RegistrySchema:
-        """Return the schema to write with, which has an id."""
-        options, registry = self._options, self.registry
-        assert options is not None
-        subject = options.subject_name(topic, self._is_key, derived.record_name)
-        if options.use_latest:
-            return registry.latest(subject)
-        own = derived.registered
-        find = registry.register if options.auto_register else registry.lookup
-        schema_id = find(subject, own, normalize=options.normalize)
-        return RegistrySchema(schema_id, own.text, own.kind, own.references)

@@ -254,7 +254,16 @@ class _Derivation:
     def _base(self, schema: Schema) -> Json:
         match schema.type:
             case Type.STRUCT:
-                return self._one_of(schema) if schema.name == ONE_OF else self._object(schema)
+                if schema.name != ONE_OF:
+                    return self._object(schema)
+                branches: list[object] = [{"type": "null"}] if schema.optional else []
+                for field in schema.fields:
+                    branch = self.of(field.schema, field.index)
+                    alternatives = branch.pop("oneOf", None)
+                    if isinstance(alternatives, list):
+                        branch = {**branch, **alternatives[1]}
+                    branches.append(branch)
+                return {"oneOf": branches}
             case Type.ARRAY:
                 return {"type": "array", "items": self.of(schema.value_schema)}
             case Type.MAP:
@@ -293,16 +302,6 @@ class _Derivation:
         if not self._additional_properties:
             base["additionalProperties"] = False
         return base
-
-    def _one_of(self, schema: Schema) -> Json:
-        branches: list[object] = [{"type": "null"}] if schema.optional else []
-        for field in schema.fields:
-            branch = self.of(field.schema, field.index)
-            alternatives = branch.pop("oneOf", None)
-            if isinstance(alternatives, list):
-                branch = {**branch, **alternatives[1]}
-            branches.append(branch)
-        return {"oneOf": branches}
 
 
 DECIMAL_FORMAT = "decimal.format"

@@ -186,7 +186,14 @@ class JavaDateReader:
                     raise ValueError("years before the first are not supported")
                 return 1
             case "z" | "Z" | "X":
-                return _zone_offset(text)
+                # A number's offset from UTC in milliseconds.
+                if (offset := _OFFSET.search(text)) is None:
+                    return 0
+                sign, hour, minute = offset.groups("0")
+                if int(hour) > 23 or int(minute) > 59:
+                    raise ValueError("the zone's offset is out of range")
+                milliseconds = (int(hour) * 60 + int(minute)) * 60_000
+                return -milliseconds if sign == "-" else milliseconds
         number = int(text)
         lowest, highest = _RANGES.get(field.letter, (number, number))
         if not lowest <= number <= highest:
@@ -233,18 +240,6 @@ def _any_of(names: list[str]) -> str:
 
 def _position(names: tuple[str, ...], text: str) -> int:
     return [name[:3].lower() for name in names].index(text[:3].lower())
-
-
-def _zone_offset(text: str) -> int:
-    """Return a number's offset from UTC in milliseconds."""
-    offset = _OFFSET.search(text)
-    if offset is None:
-        return 0
-    sign, hour, minute = offset.groups("0")
-    if int(hour) > 23 or int(minute) > 59:
-        raise ValueError("the zone's offset is out of range")
-    milliseconds = (int(hour) * 60 + int(minute)) * 60_000
-    return -milliseconds if sign == "-" else milliseconds
 
 
 def _milliseconds(found: Mapping[str, int], zone: ZoneName | None) -> int:

@@ -137,7 +137,16 @@ class MaskField(OneSideTransformation):
     def _masked_by_schema(self, schema: Schema, value: object) -> object:
         """Return the mask of a value that is not None."""
         if schema.name == DECIMAL_NAME and isinstance(value, Decimal):
-            return _in_scale_of(schema, self._masked(value))
+            # The same number with the schema's scale.
+            mask = self._masked(value)
+            assert isinstance(mask, Decimal)
+            scale = scale_of(schema)
+            unscaled, surplus = unscaled_value(mask), decimal_scale(mask) - scale
+            if surplus > 0:
+                unscaled, rest = divmod(unscaled, 10**surplus)
+                if rest:
+                    raise DataException(f"Unable to convert {mask} to a Decimal of scale {scale}")
+            return decimal_of(unscaled * 10 ** max(0, -surplus), scale)
         if self._replacement is None or schema.type not in _NUMBERS:
             return self._masked(value)
         if value.__class__ not in _TYPE_OF_CLASS:
@@ -165,18 +174,6 @@ def _replaced(value: object, replacement: str, number: Type | None) -> object:
     raise DataException(
         f"Cannot mask value of type class {type(value).__qualname__} with custom replacement."
     )
-
-
-def _in_scale_of(schema: Schema, mask: object) -> Decimal:
-    """Return the same number with the schema's scale; DataException if it has more digits."""
-    assert isinstance(mask, Decimal)
-    scale = scale_of(schema)
-    unscaled, surplus = unscaled_value(mask), decimal_scale(mask) - scale
-    if surplus > 0:
-        unscaled, rest = divmod(unscaled, 10**surplus)
-        if rest:
-            raise DataException(f"Unable to convert {mask} to a Decimal of scale {scale}")
-    return decimal_of(unscaled * 10 ** max(0, -surplus), scale)
 
 
 MaskFieldKey, MaskFieldValue = both_sides(MaskField)

@@ -96,11 +96,32 @@ class TimestampForms:
     __slots__ = ("_readings", "_schemas", "_write")
 
     def __init__(self, *, target: str, date_format: JavaDateFormat | None, precision: str) -> None:
+        units = _UNITS_PER_MILLISECOND.get(precision)
+
+        def read_string(value: object) -> int:
+            if not isinstance(value, str):
+                raise _unexpected("string timestamp to be a String", value)
+            if date_format is None:
+                raise DataException(
+                    "TimestampConverter requires the format option to read timestamps that are"
+                    " strings"
+                )
+            return date_format.milliseconds(value)
+
+        def read_unix(value: object) -> int:
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise _unexpected("Unix timestamp to be a Long", value)
+            if precision == "milliseconds":
+                return value
+            if units is None:
+                return _limited(value * _MILLISECONDS_PER_SECOND)
+            return _cut(value, units)
+
         self._schemas = _SCHEMAS[target]
         self._write = _writing(target, date_format, precision)
         self._readings: dict[str, Reading] = {
-            STRING: _string_reading(date_format),
-            UNIX: _unix_reading(precision),
+            STRING: read_string,
+            UNIX: read_unix,
             DATE: _read_date,
             TIME: _read_time,
             TIMESTAMP: _read_timestamp,
@@ -158,34 +179,6 @@ def _writing(target: str, date_format: JavaDateFormat | None, precision: str) ->
         case "Time":
             return lambda milliseconds: time_from_milliseconds(milliseconds % MILLISECONDS_PER_DAY)
     return timestamp_from_milliseconds
-
-
-def _string_reading(date_format: JavaDateFormat | None) -> Reading:
-    def read(value: object) -> int:
-        if not isinstance(value, str):
-            raise _unexpected("string timestamp to be a String", value)
-        if date_format is None:
-            raise DataException(
-                "TimestampConverter requires the format option to read timestamps that are strings"
-            )
-        return date_format.milliseconds(value)
-
-    return read
-
-
-def _unix_reading(precision: str) -> Reading:
-    units = _UNITS_PER_MILLISECOND.get(precision)
-
-    def read(value: object) -> int:
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise _unexpected("Unix timestamp to be a Long", value)
-        if precision == "milliseconds":
-            return value
-        if units is None:
-            return _limited(value * _MILLISECONDS_PER_SECOND)
-        return _cut(value, units)
-
-    return read
 
 
 def _cut(number: int, divisor: int) -> int:

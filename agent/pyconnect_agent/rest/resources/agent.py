@@ -84,7 +84,20 @@ async def task_stacks(exchange: HttpExchange) -> Response:
 
 
 async def logs(exchange: HttpExchange) -> Response:
-    return json_response(_worker(exchange).logs(_log_question(exchange)))
+    given: dict[str, Any] = {}
+    for name, text in exchange.request.query_params.items():
+        if name == "level":
+            given[name] = known_level(text)
+            if given[name] is None:
+                raise BadRequestError(f"level={text}: must be one of {', '.join(LEVELS)}.")
+        elif name not in _LOG_NUMBERS:
+            raise BadRequestError(f"{name} is not a parameter: level, {', '.join(_LOG_NUMBERS)}.")
+        elif _is_number(text):
+            given[name] = int(text)
+        else:
+            raise BadRequestError(f"{name}={text}: must be a number that is not negative.")
+    question = LogQuestion(connector=exchange.connector, **given)
+    return json_response(_worker(exchange).logs(question))
 
 
 async def drain(exchange: HttpExchange) -> Response:
@@ -100,8 +113,17 @@ async def journal(exchange: HttpExchange) -> Response:
         raise BadRequestError(
             "This worker keeps no journal: set agent.journal.topic or agent.journal.file."
         )
-    question = _journal_question(exchange)
-    caller = exchange.caller
+    given: dict[str, Any] = {}
+    for name, text in exchange.request.query_params.items():
+        if name in ("connector", "user"):
+            given[name] = text
+        elif name in ("since_ms", "limit") and _is_number(text):
+            given[name] = int(text)
+        else:
+            raise BadRequestError(
+                f"{name}={text}: parameters are connector, user, and the numbers since_ms, limit."
+            )
+    question, caller = JournalQuestion(**given), exchange.caller
 
     def may_see(record: Mapping[str, Any]) -> bool:
         connector = record.get("connector")
@@ -152,39 +174,6 @@ def _task_id(exchange: HttpExchange) -> ConnectorTaskId:
 def _is_number(text: str) -> bool:
     """Return whether a text is a number of 64 bits at most that is not negative."""
     return text.isascii() and text.isdecimal() and len(text) < LONG_DIGITS
-
-
-def _log_question(exchange: HttpExchange) -> LogQuestion:
-    """Read the query; BadRequestError for a parameter that is not known or not valid."""
-    given: dict[str, Any] = {}
-    for name, text in exchange.request.query_params.items():
-        if name == "level":
-            level = known_level(text)
-            if level is None:
-                raise BadRequestError(f"level={text}: must be one of {', '.join(LEVELS)}.")
-            given[name] = level
-        elif name not in _LOG_NUMBERS:
-            raise BadRequestError(f"{name} is not a parameter: level, {', '.join(_LOG_NUMBERS)}.")
-        elif _is_number(text):
-            given[name] = int(text)
-        else:
-            raise BadRequestError(f"{name}={text}: must be a number that is not negative.")
-    return LogQuestion(connector=exchange.connector, **given)
-
-
-def _journal_question(exchange: HttpExchange) -> JournalQuestion:
-    """Read the query; BadRequestError for a parameter that is not known or not valid."""
-    given: dict[str, Any] = {}
-    for name, text in exchange.request.query_params.items():
-        if name in ("connector", "user"):
-            given[name] = text
-        elif name in ("since_ms", "limit") and _is_number(text):
-            given[name] = int(text)
-        else:
-            raise BadRequestError(
-                f"{name}={text}: parameters are connector, user, and the numbers since_ms, limit."
-            )
-    return JournalQuestion(**given)
 
 
 def _flag(body: bytes, name: str) -> bool:

@@ -185,10 +185,12 @@ class _Walk:
         def read_branch(found: Any) -> object:
             if found is None:
                 return None
-            values: list[object] = [None] * len(readers)
-            index = _branch_of(found, readers)
-            values[index] = readers[index][1](found)
-            return Struct.of_checked(union, values)
+            for index, (schema, read) in enumerate(readers):
+                if _is_of(schema, found):
+                    values: list[object] = [None] * len(readers)
+                    values[index] = read(found)
+                    return Struct.of_checked(union, values)
+            raise DataException(f"No branch of the union is a {type(found).__qualname__}")
 
         return union, read_branch
 
@@ -285,28 +287,17 @@ class _RecordReader:
         return read
 
 
-def _branch_of(found: Any, branches: list[tuple[Schema, Read]]) -> int:
-    """Return which branch a value is of; records come as pairs of full name and members."""
-    for index, (schema, _) in enumerate(branches):
-        if isinstance(found, tuple):
-            if schema.type is Type.STRUCT and schema.name == found[0]:
-                return index
-        elif type(found) is _PYTHON_TYPES.get(schema.type) and _fits(schema, found):
-            return index
-    raise DataException(f"No branch of the union is a {type(found).__qualname__}")
-
-
-def _fits(schema: Schema, found: object) -> bool:
-    limits = INTEGER_RANGES.get(schema.type)
-    if limits is not None:
-        assert isinstance(found, int)
+def _is_of(schema: Schema, found: Any) -> bool:
+    """Return whether a value is of a branch; records come as pairs of full name and members."""
+    if isinstance(found, tuple):
+        return schema.type is Type.STRUCT and schema.name == found[0]
+    if type(found) is not _PYTHON_TYPES.get(schema.type):
+        return False
+    if isinstance(found, int) and (limits := INTEGER_RANGES.get(schema.type)):
         return limits[0] <= found <= limits[1]
-    if isinstance(found, str) and schema.parameters:
-        symbols = schema.parameters
-        return (
-            writing.ENUM_PARAMETER not in symbols or f"{writing.ENUM_PARAMETER}.{found}" in symbols
-        )
-    return True
+    symbols = schema.parameters or {}
+    is_enum = isinstance(found, str) and writing.ENUM_PARAMETER in symbols
+    return not is_enum or f"{writing.ENUM_PARAMETER}.{found}" in symbols
 
 
 def _from_json(schema: Schema, default: Any) -> Any:

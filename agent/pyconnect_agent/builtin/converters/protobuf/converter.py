@@ -64,7 +64,24 @@ def file_descriptor(text: str, references: Mapping[str, str]) -> Any:  # the lib
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, encoding="utf-8")
         (directory / "common.binpb").write_bytes(common_descriptors())
-        _compile(directory)
+        command = (
+            "-m grpc_tools.protoc --descriptor_set_in=common.binpb --proto_path=."
+            f" --descriptor_set_out=out.binpb --include_imports {MAIN_FILE}"
+        )
+        try:
+            done = subprocess.run(
+                [sys.executable, *command.split()],
+                cwd=directory,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_S,
+                check=False,
+                stdin=subprocess.DEVNULL,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise RetriableException(f"protoc took longer than {TIMEOUT_S:.0f} s") from error
+        if done.returncode != 0:
+            raise DataException(f"The Protobuf schema is not valid: {done.stderr.strip()}")
         found = descriptor_pb2.FileDescriptorSet.FromString((directory / "out.binpb").read_bytes())
     pool = descriptor_pool.DescriptorPool()
     for file in found.file:
@@ -85,33 +102,6 @@ def common_descriptors() -> bytes:
     for descriptor in (*modules, *confluent_descriptors()):
         descriptor.CopyToProto(files.file.add())
     return bytes(files.SerializeToString())
-
-
-def _compile(directory: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "grpc_tools.protoc",
-        "--descriptor_set_in=common.binpb",
-        "--proto_path=.",
-        "--descriptor_set_out=out.binpb",
-        "--include_imports",
-        MAIN_FILE,
-    ]
-    try:
-        done = subprocess.run(
-            command,
-            cwd=directory,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise RetriableException(f"protoc took longer than {TIMEOUT_S:.0f} s") from error
-    if done.returncode != 0:
-        raise DataException(f"The Protobuf schema is not valid: {done.stderr.strip()}")
 
 
 _TABLE = """
