@@ -15,9 +15,8 @@ import time
 from collections.abc import Callable
 
 from pyconnect_cli.acls.plan.check import AclReport, assess, check
-from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.acls.model import Binding, Evidence, GrantOperation, Pattern, ResourceType
-from pyconnect_clients.acls.needs import cluster_needs
+from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts, WorkerFacts, cluster_needs
 from pyconnect_clients.connect_names import Phase
 
 JAAS = 'org.example.PlainLoginModule required username="worker" password="p";'

@@ -29,8 +29,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "agent"), str(ROOT / "cli")]
 
 from platformdirs import user_cache_path  # noqa: E402
 
-from pyconnect_clients.plugin_jars.kafka_api import kafka_api  # noqa: E402
-from pyconnect_clients.plugin_jars.kafka_links import read_links  # noqa: E402
+from pyconnect_clients.plugin_jars.kafka_links import kafka_api, read_links  # noqa: E402
 from pyconnect_clients.plugin_jars.locations import class_path_of  # noqa: E402
 from pyconnect_sandbox.errors import SandboxError  # noqa: E402
 from pyconnect_sandbox.jars import find_runtime  # noqa: E402

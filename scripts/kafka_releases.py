@@ -29,9 +29,9 @@ from urllib.parse import quote
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "agent"), str(ROOT / "cli")]
 
-from pyconnect_clients.plugin_jars import kafka_api  # noqa: E402
+from pyconnect_clients.plugin_jars import kafka_links  # noqa: E402
 from pyconnect_clients.plugin_jars.class_file import ClassFile  # noqa: E402
-from pyconnect_clients.plugin_jars.kafka_api import KafkaApi, parse_table  # noqa: E402
+from pyconnect_clients.plugin_jars.kafka_links import KafkaApi, parse_table  # noqa: E402
 
 JARS = ("kafka-clients", "connect-api", "connect-json", "connect-runtime", "connect-transforms")
 
@@ -49,7 +49,7 @@ def public_classes(libs: Path) -> Iterator[ClassFile]:
 
 
 def table(releases: Mapping[str, Path]) -> str:
-    """Return the text that `kafka_api.parse_table` reads."""
+    """Return the text that `kafka_links.parse_table` reads."""
     classes: dict[str, dict[str, int]] = {}
     for index, libs in enumerate(releases.values()):
         for found in public_classes(libs):
@@ -142,7 +142,7 @@ def main(arguments: Sequence[str]) -> int:
     if given.action == "compare":
         print("\n".join(differences(parse_table(text))))
         return 0
-    target = Path(kafka_api.__file__).with_name(kafka_api.TABLE)
+    target = Path(kafka_links.__file__).with_name(kafka_links.TABLE)
     target.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
     print(f"{target}: {len(text.splitlines())} lines, {target.stat().st_size} bytes")
     return 0

@@ -71,8 +71,14 @@ from pyconnect_api.logical import (
 )
 from pyconnect_api.metrics import Counter, Gauge, PluginMetrics
 from pyconnect_api.projector import project
-from pyconnect_api.record import ConnectRecord, SinkRecord, SourceRecord, TimestampType
-from pyconnect_api.records import SinkRecords, SourceRecords
+from pyconnect_api.record import (
+    ConnectRecord,
+    SinkRecord,
+    SinkRecords,
+    SourceRecord,
+    SourceRecords,
+    TimestampType,
+)
 from pyconnect_api.schema import (
     BOOLEAN_SCHEMA,
     BYTES_SCHEMA,
@@ -104,13 +110,15 @@ from pyconnect_api.schema import (
     pair_of,
 )
 from pyconnect_api.schema_builder import SchemaBuilder
-from pyconnect_api.storage import OffsetStorageReader, SourceOffset, SourcePartition
 from pyconnect_api.struct import Struct
 from pyconnect_api.task import (
     ErrantRecordReporter,
+    OffsetStorageReader,
     RecordMetadata,
     SinkTask,
     SinkTaskContext,
+    SourceOffset,
+    SourcePartition,
     SourceTask,
     SourceTaskContext,
     StopSignal,

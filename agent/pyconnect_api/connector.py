@@ -11,15 +11,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from pyconnect_api.configdef import Config, ConfigDef
-from pyconnect_api.task import SinkTask, SourceTask, Task, Versioned
+from pyconnect_api.task import (
+    OffsetStorageReader,
+    SinkTask,
+    SourceOffset,
+    SourcePartition,
+    SourceTask,
+    Task,
+    TopicPartition,
+    Versioned,
+)
 from pyconnect_api.typed_config import config_def
-
-if TYPE_CHECKING:
-    from pyconnect_api.storage import OffsetStorageReader, SourceOffset, SourcePartition
-    from pyconnect_api.task import TopicPartition
 
 TaskConfig: TypeAlias = Mapping[str, str]
 """The settings one task is started with."""

@@ -119,10 +119,10 @@ def to_string(
         case bytes() | bytearray() | memoryview():
             return bytes_text(bytes(value))
         case list() | tuple():
-            element_schema = _part(schema, Type.ARRAY)
+            element_schema = part_schema(schema, Type.ARRAY)
             return f"[{', '.join(to_string(element_schema, e, bytes_text) for e in value)}]"
         case dict():
-            value_schema = _part(schema, Type.MAP)
+            value_schema = part_schema(schema, Type.MAP)
             is_map = schema is not None and schema.type is Type.MAP
             key_schema = schema.key_schema if schema is not None and is_map else None
             entries = (
@@ -144,7 +144,8 @@ def to_string(
     raise DataException(f"A value of class {type(value).__qualname__} has no text form")
 
 
-def _part(schema: Schema | None, expected: Type) -> Schema | None:
+def part_schema(schema: Schema | None, expected: Type) -> Schema | None:
+    """Return the schema of elements or values, None unless the schema is of that type."""
     return None if schema is None or schema.type is not expected else schema.value_schema
 
 
@@ -164,22 +165,16 @@ def _scientific(digits: Decimal) -> str:
 def _shortest_float32(value: float) -> Decimal:
     """Return the shortest decimal that reads back as this binary32 value."""
     # A normal value has at least 6 significant decimal digits, so shorter ones show as zeros.
-    first = 6 if abs(value) >= _SMALLEST_NORMAL_FLOAT32 else 1
+    first, exact = 6 if abs(value) >= _SMALLEST_NORMAL_FLOAT32 else 1, Decimal(value)
     for precision in range(first, 9):
-        for candidate in _decimals_near(value, precision):
+        # The decimals of that precision next to the value, the nearest first.
+        around = [
+            Context(prec=precision, rounding=rounding).plus(exact)
+            for rounding in (ROUND_FLOOR, ROUND_CEILING)
+        ]
+        for candidate in sorted(around, key=lambda candidate: abs(candidate - exact)):
             if decimal_to_float32(candidate) == value:
                 if precision == 1:
                     return Decimal(f"{value:.1e}")
                 return candidate.normalize()
     return Decimal(f"{value:.8e}").normalize()
-
-
-def _decimals_near(value: float, precision: int) -> list[Decimal]:
-    """Return the decimals of that precision next to the value, the nearest first."""
-    exact = Decimal(value)
-    around = [
-        Context(prec=precision, rounding=rounding).plus(exact)
-        for rounding in (ROUND_FLOOR, ROUND_CEILING)
-    ]
-    around.sort(key=lambda candidate: abs(candidate - exact))
-    return around

@@ -17,13 +17,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
 from pyconnect_api.errors import DataException
-from pyconnect_api.schema import (
-    DATE_NAME,
-    DECIMAL_NAME,
-    TIME_NAME,
-    TIMESTAMP_NAME,
-    Schema,
-)
+from pyconnect_api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME, Schema
 from pyconnect_api.schema_builder import SchemaBuilder
 
 SCALE_PARAMETER = "scale"

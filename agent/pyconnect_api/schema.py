@@ -192,7 +192,7 @@ class Schema:
     __repr__ = __str__
 
     def __reduce__(self) -> tuple[object, ...]:
-        parts = {
+        parts: dict[str, Any] = {
             "type": self.type,
             "optional": self.optional,
             "default": self.default,
@@ -204,7 +204,7 @@ class Schema:
             "key_schema": self._key_schema,
             "value_schema": self._value_schema,
         }
-        return _rebuilt, (parts,)
+        return partial(Schema, **parts), ()
 
     def _identity(self) -> tuple[object, ...]:
         return (
@@ -218,11 +218,6 @@ class Schema:
             self._key_schema,
             self._value_schema,
         )
-
-
-def _rebuilt(parts: Mapping[str, Any]) -> Schema:
-    """Make an unpickled or copied schema whole again."""
-    return Schema(**parts)
 
 
 class StructValue:

@@ -1,7 +1,8 @@
 """Tasks: they move the records.
 
-Corresponds to Kafka Connect's ``Task``, ``SourceTask`` (KIP-618), ``SinkTask`` (KIP-610) and their
-contexts; ``SinkTaskContext.is_closing`` is KIP-275, which Kafka does not have.
+Corresponds to Kafka Connect's ``Task``, ``SourceTask`` (KIP-618), ``SinkTask`` (KIP-610), their
+contexts and ``OffsetStorageReader``; ``SinkTaskContext.is_closing`` is KIP-275, which Kafka does
+not have.
 
 Threads: each task has a process of its own, and the worker calls it from that process's main
 thread only, except ``SourceTask.commit`` and ``SourceTask.commit_record``, which an at-least-once
@@ -17,14 +18,45 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import metadata
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, overload
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, TypeAlias, overload
 
 from pyconnect_api.metrics import PluginMetrics
 from pyconnect_api.typed_config import parse_config
 
 if TYPE_CHECKING:
     from pyconnect_api.record import SinkRecord, SourceRecord
-    from pyconnect_api.storage import OffsetStorageReader
+
+
+SourcePartition: TypeAlias = Mapping[str, object]
+"""Names one input of a source connector; string keys, values None, bool, int, float or str."""
+
+SourceOffset: TypeAlias = Mapping[str, object]
+"""A position within a source partition; same restrictions as `SourcePartition`."""
+
+
+class OffsetStorageReader(ABC):
+    """Looks up the offsets that were last committed for source partitions.
+
+    Reads go to the store, never to offsets that are still to be flushed. Integers come back as
+    ``int`` whatever their original width.
+    """
+
+    @abstractmethod
+    def offset(self, partition: SourcePartition) -> SourceOffset | None:
+        """Return the last committed offset of ``partition``, or None when there is none.
+
+        Raises ConnectException when the worker has cancelled the task or connector.
+        """
+
+    @abstractmethod
+    def offsets(
+        self, partitions: Sequence[SourcePartition]
+    ) -> Sequence[tuple[SourcePartition, SourceOffset | None]]:
+        """Return ``(partition, offset or None)`` for every partition, in the given order.
+
+        Entries whose stored bytes cannot be decoded are logged and left out. Raises
+        ConnectException when the worker has cancelled the task or connector.
+        """
 
 
 class TopicPartition(NamedTuple):

@@ -187,10 +187,7 @@ def _required_schema(schema: Schema | None, location: str) -> Schema:
 
 
 _BASE_CLASSES: dict[Type, tuple[type, ...]] = {
-    Type.INT8: (int,),
-    Type.INT16: (int,),
-    Type.INT32: (int,),
-    Type.INT64: (int,),
+    **dict.fromkeys(INTEGER_RANGES, (int,)),
     Type.FLOAT32: (float,),
     Type.FLOAT64: (float,),
     Type.BOOLEAN: (bool,),
@@ -209,10 +206,7 @@ _LOGICAL_CLASSES: dict[str, tuple[type, ...]] = {
 }
 
 _CHECKS: dict[Type, Callable[[Schema, object, str], object]] = {
-    Type.INT8: _checked_integer,
-    Type.INT16: _checked_integer,
-    Type.INT32: _checked_integer,
-    Type.INT64: _checked_integer,
+    **dict.fromkeys(INTEGER_RANGES, _checked_integer),
     Type.FLOAT32: _checked_float32,
     Type.BYTES: lambda _, value, __: value if value.__class__ is bytes else bytes(value),  # type: ignore[call-overload]  # bytes-like
     Type.ARRAY: _checked_array,

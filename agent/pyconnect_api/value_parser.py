@@ -52,7 +52,7 @@ _LITERALS = {
     "false": SchemaAndValue(BOOLEAN_SCHEMA, False),
 }
 _INTEGER_SCHEMAS = (INT8_SCHEMA, INT16_SCHEMA, INT32_SCHEMA, INT64_SCHEMA)
-_WIDENING = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64)
+_WIDENING = (*INTEGER_RANGES, Type.FLOAT32, Type.FLOAT64)
 _HIGHEST_EXPONENT = 2**31 - 1
 _DIGITS_BEYOND_DOUBLE = 400
 _TOKENS_OF_A_TIME = 5
@@ -222,21 +222,15 @@ def _common_schema(elements: Iterable[SchemaAndValue]) -> Schema | None:
     """Return the schema all elements fit, nulls aside; None if there is none."""
     common: Schema | None = None
     for schema, _ in elements:
-        if schema is None:
+        if schema is None or schema == common:
             continue
-        merged = schema if common is None else _merged(common, schema)
-        if merged is None:
+        if common is None:
+            common = schema
+        elif all(each.type in _WIDENING and each.name is None for each in (common, schema)):
+            common = max(common, schema, key=lambda each: _WIDENING.index(each.type))
+        else:
             return None
-        common = merged
     return common
-
-
-def _merged(left: Schema, right: Schema) -> Schema | None:
-    if left == right:
-        return left
-    if left.type in _WIDENING and right.type in _WIDENING and left.name is right.name is None:
-        return max(left, right, key=lambda schema: _WIDENING.index(schema.type))
-    return None
 
 
 def _aligned(schema: Schema | None, elements: Iterable[SchemaAndValue]) -> list[object]:

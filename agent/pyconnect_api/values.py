@@ -17,6 +17,7 @@ from pyconnect_api.java_text import (
     decimal_to_float32,
     double_text,
     float_text,
+    part_schema,
     temporal_text,
 )
 from pyconnect_api.logical import (
@@ -213,10 +214,10 @@ def _text(schema: Schema | None, value: object, *, embedded: bool) -> str:
         case bytes() | bytearray() | memoryview():
             return f'"{base64_text(value)}"' if embedded else base64_text(value)
         case list() | tuple():
-            element_schema = _part(schema, Type.ARRAY)
+            element_schema = part_schema(schema, Type.ARRAY)
             return f"[{','.join(_text(element_schema, e, embedded=True) for e in value)}]"
         case dict():
-            value_schema = _part(schema, Type.MAP)
+            value_schema = part_schema(schema, Type.MAP)
             is_map = schema is not None and schema.type is Type.MAP
             key_schema = schema.key_schema if schema is not None and is_map else None
             entries = (
@@ -234,10 +235,6 @@ def _text(schema: Schema | None, value: object, *, embedded: bool) -> str:
         case date() | time():
             return temporal_text(value)
     raise DataException(f"Failed to serialize unexpected value type {type(value).__qualname__}")
-
-
-def _part(schema: Schema | None, expected: Type) -> Schema | None:
-    return None if schema is None or schema.type is not expected else schema.value_schema
 
 
 def _not_none(value: object) -> object:
@@ -268,7 +265,11 @@ def _as_integer(schema: Schema | None, value: object) -> int:
         case int():
             return value
         case float():
-            return _saturated(value)
+            # As Java: NaN is 0, and a number that is too large is the largest.
+            lowest, highest = INTEGER_RANGES[Type.INT64]
+            if not isfinite(value):
+                return 0 if isnan(value) else highest if value > 0 else lowest
+            return max(lowest, min(highest, trunc(value)))
         case Decimal():
             return _low_bits(value)
         case str():
@@ -294,18 +295,6 @@ def _low_bits(number: Decimal) -> int:
     if isinstance(exponent, int) and (exponent >= _INT64_BITS or number.adjusted() < 0):
         return 0
     return _wrapped(trunc(number), Type.INT64)
-
-
-def _saturated(value: float) -> int:
-    """Cast as Java does: NaN is 0, what is too large is the largest."""
-    if isnan(value):
-        return 0
-    lowest, highest = INTEGER_RANGES[Type.INT64]
-    return (
-        max(lowest, min(highest, trunc(value)))
-        if isfinite(value)
-        else (highest if value > 0 else lowest)
-    )
 
 
 def _as_double(schema: Schema | None, value: object) -> float:

@@ -23,8 +23,12 @@ from typing import Any
 
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.key_stores import client_context
-from pyconnect_clients.security import TOKEN_MECHANISMS, Security, parse_sasl
-from pyconnect_clients.security_settings import kafka_python_arguments
+from pyconnect_clients.security import (
+    TOKEN_MECHANISMS,
+    Security,
+    kafka_python_arguments,
+    parse_sasl,
+)
 from pyconnect_clients.token_fetch import Fetch, Token, TokenError, fetcher
 from pyconnect_clients.token_login import (
     TOKEN_KEYS,

@@ -2,25 +2,33 @@
 
 The content decides between JKS, PKCS#12 and PEM, as for the first two in Java. Secrets stay
 in memory; only Python's `ssl`, which takes files, gets a key in a file while it is loaded.
+
+JKS is Java's own format (``sun.security.provider.JavaKeyStore``, ``KeyProtector``). Big-endian:
+
+    store        magic FEEDFEED, u4 version (1 or 2), u4 number of entries, entries, digest
+    entry        u4 kind, text alias, u8 time, then
+      1 key      u4 length, protected key; u4 number of certificates, certificates
+      2 trusted  certificate
+    certificate  text type (version 2 only), u4 length, DER
+    text         u2 length, modified UTF-8
+    digest       SHA-1 of the password in UTF-16, "Mighty Aphrodite" and everything before
+
+A protected key is DER: its algorithm, and an octet string of 20 bytes salt, the key as PKCS#8
+combined with a stream of SHA-1 digests, and 20 bytes SHA-1 of password and key.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
 import ssl
 import tempfile
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.java_key_store import (
-    MAGIC,
-    JavaKeyStoreError,
-    read_java_key_store,
-    recover_key,
-)
 from pyconnect_clients.security import (
     KEY_STORE,
     TRUST_STORE,
@@ -32,22 +40,19 @@ from pyconnect_clients.security import (
     Tls,
 )
 
-PEM_MARK = b"-----BEGIN "
-_WIDTH = 64
+MAGIC = b"\xfe\xed\xfe\xed"
+
+_WHITENER = b"Mighty Aphrodite"
+_DIGEST_BYTES = 20
+_VERSIONS = (1, 2)
+_KEY, _TRUSTED = 1, 2
+_SEQUENCE, _OCTETS = 0x30, 0x04
+_PROTECTION = bytes.fromhex("060a2b060104012a02110101")
+"""The algorithm 1.3.6.1.4.1.42.2.17.1.1, as DER."""
 
 
-def pem_certificates(certificates: Iterable[bytes]) -> str:
-    """Return certificates, given as DER, one behind the other."""
-    return "".join(_pem("CERTIFICATE", der) for der in certificates)
-
-
-def _pem(label: str, der: bytes) -> str:
-    text = base64.b64encode(der).decode()
-    lines = [text[start : start + _WIDTH] for start in range(0, len(text), _WIDTH)]
-    return "\n".join([f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""])
-
-
-_PKCS12_MARK = b"\x30"
+class _StoreError(ValueError):
+    """The bytes are no store, or the password is not theirs; the message says which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +64,113 @@ class _Content:
 
     trusted: tuple[bytes, ...]
     keys: tuple[tuple[bytes | None, tuple[bytes, ...]], ...] = field(repr=False)
+
+
+def _jks(data: bytes, password: str | None, key_password: str | None) -> _Content:
+    """Read a store; without a password it is not checked that it is whole, as in Java."""
+    if password is not None:
+        content, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
+        made = hashlib.sha1(_utf16(password) + _WHITENER + content, usedforsecurity=False).digest()
+        if not hmac.compare_digest(made, digest):
+            raise _StoreError("the password is wrong, or the file was changed")
+    reader = _Reader(data)
+    if reader.take(len(MAGIC)) != MAGIC or (version := reader.number(4)) not in _VERSIONS:
+        raise _StoreError("it is not a JKS file")
+    trusted: list[bytes] = []
+    keys: list[tuple[bytes | None, tuple[bytes, ...]]] = []
+    for _ in range(reader.number(4)):
+        kind = reader.number(4)
+        reader.sized(2)
+        reader.take(8)
+        if kind == _KEY:
+            protected = reader.sized(4)
+            chain = tuple(_certificate(reader, version) for _ in range(reader.number(4)))
+            key = None if key_password is None else _recovered_key(protected, key_password)
+            keys.append((key, chain))
+        elif kind == _TRUSTED:
+            trusted.append(_certificate(reader, version))
+        else:
+            raise _StoreError("it holds an entry that is neither key nor certificate")
+    return _Content(trusted=tuple(trusted), keys=tuple(keys))
+
+
+def _recovered_key(protected: bytes, password: str) -> bytes:
+    """Return the private key as DER of PKCS#8."""
+    content = _Reader(protected).der(_SEQUENCE)
+    reader = _Reader(content)
+    algorithm = reader.der(_SEQUENCE)
+    if not algorithm.startswith(_PROTECTION):
+        raise _StoreError("its key is protected in a way that JKS does not know")
+    octets = reader.der(_OCTETS)
+    secret = _utf16(password)
+    link, hidden, check = (
+        octets[:_DIGEST_BYTES],
+        octets[_DIGEST_BYTES:-_DIGEST_BYTES],
+        octets[-_DIGEST_BYTES:],
+    )
+    key = bytearray()
+    for start in range(0, len(hidden), _DIGEST_BYTES):
+        link = hashlib.sha1(secret + link, usedforsecurity=False).digest()
+        block = hidden[start : start + _DIGEST_BYTES]
+        key += bytes(left ^ right for left, right in zip(block, link, strict=False))
+    made = hashlib.sha1(secret + key, usedforsecurity=False).digest()
+    if not hmac.compare_digest(made, check):
+        raise _StoreError("the key's password is wrong")
+    return bytes(key)
+
+
+class _Reader:
+    """Goes through bytes once; _StoreError where they end too early."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def take(self, count: int) -> bytes:
+        taken = self._data[self._at : self._at + count]
+        if len(taken) < count:
+            raise _StoreError("it is cut short")
+        self._at += count
+        return taken
+
+    def number(self, size: int) -> int:
+        return int.from_bytes(self.take(size), "big")
+
+    def sized(self, size: int) -> bytes:
+        """Take bytes after their count, which has `size` bytes."""
+        return self.take(self.number(size))
+
+    def der(self, tag: int) -> bytes:
+        """Take one DER value of a kind; return what is in it."""
+        if self.number(1) != tag:
+            raise _StoreError("its key is not as JKS writes keys")
+        length = self.number(1)
+        if length >= 0x80:
+            length = self.number(length - 0x80)
+        return self.take(length)
+
+
+def _certificate(reader: _Reader, version: int) -> bytes:
+    if version == _VERSIONS[-1]:
+        reader.sized(2)
+    return reader.sized(4)
+
+
+def _utf16(password: str) -> bytes:
+    return password.encode("utf-16-be")
+
+
+PEM_MARK = b"-----BEGIN "
+_WIDTH = 64
+
+
+def _pem(label: str, der: bytes) -> str:
+    text = base64.b64encode(der).decode()
+    lines = [text[start : start + _WIDTH] for start in range(0, len(text), _WIDTH)]
+    return "\n".join([f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""])
+
+
+_PKCS12_MARK = b"\x30"
 
 
 def with_stores_read(security: Security) -> Security:
@@ -82,7 +194,7 @@ def with_pem(tls: Tls) -> Tls:
             trusted = (*content.trusted, *(chain[0] for _, chain in content.keys if chain))
             if not trusted:
                 raise _unusable(store, "there is no certificate in it")
-            text = pem_certificates(trusted)
+            text = "".join(_pem("CERTIFICATE", der) for der in trusted)
         tls = replace(tls, trust=PemCertificates(text=text))
     if isinstance(tls.identity, StoreFile):
         store = tls.identity
@@ -103,7 +215,8 @@ def with_pem(tls: Tls) -> Tls:
                 )
             [(key, chain)] = content.keys
             assert key is not None
-            identity = PemIdentity(key=_pem("PRIVATE KEY", key), chain=pem_certificates(chain))
+            certificates = "".join(_pem("CERTIFICATE", der) for der in chain)
+            identity = PemIdentity(key=_pem("PRIVATE KEY", key), chain=certificates)
             tls = replace(tls, identity=identity, key_password=None)
     return tls
 
@@ -140,22 +253,10 @@ def _content(store: StoreFile, data: bytes, *, key_password: str | None) -> _Con
     """Read JKS or PKCS#12; keys of JKS only with a password for them."""
     try:
         if data.startswith(MAGIC):
-            java = read_java_key_store(data, store.password)
-            return _Content(
-                trusted=java.trusted,
-                keys=tuple(
-                    (
-                        None
-                        if key_password is None
-                        else recover_key(entry.protected, key_password),
-                        entry.chain,
-                    )
-                    for entry in java.keys
-                ),
-            )
+            return _jks(data, store.password, key_password)
         if data.startswith(_PKCS12_MARK):
             return _pkcs12(data, store.password)
-    except JavaKeyStoreError as exc:
+    except _StoreError as exc:
         raise _unusable(store, str(exc), "are its path and passwords right?") from exc
     raise _unusable(
         store,
@@ -175,7 +276,7 @@ def _pkcs12(data: bytes, password: str | None) -> _Content:
     try:
         store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except ValueError as exc:
-        raise JavaKeyStoreError("it is not a PKCS#12 file, or the password is wrong") from exc
+        raise _StoreError("it is not a PKCS#12 file, or the password is wrong") from exc
     trusted = [found.certificate for found in store.additional_certs]
     chain = [] if store.cert is None else [store.cert.certificate]
     # A store has one heap of certificates: what leads from the key's up is its chain.

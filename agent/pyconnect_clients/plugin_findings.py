@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyconnect_clients.installation import java_version
-from pyconnect_clients.plugin_jars.kafka_api import kafka_api
-from pyconnect_clients.plugin_jars.kafka_links import Missing, read_links
+from pyconnect_clients.plugin_jars.kafka_links import Missing, kafka_api, read_links
 from pyconnect_clients.plugin_jars.locations import class_path_of, java_locations
 
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from pyconnect_clients.config_values import Variable, find_variables, replace_variables
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.references import Variable, find_variables, replace_variables
 from pyconnect_clients.security import SECURITY_PREFIXES
 
 PROVIDERS = "config.providers"

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyconnect_clients.config_values import find_variables
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.key_stores import is_pem, with_stores_read
 from pyconnect_clients.properties_file import PROVIDERS, load_properties, with_references
-from pyconnect_clients.references import find_variables
 from pyconnect_clients.security import Security, parse_security, refuse_other_names
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import absolute

@@ -25,7 +25,7 @@ from pyconnect_api import (
     SourceRecord,
     TopicPartition,
 )
-from pyconnect_clients.references import find_variables
+from pyconnect_clients.config_values import find_variables
 from pyconnect_reconcile.data_sides import FileSide, TablePosition, TableSide
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import MAIN, Cluster, Spec, TopicSide

@@ -2,7 +2,7 @@
 
 Paths in the repository are known together with their checksums, so nothing has to be resolved and
 the repository need not be trusted. Of the releases of the sandbox all that a broker and a Connect
-worker need is known; of the others what plugins need (`pyconnect_clients.plugin_jars.kafka_api`
+worker need is known; of the others what plugins need (`pyconnect_clients.plugin_jars.kafka_links`
 names the releases). Maven Central is asked, or the repository that PYCONNECT_MAVEN_REPOSITORY
 names. The library requests is in the extra `jars`.
 

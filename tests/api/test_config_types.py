@@ -1,30 +1,38 @@
-"""Values of config keys, from texts and back, by type."""
+"""Values of config keys, from texts and back, by type, and their validators."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_api import ConfigException, ConfigType, Password
+from pyconnect_api import (
+    CaseInsensitiveValidString,
+    CompositeValidator,
+    ConfigException,
+    ConfigType,
+    LambdaValidator,
+    NonEmptyString,
+    NonEmptyStringWithoutControlChars,
+    NonNullValidator,
+    Password,
+    Range,
+    ValidList,
+    ValidString,
+)
 from pyconnect_api.config_types import convert_to_string, parse_type, to_text
+from pyconnect_api.configdef import Validator
 from tests.support.cases import cases
 
 
 @cases(
     "config_type, text, value",
-    (ConfigType.BOOLEAN, " True ", True),
-    (ConfigType.BOOLEAN, "FALSE", False),
-    (ConfigType.STRING, "\t a b \n", "a b"),
-    (ConfigType.INT, "+12", 12),
-    (ConfigType.INT, "-2147483648", -(2**31)),
-    (ConfigType.SHORT, "32767", 32767),
-    (ConfigType.LONG, "9223372036854775807", 2**63 - 1),
-    (ConfigType.DOUBLE, "1.5e3f", 1500.0),
+    (ConfigType.BOOLEAN, " True ", True), (ConfigType.BOOLEAN, "FALSE", False),
+    (ConfigType.STRING, "\t a b \n", "a b"), (ConfigType.INT, "+12", 12),
+    (ConfigType.INT, "-2147483648", -(2**31)), (ConfigType.SHORT, "32767", 32767),
+    (ConfigType.LONG, "9223372036854775807", 2**63 - 1), (ConfigType.DOUBLE, "1.5e3f", 1500.0),
     (ConfigType.DOUBLE, "-Infinity", float("-inf")),
-    (ConfigType.LIST, " a ,b,, c ", ["a", "b", "", "c"]),
-    (ConfigType.LIST, "  ", []),
-    (ConfigType.PASSWORD, " secret ", Password("secret")),
-    (ConfigType.CLASS, " a.B ", "a.B"),
-)
+    (ConfigType.LIST, " a ,b,, c ", ["a", "b", "", "c"]), (ConfigType.LIST, "  ", []),
+    (ConfigType.PASSWORD, " secret ", Password("secret")), (ConfigType.CLASS, " a.B ", "a.B"),
+)  # fmt: skip
 def test_texts_are_parsed_by_type(config_type: ConfigType, text: str, value: object) -> None:
     """Every type reads its text as Java does."""
     assert parse_type("key", text, config_type) == value
@@ -92,14 +100,9 @@ def test_every_double_survives_its_java_text(number: float) -> None:
 
 @cases(
     "number, text",
-    (0.8, "0.8"),
-    (1.0, "1.0"),
-    (1e7, "1.0E7"),
-    (1.25e-5, "1.25E-5"),
-    (9999999.0, "9999999.0"),
-    (-0.0, "-0.0"),
-    (float("nan"), "NaN"),
-)
+    (0.8, "0.8"), (1.0, "1.0"), (1e7, "1.0E7"), (1.25e-5, "1.25E-5"), (9999999.0, "9999999.0"),
+    (-0.0, "-0.0"), (float("nan"), "NaN"),
+)  # fmt: skip
 def test_doubles_are_shown_as_java_shows_them(number: float, text: str) -> None:
     """`Double.toString` decides."""
     assert to_text(number) == text
@@ -123,3 +126,62 @@ def test_secrets_are_hidden_wherever_they_are_shown() -> None:
     assert str(secret) == repr(secret) == "[hidden]"
     assert convert_to_string(secret, ConfigType.PASSWORD) == "[hidden]"
     assert secret.value == "s3cret"
+
+
+@cases(
+    "validator, value, message",
+    (Range.at_least(1), 0, "Invalid value 0 for configuration k: Value must be at least 1"),
+    (Range.between(0, 9), 10, "Invalid value 10 for configuration k: Value must be no more than 9"),
+    (Range.at_least(1), None, "Invalid value null for configuration k: Value must be non-null"),
+    (
+        ValidString.one_of("a", "b"),
+        "c",
+        "Invalid value c for configuration k: String must be one of: a, b",
+    ),
+    (
+        CaseInsensitiveValidString.one_of("a", "b"),
+        None,
+        ("Invalid value null for configuration k: String must be one of (case insensitive): A, B"),
+    ),
+    (NonEmptyString(), "", "Invalid value  for configuration k: String must be non-empty"),
+    (NonNullValidator(), None, "Invalid value null for configuration k: entry must be non null"),
+    (
+        NonEmptyStringWithoutControlChars(),
+        "",
+        "Invalid value  for configuration k: String may not be empty",
+    ),
+    (
+        NonEmptyStringWithoutControlChars(),
+        "a\x07\x85",
+        (
+            "Invalid value a\x07\x85 for configuration k: String may not contain control "
+            "sequences but had the following ASCII chars: 7, 133"
+        ),
+    ),
+    (ValidList(), None, "Configuration 'k' values must not be null."),
+    (ValidList(), ["a", "a"], "Configuration 'k' values must not be duplicated."),
+    (ValidList(), ["a", ""], "Configuration 'k' values must not be empty."),
+    (
+        ValidList(allow_empty=False),
+        [],
+        "Configuration 'k' must not be empty. Valid values include: any non-empty value",
+    ),
+    (ValidList.one_of("a"), ["b"], "Invalid value b for configuration k: String must be one of: a"),
+)
+def test_validators_have_kafkas_text(validator: Validator, value: object, message: str) -> None:
+    """Each validator says what it wants."""
+    with pytest.raises(ConfigException) as refused:
+        validator.ensure_valid("k", value)
+    assert str(refused.value) == message
+
+
+def test_composite_validators_stop_at_the_first_error() -> None:
+    """The second check may rely on the first."""
+
+    def fail(name: str, value: object) -> None:
+        raise AssertionError
+
+    both = CompositeValidator.of(NonNullValidator(), LambdaValidator(fail, "anything"))
+    with pytest.raises(ConfigException, match="entry must be non null"):
+        both.ensure_valid("k", None)
+    assert str(both) == "non-null string, anything"

@@ -29,21 +29,11 @@ def float32_of_bits(bits: int) -> float:
 
 @cases(
     "value, expected",
-    (0.0, "0.0"),
-    (-0.0, "-0.0"),
-    (1.0, "1.0"),
-    (0.001, "0.001"),
-    (0.00099, "9.9E-4"),
-    (9999999.0, "9999999.0"),
-    (1e7, "1.0E7"),
-    (1e23, "1.0E23"),
-    (1.5e-5, "1.5E-5"),
-    (5e-324, "4.9E-324"),
-    (1.7976931348623157e308, "1.7976931348623157E308"),
-    (float("nan"), "NaN"),
-    (float("inf"), "Infinity"),
-    (float("-inf"), "-Infinity"),
-)
+    (0.0, "0.0"), (-0.0, "-0.0"), (1.0, "1.0"), (0.001, "0.001"), (0.00099, "9.9E-4"),
+    (9999999.0, "9999999.0"), (1e7, "1.0E7"), (1e23, "1.0E23"), (1.5e-5, "1.5E-5"),
+    (5e-324, "4.9E-324"), (1.7976931348623157e308, "1.7976931348623157E308"), (float("nan"), "NaN"),
+    (float("inf"), "Infinity"), (float("-inf"), "-Infinity"),
+)  # fmt: skip
 def test_doubles_have_javas_text(value: float, expected: str) -> None:
     """Decimal form from 0.001 up to ten million, else one digit before the point and E."""
     assert double_text(value) == expected
@@ -51,17 +41,11 @@ def test_doubles_have_javas_text(value: float, expected: str) -> None:
 
 @cases(
     "value, expected",
-    (0.1, "0.1"),
-    (3.1415927, "3.1415927"),
-    (1044242240.0, "1.04424224E9"),
-    (16777216.0, "1.6777216E7"),
-    (1e10, "1.0E10"),
-    (1.401298464324817e-45, "1.4E-45"),
-    (3.4028234663852886e38, "3.4028235E38"),
-    (100.0, "100.0"),
-    (-0.0, "-0.0"),
+    (0.1, "0.1"), (3.1415927, "3.1415927"), (1044242240.0, "1.04424224E9"),
+    (16777216.0, "1.6777216E7"), (1e10, "1.0E10"), (1.401298464324817e-45, "1.4E-45"),
+    (3.4028234663852886e38, "3.4028235E38"), (100.0, "100.0"), (-0.0, "-0.0"),
     (float("nan"), "NaN"),
-)
+)  # fmt: skip
 def test_floats_have_the_shortest_digits_of_binary32(value: float, expected: str) -> None:
     """The digits identify the binary32 value, not the binary64 one that holds it."""
     assert float_text(to_float32(value)) == expected

@@ -91,13 +91,9 @@ def test_timestamps_are_cut_towards_the_past(value: datetime) -> None:
 
 @cases(
     "schema, base",
-    (TIME_SCHEMA, -1),
-    (TIME_SCHEMA, 86_400_000),
-    (DATE_SCHEMA, 2**31 - 1),
-    (TIMESTAMP_SCHEMA, 2**63 - 1),
-    (TIMESTAMP_SCHEMA, -(2**63)),
-    (decimal_schema(0), b""),
-)
+    (TIME_SCHEMA, -1), (TIME_SCHEMA, 86_400_000), (DATE_SCHEMA, 2**31 - 1),
+    (TIMESTAMP_SCHEMA, 2**63 - 1), (TIMESTAMP_SCHEMA, -(2**63)), (decimal_schema(0), b""),
+)  # fmt: skip
 def test_base_values_without_a_logical_value_are_refused(schema: object, base: object) -> None:
     """Python's calendar ends at the years 1 and 9999, a day at 24 hours."""
     with pytest.raises(DataException):

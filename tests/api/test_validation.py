@@ -46,23 +46,12 @@ def test_integers_must_be_in_range(schema: Schema, bits: int) -> None:
 
 @cases(
     "schema, value",
-    (INT32_SCHEMA, True),
-    (INT32_SCHEMA, 1.0),
-    (INT32_SCHEMA, "1"),
-    (BOOLEAN_SCHEMA, 1),
-    (FLOAT64_SCHEMA, 1),
-    (FLOAT64_SCHEMA, True),
-    (STRING_SCHEMA, b"x"),
-    (BYTES_SCHEMA, "x"),
-    (ARRAY, {1.0}),
-    (MAP, [("a", b"b")]),
-    (PAIR, {"a": 1}),
-    (DATE_SCHEMA, datetime(2020, 1, 1, tzinfo=UTC)),
-    (DATE_SCHEMA, 1),
-    (TIME_SCHEMA, 1),
-    (TIMESTAMP_SCHEMA, date(2020, 1, 1)),
-    (decimal_schema(0), 1),
-)
+    (INT32_SCHEMA, True), (INT32_SCHEMA, 1.0), (INT32_SCHEMA, "1"), (BOOLEAN_SCHEMA, 1),
+    (FLOAT64_SCHEMA, 1), (FLOAT64_SCHEMA, True), (STRING_SCHEMA, b"x"), (BYTES_SCHEMA, "x"),
+    (ARRAY, {1.0}), (MAP, [("a", b"b")]), (PAIR, {"a": 1}),
+    (DATE_SCHEMA, datetime(2020, 1, 1, tzinfo=UTC)), (DATE_SCHEMA, 1), (TIME_SCHEMA, 1),
+    (TIMESTAMP_SCHEMA, date(2020, 1, 1)), (decimal_schema(0), 1),
+)  # fmt: skip
 def test_a_value_of_another_class_is_refused(schema: Schema, value: object) -> None:
     """The check converts no value; a bool is not a number and a datetime is not a date."""
     with pytest.raises(DataException, match="Invalid object for schema"):

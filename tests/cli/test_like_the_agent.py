@@ -32,10 +32,10 @@ from pyconnect_api import ConfigType
 from pyconnect_cli.kafka import reader
 from pyconnect_cli.offsets.plan.orphans import connector_of
 from pyconnect_cli.upgrade.cluster import kafka_group
-from pyconnect_clients.acls.facts import SECURITY_KEYS, client_config
 from pyconnect_clients.acls.model import Role
+from pyconnect_clients.acls.needs import SECURITY_KEYS, client_config
+from pyconnect_clients.config_values import is_secret_key
 from pyconnect_clients.connect_names import leader_transactional_id
-from pyconnect_clients.secret_keys import is_secret_key
 from tests.support.agents.worker_properties import distributed
 from tests.support.cases import cases
 from tests.support.servers.acls import sasl

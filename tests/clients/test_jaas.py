@@ -10,11 +10,9 @@ from tests.support.cases import cases
 @cases(
     "options, password",
     ('username="u" password="a\\\\b\\"c"', 'a\\b"c'),
-    ("password='it is \"mine\"' username='u'", 'it is "mine"'),
-    ("username=u password=p", "p"),
-    ('username="u"\n  password="b c;"', "b c;"),
-    ('username="u" password=""', ""),
-)
+    ("password='it is \"mine\"' username='u'", 'it is "mine"'), ("username=u password=p", "p"),
+    ('username="u"\n  password="b c;"', "b c;"), ('username="u" password=""', ""),
+)  # fmt: skip
 def test_options_are_unquoted_as_java_does(options: str, password: str) -> None:
     """A backslash takes the next character as it is, in either kind of quotes."""
     entry = parse_jaas(f"org.apache.PlainLoginModule required {options};")
@@ -25,12 +23,9 @@ def test_options_are_unquoted_as_java_does(options: str, password: str) -> None:
 
 @cases(
     "text",
-    ";",
-    "SECRET required",
-    "Module SECRET a=b;",
-    "Module required SECRET=;",
+    ";", "SECRET required", "Module SECRET a=b;", "Module required SECRET=;",
     'M required a="SECRET;',
-)
+)  # fmt: skip
 def test_broken_entries_are_refused_without_showing_them(text: str) -> None:
     """The text says what is wrong, not what was written."""
     with pytest.raises(ClientPropertyError, match="hidden") as refused:

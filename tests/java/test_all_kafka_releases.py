@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pyconnect_clients.plugin_jars.kafka_api import kafka_api
+from pyconnect_clients.plugin_jars.kafka_links import kafka_api
 from pyconnect_sandbox.jars import fetched
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_processes import java_processes

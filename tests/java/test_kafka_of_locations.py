@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.java_processes.installation import find_installation
-from pyconnect_clients.plugin_jars.kafka_api import kafka_api
-from pyconnect_clients.plugin_jars.kafka_links import read_links
+from pyconnect_clients.plugin_jars.kafka_links import kafka_api, read_links
 from pyconnect_sandbox.jars import KAFKA_VERSION, fetched, known_checksums
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled

@@ -23,7 +23,6 @@ from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_cli.acls.plan.check import assess
 from pyconnect_cli.acls.plan.explain import explain
 from pyconnect_cli.acls.plan.grants import Grant, missing_grants
-from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.acls.model import (
     Access,
     Evidence,
@@ -32,7 +31,7 @@ from pyconnect_clients.acls.model import (
     Resource,
     ResourceType,
 )
-from pyconnect_clients.acls.needs import cluster_needs
+from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts, WorkerFacts, cluster_needs
 from pyconnect_clients.connect_names import Phase
 from tests.support.agents.agent import Agent, Agents, line_count, sink_config, source_config
 from tests.support.audits.sequences import Sequences

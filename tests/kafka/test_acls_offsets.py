@@ -8,9 +8,8 @@ import pytest
 
 from pyconnect_cli.acls.plan.check import assess
 from pyconnect_cli.acls.plan.grants import missing_grants
-from pyconnect_clients.acls.facts import ClusterFacts, WorkerFacts
 from pyconnect_clients.acls.model import Evidence
-from pyconnect_clients.acls.needs import cluster_needs
+from pyconnect_clients.acls.needs import ClusterFacts, WorkerFacts, cluster_needs
 from pyconnect_clients.connect_names import Phase
 from tests.support.agents.agent import Agents
 from tests.support.audits.sequences import Sequences

@@ -11,9 +11,8 @@ import pytest
 from pyconnect_cli.acls.plan.check import assess
 from pyconnect_cli.acls.plan.explain import explain
 from pyconnect_cli.acls.plan.grants import missing_grants
-from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.acls.model import Evidence
-from pyconnect_clients.acls.needs import cluster_needs
+from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts, WorkerFacts, cluster_needs
 from pyconnect_clients.connect_names import Phase
 from pyconnect_sandbox.broker import KafkaBroker
 from pyconnect_sandbox.runtime import KafkaRuntime

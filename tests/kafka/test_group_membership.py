@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.kafka._group_adapter import JoinedGroup, MembershipSettings
-from pyconnect_agent.kafka.group import GroupThread
+from pyconnect_agent.kafka.group import GroupThread, JoinedGroup, MembershipSettings
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedBroker

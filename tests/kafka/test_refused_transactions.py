@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_agent.core.errors import AuthorizationError
-from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS
-from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
+from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS, TransactionalProducer
 from pyconnect_agent.tasks.trace import is_permanent
 from pyconnect_cli.acls.plan.grants import Grant
 from pyconnect_clients.acls.model import GrantOperation, Pattern, Resource, ResourceType

@@ -20,8 +20,7 @@ from pyconnect_agent.core.errors import (
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.core.reporting import Status
-from pyconnect_agent.kafka.admin import Admin, TopicSpec
-from pyconnect_agent.kafka.compacted_topic import CompactedTopic
+from pyconnect_agent.kafka.admin import Admin, CompactedTopic, TopicSpec
 from pyconnect_agent.kafka.log import CompactedLog, LogClients, ReadRecord
 from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.offset import KafkaOffsetStore

@@ -9,9 +9,8 @@ import pytest
 
 from pyconnect_cli.acls.plan.check import assess
 from pyconnect_cli.acls.plan.grants import Grant, missing_grants
-from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.acls.model import Evidence
-from pyconnect_clients.acls.needs import cluster_needs
+from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts, WorkerFacts, cluster_needs
 from pyconnect_clients.connect_names import Phase
 from tests.support.agents.agent import Agent, Agents
 from tests.support.agents.upgrade_cluster import ALLOWED, Tool

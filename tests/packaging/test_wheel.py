@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_clients.plugin_jars.kafka_api import TABLE, kafka_api
+from pyconnect_clients.plugin_jars.kafka_links import TABLE, kafka_api
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -19,8 +19,8 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from pyconnect_agent.builtin.converters.avro.converter import AvroConverter
-from pyconnect_agent.builtin.converters.registry.converter import RegistryConverter
-from pyconnect_agent.builtin.converters.registry_json.converter import JsonSchemaConverter
+from pyconnect_agent.builtin.converters.registry import RegistryConverter
+from pyconnect_agent.builtin.converters.registry_json import JsonSchemaConverter
 from pyconnect_api import (
     INT64_SCHEMA,
     OPTIONAL_STRING_SCHEMA,

@@ -18,7 +18,7 @@ from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from pyconnect_agent.rest.errors import RelayedError
 from pyconnect_agent.rest.forwarding import WorkerClient, WorkerResponse
-from pyconnect_agent.rest.tls import client_context
+from pyconnect_agent.rest.sockets import client_context
 from tests.support.agents.rest_client import Answer, call_url
 from tests.support.cases import cases
 from tests.support.fakes.fake_herder import FakeHerder

@@ -11,7 +11,7 @@ import trustme
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import NoAnswerError, WorkerConfigError
 from pyconnect_agent.rest.server import RestServer
-from pyconnect_agent.rest.tls import client_context, server_context
+from pyconnect_agent.rest.sockets import client_context, server_context
 from tests.support.agents.rest_client import call_url
 from tests.support.cases import cases
 from tests.support.fakes.fake_herder import FakeHerder

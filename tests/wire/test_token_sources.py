@@ -17,8 +17,7 @@ import pytest
 from pyconnect_clients import connections
 from pyconnect_clients.connections import TokenSource, secured_arguments, with_token_callback
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.security import Security, parse_security
-from pyconnect_clients.security_settings import librdkafka_settings
+from pyconnect_clients.security import Security, librdkafka_settings, parse_security
 from pyconnect_clients.token_fetch import Fetch, Token, TokenError
 from pyconnect_clients.token_login import Lifetime, RefreshSettings
 from tests.support.cases import cases

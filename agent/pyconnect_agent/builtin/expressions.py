@@ -271,12 +271,10 @@ def _of_field(schema: Schema, new: object, place: str) -> object:
     return validate_value(schema, new, place)
 
 
-def _check(name: str, value: object) -> None:
-    if value is not None:
-        _Compiled.of(name, str(value))
-
-
-_VALID = LambdaValidator(_check, "an expression in CEL")
+_VALID = LambdaValidator(
+    lambda name, value: None if value is None else _Compiled.of(name, str(value)),
+    "an expression in CEL",
+)
 FILTER, TOPIC, SET_KEY, SET_VALUE = "filter", "topic", "set.key", "set.value"
 _TABLE = """
 filter  STRING  HIGH  ~

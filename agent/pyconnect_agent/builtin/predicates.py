@@ -6,13 +6,7 @@ import re
 
 from pyconnect_agent.builtin.transforms.base import Options, Shipped
 from pyconnect_agent.core.java_text.regex import VALID_REGEX, compile_java_regex
-from pyconnect_api import (
-    CompositeValidator,
-    ConfigDef,
-    ConnectRecord,
-    NonEmptyString,
-    Predicate,
-)
+from pyconnect_api import CompositeValidator, ConfigDef, ConnectRecord, NonEmptyString, Predicate
 from pyconnect_api.configdef import define_table
 
 

@@ -15,7 +15,7 @@ from pyconnect_agent.core.metric_values import GroupValues, Metric
 from pyconnect_agent.core.offsets.connector_offsets import ChangeStage, CommittedOffset
 from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.core.restart_policy import NoRestart
-from pyconnect_api.config_key import KeyInfo
+from pyconnect_api.configdef import KeyInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

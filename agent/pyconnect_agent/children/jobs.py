@@ -38,7 +38,7 @@ from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginNotFoundError
-from pyconnect_api.config_key import KeyInfo
+from pyconnect_api.configdef import KeyInfo
 
 IDLE_S = 60.0
 MOST_IDLE = 2

@@ -25,7 +25,7 @@ from pyconnect_agent.core.reporting import (
     Stage,
     Status,
 )
-from pyconnect_api.config_key import KeyInfo
+from pyconnect_api.configdef import KeyInfo
 
 
 class WorkerAdmin(Protocol):

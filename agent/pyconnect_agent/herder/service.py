@@ -68,7 +68,7 @@ from pyconnect_agent.process.logging import RuntimeLevels
 from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.offset import OffsetStore
 from pyconnect_agent.stores.status import StatusStore
-from pyconnect_api.config_key import KeyInfo
+from pyconnect_api.configdef import KeyInfo
 
 
 class RequestSender(Protocol):

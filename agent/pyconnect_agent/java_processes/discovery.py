@@ -24,7 +24,7 @@ from pyconnect_agent.java_processes.installation import RELEASE_FILE, kafka_rele
 from pyconnect_agent.java_processes.jar_scan import API_CLASSES, ClassPath, Found, JarScan, Scan
 from pyconnect_agent.java_processes.launch import JavaClass, JavaInstallation
 from pyconnect_api.errors import ConnectException
-from pyconnect_clients.plugin_jars.kafka_api import kafka_versions, minor_release
+from pyconnect_clients.plugin_jars.kafka_links import kafka_versions, minor_release
 from pyconnect_clients.plugin_jars.locations import class_path_of, location_url
 
 CACHE_FORMAT = "5"

@@ -30,7 +30,7 @@ from pyconnect_agent.java_processes.build import (
 from pyconnect_agent.java_processes.launch import JavaInstallation
 from pyconnect_api.errors import ConnectException
 from pyconnect_clients.installation import java_version
-from pyconnect_clients.plugin_jars.kafka_api import kafka_versions, version_of
+from pyconnect_clients.plugin_jars.kafka_links import kafka_versions, version_of
 
 LOG = logging.getLogger(__name__)
 

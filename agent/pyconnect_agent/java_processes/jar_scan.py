@@ -19,8 +19,7 @@ from typing import NamedTuple, TextIO, TypeAlias
 
 from pyconnect_agent.core.plugin_catalog import LISTED_KINDS, PluginKind
 from pyconnect_clients.plugin_jars.class_file import ClassHead, read_class_head
-from pyconnect_clients.plugin_jars.kafka_api import kafka_api
-from pyconnect_clients.plugin_jars.kafka_links import read_links
+from pyconnect_clients.plugin_jars.kafka_links import kafka_api, read_links
 from pyconnect_clients.plugin_jars.locations import OpenClassPath
 
 SERVICES = "META-INF/services/"

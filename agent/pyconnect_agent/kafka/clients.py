@@ -31,12 +31,11 @@ from pyconnect_clients.security import (
     PemIdentity,
     StoreFile,
     Tls,
+    tls_settings,
 )
-from pyconnect_clients.security_settings import tls_settings
 
 ClientConfig = Mapping[str, Any]
 """librdkafka's property names and values."""
-
 
 REPEAT_AFTER_S = 60.0
 

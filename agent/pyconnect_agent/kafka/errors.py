@@ -13,12 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyconnect_agent.core import errors
-from pyconnect_clients.brokers.failures import (
-    REQUEST_ERRORS,
-    FailureKind,
-    error_of,
-    failure_of,
-)
+from pyconnect_clients.brokers.failures import REQUEST_ERRORS, FailureKind, error_of, failure_of
 
 _CLASSES = {
     FailureKind.RECORD_TOO_LARGE: errors.RecordTooLargeError,

@@ -57,11 +57,15 @@ def fence(producers: Mapping[str, Mapping[str, Any]], timeout_ms: int) -> None:
     Raises KafkaError naming an id that was not fenced in time, or that may not be.
     """
     deadline = Deadline(timeout_ms)
+
+    def fence_one(transactional_id: str, config: Mapping[str, Any]) -> None:
+        with errors.translated(
+            f"Failed to fence the producer with transactional id '{transactional_id}'"
+        ):
+            initialise(create_producer(config), deadline)
+
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="fencing") as pool:
-        fencings = [
-            pool.submit(_fence, transactional_id, config, deadline)
-            for transactional_id, config in producers.items()
-        ]
+        fencings = [pool.submit(fence_one, *each) for each in producers.items()]
         try:
             for fencing in fencings:
                 fencing.result()
@@ -69,10 +73,3 @@ def fence(producers: Mapping[str, Mapping[str, Any]], timeout_ms: int) -> None:
             for fencing in fencings:
                 fencing.cancel()
             raise
-
-
-def _fence(transactional_id: str, config: Mapping[str, Any], deadline: Deadline) -> None:
-    with errors.translated(
-        f"Failed to fence the producer with transactional id '{transactional_id}'"
-    ):
-        initialise(create_producer(config), deadline)

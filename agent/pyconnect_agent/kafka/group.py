@@ -1,12 +1,17 @@
-"""The thread that keeps this worker a member of its group.
+"""The thread that keeps this worker a member of its group, over kafka-python's BaseCoordinator.
 
-It joins only with permission: the herder permits each join once, after it has stopped work that
-must not run during the join. Between joins the thread reports to the group only while the herder is
-alive: if the herder hangs, the worker leaves the group after `rebalance.timeout.ms`, as a Java
-worker does. An exception that a retry does not cure ends the membership, and with it the worker.
+The thread joins only with permission: the herder permits each join once, after it has stopped work
+that must not run during the join. Between joins the thread reports to the group only while the
+herder is alive: if the herder hangs, the worker leaves the group after `rebalance.timeout.ms`, as a
+Java worker does. An exception that a retry does not cure ends the membership, and with it the
+worker.
 
 Threading: `permit_join` and `leave` may be called from any thread and return at once, `start` and
-`stop` wait; the listener is called on this thread and must only post events.
+`stop` wait; the listener is called on this thread and must only post events. kafka-python's network
+thread runs the hooks, heartbeats and all requests. A hook must neither block nor raise.
+
+The only module that imports kafka-python for membership. It uses private parts of the library
+(`_on_join_complete_async`, `_perform_assignment`, the network thread), hence the pin below 3.1.
 Kafka: WorkerGroupMember, WorkerCoordinator.poll.
 """
 
@@ -15,28 +20,311 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
-from pyconnect_agent.core.errors import AgentError
-from pyconnect_agent.kafka._group_adapter import (
-    GroupMembership,
-    JoinedGroup,
-    LeaderHooks,
-    MembershipSettings,
+import kafka.errors as client_errors
+from kafka.coordinator.base import BaseCoordinator
+from kafka.net.compat import KafkaNetClient
+from kafka.protocol.consumer import HeartbeatRequest
+
+from pyconnect_agent.core.errors import (
+    AgentError,
+    AuthorizationError,
+    KafkaError,
+    WorkerConfigError,
 )
+from pyconnect_agent.kafka.errors import translate
 from pyconnect_agent.process import long_lived
-
-__all__ = [
-    "GroupListener",
-    "GroupThread",
-    "JoinedGroup",
-    "LeaderHooks",
-    "MembershipSettings",
-]
+from pyconnect_clients.brokers.failures import FailureKind, failure_of
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_STILL_MEMBER = (0, client_errors.RebalanceInProgressError.errno)
+_PREFIX = "coordinator-"
+"""The library has a connection of its own to the coordinator, by this prefix of the broker's id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedGroup:
+    """A completed join: what the leader sent to this member, undecoded."""
+
+    generation: int
+    member_id: str
+    protocol_name: str
+    assignment: bytes
+
+
+class LeaderHooks(Protocol):
+    """Called on the network thread during a join: must neither wait nor raise for bad input."""
+
+    def offered_protocols(self) -> Sequence[tuple[str, bytes]]:
+        """Names and metadata of this member, preferred first; called at each JoinGroup request."""
+        ...
+
+    def assign(
+        self, leader: str, protocol_name: str, generation: int, members: Mapping[str, bytes]
+    ) -> Mapping[str, bytes]:
+        """Return assignments for every member; this one is the leader."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipSettings:
+    """`client` holds kafka-python's own connection settings (bootstrap, TLS, SASL)."""
+
+    group_id: str
+    client: Mapping[str, Any]
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    rebalance_timeout_ms: int
+    request_timeout_ms: int
+    retry_backoff_ms: int
+
+
+class _Coordinator(BaseCoordinator):  # type: ignore[misc]  # the library has no types
+    """Answers the library's questions through `LeaderHooks`."""
+
+    def __init__(
+        self, client: Any, hooks: LeaderHooks, rejoin_needed: Callable[[], None], **settings: Any
+    ) -> None:
+        self._hooks = hooks
+        self._rejoin_needed = rejoin_needed
+        self.joined: JoinedGroup | None = None
+        self.confirmed_s: float | None = None
+        super().__init__(client, **settings)
+
+    def protocol_type(self) -> str:
+        return "connect"
+
+    def group_protocols(self) -> list[tuple[str, bytes]]:
+        return list(self._hooks.offered_protocols())
+
+    def _perform_assignment(
+        self, leader_id: str, protocol: str, members: Sequence[Any]
+    ) -> dict[str, bytes]:
+        metadata = {member.member_id: bytes(member.metadata) for member in members}
+        generation: int = self._generation.generation_id
+        return dict(self._hooks.assign(leader_id, protocol, generation, metadata))
+
+    async def _on_join_complete_async(
+        self, generation: int, member_id: str, protocol: str, member_assignment_bytes: bytes
+    ) -> None:
+        self.joined = JoinedGroup(
+            generation=generation,
+            member_id=member_id,
+            protocol_name=protocol,
+            assignment=bytes(member_assignment_bytes or b""),
+        )
+
+    def request_rejoin(self) -> None:
+        super().request_rejoin()
+        self._rejoin_needed()
+
+    def reset_generation(self, member_id: str = "") -> None:
+        super().reset_generation(member_id)
+        self.confirmed_s = None
+        self._rejoin_needed()
+
+    def _process_sync_group_response(self, response: Any, send_time: float) -> Any:
+        assignment = super()._process_sync_group_response(response, send_time)
+        self.confirmed_s = send_time
+        return assignment
+
+    def _handle_heartbeat_response(self, response: Any, send_time: float) -> None:
+        self._confirm(response, send_time)
+        super()._handle_heartbeat_response(response, send_time)
+
+    def _confirm(self, response: Any, asked_s: float) -> None:
+        # An answer may come after this member has left.
+        if response.error_code in _STILL_MEMBER and not self._generation.is_lost():
+            self.confirmed_s = asked_s
+
+    async def ask_during_join(self, timeout_ms: int) -> None:
+        """Ask the coordinator whether this is a member, on its broker's other connection.
+
+        A broker answers no other request on the connection of a join that waits for the members.
+        """
+        if self.coordinator_id is None or self._generation.is_lost():
+            return
+        request = HeartbeatRequest(
+            group_id=self.group_id,
+            generation_id=self._generation.generation_id,
+            member_id=self._generation.member_id,
+            group_instance_id=None,
+        )
+        node_id, asked_s = int(self.coordinator_id.removeprefix(_PREFIX)), time.monotonic()
+        try:
+            answer = self._manager.send(request, node_id=node_id, request_timeout_ms=timeout_ms)
+            self._confirm(await answer, asked_s)
+        except client_errors.KafkaError as exc:
+            _log.debug("no answer about the membership during a join: %s", exc)
+
+    def forget_coordinator(self, error: client_errors.KafkaError) -> None:
+        """End all requests to the coordinator; on the network thread."""
+        self.confirmed_s = None
+        node_id = self.coordinator_id
+        if node_id is not None:
+            self.coordinator_dead(error)
+            for each in (node_id, int(node_id.removeprefix(_PREFIX))):
+                connection = self._manager._conns.get(each)  # noqa: SLF001  nothing public has it
+                if connection is not None:
+                    connection.close(error)
+
+
+class GroupMembership:
+    """One member of the group, for the group thread.
+
+    `rejoin_needed` is called whenever the group wants this member to join again.
+    """
+
+    def __init__(
+        self, settings: MembershipSettings, hooks: LeaderHooks, rejoin_needed: Callable[[], None]
+    ) -> None:
+        self._settings = settings
+        self._hooks = hooks
+        self._rejoin_needed = rejoin_needed
+        self._client: Any = None
+        self._coordinator: _Coordinator | None = None
+        self._question: Any = None
+
+    def open(self, timeout_ms: int) -> None:
+        """Connect to the cluster; RetriableKafkaError when no broker answers in time."""
+        settings = self._settings
+        self._client = KafkaNetClient(**settings.client)
+        # Without its own thread the library's loop runs only inside blocking calls, and heartbeats
+        # would stop in between.
+        self._client._net.start()  # noqa: SLF001  nothing public starts it
+        try:
+            self._client._manager.bootstrap(timeout_ms)  # noqa: SLF001  nor this
+            version = self._client.get_broker_version()
+        except client_errors.KafkaError as exc:
+            raise _translated(exc, settings.group_id) from exc
+        self._coordinator = _Coordinator(
+            self._client,
+            self._hooks,
+            self._rejoin_needed,
+            group_id=settings.group_id,
+            session_timeout_ms=settings.session_timeout_ms,
+            heartbeat_interval_ms=settings.heartbeat_interval_ms,
+            max_poll_interval_ms=settings.rebalance_timeout_ms,
+            request_timeout_ms=settings.request_timeout_ms,
+            retry_backoff_ms=settings.retry_backoff_ms,
+            api_version=version,
+        )
+
+    def find_coordinator(self, timeout_ms: int) -> bool:
+        """Return whether the group coordinator is known, or becomes known within the time."""
+        return self._call(
+            lambda c: (
+                not c.coordinator_unknown()
+                or bool(c.ensure_coordinator_ready(timeout_ms=timeout_ms))
+            )
+        )
+
+    @property
+    def confirmed_s(self) -> float | None:
+        """When the coordinator was asked that has last confirmed this membership; thread-safe.
+
+        On the monotonic clock. The broker has got the question later, so it keeps this member for
+        at least one session timeout after that. None: this is not a member.
+        """
+        return None if self._coordinator is None else self._coordinator.confirmed_s
+
+    def forget_coordinator(self) -> None:
+        """Give up all requests to a coordinator that does not answer; it is looked up again."""
+        error = client_errors.RequestTimedOutError("no answer within session.timeout.ms")
+        coordinator = self._opened()
+        self._client._net.run(coordinator.forget_coordinator, error)  # noqa: SLF001  as in open
+
+    @property
+    def needs_rejoin(self) -> bool:
+        return bool(self._opened().need_rejoin())
+
+    @property
+    def member_id(self) -> str:
+        """Empty unless the group is stable: there is no leader while members join."""
+        generation = self._opened().generation_if_stable()
+        return "" if generation is None else str(generation.member_id)
+
+    def request_rejoin(self) -> None:
+        self._opened().request_rejoin()
+
+    def join(self, timeout_ms: int) -> JoinedGroup | None:
+        """Drive the join for at most `timeout_ms`.
+
+        None: not done yet, call again within the session timeout; the request stays in flight.
+        Raises KafkaError for a failure that a retry does not cure.
+        """
+        coordinator = self._opened()
+        if not self._call(lambda c: bool(c.ensure_active_group(timeout_ms=timeout_ms))):
+            if self._question is None or self._question.is_done:
+                self._question = self._client._manager.call_soon(  # noqa: SLF001  as in open
+                    coordinator.ask_during_join, self._settings.session_timeout_ms
+                )
+            return None
+        joined, coordinator.joined = coordinator.joined, None
+        return joined
+
+    def poll_heartbeat(self) -> None:
+        """Show that the owner of this membership is alive.
+
+        Raises the error that ended the heartbeats or the network thread, which sends them.
+        """
+        crash = self._client._net._exception  # noqa: SLF001  nothing public returns it
+        if crash is not None:
+            raise crash
+        self._call(lambda c: c.poll_heartbeat())
+
+    def leave(self, reason: str, timeout_ms: int) -> None:
+        self._call(lambda c: c.maybe_leave_group(reason, timeout_ms=timeout_ms))
+
+    def close(self, timeout_ms: int) -> None:
+        """Leave and close all connections; never raises for unreachable brokers."""
+        closings: list[Callable[[], object]] = []
+        if self._coordinator is not None:
+            closings.append(partial(self._coordinator.close, timeout_ms=timeout_ms))
+        if self._client is not None:
+            closings.append(self._client.close)
+        for close in closings:
+            try:
+                close()
+            # Any exception: the library raises the one that ended the network thread.
+            except Exception as exc:  # noqa: BLE001
+                _log.warning("leaving the group failed; its session will expire: %s", exc)
+
+    def _opened(self) -> _Coordinator:
+        if self._coordinator is None:
+            raise RuntimeError("the membership was not opened")
+        return self._coordinator
+
+    def _call(self, action: Callable[[_Coordinator], T]) -> T:
+        try:
+            return action(self._opened())
+        except client_errors.KafkaError as exc:
+            raise _translated(exc, self._settings.group_id) from exc
+
+
+def _translated(exc: Exception, group_id: str) -> KafkaError | WorkerConfigError:
+    text = f"group {group_id}: {exc}"
+    if failure_of(exc).kind is FailureKind.DENIED:
+        return AuthorizationError(f"{text}; grant READ on the group to the worker's principal")
+    if isinstance(exc, client_errors.InconsistentGroupProtocolError):
+        return WorkerConfigError(
+            f"{text}; other members of the group offer no protocol in common with this worker: "
+            "check connect.protocol and that group.id is used by Connect workers only"
+        )
+    if isinstance(exc, client_errors.InvalidSessionTimeoutError):
+        return WorkerConfigError(
+            f"{text}; session.timeout.ms is outside the broker's "
+            "group.min.session.timeout.ms and group.max.session.timeout.ms"
+        )
+    return translate(exc, f"group {group_id}")
+
 
 _JOIN_SLICE_MS = 1_000
 _LONGEST_WAIT_S = 0.5
@@ -120,32 +408,29 @@ class GroupThread:
         """Join once, even if the group does not ask for it."""
         with self._condition:
             self._wishes.join_permitted = True
-            self._wake_locked()
+            self._wake()
 
     def leave(self, reason: str) -> None:
         """Leave now; `rejoin_needed` follows, and the next permitted join makes a new member."""
         with self._condition:
             self._wishes.leave_reason = reason
-            self._wake_locked()
+            self._wake()
 
     def stop(self, timeout_ms: int) -> None:
         """Leave the group and close; returns when done or after about `timeout_ms`."""
         with self._condition:
             self._wishes.stop = True
-            self._wake_locked()
+            self._wake()
         if self._thread.is_alive():
             self._thread.join(timeout_ms / 1000 + _JOIN_SLICE_MS / 1000)
         self._membership.close(timeout_ms)
 
     def _wake(self) -> None:
-        """Called on the network thread when it learns that a join is needed."""
+        """Called on the network thread, too, when it learns that a join is needed."""
         with self._condition:
-            self._wake_locked()
-
-    def _wake_locked(self) -> None:
-        # A flag beside the notification: the waiter may not have arrived yet.
-        self._wishes.look_again = True
-        self._condition.notify()
+            # A flag beside the notification: the waiter may not have arrived yet.
+            self._wishes.look_again = True
+            self._condition.notify()
 
     def _run(self) -> None:
         while True:
@@ -175,28 +460,16 @@ class GroupThread:
         if confirmed_s is not None and time.monotonic() - confirmed_s > session_s:
             self._membership.forget_coordinator()
             self._lose("group coordinator has not answered for session.timeout.ms")
-        if not (
-            self._membership.coordinator_known
-            or self._membership.find_coordinator(self._settings.heartbeat_interval_ms)
-        ):
+        if not self._membership.find_coordinator(self._settings.heartbeat_interval_ms):
             self._lose("group coordinator is not available")
             return
         self._coordinator_lost = False
-        if self._membership.needs_rejoin:
-            self._rejoin()
-        else:
+        if not self._membership.needs_rejoin:
             self._announced = False
             if self._herder_alive():
                 self._membership.poll_heartbeat()
             self._wait(_LONGEST_WAIT_S)
-
-    def _lose(self, reason: str) -> None:
-        if not self._coordinator_lost:
-            self._coordinator_lost = True
-            _log.warning("%s; work given to this worker stops", reason)
-            self._listener.coordinator_lost()
-
-    def _rejoin(self) -> None:
+            return
         if not self._announced:
             self._announced = True
             self._listener.rejoin_needed()
@@ -204,14 +477,17 @@ class GroupThread:
             permitted = self._wishes.join_permitted
         if not permitted:
             self._wait(_LONGEST_WAIT_S)
-            return
-        joined = self._membership.join(_JOIN_SLICE_MS)
-        if joined is None:
-            return
-        with self._condition:
-            self._wishes.join_permitted = False
-        self._announced = False
-        self._listener.joined(joined)
+        elif (joined := self._membership.join(_JOIN_SLICE_MS)) is not None:
+            with self._condition:
+                self._wishes.join_permitted = False
+            self._announced = False
+            self._listener.joined(joined)
+
+    def _lose(self, reason: str) -> None:
+        if not self._coordinator_lost:
+            self._coordinator_lost = True
+            _log.warning("%s; work given to this worker stops", reason)
+            self._listener.coordinator_lost()
 
     def _wait(self, longest_s: float) -> None:
         with self._condition:

@@ -14,6 +14,8 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 from pyconnect_agent.core.errors import RetriableKafkaError, WorkerConfigError
 from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.kafka import clients, errors, log_consumer
+from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.kafka import clients, errors, log
 from pyconnect_agent.kafka.admin import Admin, TopicSpec
 from pyconnect_agent.kafka.errors import Deadline
 from pyconnect_agent.kafka.log import LogClients
@@ -84,10 +86,10 @@ class JournalTopic:
         action = f"Failed to read topic '{topic}'"
         consumer = clients.create_consumer(
             {
-                **log_consumer.DEFAULTS,
-                **log_consumer.BRIEF_FETCH,
+                **log.CONSUMER_DEFAULTS,
+                **log.BRIEF_FETCH,
                 **self._clients.consumer,
-                **log_consumer.FORCED,
+                **log.CONSUMER_FORCED,
             }
         )
         try:

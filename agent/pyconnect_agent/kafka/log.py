@@ -38,10 +38,35 @@ from pyconnect_agent.core.internal_topics import LogRecord, Notice, NoticeLevel
 from pyconnect_agent.kafka import clients, errors, log_consumer
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.compacted_topic import METADATA_TIMEOUT_MS, CompactedTopic, ensure_topic
+from pyconnect_agent.core.internal_topics.log_record import LogRecord, Notice, NoticeLevel
+from pyconnect_agent.kafka import clients, errors
+from pyconnect_agent.kafka.admin import METADATA_TIMEOUT_MS, Admin, CompactedTopic, ensure_topic
 from pyconnect_agent.kafka.errors import Deadline
 from pyconnect_agent.kafka.producer import LogProducer, OnDelivery
 from pyconnect_agent.process import long_lived
 from pyconnect_clients.brokers import failures
+
+CONSUMER_FORCED = {
+    "auto.offset.reset": "earliest",
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+}
+# librdkafka insists on a group id, which is never used. It would keep 64 MB unread, and what one
+# answer brings beyond: of small records each byte costs five.
+CONSUMER_DEFAULTS = {
+    "group.id": "unused",
+    "queued.max.messages.kbytes": 2_048,
+    "fetch.max.bytes": 2_097_152,
+}
+
+# How long brokers hold back an answer in which there is nothing, half a second unless set. Only
+# after it are partitions fetched that were not in that request, and is the end known that is
+# behind a transaction's marker.
+BRIEF_FETCH = {"fetch.wait.max.ms": 10}
+"""For a short-lived process, whose frequent fetches do not burden the brokers for long."""
+TRANSACTIONAL_FETCH = {"fetch.wait.max.ms": 20}
+"""For a topic with transactional writers. Debezium reads its offset after each transaction."""
 
 _LEVELS = {NoticeLevel.WARNING: logging.WARNING, NoticeLevel.ERROR: logging.ERROR}
 
@@ -69,7 +94,6 @@ _RETRY_BACKOFF_MAX_S = 10.0
 _WARNING_PAUSE_S = 2.0
 """The least pause between retries that is logged as a warning; shorter ones take 3 s together."""
 _TELL_EVERY_S = 30.0
-
 
 # Java workers look for a key where murmur2 puts it; librdkafka's default is CRC32.
 _PRODUCER_FORCED = {"partitioner": "murmur2_random"}
@@ -228,7 +252,7 @@ class CompactedLog:
 
     def _open_consumer(self) -> None:
         self._consumer = clients.create_consumer(
-            {**log_consumer.DEFAULTS, **self._clients.consumer, **log_consumer.FORCED}
+            {**CONSUMER_DEFAULTS, **self._clients.consumer, **CONSUMER_FORCED}
         )
         name = self._topic.name
         # So that the consumer starts at once and not after a second.

@@ -35,6 +35,8 @@ _ROOM_WAIT_S = 0.01
 
 OnDelivery = Callable[[KafkaError | None], None]
 """Called once per record: None when acknowledged."""
+_Report = Callable[[Any, Any], None]
+"""The same as librdkafka calls it: with its error and the message."""
 
 
 class LeaderWriter(Protocol):
@@ -90,6 +92,7 @@ class LogProducer:
 
     def __init__(self, topic: str, config: clients.ClientConfig, thread_name: str) -> None:
         self._topic = topic
+        self._action = f"Failed to write to topic '{topic}'"
         self._producer = clients.create_producer(config)
         self._stopping = threading.Event()
         self._thread = long_lived.Thread(thread_name, self._serve)
@@ -97,12 +100,7 @@ class LogProducer:
 
     def send(self, record: LogRecord, on_delivery: OnDelivery) -> None:
         """Queue one record without waiting; RetriableKafkaError when the queue is full."""
-        action = self._action()
-
-        def report(error: Any, _message: Any) -> None:
-            on_delivery(None if error is None else errors.translate(error, action))
-
-        self._produce(record, report)
+        self._produce(record, self._reporting_to(on_delivery))
 
     def write(self, records: Sequence[LogRecord], timeout_ms: float) -> None:
         """Send all and wait for every acknowledgement.
@@ -111,14 +109,10 @@ class LogProducer:
         """
         deadline = Deadline(timeout_ms)
         pending = AcknowledgedWrite(len(records))
-        action = self._action()
-
-        def report(error: Any, _message: Any) -> None:
-            pending.delivered(None if error is None else errors.translate(error, action))
-
+        report = self._reporting_to(pending.delivered)
         for record in records:
             self._produce_when_there_is_room(record, report, deadline)
-        pending.wait(deadline, action)
+        pending.wait(deadline, self._action)
 
     def flush(self, timeout_ms: float) -> None:
         """Wait until nothing is outstanding; RetriableKafkaError at the deadline."""
@@ -149,8 +143,13 @@ class LogProducer:
             except Exception:  # noqa: BLE001 - raised by one delivery callback; serve the others
                 _log.exception("Unexpected exception in producer", extra={"topic": self._topic})
 
+    def _reporting_to(self, on_delivery: OnDelivery) -> _Report:
+        return lambda error, _message: on_delivery(
+            None if error is None else errors.translate(error, self._action)
+        )
+
     def _produce_when_there_is_room(
-        self, record: LogRecord, report: Callable[[Any, Any], None], deadline: Deadline
+        self, record: LogRecord, report: _Report, deadline: Deadline
     ) -> None:
         """Produce one record; wait for room, because a batch may be larger than the queue."""
         while True:
@@ -163,14 +162,11 @@ class LogProducer:
             else:
                 return
 
-    def _produce(self, record: LogRecord, report: Callable[[Any, Any], None]) -> None:
-        with errors.translated(self._action()):
+    def _produce(self, record: LogRecord, report: _Report) -> None:
+        with errors.translated(self._action):
             self._producer.produce(
                 self._topic, value=record.value, key=record.key, on_delivery=report
             )
-
-    def _action(self) -> str:
-        return f"Failed to write to topic '{self._topic}'"
 
 
 class PlainLeaderWriter:

@@ -73,53 +73,38 @@ class RegistryClient:
 
     def register(self, subject: str, schema: RegistrySchema, *, normalize: bool) -> int:
         """Return the id of the schema in `subject`, registered there unless it is."""
-        return _call(
-            f"register a schema in subject {subject}",
-            lambda: int(
-                self._client.register_schema(
-                    subject, self._to_client(schema), normalize_schemas=normalize
-                )
-            ),
-        )
+        action, given = f"register a schema in subject {subject}", self._to_client(schema)
+        register = self._client.register_schema
+        return int(_call(action, lambda: register(subject, given, normalize_schemas=normalize)))
 
     def lookup(self, subject: str, schema: RegistrySchema, *, normalize: bool) -> int:
         """Return the id of a schema that `subject` has; DataException when it has not."""
-        found = _call(
-            f"find a schema in subject {subject}",
-            lambda: self._client.lookup_schema(
-                subject, self._to_client(schema), normalize_schemas=normalize
-            ),
-        )
-        return _id(found)
+        action, given = f"find a schema in subject {subject}", self._to_client(schema)
+        look_up = self._client.lookup_schema
+        return _id(_call(action, lambda: look_up(subject, given, normalize_schemas=normalize)))
 
     def latest(self, subject: str) -> RegistrySchema:
         """Return the latest version in `subject`."""
-        found = _call(
-            f"read the latest schema of subject {subject}",
-            lambda: self._client.get_latest_version(subject),
-        )
+        action = f"read the latest schema of subject {subject}"
+        found = _call(action, lambda: self._client.get_latest_version(subject))
         return _from_client(_id(found), found.schema)
 
     def by_id(self, schema_id: int) -> RegistrySchema:
         """Return the schema of an id found in a message."""
-        found = _call(
-            f"read the schema with id {schema_id}", lambda: self._client.get_schema(schema_id)
-        )
+        action = f"read the schema with id {schema_id}"
+        found = _call(action, lambda: self._client.get_schema(schema_id))
         return _from_client(schema_id, found)
 
     def by_guid(self, guid: str) -> RegistrySchema:
         """Return the schema of a GUID found in a message's header."""
-        found = _call(
-            f"read the schema with GUID {guid}", lambda: self._client.get_schema_by_guid(guid)
-        )
+        action = f"read the schema with GUID {guid}"
+        found = _call(action, lambda: self._client.get_schema_by_guid(guid))
         return _from_client(None, found)
 
     def by_version(self, subject: str, version: int) -> RegistrySchema:
         """Return one version of a subject, as a reference names it."""
-        found = _call(
-            f"read version {version} of subject {subject}",
-            lambda: self._client.get_version(subject, version),
-        )
+        action = f"read version {version} of subject {subject}"
+        found = _call(action, lambda: self._client.get_version(subject, version))
         return _from_client(_id(found), found.schema)
 
     def close(self) -> None:

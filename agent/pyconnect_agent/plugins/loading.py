@@ -44,7 +44,7 @@ CONVERTER,HEADER_CONVERTER {_CONNECT}.converters.FloatConverter {_BUILTIN}.conve
 CONVERTER,HEADER_CONVERTER {_CONNECT}.converters.DoubleConverter {_BUILTIN}.converters.base
 HEADER_CONVERTER {_CONNECT}.storage.SimpleHeaderConverter {_BUILTIN}.converters.base
 CONVERTER io.confluent.connect.avro.AvroConverter {_BUILTIN}.converters.avro.converter
-CONVERTER io.confluent.connect.json.JsonSchemaConverter {_BUILTIN}.converters.registry_json.converter
+CONVERTER io.confluent.connect.json.JsonSchemaConverter {_BUILTIN}.converters.registry_json
 CONVERTER io.confluent.connect.protobuf.ProtobufConverter {_BUILTIN}.converters.protobuf.converter
 TRANSFORMATION {_CONNECT}.transforms.Cast$ {_BUILTIN}.transforms.cast
 TRANSFORMATION {_CONNECT}.transforms.ExtractField$ {_BUILTIN}.transforms.fields

@@ -9,17 +9,24 @@ The admin interface has credentials of its own in files: user names and password
 
 Without credentials only a listener on a loopback address serves the interface, and never to web
 pages: a browser on this machine must not obey a foreign page.
+
+Apache's REST extension asks for passwords, as ``JaasBasicAuthFilter``: the path, the method and the
+media types are checked before, requests of workers (which are signed) and separate admin listeners
+are exempt, and health is not. Otherwise than there, the credentials are read at each request, an
+empty file admits no client, and the 401 names the scheme.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import binascii
 import hashlib
 import hmac
 import ipaddress
 import json
 import logging
+import os
 import secrets
 import time
 from collections.abc import Iterable, Mapping
@@ -32,17 +39,81 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 
 from pyconnect_agent.core.errors import ForbiddenError, RequestError, WorkerConfigError
-from pyconnect_agent.core.rest_access import User, is_password, read_users, token_hash
-from pyconnect_agent.process.config_file import load_properties
-from pyconnect_agent.rest.basic_auth_extension import (
-    CHALLENGE,
-    BasicAuthExtension,
-    basic_credentials,
-    basic_header,
-    is_same,
+from pyconnect_agent.core.rest_access import (
+    User,
+    credentials_file,
+    is_password,
+    jaas_file,
+    read_users,
+    token_hash,
 )
+from pyconnect_agent.process.config_file import load_properties
 from pyconnect_agent.rest.errors import UnauthorizedError
 from pyconnect_api.errors import ConfigException
+
+
+def basic_credentials(authorization: str) -> tuple[str, str] | None:
+    """Return user and password of a header of the scheme Basic, None for another header."""
+    scheme, _, given = authorization.partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        text = base64.b64decode(given.strip(), validate=True).decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    user, colon, password = text.partition(":")
+    return (user, password) if user and colon else None
+
+
+def basic_header(user: str, password: str) -> str:
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
+def is_same(given: str, expected: str | None) -> bool:
+    """Take the same time for every wrong value."""
+    matches = hmac.compare_digest(given.encode(), (expected or "").encode())
+    return matches and bool(expected)
+
+
+CHALLENGE = 'Basic realm="Kafka Connect", charset="UTF-8"'
+
+
+@dataclass(frozen=True, slots=True)
+class BasicAuthExtension:
+    """`credentials`: a properties file of `user=password`."""
+
+    credentials: str
+
+    def admits(self, given: tuple[str, str] | None) -> bool:
+        """Return whether these are a user and the password."""
+        return given is not None and is_same(given[1], self.password_of(given[0]))
+
+    def password_of(self, user: str) -> str | None:
+        try:
+            return load_properties(self.credentials).get(user)
+        except ConfigException as error:
+            LOG.error("users of REST cannot be read", extra={"reason": str(error)})
+            return None
+
+
+def extension_of(configured: str | None) -> BasicAuthExtension:
+    """Return the extension with the JAAS file's credentials.
+
+    `configured`: the worker's key of the JAAS file. Raises ConfigException.
+    """
+    file = jaas_file(configured, os.environ)
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigException(f"{file}: the JAAS file cannot be read ({error}).") from error
+    credentials = credentials_file(text, source=file)
+    if not load_properties(credentials):
+        raise ConfigException(
+            f"{credentials}: there are no users. A Java worker would then admit every client; write"
+            " user=password."
+        )
+    return BasicAuthExtension(credentials)
+
 
 LOG = logging.getLogger(__name__)
 
@@ -268,7 +339,7 @@ class AdminAccess:
     def check_files(self) -> None:
         """Raise WorkerConfigError for a file that cannot be read or names no user."""
         for key, file, read in (
-            (BASIC_FILE, self.basic_file, _passwords),
+            (BASIC_FILE, self.basic_file, load_properties),
             (TOKEN_FILE, self.token_file, _tokens),
         ):
             if file is None:
@@ -311,7 +382,7 @@ class AdminAccess:
     def _admits(self, authorization: str) -> bool:
         if self.basic_file is not None and (given := basic_credentials(authorization)):
             user, password = given
-            return is_same(password, _passwords(self.basic_file).get(user))
+            return is_same(password, load_properties(self.basic_file).get(user))
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() == "bearer" and self.token_file is not None:
             # All of them are compared, so that the time reveals nothing about a wrong value.
@@ -342,10 +413,6 @@ def _is_loopback_host(header: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _passwords(file: str) -> dict[str, str]:
-    return load_properties(file)
 
 
 def _tokens(file: str) -> list[str]:

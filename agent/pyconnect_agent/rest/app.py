@@ -4,12 +4,14 @@ Corresponds to ``RestServer``'s Jersey applications and ``ConnectExceptionMapper
 responses are Starlette's; the route is chosen as JAX-RS does (see `routing`). Lives on the event
 loop; knows nothing of sockets (see `server`).
 
-It answers before the herder is ready: only resources that need the herder wait for it.
+It answers before the herder is ready: only resources that need the herder wait for it. The log has
+one line per request: the extended NCSA format with the latency in milliseconds.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Sequence
 
@@ -30,7 +32,6 @@ from pyconnect_agent.rest.access import (
     address_of,
     forwarded_caller,
 )
-from pyconnect_agent.rest.access_log import log_access
 from pyconnect_agent.rest.bodies import StreamedResponse
 from pyconnect_agent.rest.errors import content_type, error_response
 from pyconnect_agent.rest.exchange import HttpExchange, Services
@@ -40,11 +41,9 @@ from pyconnect_agent.rest.resources.root import VALIDATION
 from pyconnect_agent.rest.response_headers import CrossOriginPolicy, apply_rules
 from pyconnect_agent.rest.routing import Match, Route, Router, decode_segment, segments_of
 
-MAIN_ROUTES: tuple[Route, ...] = (
-    *root.ROUTES,
-    *connectors.ROUTES,
-    *connectors.INTERNAL_ROUTES,
-)
+ACCESS_LOG = logging.getLogger("pyconnect_agent.rest.access_log")
+"""A logger of its own, so that it can be silenced alone."""
+MAIN_ROUTES: tuple[Route, ...] = (*root.ROUTES, *connectors.ROUTES, *connectors.INTERNAL_ROUTES)
 ADMIN_ROUTES: tuple[Route, ...] = (*root.LOGGER_ROUTES, *agent.ROUTES)
 METRICS_ROUTES: tuple[Route, ...] = agent.METRICS_ROUTES
 PREFLIGHT = "access-control-request-method"
@@ -81,7 +80,7 @@ class RestApplication:
             # Content-Length stays that of the GET.
             response.body = b""
         await response(scope, receive, send)
-        log_access(request, response, round((time.monotonic() - started_s) * 1000))
+        _log_access(request, response, round((time.monotonic() - started_s) * 1000))
 
     async def _respond(self, request: Request) -> Response:
         try:
@@ -188,6 +187,27 @@ class RestApplication:
             response.body = json_text.dumps(shown_document(document, secrets))
         response.headers["content-length"] = str(len(response.body))
         return response
+
+
+def _log_access(request: Request, response: Response, latency_ms: int) -> None:
+    if not ACCESS_LOG.isEnabledFor(logging.INFO):
+        return
+    target = request.scope.get("raw_path", b"").decode("ascii", "replace")
+    if query := request.scope["query_string"].decode("ascii", "replace"):
+        target = f"{target}?{query}"
+    ACCESS_LOG.info(
+        '%s - - [%s] "%s %s HTTP/%s" %d %d "%s" "%s" %d',
+        address_of(request),
+        time.strftime("%d/%b/%Y:%H:%M:%S %z"),
+        request.method,
+        target,
+        request.scope["http_version"],
+        response.status_code,
+        response.sent_bytes if isinstance(response, StreamedResponse) else len(response.body),
+        request.headers.get("referer", "-").replace('"', "'"),
+        request.headers.get("user-agent", "-").replace('"', "'"),
+        latency_ms,
+    )
 
 
 async def _carried_out(exchange: HttpExchange, route: Route) -> Response:

@@ -259,7 +259,3 @@ class StreamedResponse(Response):
             self.sent_bytes += len(part)
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
-
-
-def sent_bytes(response: Response) -> int:
-    return response.sent_bytes if isinstance(response, StreamedResponse) else len(response.body)

@@ -80,13 +80,6 @@ _JAVA_NAMES: tuple[tuple[type[Exception], str], ...] = (
     (errors.AlreadyExistsError, f"{_CONNECT_ERRORS}.AlreadyExistsException"),
     (errors.RequestError, f"{_REST_ERRORS}.ConnectRestException"),
 )
-_REASONS = {
-    HTTPStatus.NOT_FOUND: "Not Found",
-    HTTPStatus.METHOD_NOT_ALLOWED: "Method Not Allowed",
-    HTTPStatus.NOT_ACCEPTABLE: "Not Acceptable",
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "Unsupported Media Type",
-}
-
 
 PERMANENT_HEADER = "Pyconnect-Permanent"
 """Set to `true` where the same request cannot succeed before a setting or a right is corrected.
@@ -220,7 +213,7 @@ def java_description(error: Exception) -> str:
 
 
 def _router_text(status: HTTPStatus) -> str:
-    return f"HTTP {status.value} {_REASONS[status]}"
+    return f"HTTP {status.value} {status.phrase}"
 
 
 def _envelope(

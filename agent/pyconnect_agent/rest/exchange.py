@@ -175,6 +175,13 @@ class HttpExchange:
 
         The same method and path are sent on, with this body and these query parameters.
         """
+
+        def passing_on(method: str, target: str, body: bytes) -> dict[str, str]:
+            """Return the headers that keep the user; other changes of the connector may go on."""
+            if self.change is not None:
+                self.change.pass_on()
+            return self.caller.signed(self.herder, method, target, body)
+
         answer = await self.services.forwarder.complete_or_forward(
             self.submit(request),
             ForwardableRequest(
@@ -183,18 +190,12 @@ class HttpExchange:
                 body=body,
                 query=query,
                 forward=self.forward,
-                headers=self._passing_on,
+                headers=passing_on,
             ),
         )
         if self.change is not None and isinstance(answer, WorkerResponse):
             self.change.answered(answer)
         return answer
-
-    def _passing_on(self, method: str, target: str, body: bytes) -> dict[str, str]:
-        """Return the headers that keep the user; other changes of the connector may go on."""
-        if self.change is not None:
-            self.change.pass_on()
-        return self.caller.signed(self.herder, method, target, body)
 
     async def begin_change(self, connector: str) -> None:
         """Note the connector that the request is about to change."""

@@ -102,19 +102,15 @@ class WebPages:
         if self.policy is not None and self.policy.allows(origin):
             return
         _, slashes, authority = origin.partition("//")
-        is_same = slashes and authority.lower() == headers.get("host", "").lower()
-        if not (is_same and self._is_known(origin)):
+        is_known = slashes and authority.lower() == headers.get("host", "").lower()
+        try:
+            host = urlsplit(origin).hostname or ""
+            if host != "localhost" and host not in self.names:
+                ipaddress.ip_address(host)
+        except ValueError:
+            is_known = False
+        if not is_known:
             raise ForbiddenError(
                 f"A web page of the origin {origin} may not change this worker. Origins are"
                 " permitted by access.control.allow.origin."
             )
-
-    def _is_known(self, origin: str) -> bool:
-        try:
-            host = urlsplit(origin).hostname or ""
-            if host == "localhost" or host in self.names:
-                return True
-            ipaddress.ip_address(host)
-        except ValueError:
-            return False
-        return True

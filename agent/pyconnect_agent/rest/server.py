@@ -40,16 +40,23 @@ from pyconnect_agent.rest.access import (
     USERS,
     AdminAccess,
     RestAccess,
+    extension_of,
     loopback_addresses,
 )
 from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES, METRICS_ROUTES, RestApplication
-from pyconnect_agent.rest.basic_auth_extension import extension_of
 from pyconnect_agent.rest.exchange import AdminServices, Services
 from pyconnect_agent.rest.forwarding import Forwarder, WorkerClient
 from pyconnect_agent.rest.journaling import ChangeJournal
 from pyconnect_agent.rest.response_headers import CrossOriginPolicy, WebPages
-from pyconnect_agent.rest.sockets import BACKLOG, BoundListener, bind, local_address
-from pyconnect_agent.rest.tls import client_context, refusal_text, server_context
+from pyconnect_agent.rest.sockets import (
+    BACKLOG,
+    BoundListener,
+    bind,
+    client_context,
+    local_address,
+    refusal_text,
+    server_context,
+)
 from pyconnect_agent.stores.journal import ChangeRecords
 
 HEAD_TIMEOUT_S = 90.0
@@ -185,10 +192,7 @@ class RestServer:
         )
 
     async def start(
-        self,
-        herder: Herder,
-        admin: WorkerAdmin | None = None,
-        journal: ChangeRecords | None = None,
+        self, herder: Herder, admin: WorkerAdmin | None = None, journal: ChangeRecords | None = None
     ) -> None:
         """Serve requests; returns when all listeners answer. `admin` None: no `/agent`.
 

@@ -1,8 +1,12 @@
-"""Sockets of listeners, bound before the first request so that ports are known.
+"""Sockets and TLS contexts of listeners, and the context of requests to other workers.
 
-Until `listen` connections are refused, as by Apache's worker: an accepted client would have to wait
-while the brokers cannot be reached. Connections never take the last descriptors of the process,
-which tasks and Kafka's clients need.
+Sockets are bound before the first request, so that ports are known. Until `listen` connections are
+refused, as by Apache's worker: an accepted client would have to wait while the brokers cannot be
+reached. Connections never take the last descriptors of the process, which tasks and Kafka's clients
+need.
+
+Contexts correspond to ``SSLUtils``. Key and trust stores are PEM, PKCS#12 or JKS files, or PEM
+texts, and are read as those of Kafka clients. Settings are those of `WorkerConfig.rest_ssl`.
 """
 
 from __future__ import annotations
@@ -13,12 +17,24 @@ import logging
 import os
 import resource
 import socket
+import ssl
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyconnect_agent.core.config.listeners import Listener
-from pyconnect_agent.core.errors import WorkerStartError
+from pyconnect_agent.core.errors import WorkerConfigError, WorkerStartError
+from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.key_stores import load_stores, refused_certificate
+from pyconnect_clients.security import (
+    KEY_STORE,
+    TRUST_STORE,
+    PemCertificates,
+    PemIdentity,
+    StoreFile,
+    Tls,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -69,8 +85,9 @@ class ListeningSocket(socket.socket):
                     raise BlockingIOError from exc
                 self._failed_s = now_s
                 raise
-            # A new descriptor has the lowest free number.
-            if connection.fileno() < _most_descriptors():
+            # A new descriptor has the lowest free number. A quarter of them is left to others.
+            limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+            if limit == resource.RLIM_INFINITY or connection.fileno() < limit - max(limit // 4, 32):
                 return connection, address
             connection.close()
             self._log_refusal()
@@ -107,18 +124,12 @@ class ListeningSocket(socket.socket):
         if now_s - self._logged_s >= REFUSALS_LOGGED_AFTER_S:
             LOG.warning(
                 "connections are refused because few file descriptors are left",
-                extra={"refused": self._refused, "limit": resource.getrlimit(_DESCRIPTORS)[0]},
+                extra={
+                    "refused": self._refused,
+                    "limit": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+                },
             )
             self._logged_s, self._refused = now_s, 0
-
-
-_DESCRIPTORS = resource.RLIMIT_NOFILE
-
-
-def _most_descriptors() -> float:
-    """Return how many descriptors may be open when a connection is accepted."""
-    limit, _ = resource.getrlimit(_DESCRIPTORS)
-    return float("inf") if limit == resource.RLIM_INFINITY else limit - max(limit // 4, 32)
 
 
 def bind(listener: Listener) -> BoundListener:
@@ -188,3 +199,134 @@ def _bound(family: int, address: tuple[object, ...], *, dualstack: bool = False)
         bound.close()
         raise
     return bound
+
+
+Settings = Mapping[str, object]
+
+_CLIENT_AUTH = {
+    "none": ssl.CERT_NONE,
+    "requested": ssl.CERT_OPTIONAL,
+    "required": ssl.CERT_REQUIRED,
+}
+_REPEAT_AFTER_S = 60.0
+_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+
+
+def server_context(settings: Settings) -> ssl.SSLContext:
+    """Return the context of an `https` listener; WorkerConfigError names a fault."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _set_versions(context, settings)
+    if not _load_own_certificate(context, settings):
+        raise WorkerConfigError(
+            "An https listener needs a certificate: set ssl.keystore.location, or ssl.keystore.key "
+            "and ssl.keystore.certificate.chain (with the prefix listeners.https. when any key "
+            "has it)"
+        )
+    context.verify_mode = _CLIENT_AUTH[str(settings.get("ssl.client.auth") or "none").lower()]
+    if context.verify_mode is not ssl.CERT_NONE and not _load_trusted(context, settings):
+        raise WorkerConfigError(
+            "ssl.client.auth asks for client certificates: set ssl.truststore.location or "
+            "ssl.truststore.certificates"
+        )
+    if settings.get("ssl.cipher.suites"):
+        LOG.warning("ssl.cipher.suites is ignored: the REST server chooses its cipher suites")
+    context.sslobject_class = _logging_failures(settings)
+    return context
+
+
+def client_context(settings: Settings) -> ssl.SSLContext:
+    """Return the context of requests to other workers; it trusts the system without a store."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    _set_versions(context, settings)
+    _load_own_certificate(context, settings)
+    if not _load_trusted(context, settings):
+        context.load_default_certs()
+    context.check_hostname = bool(settings.get("ssl.endpoint.identification.algorithm"))
+    return context
+
+
+def refusal_text(settings: Settings, reason: str) -> str:
+    """Say whose certificate may be refused on a connection to another worker that has failed."""
+    return refused_certificate(reason, _tls(settings))
+
+
+def _logging_failures(settings: Settings) -> type[ssl.SSLObject]:
+    """Return a class of connections that logs failed handshakes, each reason at intervals.
+
+    asyncio logs none of them, and a client often only sees that the connection ends.
+    """
+    told_s: dict[str, float] = {}
+
+    class LoggingConnection(ssl.SSLObject):
+        def do_handshake(self) -> None:
+            try:
+                super().do_handshake()
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                raise
+            except ssl.SSLError as exc:
+                now_s, reason = time.monotonic(), str(exc)
+                if now_s - told_s.get(reason, -_REPEAT_AFTER_S) >= _REPEAT_AFTER_S:
+                    told_s[reason] = now_s
+                    about = "certificate" in reason.lower() or "unknown ca" in reason
+                    LOG.warning(
+                        "TLS handshake with a client failed",
+                        extra={"reason": reason}
+                        | ({"certificates": refusal_text(settings, reason)} if about else {}),
+                    )
+                raise
+
+    return LoggingConnection
+
+
+def _set_versions(context: ssl.SSLContext, settings: Settings) -> None:
+    names = settings.get("ssl.enabled.protocols")
+    versions = [_VERSIONS[name] for name in names or () if name in _VERSIONS]  # type: ignore[attr-defined]  # a list, by its definition
+    context.minimum_version = min(versions, default=ssl.TLSVersion.TLSv1_2)
+    context.maximum_version = max(versions, default=ssl.TLSVersion.TLSv1_3)
+
+
+def _load_own_certificate(context: ssl.SSLContext, settings: Settings) -> bool:
+    tls = _tls(settings)
+    _load_stores(context, replace(tls, trust=None))
+    return tls.identity is not None
+
+
+def _load_trusted(context: ssl.SSLContext, settings: Settings) -> bool:
+    tls = _tls(settings)
+    _load_stores(context, replace(tls, identity=None))
+    return tls.trust is not None
+
+
+def _tls(settings: Settings) -> Tls:
+    text = _setting(settings, "ssl.truststore.certificates")
+    key = _setting(settings, "ssl.keystore.key")
+    chain = _setting(settings, "ssl.keystore.certificate.chain")
+    pem = PemIdentity(key=key, chain=chain) if key and chain else None
+    return Tls(
+        trust=PemCertificates(text=text) if text else _store(settings, TRUST_STORE),
+        identity=_store(settings, KEY_STORE) or pem,
+        key_password=_setting(settings, "ssl.key.password")
+        or _setting(settings, "ssl.keystore.password"),
+    )
+
+
+def _store(settings: Settings, store: str) -> StoreFile | None:
+    """Return a store; the content of its file decides the type, because the default is JKS."""
+    location = _setting(settings, f"{store}.location")
+    if location is None:
+        return None
+    password = _setting(settings, f"{store}.password")
+    return StoreFile(store=store, location=location, type=None, password=password)
+
+
+def _load_stores(context: ssl.SSLContext, tls: Tls) -> None:
+    try:
+        load_stores(context, tls)
+    except ClientPropertyError as exc:
+        raise WorkerConfigError(f"TLS of the REST server: {exc}") from exc
+
+
+def _setting(settings: Settings, key: str) -> str | None:
+    value = settings.get(key)
+    value = getattr(value, "value", value)
+    return str(value) if value else None

@@ -64,7 +64,7 @@ from pyconnect_agent.kafka.errors import Deadline
 from pyconnect_agent.kafka.fencing import fence
 from pyconnect_agent.kafka.group_offsets import GroupInUseError, GroupOffsets, deletion_arguments
 from pyconnect_agent.kafka.offset_image import OffsetImage
-from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
+from pyconnect_agent.kafka.task_producer import TransactionalProducer
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.in_java.connector import java_connector
 from pyconnect_agent.tasks.in_java.process import java_class_of

@@ -30,9 +30,8 @@ from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.errors import KafkaError, WorkerConfigError, WorkerStartError
 from pyconnect_agent.kafka.acl_probes import ABSENT_TOPIC, AclProbes, Answer
 from pyconnect_api.errors import ConfigException
-from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.acls.model import Access, GrantFinding, GrantVerdict, Role
-from pyconnect_clients.acls.needs import cluster_needs
+from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts, WorkerFacts, cluster_needs
 from pyconnect_clients.connect_names import Phase
 from pyconnect_clients.security import principal_of
 

@@ -23,10 +23,9 @@ from pyconnect_agent.core.config.worker_config import (
     WorkerConfig,
 )
 from pyconnect_agent.herder.service import Stores
-from pyconnect_agent.kafka.compacted_topic import CompactedTopic
+from pyconnect_agent.kafka.admin import CompactedTopic
 from pyconnect_agent.kafka.journal_topic import JournalPlace, JournalTopic
-from pyconnect_agent.kafka.log import CompactedLog, LogClients
-from pyconnect_agent.kafka.log_consumer import TRANSACTIONAL_FETCH
+from pyconnect_agent.kafka.log import TRANSACTIONAL_FETCH, CompactedLog, LogClients
 from pyconnect_agent.kafka.producer import LeaderWriter, TransactionalLeaderWriter
 from pyconnect_agent.stores import MemoryLog
 from pyconnect_agent.stores.config import ConfigStore

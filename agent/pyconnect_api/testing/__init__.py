@@ -21,7 +21,6 @@ threads, no clock: a wait of the task returns at once and is recorded.
         assert sink.committed == {TopicPartition("topic", 0): 1}
 """
 
-from pyconnect_api.testing.connector import ConnectorHarness
 from pyconnect_api.testing.contexts import (
     FakeConnectorContext,
     FakeSinkTaskContext,
@@ -31,8 +30,7 @@ from pyconnect_api.testing.contexts import (
     MemoryOffsets,
     RecordingReporter,
 )
-from pyconnect_api.testing.sink import SinkHarness
-from pyconnect_api.testing.source import SourceHarness
+from pyconnect_api.testing.harnesses import ConnectorHarness, SinkHarness, SourceHarness
 
 __all__ = [
     "ConnectorHarness",

@@ -12,10 +12,12 @@ from concurrent.futures import Future
 from pyconnect_api.connector import SinkConnectorContext, SourceConnectorContext
 from pyconnect_api.errors import ConnectException, IllegalWorkerStateException
 from pyconnect_api.record import SinkRecord, SourceRecord
-from pyconnect_api.storage import OffsetStorageReader, SourceOffset, SourcePartition
 from pyconnect_api.task import (
     ErrantRecordReporter,
+    OffsetStorageReader,
     SinkTaskContext,
+    SourceOffset,
+    SourcePartition,
     SourceTaskContext,
     TopicPartition,
     TransactionContext,

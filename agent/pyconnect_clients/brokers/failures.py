@@ -76,7 +76,6 @@ _RETRIABLE_KINDS = frozenset(
     {FailureKind.UNREACHABLE, FailureKind.COORDINATOR_MOVES, FailureKind.RETRIABLE}
 )
 
-
 _CODES = {
     FailureKind.RECORD_TOO_LARGE: [KafkaError.MSG_SIZE_TOO_LARGE],
     FailureKind.FENCED: [

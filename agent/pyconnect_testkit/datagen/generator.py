@@ -24,8 +24,8 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from pyconnect_agent.builtin.converters.avro.names import LOGICAL, AvroOptions
 from pyconnect_agent.builtin.converters.avro.reading import connect_schema, without_logical_types
+from pyconnect_agent.builtin.converters.avro.writing import LOGICAL, AvroOptions
 from pyconnect_api import ConfigException, DataException, Schema, Struct
 
 Make = Callable[[Random], str]

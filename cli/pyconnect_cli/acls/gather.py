@@ -33,7 +33,6 @@ from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.model import ConnectorView, Json, as_list, as_object, optional_text
 from pyconnect_cli.session import Session
 from pyconnect_cli.settings.given_files import worker_properties
-from pyconnect_clients.acls.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.acls.model import (
     CLUSTER,
     Evidence,
@@ -44,7 +43,13 @@ from pyconnect_clients.acls.model import (
     ResourceType,
     Role,
 )
-from pyconnect_clients.acls.needs import TOOL
+from pyconnect_clients.acls.needs import (
+    SHARED_TOPICS,
+    TOOL,
+    ClusterFacts,
+    ConnectorFacts,
+    WorkerFacts,
+)
 from pyconnect_clients.connect_names import Phase
 
 _AT_ONCE = 8

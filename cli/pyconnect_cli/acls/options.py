@@ -10,8 +10,8 @@ from pyconnect_cli.acting.conditions import texts
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.parsing.options import CRON_OPTIONS, option_specs
 from pyconnect_cli.verbs import CronVerb, Verb
-from pyconnect_clients.acls.facts import Named
 from pyconnect_clients.acls.model import Role
+from pyconnect_clients.acls.needs import Named
 from pyconnect_clients.connect_names import Phase
 
 BROKER_OPTIONS = option_specs("""

@@ -34,7 +34,7 @@ from pyconnect_cli.rest.masking import MASK, REFERENCES_ONLY, mask_url, mask_val
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of, session_of_context
 from pyconnect_cli.verbs import ActingVerb, FilesOption, NamesArgument
-from pyconnect_clients.secret_keys import is_secret_key
+from pyconnect_clients.config_values import is_secret_key
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}")
 

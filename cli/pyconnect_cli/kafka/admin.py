@@ -58,7 +58,7 @@ class KafkaAccess:
         """
         from pyconnect_cli.settings.given_files import property_errors_translated
         from pyconnect_clients.connections import with_token_callback
-        from pyconnect_clients.security_settings import librdkafka_settings
+        from pyconnect_clients.security import librdkafka_settings
 
         settings = {**librdkafka_settings(self.security), "bootstrap.servers": self.bootstrap}
         with property_errors_translated():

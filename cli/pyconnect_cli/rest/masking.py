@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 
-from pyconnect_clients.secret_keys import is_secret_key, mask_secrets
+from pyconnect_clients.config_values import is_secret_key, mask_secrets
 
 MASK = "********"
 

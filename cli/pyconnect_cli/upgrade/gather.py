@@ -38,11 +38,11 @@ from pyconnect_cli.upgrade.plan.model import (
     replaced_settings,
     transaction_timeout_ms,
 )
-from pyconnect_clients.acls.facts import server_set
 from pyconnect_clients.acls.model import GrantFinding, GrantVerdict
+from pyconnect_clients.acls.needs import server_set
 from pyconnect_clients.connect_names import Phase, tasks_max
 from pyconnect_clients.plugin_findings import check_locations, plugin_path_of
-from pyconnect_clients.plugin_jars.kafka_api import kafka_api, minor_release
+from pyconnect_clients.plugin_jars.kafka_links import kafka_api, minor_release
 
 OFFSETS_TOPIC = "offset.storage.topic"
 INTERNAL_TOPICS = {

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyconnect_clients.connections import secured_arguments, with_token_callback
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.security_settings import librdkafka_settings
+from pyconnect_clients.security import librdkafka_settings
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.properties import client_properties, client_security
 from pyconnect_reconcile.spec import Cluster

@@ -11,7 +11,7 @@ from pyconnect_agent.herder.port import WorkerClock
 from tests.support.cases import cases
 
 SHOWN = [
-    "builtin/connectors/file_stream_source", "builtin/transforms/java_date_format",
+    "builtin/connectors/file_stream", "builtin/transforms/java_date_format",
     "children/connectors", "children/logs", "children/tasks", "worker/admin",
     "process/logging", "rest/app", "rest/journaling", "tasks/records", "tasks/sink/delivery",
     "tasks/sink/loop", "tasks/source/at_least_once", "tasks/source/exactly_once",

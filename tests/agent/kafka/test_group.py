@@ -8,9 +8,8 @@ from unittest.mock import create_autospec
 import pytest
 
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
-from pyconnect_agent.kafka import _group_adapter, group
-from pyconnect_agent.kafka._group_adapter import LeaderHooks
-from pyconnect_agent.kafka.group import GroupThread, JoinedGroup
+from pyconnect_agent.kafka import group
+from pyconnect_agent.kafka.group import GroupThread, JoinedGroup, LeaderHooks
 from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fakes.fake_group import NO_SETTINGS
@@ -160,9 +159,7 @@ def test_a_broken_membership_can_be_closed() -> None:
             raise RuntimeError("unforeseen")
 
     broken = Broken()
-    membership = _group_adapter.GroupMembership(
-        SETTINGS, create_autospec(LeaderHooks), lambda: None
-    )
+    membership = group.GroupMembership(SETTINGS, create_autospec(LeaderHooks), lambda: None)
     membership._client = membership._coordinator = broken  # type: ignore[assignment]
     membership.close(0)
     assert broken.closed == 2

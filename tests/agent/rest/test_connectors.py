@@ -1,4 +1,4 @@
-"""Resources of connectors over a fake herder."""
+"""Resources of connectors, offsets, and requests between workers over a fake herder."""
 
 import asyncio
 import json
@@ -10,7 +10,10 @@ from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.errors import ConflictError, InternalError, RequestTimedOutError
 from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
+from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.reporting import Stage
+from pyconnect_agent.core.session_key import signature_headers
 from tests.support.agents.rest_client import Answer, acall_app, call_app
 from tests.support.cases import cases
 from tests.support.fakes.fake_herder import SOURCE_CLASS, FakeHerder
@@ -52,11 +55,9 @@ def test_create_answers_201_with_location_and_the_submitted_config(herder: FakeH
 
 @cases(
     "text, state",
-    ("running", TargetState.STARTED),
-    ("Paused", TargetState.PAUSED),
-    ("STOPPED", TargetState.STOPPED),
-    (None, None),
-)
+    ("running", TargetState.STARTED), ("Paused", TargetState.PAUSED),
+    ("STOPPED", TargetState.STOPPED), (None, None),
+)  # fmt: skip
 def test_initial_state_is_handed_on(
     herder: FakeHerder, text: str | None, state: TargetState | None
 ) -> None:
@@ -364,3 +365,104 @@ def test_a_name_that_no_path_carries_is_refused(herder: FakeHerder, name: str) -
         assert call(herder, "PUT", path, CONFIG).status in {400, 404, 405}
     assert herder.submitted == []
     assert call(herder, "POST", "/connectors", {"name": "...", "config": CONFIG}).status == 201
+
+
+KEY = SessionKey(key=bytes(range(32)), algorithm="HmacSHA256", created_ms=0)
+
+
+@pytest.fixture
+def keyed() -> FakeHerder:
+    keyed = FakeHerder()
+    keyed.session_key = KEY
+    keyed.configs["c"] = {"connector.class": "FileStreamSource"}
+    return keyed
+
+
+def signed(body: bytes) -> dict[str, str]:
+    return dict(signature_headers(body, session_key=KEY, algorithm="HmacSHA256"))
+
+
+def test_the_body_that_was_signed_reaches_the_herder(keyed: FakeHerder) -> None:
+    """White space that JSON ignores breaks the signature; the answer is empty."""
+    answer = call_app(application(keyed), "POST", "/connectors/c/tasks", b"[ ]", signed(b"[]"))
+    assert answer.status == 403
+    assert keyed.submitted == []
+    body = b'[ {"a":1}, {"b":null} ]'
+    answer = call_app(application(keyed), "POST", "/connectors/c/tasks", body, signed(body))
+    assert (answer.status, answer.body) == (204, b"")
+    expected = [requests.SubmitTaskConfigs(connector="c", configs=({"a": "1"}, {"b": None}))]
+    assert keyed.submitted == expected
+
+
+def test_signatures_are_tested_before_existence(keyed: FakeHerder) -> None:
+    """The MAC of a fencing request is that of the empty body; unsigned requests learn nothing."""
+    answer = call_app(application(keyed), "PUT", "/connectors/c/fence", None, signed(b""))
+    assert answer.status == 204
+    assert keyed.submitted == [requests.FenceZombies(connector="c")]
+    for connector in ("c", "absent"):
+        assert call_app(application(keyed), "PUT", f"/connectors/{connector}/fence").status == 400
+
+
+def test_without_a_session_key_the_worker_is_not_ready(keyed: FakeHerder) -> None:
+    """A worker that has read no key yet asks for patience."""
+    keyed.session_key = None
+    answer = call_app(application(keyed), "POST", "/connectors/c/tasks", b"[]", signed(b"[]"))
+    assert (answer.status, answer.message) == (
+        503,
+        (
+            "This worker is still starting up and has not been able to read a session key from the "
+            "config topic yet"
+        ),
+    )
+
+
+@cases("body", b"null", b"[null]", b'[{"a":"b"},null]')
+def test_null_task_sets_are_refused(keyed: FakeHerder, body: bytes) -> None:
+    """A signed null is still no task set, and changes nothing."""
+    answer = call_app(application(keyed), "POST", "/connectors/c/tasks", body, signed(body))
+    assert answer.status == 500
+    assert keyed.submitted == []
+
+
+def test_groups_without_sessions_need_no_signature(keyed: FakeHerder) -> None:
+    """Under the older protocols the herder lets everything pass."""
+    keyed.signed_requests = False
+    assert call_app(application(keyed), "POST", "/connectors/c/tasks", "[]").status == 204
+
+
+MANY = tuple(
+    ConnectorOffset(partition={"filename": f"/data/{number}"}, offset={"position": number})
+    for number in range(10_000)
+)
+
+
+def test_offsets_are_listed_as_pairs_of_objects(herder: FakeHerder) -> None:
+    """Partition and offset stand beside each other."""
+    herder.configs["c"] = CONFIG
+    answer = call(herder, "GET", "/connectors/c/offsets")
+    assert answer.status == 200
+    assert answer.text == '{"offsets":[{"partition":{"filename":"a"},"offset":{"position":30}}]}'
+
+
+def test_very_many_offsets_are_one_document(herder: FakeHerder) -> None:
+    """GET sends it in parts; HEAD knows its length."""
+    herder.configs["c"] = CONFIG
+    herder.offsets = MANY
+    sent = call(herder, "GET", "/connectors/c/offsets")
+    assert sent.json() == {"offsets": [offset.to_json() for offset in MANY]}
+    assert "content-length" not in sent.headers
+    assert sent.headers["content-type"] == "application/json"
+    answer = call(herder, "HEAD", "/connectors/c/offsets")
+    assert answer.text == ""
+    assert answer.headers["content-length"] == str(len(sent.text))
+
+
+def test_unknown_and_unreadable_offsets_are_errors(herder: FakeHerder) -> None:
+    """Offsets of a deleted connector may still be stored; the text of a failure is the herder's."""
+    answer = call(herder, "GET", "/connectors/c/offsets")
+    assert (answer.status, answer.message) == (404, "Connector c not found")
+    herder.configs["c"] = CONFIG
+    text = "Failed to retrieve offsets for source connector c"
+    herder.failures[ConnectorOffset] = InternalError(text)
+    answer = call(herder, "GET", "/connectors/c/offsets")
+    assert (answer.status, answer.message) == (500, text)

@@ -83,123 +83,48 @@ def call(
     )
 
 
+NAMED = {**CONFIG, "name": "c"}
+DONE = WorkerResponse(204, None)
+
+
 @cases(
-    "method, target, body, response, sent_to, sent_body, status",
+    "method, target, body, response, sent_body, rest",
     (
         "POST",
-        "/connectors?other=1",
+        "connectors?other=1",
         {"name": "c", "config": CONFIG, "initial_state": "paused"},
         WorkerResponse(201, INFO),
-        "connectors?forward=true",
-        {"name": "c", "config": {**CONFIG, "name": "c"}, "initial_state": "PAUSED"},
-        201,
+        {"name": "c", "config": NAMED, "initial_state": "PAUSED"},
+        "",
     ),
-    (
-        "PUT",
-        "/connectors/c/config",
-        CONFIG,
-        WorkerResponse(200, INFO),
-        "connectors/c/config?forward=true",
-        {**CONFIG, "name": "c"},
-        200,
-    ),
-    (
-        "PUT",
-        "/connectors/c/config",
-        CONFIG,
-        WorkerResponse(201, INFO),
-        "connectors/c/config?forward=true",
-        {**CONFIG, "name": "c"},
-        201,
-    ),
-    (
-        "PATCH",
-        "/connectors/c/config",
-        {"a": None},
-        WorkerResponse(200, INFO),
-        "connectors/c/config?forward=true",
-        {"a": None},
-        200,
-    ),
-    (
-        "DELETE",
-        "/connectors/a%3Fb",
-        None,
-        WorkerResponse(204, None),
-        "connectors/a%3Fb?forward=true",
-        None,
-        204,
-    ),
-    (
-        "PUT",
-        "/connectors/c/stop",
-        None,
-        WorkerResponse(204, None),
-        "connectors/c/stop?forward=true",
-        None,
-        204,
-    ),
+    ("PUT", "connectors/c/config", CONFIG, WorkerResponse(200, INFO), NAMED, ""),
+    ("PUT", "connectors/c/config", CONFIG, WorkerResponse(201, INFO), NAMED, ""),
+    ("PATCH", "connectors/c/config", {"a": None}, WorkerResponse(200, INFO), {"a": None}, ""),
+    ("DELETE", "connectors/a%3Fb", None, DONE, None, ""),
+    ("PUT", "connectors/c/stop", None, DONE, None, ""),
+    ("POST", "connectors/c/restart", None, DONE, None, ""),
     (
         "POST",
-        "/connectors/c/restart",
-        None,
-        WorkerResponse(204, None),
-        "connectors/c/restart?forward=true",
-        None,
-        204,
-    ),
-    (
-        "POST",
-        "/connectors/c/restart?onlyFailed=true",
+        "connectors/c/restart?onlyFailed=true",
         None,
         WorkerResponse(202, {"name": "c"}),
-        "connectors/c/restart?forward=true&includeTasks=false&onlyFailed=true",
         None,
-        202,
+        "&includeTasks=false&onlyFailed=true",
     ),
-    (
-        "POST",
-        "/connectors/c/tasks/3/restart",
-        None,
-        WorkerResponse(204, None),
-        "connectors/c/tasks/3/restart?forward=true",
-        None,
-        204,
-    ),
-    (
-        "POST",
-        "/connectors/c/tasks",
-        [{"a": 1}],
-        WorkerResponse(204, None),
-        "connectors/c/tasks?forward=true",
-        [{"a": "1"}],
-        204,
-    ),
-    (
-        "PUT",
-        "/connectors/c/fence",
-        None,
-        WorkerResponse(204, None),
-        "connectors/c/fence?forward=true",
-        None,
-        204,
-    ),
+    ("POST", "connectors/c/tasks/3/restart", None, DONE, None, ""),
+    ("POST", "connectors/c/tasks", [{"a": 1}], DONE, [{"a": "1"}], ""),
+    ("PUT", "connectors/c/fence", None, DONE, None, ""),
 )
 def test_a_request_for_another_worker_is_forwarded(
-    method: str,
-    target: str,
-    body: object,
-    response: WorkerResponse,
-    sent_to: str,
-    sent_body: object,
-    status: int,
+    method: str, target: str, body: object, response: WorkerResponse, sent_body: object, rest: str
 ) -> None:
     """Method, path, rebuilt query and body go to the leader; its answer comes back."""
     client = FakeWorkerClient(response)
-    answer = call(NOT_LEADER, client, method, target, body)
-    assert answer.status == status
+    answer = call(NOT_LEADER, client, method, f"/{target}", body)
+    assert answer.status == response.status
     [(sent_method, url, sent, _)] = client.sent
-    assert (sent_method, url) == (method, LEADER + sent_to)
+    sent_to = f"{LEADER}{target.partition('?')[0]}?forward=true{rest}"
+    assert (sent_method, url) == (method, sent_to)
     assert (None if sent is None else json.loads(sent)) == sent_body
     assert (json.loads(answer.body) if answer.body else None) == response.body
 
@@ -209,7 +134,7 @@ def test_what_is_forwarded_keeps_location_and_authorization() -> None:
     client = FakeWorkerClient(WorkerResponse(201, INFO))
     answer = call(NOT_LEADER, client, "PUT", "/connectors/c/config", CONFIG)
     assert answer.headers["location"] == "http://worker:8083/connectors/c"
-    client = FakeWorkerClient(WorkerResponse(204, None))
+    client = FakeWorkerClient(DONE)
     headers = {"Authorization": "Basic x", "X-Other": "1", "X-Connect-Authorization": "s"}
     call(NOT_LEADER, client, "DELETE", "/connectors/c", headers=headers)
     assert client.sent[0][3] == {"Authorization": "Basic x"}
@@ -218,7 +143,7 @@ def test_what_is_forwarded_keeps_location_and_authorization() -> None:
 @cases("forward, next_forward", ("", "true"), ("?forward=TRUE", "false"))
 def test_a_hop_allows_one_more_hop_at_most(forward: str, next_forward: str) -> None:
     """A client's request may be sent on once by the worker it is sent to."""
-    client = FakeWorkerClient(WorkerResponse(204, None))
+    client = FakeWorkerClient(DONE)
     call(NOT_LEADER, client, "DELETE", f"/connectors/c{forward}")
     assert client.sent[0][1] == f"{LEADER}connectors/c?forward={next_forward}"
 
@@ -226,7 +151,7 @@ def test_a_hop_allows_one_more_hop_at_most(forward: str, next_forward: str) -> N
 @cases("value", "false", "no", "")
 def test_a_request_that_has_hopped_twice_is_a_conflict(value: str) -> None:
     """`forward=false`, and what is not true, ends the journey."""
-    client = FakeWorkerClient(WorkerResponse(204, None))
+    client = FakeWorkerClient(DONE)
     answer = call(NOT_LEADER, client, "DELETE", f"/connectors/c?forward={value}")
     assert (answer.status, answer.message) == (
         409,
@@ -238,7 +163,7 @@ def test_a_request_that_has_hopped_twice_is_a_conflict(value: str) -> None:
 @cases("failure", NotLeaderError("", target_url=None), NotAssignedError("", target_url=""))
 def test_an_unknown_target_is_a_conflict(failure: Exception) -> None:
     """While the leader is unknown, the worker forwards no request."""
-    client = FakeWorkerClient(WorkerResponse(204, None))
+    client = FakeWorkerClient(DONE)
     answer = call(failure, client, "POST", "/connectors/c/restart")
     assert (answer.status, answer.message) == (
         409,

@@ -1,4 +1,4 @@
-"""The journal of changing requests, over fake herders."""
+"""The journal of changing requests and the keys of passwords, over fake herders."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.core.errors import KafkaError, NotLeaderError, WorkerConfigError
+from pyconnect_agent.core.errors import KafkaError, NotFoundError, NotLeaderError, WorkerConfigError
 from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from pyconnect_agent.core.rest_access import token_hash
@@ -16,7 +16,7 @@ from pyconnect_agent.rest.access import AdminAccess, RestAccess
 from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES
 from pyconnect_agent.rest.exchange import AdminServices
 from pyconnect_agent.rest.forwarding import WorkerClient, WorkerResponse
-from pyconnect_agent.rest.journaling import ChangeJournal
+from pyconnect_agent.rest.journaling import ASKED_AGAIN_AFTER_S, ChangeJournal, PasswordKeys
 from pyconnect_agent.stores.journal import ChangesFile
 from tests.support.agents.rest_client import Answer, acall_app, call_app
 from tests.support.cases import cases
@@ -333,3 +333,75 @@ def test_a_file_that_cannot_be_renamed_grows(
     journal.write("c", b"10")
     assert numbers_of(journal) == list(range(11))
     assert len(list(tmp_path.iterdir())) == 4
+
+
+PINNED = {"connector.class": SOURCE_CLASS, "pin": "planted-hunter2"}
+
+
+class Describing(FakeHerder):
+    """`fails`: no class can be described. `asked`: the classes, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plugin_keys = {"pin": "PASSWORD", "topic": "STRING"}
+        self.fails = True
+        self.asked: list[str] = []
+
+    async def plugin_config(self, plugin: str, version: str | None) -> tuple[dict[str, Any], ...]:
+        self.asked.append(plugin)
+        if self.fails:
+            raise NotFoundError(f"Unknown plugin {plugin}.")
+        return await super().plugin_config(plugin, version)
+
+
+class KeysWorld:
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+        self.herder = Describing()
+        self.keys = PasswordKeys(lambda: self.now_s)
+
+    def secrets(self) -> set[str]:
+        return set(asyncio.run(self.keys.secrets(self.herder)))
+
+    def of(self, connector_class: str) -> frozenset[str]:
+        return asyncio.run(self.keys.of(self.herder, {"connector.class": connector_class}))
+
+
+@pytest.fixture
+def keys() -> KeysWorld:
+    return KeysWorld()
+
+
+def test_a_class_that_cannot_be_described_is_asked_about_again_after_a_wait(
+    keys: KeysWorld,
+) -> None:
+    """However many answers need it, and for new connectors of the class too."""
+    for count in range(1, 4):
+        keys.herder.configs = {f"c{number}": PINNED for number in range(count)}
+        assert keys.secrets() == set()
+        assert keys.of(SOURCE_CLASS) == frozenset()
+    assert keys.herder.asked == [SOURCE_CLASS]
+    keys.now_s += ASKED_AGAIN_AFTER_S
+    keys.secrets()
+    assert keys.herder.asked == [SOURCE_CLASS] * 2
+
+
+def test_a_described_class_counts_for_the_next_answer(keys: KeysWorld) -> None:
+    """Also if another request than the answer's has asked, in the middle of the wait."""
+    keys.herder.configs = {"c": PINNED, "d": {**PINNED, "connector.class": "other"}}
+    assert keys.secrets() == set()
+    keys.herder.fails = False
+    keys.now_s += ASKED_AGAIN_AFTER_S
+    assert keys.of(SOURCE_CLASS) == {"pin"}
+    assert keys.of("other") == frozenset()
+    assert keys.secrets() == {"planted-hunter2"}
+    assert keys.secrets() == {"planted-hunter2"}
+    assert keys.herder.asked == [SOURCE_CLASS, "other", SOURCE_CLASS, "other"]
+
+
+def test_classes_that_cannot_be_described_do_not_pile_up(keys: KeysWorld) -> None:
+    """Each is forgotten after its wait."""
+    for number in range(100):
+        keys.of(f"class-{number}")
+        keys.now_s += ASKED_AGAIN_AFTER_S / 2
+    assert len(keys.keys._unknown_until_s) <= 2

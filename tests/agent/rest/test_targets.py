@@ -11,17 +11,11 @@ from tests.support.cases import cases
 
 @cases(
     "target, segments",
-    ("/", ()),
-    ("/;v=1", ()),
-    ("/connectors", ("connectors",)),
-    ("/connectors/", ("connectors",)),
+    ("/", ()), ("/;v=1", ()), ("/connectors", ("connectors",)), ("/connectors/", ("connectors",)),
     ("/connectors;v=1/a;b=c;d/config", ("connectors", "a", "config")),
-    ("http://other:80/connectors", ("connectors",)),
-    ("/a%20b/c+d", ("a%20b", "c+d")),
-    ("/a#fragment", ("a",)),
-    ("http://other:80", ()),
-    ("/a/../b", ("a", "..", "b")),
-)
+    ("http://other:80/connectors", ("connectors",)), ("/a%20b/c+d", ("a%20b", "c+d")),
+    ("/a#fragment", ("a",)), ("http://other:80", ()), ("/a/../b", ("a", "..", "b")),
+)  # fmt: skip
 def test_segments_stay_encoded_without_parameters(target: str, segments: tuple[str, ...]) -> None:
     """Routes see what was written, without path parameters and a last slash."""
     assert segments_of(target) == segments
@@ -47,10 +41,8 @@ def test_dots_within_a_name_are_taken(target: str) -> None:
 
 @cases(
     "target, reason",
-    ("*", "begin with a slash"),
-    ("connectors", "begin with a slash"),
-    ("/%ff", "not UTF-8"),
-)
+    ("*", "begin with a slash"), ("connectors", "begin with a slash"), ("/%ff", "not UTF-8"),
+)  # fmt: skip
 def test_a_target_that_is_not_a_path_is_refused(target: str, reason: str) -> None:
     """Such a target names no resource."""
     with pytest.raises(BadRequestError, match=reason):

@@ -12,8 +12,8 @@ from pyconnect_agent.core.clients.configs import KafkaPythonConfig
 from pyconnect_agent.core.errors import KafkaError, WorkerStartError
 from pyconnect_agent.kafka.acl_probes import ABSENT_TOPIC, Answer
 from pyconnect_agent.worker.acls import WorkerAcls
-from pyconnect_clients.acls.facts import ConnectorFacts
 from pyconnect_clients.acls.model import Access, GrantVerdict
+from pyconnect_clients.acls.needs import ConnectorFacts
 from tests.support.agents.worker_properties import distributed
 from tests.support.cases import cases
 from tests.support.servers.acls import sasl

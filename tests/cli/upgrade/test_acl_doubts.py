@@ -2,8 +2,8 @@
 
 from pyconnect_cli.acls.plan.check import check
 from pyconnect_cli.upgrade.gather import acl_doubts
-from pyconnect_clients.acls.facts import ClusterFacts, WorkerFacts
 from pyconnect_clients.acls.model import Evidence
+from pyconnect_clients.acls.needs import ClusterFacts, WorkerFacts
 from pyconnect_clients.connect_names import Phase
 from tests.support.cases import cases
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_clients.acls.model import NeedSeverity, Role, Rule
-from pyconnect_clients.acls.rules import RULES
+from pyconnect_clients.acls.model import RULES, NeedSeverity, Role, Rule
 
 DOCS = (Path(__file__).parents[3] / "docs" / "reference" / "acls.md").read_text()
 ROWS = [rule for rule in RULES.values() if rule.role is not Role.TOOL]

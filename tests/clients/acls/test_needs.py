@@ -2,9 +2,14 @@
 
 from dataclasses import replace
 
-from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, Named, WorkerFacts
 from pyconnect_clients.acls.model import Need, NeedSeverity, Role
-from pyconnect_clients.acls.needs import cluster_needs
+from pyconnect_clients.acls.needs import (
+    ClusterFacts,
+    ConnectorFacts,
+    Named,
+    WorkerFacts,
+    cluster_needs,
+)
 from pyconnect_clients.connect_names import Phase
 from pyconnect_clients.security import principal_of
 from tests.support.cases import cases
@@ -102,11 +107,8 @@ def test_the_leaders_id_may_be_an_own_one() -> None:
 
 @cases(
     "tasks, tasks_max, fenced, ids",
-    (2, "10", None, 10),
-    (2, "2", 10, 10),
-    (12, "2", 1, 12),
-    (0, "1", None, 1),
-)
+    (2, "10", None, 10), (2, "2", 10, 10), (12, "2", 1, 12), (0, "1", None, 1),
+)  # fmt: skip
 def test_ids_cover_all_tasks(tasks: int, tasks_max: str, fenced: int | None, ids: int) -> None:
     """A connector that shrank from 10 tasks to 2 has 10 to fence."""
     facts = with_source(

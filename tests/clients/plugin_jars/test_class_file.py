@@ -19,11 +19,8 @@ def test_names_and_parents_are_read() -> None:
 
 @cases(
     "access, concrete",
-    (PUBLIC, True),
-    (0, False),
-    (PUBLIC | ABSTRACT, False),
-    (PUBLIC | INTERFACE, False),
-)
+    (PUBLIC, True), (0, False), (PUBLIC | ABSTRACT, False), (PUBLIC | INTERFACE, False),
+)  # fmt: skip
 def test_only_public_classes_that_can_be_made_are_concrete(access: int, concrete: bool) -> None:
     """Neither interfaces nor abstract classes are."""
     assert read_class_head(class_file("a.B", access=access)).is_concrete is concrete

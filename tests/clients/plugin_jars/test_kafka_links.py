@@ -5,8 +5,13 @@ from pathlib import Path
 import pytest
 
 from pyconnect_clients.plugin_jars.class_file import ClassMember
-from pyconnect_clients.plugin_jars.kafka_api import KafkaApi, kafka_api
-from pyconnect_clients.plugin_jars.kafka_links import KafkaLinks, Missing, read_links
+from pyconnect_clients.plugin_jars.kafka_links import (
+    KafkaApi,
+    KafkaLinks,
+    Missing,
+    kafka_api,
+    read_links,
+)
 from tests.support.plugins.java_jars import SOURCE_CONNECTOR, class_file, make_jar
 
 UTILS = "org.apache.kafka.common.utils.Utils"

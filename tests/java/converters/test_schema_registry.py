@@ -13,8 +13,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from pyconnect_agent.builtin.converters.avro.converter import AvroConverter
 from pyconnect_agent.builtin.converters.protobuf.converter import ProtobufConverter
-from pyconnect_agent.builtin.converters.registry.converter import RegistryConverter
-from pyconnect_agent.builtin.converters.registry_json.converter import JsonSchemaConverter
+from pyconnect_agent.builtin.converters.registry import RegistryConverter
+from pyconnect_agent.builtin.converters.registry_json import JsonSchemaConverter
 from pyconnect_api import (
     BYTES_SCHEMA,
     FLOAT64_SCHEMA,

@@ -1,6 +1,6 @@
 """A worker and its credentials, for tests of ACLs."""
 
-from pyconnect_clients.acls.facts import WorkerFacts
+from pyconnect_clients.acls.needs import WorkerFacts
 
 
 def jaas(user: str, password: str = "secret") -> str:

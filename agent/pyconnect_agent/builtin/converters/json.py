@@ -254,7 +254,25 @@ class JsonConverter(DataConverter):
         if self._content_schema is not None:
             found = _parsed(json_text.parse_text, text)
             return SchemaAndValue(self._content_schema, self._read_content(found))
-        return self._from_envelope(text)
+        # The records of a topic mostly begin with the same schema, which then needs no parsing.
+        last = self._last_read
+        if last is None or not text.startswith(last[0]):
+            last = self._known_start(text)
+        if last is not None:
+            start, schema, read = last
+            try:
+                found, end = json_text.parse_prefix(text, len(start))
+            except json_text.JsonTextError:
+                end = -1
+            if end == len(text) - 1 and text[end] == "}":
+                self._last_read = last
+                return pair_of((schema, read(found)))
+        # Its members may come in another order and form.
+        envelope = _parsed(json_text.parse_text, text) if text.strip() else None
+        if not isinstance(envelope, dict) or envelope.keys() != {"schema", "payload"}:
+            raise DataException(_NOT_AN_ENVELOPE)
+        schema, read = self._reader(repr(envelope["schema"]), envelope["schema"])
+        return SchemaAndValue(schema, read(envelope["payload"]))
 
     def to_connect_many(
         self, topic: str, data: Sequence[bytes | None]
@@ -295,22 +313,6 @@ class JsonConverter(DataConverter):
             self._writers.put(schema, known)
         return known
 
-    def _from_envelope(self, text: str) -> SchemaAndValue:
-        # The records of a topic mostly begin with the same schema, which then needs no parsing.
-        last = self._last_read
-        if last is None or not text.startswith(last[0]):
-            last = self._known_start(text)
-        if last is not None:
-            start, schema, read = last
-            try:
-                found, end = json_text.parse_prefix(text, len(start))
-            except json_text.JsonTextError:
-                end = -1
-            if end == len(text) - 1 and text[end] == "}":
-                self._last_read = last
-                return pair_of((schema, read(found)))
-        return self._from_any_envelope(text)
-
     def _known_start(self, text: str) -> _Start | None:
         """Return the text up to the payload with what its schema means, if in the usual form."""
         if not text.startswith(_ENVELOPE_START):
@@ -322,28 +324,15 @@ class JsonConverter(DataConverter):
         if not text.startswith(_BEFORE_PAYLOAD, end):
             return None
         start = text[: end + len(_BEFORE_PAYLOAD)]
-        known = self._readers.get(start)
-        if known is None:
-            known = self._reader(found)
-            self._readers.put(start, known)
-        return (start, *known)
+        return (start, *self._reader(start, found))
 
-    def _from_any_envelope(self, text: str) -> SchemaAndValue:
-        """Read an envelope with its members in any order, or say what is wrong with the text."""
-        envelope = _parsed(json_text.parse_text, text) if text.strip() else None
-        if not isinstance(envelope, dict) or envelope.keys() != {"schema", "payload"}:
-            raise DataException(_NOT_AN_ENVELOPE)
-        key = repr(envelope["schema"])
-        known = self._readers.get(key)
+    def _reader(self, text: str, found: object) -> tuple[Schema | None, json_reader.Read]:
+        known = self._readers.get(text)
         if known is None:
-            known = self._reader(envelope["schema"])
-            self._readers.put(key, known)
-        schema, read = known
-        return SchemaAndValue(schema, read(envelope["payload"]))
-
-    def _reader(self, found: object) -> tuple[Schema | None, json_reader.Read]:
-        schema = schema_from_json(found, self._options)
-        return schema, json_reader.reader_for(schema, self._options)
+            schema = schema_from_json(found, self._options)
+            known = (schema, json_reader.reader_for(schema, self._options))
+            self._readers.put(text, known)
+        return known
 
 
 def _parsed(parse: Callable[[T], R], given: T) -> R:

@@ -229,9 +229,17 @@ def _map_reader(schema: Schema, options: JsonOptions) -> Read:
 
 
 def _struct_reader(schema: Schema, options: JsonOptions) -> Read:
-    if options.registry_forms and schema.name == ONE_OF:
-        return _one_of_reader(schema, options)
     members = [(field.name, reader_for(field.schema, options)) for field in schema.fields]
+
+    def read_one_of(found: object) -> object:
+        for index, (_, read_branch) in enumerate(members):
+            values: list[object] = [None] * len(members)
+            try:
+                values[index] = read_branch(found)
+            except DataException:
+                continue
+            return Struct.of_checked(schema, values)
+        raise _unfit(schema, found)
 
     def read(found: object) -> object:
         if not isinstance(found, dict):
@@ -243,23 +251,7 @@ def _struct_reader(schema: Schema, options: JsonOptions) -> Read:
             schema, [read_member(member(name)) for name, read_member in members]
         )
 
-    return read
-
-
-def _one_of_reader(schema: Schema, options: JsonOptions) -> Read:
-    branches = [reader_for(field.schema, options) for field in schema.fields]
-
-    def read(found: object) -> object:
-        for index, read_branch in enumerate(branches):
-            values: list[object] = [None] * len(branches)
-            try:
-                values[index] = read_branch(found)
-            except DataException:
-                continue
-            return Struct.of_checked(schema, values)
-        raise _unfit(schema, found)
-
-    return read
+    return read_one_of if options.registry_forms and schema.name == ONE_OF else read
 
 
 def _decimal_reader(schema: Schema, _: JsonOptions) -> Read:
@@ -300,12 +292,8 @@ def _int32(name: str, found: object) -> int:
 
 
 _READERS: dict[Type, Callable[[Schema, JsonOptions], Read]] = {
-    Type.INT8: _integer_reader,
-    Type.INT16: _integer_reader,
-    Type.INT32: _integer_reader,
-    Type.INT64: _integer_reader,
-    Type.FLOAT32: _float_reader,
-    Type.FLOAT64: _float_reader,
+    **dict.fromkeys(INTEGER_RANGES, _integer_reader),
+    **dict.fromkeys((Type.FLOAT32, Type.FLOAT64), _float_reader),
     Type.BOOLEAN: _plain_reader(bool),
     Type.STRING: _plain_reader(str),
     Type.BYTES: _bytes_reader,

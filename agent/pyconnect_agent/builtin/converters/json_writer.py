@@ -98,37 +98,20 @@ def _integer_writer(schema: Schema, _: JsonOptions) -> Write:
     return write
 
 
-def _float_writer(schema: Schema, _: JsonOptions) -> Write:
-    text = json_text.float_text if schema.type is Type.FLOAT32 else json_text.double_text
+def _plain_writer(
+    wanted: type, text: Callable[[Any], str]
+) -> Callable[[Schema, JsonOptions], Write]:
+    """Return what makes the writer of values of that class."""
 
-    def write(value: object) -> str:
-        if not isinstance(value, float):
-            raise _unfit(schema, value)
-        return text(value)
+    def writer(schema: Schema, _: JsonOptions) -> Write:
+        def write(value: object) -> str:
+            if not isinstance(value, wanted):
+                raise _unfit(schema, value)
+            return text(value)
 
-    return write
+        return write
 
-
-def _boolean_writer(schema: Schema, _: JsonOptions) -> Write:
-    def write(value: object) -> str:
-        if value is True:
-            return "true"
-        if value is False:
-            return "false"
-        raise _unfit(schema, value)
-
-    return write
-
-
-def _string_writer(schema: Schema, _: JsonOptions) -> Write:
-    text = json_text.string_text
-
-    def write(value: object) -> str:
-        if not isinstance(value, str):
-            raise _unfit(schema, value)
-        return text(value)
-
-    return write
+    return writer
 
 
 def _bytes_writer(schema: Schema, _: JsonOptions) -> Write:
@@ -189,7 +172,17 @@ def _map_writer(schema: Schema, options: JsonOptions) -> Write:
 
 def _struct_writer(schema: Schema, options: JsonOptions) -> Write:
     if options.registry_forms and schema.name == ONE_OF:
-        return _one_of_writer(schema, options)
+        branches = [_value_writer(field.schema, options) for field in schema.fields]
+
+        def write_branch(value: object) -> str:
+            if not isinstance(value, StructValue):
+                raise _unfit(schema, value)
+            for branch, stored in zip(branches, value.stored_values(), strict=True):
+                if stored is not None:
+                    return branch(stored)
+            raise DataException(f"No field of {schema} has a value")
+
+        return write_branch
     members = [
         (
             f"{',' if field.index else ''}{json_text.string_text(field.name)}:",
@@ -208,20 +201,6 @@ def _struct_writer(schema: Schema, options: JsonOptions) -> Write:
             for (name, write_member), member in zip(members, value.stored_values(), strict=True)
         ]
         return f"{{{''.join(texts)}}}"
-
-    return write
-
-
-def _one_of_writer(schema: Schema, options: JsonOptions) -> Write:
-    branches = [_value_writer(field.schema, options) for field in schema.fields]
-
-    def write(value: object) -> str:
-        if not isinstance(value, StructValue):
-            raise _unfit(schema, value)
-        for write_branch, stored in zip(branches, value.stored_values(), strict=True):
-            if stored is not None:
-                return write_branch(stored)
-        raise DataException(f"No field of {schema} has a value")
 
     return write
 
@@ -257,14 +236,11 @@ def _moment_writer(
 
 
 _WRITERS: dict[Type, Callable[[Schema, JsonOptions], Write]] = {
-    Type.INT8: _integer_writer,
-    Type.INT16: _integer_writer,
-    Type.INT32: _integer_writer,
-    Type.INT64: _integer_writer,
-    Type.FLOAT32: _float_writer,
-    Type.FLOAT64: _float_writer,
-    Type.BOOLEAN: _boolean_writer,
-    Type.STRING: _string_writer,
+    **dict.fromkeys(INTEGER_RANGES, _integer_writer),
+    Type.FLOAT32: _plain_writer(float, json_text.float_text),
+    Type.FLOAT64: _plain_writer(float, json_text.double_text),
+    Type.BOOLEAN: _plain_writer(bool, {True: "true", False: "false"}.__getitem__),
+    Type.STRING: _plain_writer(str, json_text.string_text),
     Type.BYTES: _bytes_writer,
     Type.ARRAY: _array_writer,
     Type.MAP: _map_writer,

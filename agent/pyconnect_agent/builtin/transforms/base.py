@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pyconnect_agent.builtin.transforms.java_date_format import JavaDateFormat
 from pyconnect_agent.core.plugin_catalog import ApachesPlugin
@@ -21,7 +22,7 @@ from pyconnect_api import (
     Transformation,
     ValidList,
 )
-from pyconnect_api.config_validators import Validator
+from pyconnect_api.config_types import Validator
 from pyconnect_api.configdef import define_table, invalid_value
 
 
@@ -133,6 +134,9 @@ class ShippedTransformation(Shipped, Transformation[ConnectRecord]):
     """A transformation with the options of its `CONFIG_DEF`."""
 
 
+SchemaWithValue: TypeAlias = tuple[Schema, object]
+
+
 class OneSideTransformation(ShippedTransformation):
     """Changes the key or the value: what it works on is the operated side.
 
@@ -155,9 +159,7 @@ class OneSideTransformation(ShippedTransformation):
         """Return the new value of a side without a schema; must not change the old one."""
         raise NotImplementedError
 
-    def with_schema(
-        self, record: ConnectRecord, schema: Schema, value: object
-    ) -> tuple[Schema, object]:
+    def with_schema(self, record: ConnectRecord, schema: Schema, value: object) -> SchemaWithValue:
         """Return the new schema and value of a side with a schema."""
         raise NotImplementedError
 

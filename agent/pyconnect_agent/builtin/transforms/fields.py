@@ -21,6 +21,7 @@ from pyconnect_agent.builtin.transforms.base import (
     SYNTAX_VERSION,
     OneSideTransformation,
     Options,
+    SchemaWithValue,
     ShippedTransformation,
     both_sides,
     with_null_key,
@@ -150,9 +151,7 @@ class ExtractField(OneSideTransformation):
     def schemaless(self, record: ConnectRecord, value: object) -> object:
         return None if value is None else self._path.value_of_map(require_map(value, _PURPOSE))
 
-    def with_schema(
-        self, record: ConnectRecord, schema: Schema, value: object
-    ) -> tuple[Schema, object]:
+    def with_schema(self, record: ConnectRecord, schema: Schema, value: object) -> SchemaWithValue:
         struct = None if value is None else require_struct(value, _PURPOSE)
         field = self._path.field_of(schema)
         if field is None:
@@ -185,15 +184,12 @@ class HoistField(OneSideTransformation):
     def schemaless(self, record: ConnectRecord, value: object) -> object:
         return {self._field: value}
 
-    def with_schema(
-        self, record: ConnectRecord, schema: Schema, value: object
-    ) -> tuple[Schema, object]:
+    def with_schema(self, record: ConnectRecord, schema: Schema, value: object) -> SchemaWithValue:
         wrapping = self._schemas.of(schema)
         return wrapping, Struct(wrapping).put(self._field, value)
 
 
 HoistFieldKey, HoistFieldValue = both_sides(HoistField)
-
 
 FIELDS = "fields"
 _TO_KEY = "copying fields from value to key"
@@ -253,7 +249,5 @@ class NestedValueToKey(ValueToKey):
     """As of Kafka 4.4."""
 
     CONFIG_DEF = define_table(
-        ConfigDef(ValueToKey.CONFIG_DEF),
-        FIELD_SYNTAX_KEY,
-        {FIELD_SYNTAX_VERSION: SYNTAX_VERSION},
+        ConfigDef(ValueToKey.CONFIG_DEF), FIELD_SYNTAX_KEY, {FIELD_SYNTAX_VERSION: SYNTAX_VERSION}
     )

@@ -10,7 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, Options, both_sides
+from pyconnect_agent.builtin.transforms.base import (
+    OneSideTransformation,
+    Options,
+    SchemaWithValue,
+    both_sides,
+)
 from pyconnect_agent.builtin.transforms.schemas import (
     SchemaCache,
     copied_basics,
@@ -77,26 +82,24 @@ class Flatten(OneSideTransformation):
 
     def configured(self, options: Options) -> None:
         self._delimiter = options.text(DELIMITER)
-        self._flattenings = SchemaCache(self._flattening)
+
+        def flattening(schema: Schema) -> tuple[Schema, tuple[_Leaf, ...]]:
+            default = schema.default if isinstance(schema.default, Struct) else None
+            leaves = tuple(self._leaves(schema, "", (), schema.optional, default))
+            target = struct_like(schema, [(leaf.name, leaf.schema) for leaf in leaves])
+            return target.build(), leaves
+
+        self._flattenings = SchemaCache(flattening)
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
         flat: dict[str, object] = {}
         self._flatten_map(require_map(value, _PURPOSE), "", flat)
         return flat
 
-    def with_schema(
-        self, record: ConnectRecord, schema: Schema, value: object
-    ) -> tuple[Schema, object]:
+    def with_schema(self, record: ConnectRecord, schema: Schema, value: object) -> SchemaWithValue:
         struct = require_struct(value, _PURPOSE)
         target, leaves = self._flattenings.of(struct.schema)
         return target, Struct.of_checked(target, [leaf.value_of(struct) for leaf in leaves])
-
-    def _flattening(self, schema: Schema) -> tuple[Schema, tuple[_Leaf, ...]]:
-        """Return the schema of flattened structs and their fields."""
-        default = schema.default if isinstance(schema.default, Struct) else None
-        leaves = tuple(self._leaves(schema, "", (), schema.optional, default))
-        target = struct_like(schema, [(leaf.name, leaf.schema) for leaf in leaves])
-        return target.build(), leaves
 
     def _flatten_map(self, fields: dict[Any, Any], prefix: str, flat: dict[str, object]) -> None:
         for key, value in fields.items():

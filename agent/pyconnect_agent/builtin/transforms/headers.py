@@ -66,7 +66,6 @@ class DropHeaders(ShippedTransformation):
 HEADER = "header"
 VALUE_LITERAL = "value.literal"
 
-
 _INSERTED = """
 header  STRING  HIGH  !
     Key of the header.
@@ -96,7 +95,6 @@ FIELDS = "fields"
 OPERATION = "operation"
 MOVE = "move"
 COPY = "copy"
-
 
 _TABLE = """
 fields  LIST  HIGH  !
@@ -136,7 +134,13 @@ class HeaderFrom(OneSideTransformation):
         self._fields = frozenset(fields)
         self._moves = options.text(OPERATION) == MOVE
         self._purpose = f"header {options.text(OPERATION)}"
-        self._copies = SchemaCache(self._copy_for)
+
+        def copy(schema: Schema) -> StructCopy:
+            kept = [field for field in schema.fields if field.name not in self._fields]
+            target = struct_like(schema, [(field.name, field.schema) for field in kept]).build()
+            return StructCopy(target, kept, replace_null_with_default=self.with_default)
+
+        self._copies = SchemaCache(copy)
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
         schema, value = self.operated(record)
@@ -157,11 +161,6 @@ class HeaderFrom(OneSideTransformation):
             found = struct.get(field) if self.with_default else struct.get_without_default(field)
             headers.add(key, found, field.schema)
         return self.replaced(record, updated.schema, updated, headers)
-
-    def _copy_for(self, schema: Schema) -> StructCopy:
-        kept = [field for field in schema.fields if field.name not in self._fields]
-        target = struct_like(schema, [(field.name, field.schema) for field in kept]).build()
-        return StructCopy(target, kept, replace_null_with_default=self.with_default)
 
 
 HeaderFromKey, HeaderFromValue = both_sides(HeaderFrom)

@@ -13,6 +13,7 @@ from operator import attrgetter
 from pyconnect_agent.builtin.transforms.base import (
     OneSideTransformation,
     Options,
+    SchemaWithValue,
     both_sides,
     with_null_key,
 )
@@ -94,7 +95,14 @@ class InsertField(OneSideTransformation):
         )
         if not self._insertions:
             raise ConfigException("No field insertion configured")
-        self._copies = SchemaCache(self._copy_for)
+
+        def copy(schema: Schema) -> StructCopy:
+            fields = [(field.name, field.schema) for field in schema.fields]
+            fields += [(insertion.name, insertion.schema) for insertion in self._insertions]
+            target = struct_like(schema, fields).build()
+            return StructCopy(target, schema.fields, replace_null_with_default=self.with_default)
+
+        self._copies = SchemaCache(copy)
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
         updated = dict(require_map(value, _PURPOSE))
@@ -104,9 +112,7 @@ class InsertField(OneSideTransformation):
                 updated[insertion.name] = found
         return updated
 
-    def with_schema(
-        self, record: ConnectRecord, schema: Schema, value: object
-    ) -> tuple[Schema, object]:
+    def with_schema(self, record: ConnectRecord, schema: Schema, value: object) -> SchemaWithValue:
         struct = require_struct(value, _PURPOSE)
         copy = self._copies.of(struct.schema)
         values = copy.values(struct)
@@ -118,58 +124,35 @@ class InsertField(OneSideTransformation):
             values.append(found)
         return copy.target, Struct.of_checked(copy.target, values)
 
-    def _copy_for(self, schema: Schema) -> StructCopy:
-        builder = struct_like(schema, [(field.name, field.schema) for field in schema.fields])
-        for insertion in self._insertions:
-            builder.field(insertion.name, insertion.schema)
-        return StructCopy(
-            builder.build(), schema.fields, replace_null_with_default=self.with_default
-        )
-
 
 def _insertion(option: str, name: str, static_value: str | None) -> _Insertion:
     """Return what the option of that value asks for."""
     optional = not name.endswith("!")
     if name.endswith(("!", "?")):
         name = name[:-1]
+    plain: Callable[[ConnectRecord], object]
+    value: Callable[[ConnectRecord], object] | None = None
     match option:
         case "topic.field":
-            schema = OPTIONAL_STRING_SCHEMA if optional else STRING_SCHEMA
-            return _Insertion(name, schema, _topic, _topic, even_none=True)
+            schemas, plain = (STRING_SCHEMA, OPTIONAL_STRING_SCHEMA), attrgetter("topic")
         case "partition.field":
-            schema = OPTIONAL_INT32_SCHEMA if optional else INT32_SCHEMA
-            return _Insertion(name, schema, _partition, _partition)
+            schemas, plain = (INT32_SCHEMA, OPTIONAL_INT32_SCHEMA), attrgetter("kafka_partition")
         case "offset.field":
-            schema = OPTIONAL_INT64_SCHEMA if optional else INT64_SCHEMA
-            return _Insertion(name, schema, _offset, _offset)
+            schemas = (INT64_SCHEMA, OPTIONAL_INT64_SCHEMA)
+            plain = lambda record: require_sink_record(record, _PURPOSE).kafka_offset  # noqa: E731
         case "timestamp.field":
-            schema = _OPTIONAL_TIMESTAMP_SCHEMA if optional else TIMESTAMP_SCHEMA
-            return _Insertion(
-                name,
-                schema,
-                plain=attrgetter("timestamp"),
-                value=lambda record: (
-                    None
-                    if record.timestamp is None
-                    else timestamp_from_milliseconds(record.timestamp)
-                ),
+            schemas, plain = (TIMESTAMP_SCHEMA, _OPTIONAL_TIMESTAMP_SCHEMA), attrgetter("timestamp")
+            value = lambda record: (  # noqa: E731
+                None if record.timestamp is None else timestamp_from_milliseconds(record.timestamp)
             )
-    if static_value is None:
-        raise invalid_value(STATIC_VALUE, None, f"No value specified for static field: {name}")
-    schema = OPTIONAL_STRING_SCHEMA if optional else STRING_SCHEMA
-    return _Insertion(name, schema, lambda _: static_value, lambda _: static_value)
-
-
-def _topic(record: ConnectRecord) -> object:
-    return record.topic
-
-
-def _partition(record: ConnectRecord) -> object:
-    return record.kafka_partition
-
-
-def _offset(record: ConnectRecord) -> object:
-    return require_sink_record(record, _PURPOSE).kafka_offset
+        case _:
+            if static_value is None:
+                raise invalid_value(
+                    STATIC_VALUE, None, f"No value specified for static field: {name}"
+                )
+            schemas, plain = (STRING_SCHEMA, OPTIONAL_STRING_SCHEMA), lambda _: static_value
+    is_topic = option == TOPIC_FIELD
+    return _Insertion(name, schemas[optional], plain, value or plain, even_none=is_topic)
 
 
 InsertFieldKey, InsertFieldValue = both_sides(InsertField)

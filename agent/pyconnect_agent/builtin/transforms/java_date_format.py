@@ -186,7 +186,14 @@ class JavaDateReader:
                     raise ValueError("years before the first are not supported")
                 return 1
             case "z" | "Z" | "X":
-                return _zone_offset(text)
+                # A number's offset from UTC in milliseconds.
+                if (offset := _OFFSET.search(text)) is None:
+                    return 0
+                sign, hour, minute = offset.groups("0")
+                if int(hour) > 23 or int(minute) > 59:
+                    raise ValueError("the zone's offset is out of range")
+                milliseconds = (int(hour) * 60 + int(minute)) * 60_000
+                return -milliseconds if sign == "-" else milliseconds
         number = int(text)
         lowest, highest = _RANGES.get(field.letter, (number, number))
         if not lowest <= number <= highest:
@@ -233,18 +240,6 @@ def _any_of(names: list[str]) -> str:
 
 def _position(names: tuple[str, ...], text: str) -> int:
     return [name[:3].lower() for name in names].index(text[:3].lower())
-
-
-def _zone_offset(text: str) -> int:
-    """Return a number's offset from UTC in milliseconds."""
-    offset = _OFFSET.search(text)
-    if offset is None:
-        return 0
-    sign, hour, minute = offset.groups("0")
-    if int(hour) > 23 or int(minute) > 59:
-        raise ValueError("the zone's offset is out of range")
-    milliseconds = (int(hour) * 60 + int(minute)) * 60_000
-    return -milliseconds if sign == "-" else milliseconds
 
 
 def _milliseconds(found: Mapping[str, int], zone: ZoneName | None) -> int:
@@ -379,12 +374,6 @@ def _week_year(moment: datetime) -> int:
     return moment.year + 1 if is_last_week else moment.year
 
 
-def _week_of_year(moment: datetime) -> int:
-    if _week_year(moment) > moment.year:
-        return 1
-    return _week_counted_from_first(moment, moment.timetuple().tm_yday)
-
-
 def _week_counted_from_first(moment: datetime, day: int) -> int:
     """Return the number of the week; the one with day 1 is the first, even if incomplete."""
     first_days_since_sunday = (_days_since_sunday(moment) - day + 1) % 7
@@ -397,7 +386,11 @@ def _days_since_sunday(moment: datetime) -> int:
 
 _PARTS: dict[str, _Part] = {
     "Y": _week_year,
-    "w": _week_of_year,
+    "w": lambda moment: (
+        1
+        if _week_year(moment) > moment.year
+        else _week_counted_from_first(moment, moment.timetuple().tm_yday)
+    ),
     "W": lambda moment: _week_counted_from_first(moment, moment.day),
     "D": lambda moment: moment.timetuple().tm_yday,
     "F": lambda moment: (moment.day - 1) // 7 + 1,

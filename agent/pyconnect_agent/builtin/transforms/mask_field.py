@@ -15,6 +15,7 @@ from pyconnect_agent.builtin.transforms.base import (
     NON_EMPTY_UNIQUE_LIST,
     OneSideTransformation,
     Options,
+    SchemaWithValue,
     both_sides,
     with_null_key,
 )
@@ -63,7 +64,6 @@ _NUMBERS: dict[Type, Callable[[Schema | None, object], object]] = {
 }
 _TYPE_OF_CLASS = {int: Type.INT64, float: Type.FLOAT64}
 
-
 _TABLE = """
 fields  LIST  HIGH  !
     Fields to mask.
@@ -91,7 +91,15 @@ class MaskField(OneSideTransformation):
         self._replacement = options.optional_text(REPLACEMENT)
         self._plain_masks = dict(_EMPTY) if self._replacement is None else {}
         self._number_masks = {}
-        self._copies = SchemaCache(self._copy_for)
+
+        def copy(schema: Schema) -> tuple[StructCopy, tuple[Field, ...]]:
+            masked = (schema.field(name) for name in self._fields)
+            return (
+                StructCopy(schema, schema.fields, replace_null_with_default=self.with_default),
+                tuple(field for field in masked if field is not None),
+            )
+
+        self._copies = SchemaCache(copy)
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
         updated = dict(require_map(value, _PURPOSE))
@@ -100,9 +108,7 @@ class MaskField(OneSideTransformation):
             updated[name] = None if found is None else self._masked(found)
         return updated
 
-    def with_schema(
-        self, record: ConnectRecord, schema: Schema, value: object
-    ) -> tuple[Schema, object]:
+    def with_schema(self, record: ConnectRecord, schema: Schema, value: object) -> SchemaWithValue:
         struct = require_struct(value, _PURPOSE)
         copy, fields = self._copies.of(struct.schema)
         updated = copy.values(struct)
@@ -112,11 +118,6 @@ class MaskField(OneSideTransformation):
                 masked = self._masked_by_schema(field.schema, found)
                 updated[field.index] = validate_value(field.schema, masked, field.name)
         return struct.schema, Struct.of_checked(struct.schema, updated)
-
-    def _copy_for(self, schema: Schema) -> tuple[StructCopy, tuple[Field, ...]]:
-        copy = StructCopy(schema, schema.fields, replace_null_with_default=self.with_default)
-        masked = (schema.field(name) for name in self._fields)
-        return copy, tuple(field for field in masked if field is not None)
 
     def _masked(self, value: object) -> object:
         """Return the mask of a value that is not None; remembered by its class."""
@@ -136,7 +137,16 @@ class MaskField(OneSideTransformation):
     def _masked_by_schema(self, schema: Schema, value: object) -> object:
         """Return the mask of a value that is not None."""
         if schema.name == DECIMAL_NAME and isinstance(value, Decimal):
-            return _in_scale_of(schema, self._masked(value))
+            # The same number with the schema's scale.
+            mask = self._masked(value)
+            assert isinstance(mask, Decimal)
+            scale = scale_of(schema)
+            unscaled, surplus = unscaled_value(mask), decimal_scale(mask) - scale
+            if surplus > 0:
+                unscaled, rest = divmod(unscaled, 10**surplus)
+                if rest:
+                    raise DataException(f"Unable to convert {mask} to a Decimal of scale {scale}")
+            return decimal_of(unscaled * 10 ** max(0, -surplus), scale)
         if self._replacement is None or schema.type not in _NUMBERS:
             return self._masked(value)
         if value.__class__ not in _TYPE_OF_CLASS:
@@ -164,18 +174,6 @@ def _replaced(value: object, replacement: str, number: Type | None) -> object:
     raise DataException(
         f"Cannot mask value of type class {type(value).__qualname__} with custom replacement."
     )
-
-
-def _in_scale_of(schema: Schema, mask: object) -> Decimal:
-    """Return the same number with the schema's scale; DataException if it has more digits."""
-    assert isinstance(mask, Decimal)
-    scale = scale_of(schema)
-    unscaled, surplus = unscaled_value(mask), decimal_scale(mask) - scale
-    if surplus > 0:
-        unscaled, rest = divmod(unscaled, 10**surplus)
-        if rest:
-            raise DataException(f"Unable to convert {mask} to a Decimal of scale {scale}")
-    return decimal_of(unscaled * 10 ** max(0, -surplus), scale)
 
 
 MaskFieldKey, MaskFieldValue = both_sides(MaskField)

@@ -13,6 +13,7 @@ from pyconnect_agent.builtin.transforms.base import (
     UNIQUE_LIST,
     OneSideTransformation,
     Options,
+    SchemaWithValue,
     both_sides,
     split_at_colons,
     with_null_key,
@@ -24,11 +25,7 @@ from pyconnect_agent.builtin.transforms.schemas import (
     require_struct,
     struct_like,
 )
-from pyconnect_api import (
-    ConnectRecord,
-    LambdaValidator,
-    Schema,
-)
+from pyconnect_api import ConnectRecord, LambdaValidator, Schema
 from pyconnect_api.configdef import invalid_value
 
 EXCLUDE = "exclude"
@@ -40,14 +37,10 @@ _PURPOSE = "field replacement"
 LOG = logging.getLogger(__name__)
 
 
-def _check_renames(name: str, value: object) -> None:
-    if not isinstance(value, list):
-        raise invalid_value(name, None, "Value must be non-null")
-    _new_names(value)
-
-
-def _new_names(mappings: list[str]) -> dict[str, str]:
-    """Return new names by old ones; ConfigException unless each mapping is `old:new`."""
+def _new_names(mappings: object) -> dict[str, str]:
+    """Return new names by old ones; ConfigException unless it is a list of `old:new`."""
+    if not isinstance(mappings, list):
+        raise invalid_value(RENAMES, None, "Value must be non-null")
     new_names = {}
     for mapping in mappings:
         parts = split_at_colons(mapping)
@@ -76,7 +69,9 @@ class ReplaceField(OneSideTransformation):
         {
             EXCLUDE: UNIQUE_LIST,
             INCLUDE: UNIQUE_LIST,
-            RENAMES: LambdaValidator(_check_renames, "list of pairs old:new, e.g. foo:bar,abc:xyz"),
+            RENAMES: LambdaValidator(
+                lambda _, value: _new_names(value), "list of pairs old:new, e.g. foo:bar,abc:xyz"
+            ),
         },
     )
 
@@ -100,7 +95,19 @@ class ReplaceField(OneSideTransformation):
         self._excluded = frozenset(options.texts(EXCLUDE))
         self._included = frozenset(options.texts(INCLUDE))
         self._new_names = _new_names(list(options.texts(RENAMES)))
-        self._copies = SchemaCache(self._copy_for)
+
+        def copy(schema: Schema) -> StructCopy:
+            kept = [
+                field
+                for field in schema.fields
+                if field.name not in self._excluded
+                and (not self._included or field.name in self._included)
+            ]
+            fields = [(self._new_names.get(each.name, each.name), each.schema) for each in kept]
+            target = struct_like(schema, fields).build()
+            return StructCopy(target, kept, replace_null_with_default=self.with_default)
+
+        self._copies = SchemaCache(copy)
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
         fields = require_map(value, _PURPOSE)
@@ -116,24 +123,10 @@ class ReplaceField(OneSideTransformation):
             new_names.get(name, name): item for name, item in fields.items() if name not in excluded
         }
 
-    def with_schema(
-        self, record: ConnectRecord, schema: Schema, value: object
-    ) -> tuple[Schema, object]:
+    def with_schema(self, record: ConnectRecord, schema: Schema, value: object) -> SchemaWithValue:
         struct = require_struct(value, _PURPOSE)
         copy = self._copies.of(struct.schema)
         return copy.target, copy.struct(struct)
-
-    def _copy_for(self, schema: Schema) -> StructCopy:
-        kept = [
-            field
-            for field in schema.fields
-            if field.name not in self._excluded
-            and (not self._included or field.name in self._included)
-        ]
-        target = struct_like(
-            schema, [(self._new_names.get(field.name, field.name), field.schema) for field in kept]
-        )
-        return StructCopy(target.build(), kept, replace_null_with_default=self.with_default)
 
 
 ReplaceFieldKey, ReplaceFieldValue = both_sides(ReplaceField)

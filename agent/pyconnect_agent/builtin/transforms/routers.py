@@ -19,18 +19,12 @@ from pyconnect_agent.builtin.transforms.base import (
 )
 from pyconnect_agent.builtin.transforms.java_date_format import JavaDateFormat
 from pyconnect_agent.core.java_text.regex import VALID_REGEX, compile_java_regex
-from pyconnect_api import (
-    ConfigDef,
-    ConnectRecord,
-    DataException,
-    SinkRecord,
-)
+from pyconnect_api import ConfigDef, ConnectRecord, DataException, SinkRecord
 from pyconnect_api.configdef import define_table, invalid_value
 
 REGEX = "regex"
 REPLACEMENT = "replacement"
 _REMEMBERED_TOPICS = 256
-
 
 _TABLE = """
 regex  STRING  HIGH  !
@@ -132,7 +126,6 @@ class Filter(ShippedTransformation):
 
 TOPIC_FORMAT = "topic.format"
 TIMESTAMP_FORMAT = "timestamp.format"
-
 
 _ROUTER_TABLE = """
 topic.format  STRING  HIGH  ${topic}-${timestamp}

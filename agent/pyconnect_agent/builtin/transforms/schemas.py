@@ -8,7 +8,7 @@ it serves one thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from pyconnect_agent.builtin.converters.base import RecentlyUsed
@@ -22,6 +22,7 @@ from pyconnect_api import (
     Struct,
     validate_value,
 )
+from pyconnect_api.schema import renamed_schema
 
 
 def copied_basics(source: Schema, builder: SchemaBuilder) -> SchemaBuilder:
@@ -105,6 +106,53 @@ class StructCopy:
     def struct(self, struct: Struct) -> Struct:
         """Return a struct of the target schema, all of whose fields have sources."""
         return Struct.of_checked(self.target, self.values(struct))
+
+
+class ChangedStruct:
+    """Copies structs of one schema, some of whose fields get another schema and value.
+
+    `changes` has the new schema and what makes the new value, by name. A value that is None stays
+    None. The target keeps the optionality and the default of the source, the default changed too.
+    """
+
+    __slots__ = ("_changes", "_copy", "target")
+
+    def __init__(
+        self,
+        source: Schema,
+        changes: Mapping[str, tuple[Schema, Callable[[object], object]]],
+        *,
+        replace_null_with_default: bool,
+    ) -> None:
+        fields = ((f.name, changes.get(f.name, (f.schema,))[0]) for f in source.fields)
+        plain = self.target = struct_like(source, fields).build()
+        self._copy = StructCopy(
+            plain,
+            source.fields,
+            replace_null_with_default=replace_null_with_default,
+            changed=changes,
+        )
+        self._changes = tuple(
+            (field, changes[field.name][1]) for field in plain.fields if field.name in changes
+        )
+        default = source.default
+        if source.optional or default is not None:
+            self.target = renamed_schema(
+                plain,
+                name=plain.name,
+                version=plain.version,
+                optional=source.optional,
+                default=self.struct(default) if isinstance(default, Struct) else default,
+            )
+
+    def struct(self, struct: Struct) -> Struct:
+        """Return the changed struct."""
+        values = self._copy.values(struct)
+        for field, change in self._changes:
+            value = values[field.index]
+            new = None if value is None else change(value)
+            values[field.index] = validate_value(field.schema, new, field.name)
+        return Struct.of_checked(self.target, values)
 
 
 V = TypeVar("V")

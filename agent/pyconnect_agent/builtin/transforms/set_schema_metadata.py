@@ -8,26 +8,16 @@ from __future__ import annotations
 from pyconnect_agent.builtin.transforms.base import (
     OneSideTransformation,
     Options,
+    SchemaWithValue,
     both_sides,
     with_null_key,
 )
-from pyconnect_agent.builtin.transforms.schemas import (
-    SchemaCache,
-    StructCopy,
-    require_schema,
-)
-from pyconnect_api import (
-    ConfigException,
-    ConnectRecord,
-    Schema,
-    Struct,
-    Type,
-)
+from pyconnect_agent.builtin.transforms.schemas import SchemaCache, StructCopy, require_schema
+from pyconnect_api import ConfigException, ConnectRecord, Schema, Struct, Type
 from pyconnect_api.schema import renamed_schema
 
 SCHEMA_NAME = "schema.name"
 SCHEMA_VERSION = "schema.version"
-
 
 _TABLE = """
 schema.name  STRING  HIGH  ~
@@ -64,9 +54,7 @@ class SetSchemaMetadata(OneSideTransformation):
         schema = require_schema(schema, "updating schema metadata")
         return self.replaced(record, *self.with_schema(record, schema, value))
 
-    def with_schema(
-        self, record: ConnectRecord, schema: Schema, value: object
-    ) -> tuple[Schema, object]:
+    def with_schema(self, record: ConnectRecord, schema: Schema, value: object) -> SchemaWithValue:
         if schema.type is not Type.STRUCT:
             return self._renamed(schema), value
         copy = self._copies.of(schema)

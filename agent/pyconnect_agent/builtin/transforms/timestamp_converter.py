@@ -15,22 +15,21 @@ schema of a value gives its form; without a schema its class does. Times are UTC
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date, datetime, time
 
 from pyconnect_agent.builtin.transforms.base import (
     OneSideTransformation,
     Options,
+    SchemaWithValue,
     both_sides,
     with_null_key,
 )
 from pyconnect_agent.builtin.transforms.java_date_format import JavaDateFormat
 from pyconnect_agent.builtin.transforms.schemas import (
+    ChangedStruct,
     SchemaCache,
-    StructCopy,
     require_map,
     require_struct,
-    struct_like,
 )
 from pyconnect_api import (
     DATE_SCHEMA,
@@ -44,12 +43,10 @@ from pyconnect_api import (
     ConnectException,
     ConnectRecord,
     DataException,
-    Field,
     Schema,
     Struct,
     Type,
     ValidString,
-    validate_value,
 )
 from pyconnect_api.logical import (
     MILLISECONDS_PER_DAY,
@@ -63,7 +60,7 @@ from pyconnect_api.logical import (
     timestamp_from_milliseconds,
     timestamp_to_milliseconds,
 )
-from pyconnect_api.schema import DATE_NAME, TIME_NAME, TIMESTAMP_NAME, renamed_schema
+from pyconnect_api.schema import DATE_NAME, TIME_NAME, TIMESTAMP_NAME
 
 STRING = "string"
 UNIX = "unix"
@@ -84,6 +81,8 @@ _SCHEMAS = {
     TIME: (TIME_SCHEMA, time_builder().optional().build()),
     TIMESTAMP: (TIMESTAMP_SCHEMA, timestamp_builder().optional().build()),
 }
+_FORMS_BY_NAME = {TIMESTAMP_NAME: TIMESTAMP, DATE_NAME: DATE, TIME_NAME: TIME}
+_FORMS_BY_TYPE = {Type.STRING: STRING, Type.INT64: UNIX}
 
 Reading = Callable[[object], int]
 """Value that is not None to milliseconds since the epoch."""
@@ -97,11 +96,32 @@ class TimestampForms:
     __slots__ = ("_readings", "_schemas", "_write")
 
     def __init__(self, *, target: str, date_format: JavaDateFormat | None, precision: str) -> None:
+        units = _UNITS_PER_MILLISECOND.get(precision)
+
+        def read_string(value: object) -> int:
+            if not isinstance(value, str):
+                raise _unexpected("string timestamp to be a String", value)
+            if date_format is None:
+                raise DataException(
+                    "TimestampConverter requires the format option to read timestamps that are"
+                    " strings"
+                )
+            return date_format.milliseconds(value)
+
+        def read_unix(value: object) -> int:
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise _unexpected("Unix timestamp to be a Long", value)
+            if precision == "milliseconds":
+                return value
+            if units is None:
+                return _limited(value * _MILLISECONDS_PER_SECOND)
+            return _cut(value, units)
+
         self._schemas = _SCHEMAS[target]
         self._write = _writing(target, date_format, precision)
         self._readings: dict[str, Reading] = {
-            STRING: _string_reading(date_format),
-            UNIX: _unix_reading(precision),
+            STRING: read_string,
+            UNIX: read_unix,
             DATE: _read_date,
             TIME: _read_time,
             TIMESTAMP: _read_timestamp,
@@ -113,7 +133,12 @@ class TimestampForms:
 
     def conversion(self, schema: Schema) -> Callable[[object], object]:
         """Return the conversion of values of that schema; ConnectException if it has no form."""
-        read, write = self._readings[_form_of(schema)], self._write
+        form = _FORMS_BY_NAME.get(schema.name or "") or _FORMS_BY_TYPE.get(schema.type)
+        if form is None:
+            raise ConnectException(
+                f"Schema {schema} does not correspond to a known timestamp type format"
+            )
+        read, write = self._readings[form], self._write
         return lambda value: write(read(value))
 
     def convert_schemaless(self, value: object) -> object:
@@ -137,21 +162,6 @@ class TimestampForms:
         )
 
 
-def _form_of(schema: Schema) -> str:
-    match schema.name, schema.type:
-        case str(name), _ if name == TIMESTAMP_NAME:
-            return TIMESTAMP
-        case str(name), _ if name == DATE_NAME:
-            return DATE
-        case str(name), _ if name == TIME_NAME:
-            return TIME
-        case _, Type.STRING:
-            return STRING
-        case _, Type.INT64:
-            return UNIX
-    raise ConnectException(f"Schema {schema} does not correspond to a known timestamp type format")
-
-
 def _writing(target: str, date_format: JavaDateFormat | None, precision: str) -> Writing:
     match target:
         case "string":
@@ -169,34 +179,6 @@ def _writing(target: str, date_format: JavaDateFormat | None, precision: str) ->
         case "Time":
             return lambda milliseconds: time_from_milliseconds(milliseconds % MILLISECONDS_PER_DAY)
     return timestamp_from_milliseconds
-
-
-def _string_reading(date_format: JavaDateFormat | None) -> Reading:
-    def read(value: object) -> int:
-        if not isinstance(value, str):
-            raise _unexpected("string timestamp to be a String", value)
-        if date_format is None:
-            raise DataException(
-                "TimestampConverter requires the format option to read timestamps that are strings"
-            )
-        return date_format.milliseconds(value)
-
-    return read
-
-
-def _unix_reading(precision: str) -> Reading:
-    units = _UNITS_PER_MILLISECOND.get(precision)
-
-    def read(value: object) -> int:
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise _unexpected("Unix timestamp to be a Long", value)
-        if precision == "milliseconds":
-            return value
-        if units is None:
-            return _limited(value * _MILLISECONDS_PER_SECOND)
-        return _cut(value, units)
-
-    return read
 
 
 def _cut(number: int, divisor: int) -> int:
@@ -239,30 +221,6 @@ _PURPOSE = "converting timestamp formats"
 
 _Conversion = Callable[[object], object]
 
-
-@dataclass(frozen=True, slots=True)
-class _StructConversion:
-    """The conversion of structs of one schema; `field` None if they lack the field.
-
-    `refusal` says why the field cannot be converted, which matters once there is a struct.
-    """
-
-    copy: StructCopy
-    field: Field | None
-    convert: _Conversion
-    refusal: str | None
-
-    def applied(self, struct: Struct) -> Struct:
-        if self.refusal is not None:
-            raise ConnectException(self.refusal)
-        values = self.copy.values(struct)
-        if self.field is not None:
-            index = self.field.index
-            converted = None if values[index] is None else self.convert(values[index])
-            values[index] = validate_value(self.field.schema, converted, self.field.name)
-        return Struct.of_checked(self.copy.target, values)
-
-
 _TABLE = """
 field  STRING  HIGH  ""
     The field to convert; empty if the whole value is a timestamp.
@@ -282,15 +240,12 @@ class TimestampConverter(OneSideTransformation):
 
     CONFIG_DEF = with_null_key(
         _TABLE,
-        {
-            TARGET_TYPE: ValidString.one_of(*FORMS),
-            UNIX_PRECISION: ValidString.one_of(*PRECISIONS),
-        },
+        {TARGET_TYPE: ValidString.one_of(*FORMS), UNIX_PRECISION: ValidString.one_of(*PRECISIONS)},
     )
 
     _field: str
     _forms: TimestampForms
-    _structs: SchemaCache[_StructConversion]
+    _structs: SchemaCache[tuple[ChangedStruct, ConnectException | None]]
     _wholes: SchemaCache[tuple[Schema, _Conversion]]
 
     def configured(self, options: Options) -> None:
@@ -313,7 +268,7 @@ class TimestampConverter(OneSideTransformation):
         forms = self._forms = TimestampForms(
             target=target, date_format=date_format, precision=options.text(UNIX_PRECISION)
         )
-        self._structs = SchemaCache(self._struct_conversion)
+        self._structs = SchemaCache(self._changed_struct)
         self._wholes = SchemaCache(
             lambda schema: (forms.target_schema(optional=schema.optional), forms.conversion(schema))
         )
@@ -329,44 +284,33 @@ class TimestampConverter(OneSideTransformation):
         updated[self._field] = None if found is None else convert(found)
         return updated
 
-    def with_schema(
-        self, record: ConnectRecord, schema: Schema, value: object
-    ) -> tuple[Schema, object]:
+    def with_schema(self, record: ConnectRecord, schema: Schema, value: object) -> SchemaWithValue:
         if not self._field:
             target, convert = self._wholes.of(schema)
             return target, None if value is None else convert(value)
         struct = None if value is None else require_struct(value, _PURPOSE)
-        conversion = self._structs.of(schema if struct is None else struct.schema)
-        return conversion.copy.target, None if struct is None else conversion.applied(struct)
+        changed, refusal = self._structs.of(schema if struct is None else struct.schema)
+        if struct is None:
+            return changed.target, None
+        if refusal is not None:
+            raise ConnectException(*refusal.args)
+        return changed.target, changed.struct(struct)
 
-    def _struct_conversion(self, schema: Schema) -> _StructConversion:
-        source = schema.field(self._field)
-        fields = [(field.name, field.schema) for field in schema.fields]
+    def _changed_struct(self, schema: Schema) -> tuple[ChangedStruct, ConnectException | None]:
+        """Return the conversion, and why the field has none: that matters for structs only."""
+        source, refusal = schema.field(self._field), None
+        changes: dict[str, tuple[Schema, _Conversion]] = {}
         if source is not None:
-            converted = self._forms.target_schema(optional=source.schema.optional)
-            fields[source.index] = (source.name, converted)
-        plain = struct_like(schema, fields).build()
-        copy = StructCopy(
-            plain,
-            schema.fields,
-            replace_null_with_default=self.with_default,
-            changed={self._field},
-        )
-        convert: _Conversion = lambda value: value  # noqa: E731  not needed
-        refusal = None
-        try:
-            if source is not None:
-                convert = self._forms.conversion(source.schema)
-        except ConnectException as error:
-            refusal = str(error)
-        conversion = _StructConversion(copy, plain.field(self._field), convert, refusal)
-        default = schema.default
-        if isinstance(default, Struct):
-            default = conversion.applied(default)
-        copy.target = renamed_schema(
-            plain, name=plain.name, version=plain.version, optional=schema.optional, default=default
-        )
-        return conversion
+            target = self._forms.target_schema(optional=source.schema.optional)
+            try:
+                changes[self._field] = (target, self._forms.conversion(source.schema))
+            except ConnectException as error:
+                if isinstance(schema.default, Struct):
+                    raise
+                refusal = error
+                changes[self._field] = (target, lambda value: value)
+        changed = ChangedStruct(schema, changes, replace_null_with_default=self.with_default)
+        return changed, refusal
 
 
 TimestampConverterKey, TimestampConverterValue = both_sides(TimestampConverter)

@@ -20,8 +20,12 @@ from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKi
 from pyconnect_api.configdef import ConfigType, parse_type
 from pyconnect_api.errors import ConfigException
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.security import SECURITY_PREFIXES, Security, parse_security
-from pyconnect_clients.security_settings import librdkafka_settings
+from pyconnect_clients.security import (
+    SECURITY_PREFIXES,
+    Security,
+    librdkafka_settings,
+    parse_security,
+)
 
 BY_DURATION = "by_duration:"
 """Begins a reset strategy; behind it librdkafka's properties have milliseconds here."""

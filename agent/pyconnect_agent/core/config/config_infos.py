@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pyconnect_api.config_key import KeyInfo
-from pyconnect_api.configdef import ConfigKey, ConfigType, ConfigValue, convert_to_string
+from pyconnect_api.configdef import ConfigKey, ConfigType, ConfigValue, KeyInfo, convert_to_string
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

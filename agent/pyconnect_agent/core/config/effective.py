@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 from pyconnect_agent.core.config.variables import SHORTEST_SECRET, mask
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_api.configdef import ConfigType, convert_to_string
-from pyconnect_clients.secret_keys import is_secret_key, mask_secrets, secrets_in
+from pyconnect_clients.config_values import is_secret_key, mask_secrets, secrets_in
 
 HIDDEN = "[hidden]"
 """As Kafka prints a password."""

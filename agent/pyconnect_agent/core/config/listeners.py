@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from pyconnect_api.config_validators import LambdaValidator
+from pyconnect_api.config_types import LambdaValidator
 from pyconnect_api.errors import ConfigException
 
 _LISTENER = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)", re.DOTALL)

@@ -51,11 +51,11 @@ from pyconnect_agent.core.plugin_catalog import (
     PluginNotFoundError,
     PluginVersionNotFoundError,
 )
-from pyconnect_api.config_key import KeyInfo
 from pyconnect_api.configdef import (
     Config,
     ConfigDef,
     ConfigValue,
+    KeyInfo,
     to_text,
 )
 from pyconnect_api.connector import (

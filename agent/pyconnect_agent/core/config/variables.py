@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from pyconnect_api.config_provider import ConfigData
-from pyconnect_clients.references import (
+from pyconnect_clients.config_values import (
     Variable,
     find_references,
     find_variables,

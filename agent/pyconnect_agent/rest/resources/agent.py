@@ -28,6 +28,7 @@ from pyconnect_agent.rest.routing import Route
 LOG = logging.getLogger(__name__)
 
 SMALL_BODY_BYTES = 65_536
+PHASE_MEMBERS = ("phase", "run_id", "expect_config_sha256")
 
 
 async def about(exchange: HttpExchange) -> Response:
@@ -83,7 +84,20 @@ async def task_stacks(exchange: HttpExchange) -> Response:
 
 
 async def logs(exchange: HttpExchange) -> Response:
-    return json_response(_worker(exchange).logs(_log_question(exchange)))
+    given: dict[str, Any] = {}
+    for name, text in exchange.request.query_params.items():
+        if name == "level":
+            given[name] = known_level(text)
+            if given[name] is None:
+                raise BadRequestError(f"level={text}: must be one of {', '.join(LEVELS)}.")
+        elif name not in _LOG_NUMBERS:
+            raise BadRequestError(f"{name} is not a parameter: level, {', '.join(_LOG_NUMBERS)}.")
+        elif _is_number(text):
+            given[name] = int(text)
+        else:
+            raise BadRequestError(f"{name}={text}: must be a number that is not negative.")
+    question = LogQuestion(connector=exchange.connector, **given)
+    return json_response(_worker(exchange).logs(question))
 
 
 async def drain(exchange: HttpExchange) -> Response:
@@ -99,8 +113,17 @@ async def journal(exchange: HttpExchange) -> Response:
         raise BadRequestError(
             "This worker keeps no journal: set agent.journal.topic or agent.journal.file."
         )
-    question = _journal_question(exchange)
-    caller = exchange.caller
+    given: dict[str, Any] = {}
+    for name, text in exchange.request.query_params.items():
+        if name in ("connector", "user"):
+            given[name] = text
+        elif name in ("since_ms", "limit") and _is_number(text):
+            given[name] = int(text)
+        else:
+            raise BadRequestError(
+                f"{name}={text}: parameters are connector, user, and the numbers since_ms, limit."
+            )
+    question, caller = JournalQuestion(**given), exchange.caller
 
     def may_see(record: Mapping[str, Any]) -> bool:
         connector = record.get("connector")
@@ -116,11 +139,14 @@ async def journal(exchange: HttpExchange) -> Response:
 
 async def change_phase(exchange: HttpExchange) -> Response:
     """Answer first, then restart, so that the client gets the answer."""
-    body = _texts(
-        await exchange.body(SMALL_BODY_BYTES), ("phase", "run_id", "expect_config_sha256")
-    )
+    document, names = _document(await exchange.body(SMALL_BODY_BYTES)), PHASE_MEMBERS
+    if not isinstance(document, dict) or document.keys() != set(names):
+        raise BadRequestError(f"The body must be an object with {', '.join(names)}.")
+    values = [document[name] for name in names]
+    if not all(isinstance(value, str) for value in values):
+        raise BadRequestError(f"{', '.join(names)} must be texts.")
     worker = _worker(exchange)
-    answer = await worker.change_phase(*body)
+    answer = await worker.change_phase(*values)
     response = json_response(answer, HTTPStatus.ACCEPTED)
     response.background = BackgroundTask(_restart, worker)
     return response
@@ -150,39 +176,6 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < LONG_DIGITS
 
 
-def _log_question(exchange: HttpExchange) -> LogQuestion:
-    """Read the query; BadRequestError for a parameter that is not known or not valid."""
-    given: dict[str, Any] = {}
-    for name, text in exchange.request.query_params.items():
-        if name == "level":
-            level = known_level(text)
-            if level is None:
-                raise BadRequestError(f"level={text}: must be one of {', '.join(LEVELS)}.")
-            given[name] = level
-        elif name not in _LOG_NUMBERS:
-            raise BadRequestError(f"{name} is not a parameter: level, {', '.join(_LOG_NUMBERS)}.")
-        elif _is_number(text):
-            given[name] = int(text)
-        else:
-            raise BadRequestError(f"{name}={text}: must be a number that is not negative.")
-    return LogQuestion(connector=exchange.connector, **given)
-
-
-def _journal_question(exchange: HttpExchange) -> JournalQuestion:
-    """Read the query; BadRequestError for a parameter that is not known or not valid."""
-    given: dict[str, Any] = {}
-    for name, text in exchange.request.query_params.items():
-        if name in ("connector", "user"):
-            given[name] = text
-        elif name in ("since_ms", "limit") and _is_number(text):
-            given[name] = int(text)
-        else:
-            raise BadRequestError(
-                f"{name}={text}: parameters are connector, user, and the numbers since_ms, limit."
-            )
-    return JournalQuestion(**given)
-
-
 def _flag(body: bytes, name: str) -> bool:
     """Return the one member that a body may have, or False; BadRequestError for other bodies.
 
@@ -202,17 +195,6 @@ def _document(body: bytes) -> object:
         return json_text.loads(body)
     except (ValueError, RecursionError) as error:
         raise BadRequestError(f"The body is not JSON: {error}") from error
-
-
-def _texts(body: bytes, names: tuple[str, ...]) -> list[str]:
-    """Return the texts that the body has under these names and no others, in this order."""
-    document = _document(body)
-    if not isinstance(document, dict) or document.keys() != set(names):
-        raise BadRequestError(f"The body must be an object with {', '.join(names)}.")
-    values = [document[name] for name in names]
-    if not all(isinstance(value, str) for value in values):
-        raise BadRequestError(f"{', '.join(names)} must be texts.")
-    return values
 
 
 def _elsewhere(exchange: HttpExchange, error: NotAssignedError) -> RunsElsewhereError:

@@ -66,8 +66,7 @@ async def put_task_configs(exchange: HttpExchange) -> Response:
     if len(complete) != len(configs):
         raise NullBodyError("task configs that are not null")
     await exchange.submit_or_forward(
-        SubmitTaskConfigs(connector=exchange.connector, configs=complete),
-        body=list(configs),
+        SubmitTaskConfigs(connector=exchange.connector, configs=complete), body=list(configs)
     )
     return empty_response(204)
 
@@ -269,10 +268,7 @@ async def create_connector(exchange: HttpExchange) -> Response:
         forwarded_body["initial_state"] = _INITIAL_STATE_NAMES[body.initial_state]
     answer = await exchange.submit_or_forward(
         PutConnectorConfig(
-            connector=name,
-            config=config,
-            initial_state=body.initial_state,
-            allow_replace=False,
+            connector=name, config=config, initial_state=body.initial_state, allow_replace=False
         ),
         body=forwarded_body,
     )

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyconnect_cli.errors import ExitCode
-from pyconnect_clients.acls.facts import ClusterFacts
 from pyconnect_clients.acls.model import (
     CLUSTER,
     Binding,
@@ -35,7 +34,7 @@ from pyconnect_clients.acls.model import (
     Resource,
     ResourceType,
 )
-from pyconnect_clients.acls.needs import cluster_needs
+from pyconnect_clients.acls.needs import ClusterFacts, cluster_needs
 from pyconnect_clients.connect_names import Phase
 
 ANYBODY = "User:*"

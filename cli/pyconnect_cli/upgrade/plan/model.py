@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pyconnect_clients.acls.facts import Config, client_config, client_layers, server_set
 from pyconnect_clients.acls.model import Role
+from pyconnect_clients.acls.needs import Config, client_config, client_layers, server_set
 from pyconnect_clients.connect_names import Phase, source_transactional_ids
 
 

@@ -4,18 +4,22 @@ import errno
 import os
 import threading
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pyconnect_agent.builtin.connectors import file_stream, file_stream_source
+from pyconnect_agent.builtin.connectors import file_stream
 from pyconnect_agent.builtin.connectors.file_stream import (
     FileStreamSinkConnector,
     FileStreamSinkTask,
     FileStreamSourceConnector,
+    FileStreamSourceTask,
+    LineSplitter,
 )
-from pyconnect_agent.builtin.connectors.file_stream_source import FileStreamSourceTask
 from pyconnect_api import (
     INT64_SCHEMA,
     STRING_SCHEMA,
@@ -53,9 +57,19 @@ class Context:
         self.timeouts_ms.append(timeout_ms)
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "f"
+
+
 def source_task(
-    path: Path, offset: Mapping[str, object] | None = None, **settings: str
+    path: Path,
+    offset: Mapping[str, object] | None = None,
+    content: bytes | None = None,
+    **settings: str,
 ) -> tuple[FileStreamSourceTask, Context]:
+    if content is not None:
+        path.write_bytes(content)
     task, context = FileStreamSourceTask(), Context(offset)
     task.initialize(context)  # type: ignore[arg-type]
     options = {name.replace("_", "."): value for name, value in settings.items()}
@@ -67,11 +81,9 @@ def values(records: Any) -> list[tuple[str, int]]:
     return [(record.value, record.source_offset["position"]) for record in records or ()]
 
 
-def test_every_line_is_a_record(tmp_path: Path) -> None:
+def test_every_line_is_a_record(path: Path) -> None:
     """Schema, topic, partition, offset after the line, and a timestamp."""
-    path = tmp_path / "f"
-    path.write_bytes("one\r\nzwölf\n\nrest".encode())
-    task, _ = source_task(path)
+    task, _ = source_task(path, content="one\r\nzwölf\n\nrest".encode())
     records = list(task.poll() or ())
     assert values(records) == [("one", 5), ("zwölf", 12), ("", 13)]
     first: SourceRecord = records[0]
@@ -83,33 +95,26 @@ def test_every_line_is_a_record(tmp_path: Path) -> None:
     task.stop()
 
 
-def test_positions_are_bytes_and_resume_there(tmp_path: Path) -> None:
+def test_positions_are_bytes_and_resume_there(path: Path) -> None:
     """Each stored position continues with the next line, non-ASCII text included."""
-    path = tmp_path / "f"
-    path.write_bytes("ä\nöö\nü\n".encode())
-    task, _ = source_task(path)
+    task, _ = source_task(path, content="ä\nöö\nü\n".encode())
     everything = values(task.poll())
     for number, (_, position) in enumerate(everything):
         resumed, _ = source_task(path, {"position": position})
         assert values(resumed.poll()) == everything[number + 1 :]
 
 
-def test_a_poll_returns_a_batch_or_replaces_malformed_text(tmp_path: Path) -> None:
+def test_a_poll_returns_a_batch_or_replaces_malformed_text(path: Path) -> None:
     """The rest comes at the next poll; the position counts the bytes that are there."""
-    path = tmp_path / "f"
-    path.write_bytes(b"a\xffb\n")
-    task, _ = source_task(path)
+    task, _ = source_task(path, content=b"a\xffb\n")
     assert values(task.poll()) == [("a\ufffdb", 4)]
-    path = tmp_path / "f"
-    path.write_bytes(b"1\n2\n3\n")
-    task, _ = source_task(path, batch_size="2")
+    task, _ = source_task(path, batch_size="2", content=b"1\n2\n3\n")
     assert values(task.poll()) == [("1", 2), ("2", 4)]
     assert values(task.poll()) == [("3", 6)]
 
 
-def test_a_missing_file_is_waited_for(tmp_path: Path) -> None:
+def test_a_missing_file_is_waited_for(path: Path) -> None:
     """The task opens it at a later poll."""
-    path = tmp_path / "f"
     task, context = source_task(path)
     assert task.poll() is None
     assert sum(context.waits_s) == 1.0
@@ -124,11 +129,9 @@ def test_a_file_that_cannot_be_read_fails_the_task(tmp_path: Path) -> None:
         task.poll()
 
 
-def test_appended_lines_are_read(tmp_path: Path) -> None:
+def test_appended_lines_are_read(path: Path) -> None:
     """A wait ends as soon as the file grows."""
-    path = tmp_path / "f"
-    path.write_bytes(b"1\npart")
-    task, context = source_task(path)
+    task, context = source_task(path, content=b"1\npart")
     assert values(task.poll()) == [("1", 2)]
 
     def append() -> None:
@@ -142,53 +145,41 @@ def test_appended_lines_are_read(tmp_path: Path) -> None:
     assert values(task.poll())[0] == ("partial", 10)
 
 
-def test_an_idle_poll_waits_a_second_at_most(tmp_path: Path) -> None:
+def test_an_idle_poll_waits_a_second_at_most(path: Path) -> None:
     """In slices, so that a stop is noticed."""
-    path = tmp_path / "f"
-    path.write_bytes(b"1\n")
-    task, context = source_task(path)
+    task, context = source_task(path, content=b"1\n")
     task.poll()
     assert task.poll() is None
     assert sum(context.waits_s) == pytest.approx(1.0)
 
 
 @cases("position", "7", 7.0, True)
-def test_a_stored_position_must_be_an_integer(tmp_path: Path, position: object) -> None:
+def test_a_stored_position_must_be_an_integer(path: Path, position: object) -> None:
     """The text is Connect's."""
-    path = tmp_path / "f"
-    path.write_bytes(b"1\n")
-    task, _ = source_task(path, {"position": position})
+    task, _ = source_task(path, {"position": position}, content=b"1\n")
     with pytest.raises(ConnectException, match="Offset position is the incorrect type"):
         task.poll()
 
 
-def test_a_stored_null_position_is_the_beginning(tmp_path: Path) -> None:
+def test_a_stored_null_position_is_the_beginning(path: Path) -> None:
     """As without an offset."""
-    path = tmp_path / "f"
-    path.write_bytes(b"1\n")
-    task, _ = source_task(path, {"position": None})
+    task, _ = source_task(path, {"position": None}, content=b"1\n")
     assert values(task.poll()) == [("1", 2)]
 
 
-def test_truncation_waits_or_restarts_or_fails(tmp_path: Path) -> None:
+def test_truncation_waits_or_restarts_or_fails(path: Path) -> None:
     """By default until the file is longer than the stored position; the error says what to do."""
-    path = tmp_path / "f"
-    path.write_bytes(b"123456\n")
-    task, _ = source_task(path)
+    task, _ = source_task(path, content=b"123456\n")
     task.poll()
     path.write_bytes(b"ab\n")
     assert task.poll() is None
     assert task.poll() is None
-    path = tmp_path / "f"
-    path.write_bytes(b"123456\n")
-    task, _ = source_task(path, on_truncate="restart")
+    task, _ = source_task(path, on_truncate="restart", content=b"123456\n")
     task.poll()
     path.write_bytes(b"ab\n")
     assert task.poll() is None
     assert values(task.poll()) == [("ab", 3)]
-    path = tmp_path / "f"
-    path.write_bytes(b"123456\n")
-    task, _ = source_task(path, on_truncate="fail")
+    task, _ = source_task(path, on_truncate="fail", content=b"123456\n")
     task.poll()
     path.write_bytes(b"ab\n")
     with pytest.raises(ConnectException, match=r"has 3 bytes, fewer than the position 7"):
@@ -198,7 +189,7 @@ def test_truncation_waits_or_restarts_or_fails(tmp_path: Path) -> None:
 def test_standard_input_has_no_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its partition and position are null."""
     read_end, write_end = os.pipe()
-    monkeypatch.setattr(file_stream_source, "DESCRIPTOR", read_end)
+    monkeypatch.setattr(file_stream, "DESCRIPTOR", read_end)
     task, context = FileStreamSourceTask(), Context()
     task.initialize(context)  # type: ignore[arg-type]
     task.start({"topic": "t"})
@@ -285,9 +276,8 @@ def sink_record(value: object, schema: Any = None) -> SinkRecord:
     return SinkRecord("t", 0, None, "ignored", schema, value, 0)
 
 
-def test_values_are_written_as_lines(tmp_path: Path) -> None:
+def test_values_are_written_as_lines(path: Path) -> None:
     """In their text form, appended to what is there; keys do not matter."""
-    path = tmp_path / "out"
     path.write_text("old\n")
     task, _ = sink_task(path)
     task.put([sink_record("zwölf"), sink_record(None), sink_record(3, INT64_SCHEMA)])
@@ -320,9 +310,8 @@ class FullDisk:
         return written
 
 
-def test_a_full_disk_tears_no_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_tears_no_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines written before the disk was full stay, and the repeated batch follows them."""
-    path = tmp_path / "out"
     task, context = sink_task(path)
     disk = FullDisk(3, monkeypatch)
     batch = [sink_record("one"), sink_record("two")]
@@ -334,9 +323,8 @@ def test_a_full_disk_tears_no_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert path.read_text() == "one\ntwo\n"
 
 
-def test_after_a_full_disk_writing_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_full_disk_writing_goes_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rebalance changes the batch that is repeated: none may be taken for written."""
-    path = tmp_path / "out"
     task, _ = sink_task(path)
     disk = FullDisk(5, monkeypatch)
     with pytest.raises(RetriableException):
@@ -347,9 +335,8 @@ def test_after_a_full_disk_writing_goes_on(tmp_path: Path, monkeypatch: pytest.M
     assert path.read_text().splitlines() == ["one", "two", "three", "four"]
 
 
-def test_text_that_utf_8_cannot_hold_is_replaced(tmp_path: Path) -> None:
+def test_text_that_utf_8_cannot_hold_is_replaced(path: Path) -> None:
     """Half a surrogate pair, from JSON: a question mark, as Java writes."""
-    path = tmp_path / "out"
     task, _ = sink_task(path)
     task.put([sink_record("a\ud800b")])
     assert path.read_bytes() == b"a?b\n"
@@ -367,9 +354,8 @@ def test_other_write_errors_fail_the_task(tmp_path: Path, monkeypatch: pytest.Mo
         task.put([sink_record("one")])
 
 
-def test_tasks_that_share_a_file_do_not_mix_lines(tmp_path: Path) -> None:
+def test_tasks_that_share_a_file_do_not_mix_lines(path: Path) -> None:
     """Each batch is one append."""
-    path = tmp_path / "out"
     tasks = [sink_task(path)[0] for _ in range(4)]
 
     def write(number: int) -> None:
@@ -384,3 +370,53 @@ def test_tasks_that_share_a_file_do_not_mix_lines(tmp_path: Path) -> None:
     lines = path.read_text().splitlines()
     assert len(lines) == 4_000
     assert set(lines) == {str(number) * 200 for number in range(4)}
+
+
+BYTES = st.lists(st.sampled_from([b"a", b"\n", b"\r", "ä".encode()])).map(b"".join)
+
+
+def lines_and_positions(parts: list[bytes]) -> list[tuple[bytes, int]]:
+    splitter, found = LineSplitter(), []
+    for part in parts:
+        position = splitter.position
+        lines, positions = splitter.feed(part)
+        for number, line in enumerate(lines):
+            position = position + len(line) + 1 if positions is None else positions[number]
+            found.append((line, position))
+        assert splitter.position == position
+    return found
+
+
+@given(BYTES, st.lists(st.integers(0, 40)))
+def test_lines_do_not_depend_on_how_the_bytes_arrive(text: bytes, cuts: list[int]) -> None:
+    """Any split of the stream into reads gives the same lines and positions as one read."""
+    bounds = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    parts = [text[start:end] for start, end in pairwise(bounds)]
+    whole = lines_and_positions([text])
+    # Only a trailing CR may be decided earlier or later: an LF could have followed.
+    assert lines_and_positions([*parts, b"."]) == lines_and_positions([text, b"."])
+    assert whole == lines_and_positions([text, b"."])[: len(whole)]
+
+
+@given(BYTES)
+def test_lines_and_terminators_are_the_stream(text: bytes) -> None:
+    """Each position is the end of a line's terminator; what follows the last is no line."""
+    start = 0
+    for line, position in lines_and_positions([text]):
+        assert text[start:position].rstrip(b"\r\n") == line
+        assert text[start + len(line) : position] in (b"\n", b"\r", b"\r\n")
+        start = position
+    rest = text[start:]
+    assert b"\n" not in rest
+    assert rest.rstrip(b"\r").count(b"\r") == 0
+    assert rest.count(b"\r") <= 1
+
+
+def test_empty_lines_are_lines_and_a_trailing_return_is_held_back() -> None:
+    """Also at the beginning; whether a line feed follows the return is not known yet."""
+    splitter = LineSplitter()
+    assert splitter.feed(b"one\r") == ([], [])
+    assert splitter.feed(b"\ntwo\r") == ([b"one"], [5])
+    assert splitter.feed(b"x\n") == ([b"two", b"x"], [9, 11])
+    expected = [(b"", 1), (b"", 2), (b"", 4), (b"", 5), (b"", 7)]
+    assert lines_and_positions([b"\n\n\r\n\r\r\n"]) == expected

@@ -222,22 +222,13 @@ def test_a_number_that_a_double_has_is_a_double(digits: str) -> None:
 
 @cases(
     "schema, value",
-    (INT32_SCHEMA, True),
-    (INT32_SCHEMA, 2**31),
-    (INT32_SCHEMA, "1"),
-    (FLOAT64_SCHEMA, 1),
-    (STRING_SCHEMA, b"x"),
-    (Schema(Type.BOOLEAN), 1),
-    (RECORD, {"id": 1}),
-    (RECORD, Struct(SchemaBuilder.struct().build())),
-    (DATE_SCHEMA, 1),
-    (TIME_SCHEMA, datetime(2020, 1, 1, tzinfo=UTC)),
-    (TIMESTAMP_SCHEMA, 1),
-    (decimal_schema(2), Decimal("1.5")),
-    (decimal_schema(2), 1.5),
-    (None, Decimal("NaN")),
+    (INT32_SCHEMA, True), (INT32_SCHEMA, 2**31), (INT32_SCHEMA, "1"), (FLOAT64_SCHEMA, 1),
+    (STRING_SCHEMA, b"x"), (Schema(Type.BOOLEAN), 1), (RECORD, {"id": 1}),
+    (RECORD, Struct(SchemaBuilder.struct().build())), (DATE_SCHEMA, 1),
+    (TIME_SCHEMA, datetime(2020, 1, 1, tzinfo=UTC)), (TIMESTAMP_SCHEMA, 1),
+    (decimal_schema(2), Decimal("1.5")), (decimal_schema(2), 1.5), (None, Decimal("NaN")),
     (None, Struct(SchemaBuilder.struct().build())),
-)
+)  # fmt: skip
 def test_values_that_do_not_fit_a_schema_are_refused(schema: Schema | None, value: object) -> None:
     """The converter does not cast a value to the type of its schema."""
     for made in (converter(), plain()):

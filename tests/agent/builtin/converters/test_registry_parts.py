@@ -9,24 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyconnect_agent.builtin.converters import registry
 from pyconnect_agent.builtin.converters.avro.converter import AvroConverter
-from pyconnect_agent.builtin.converters.avro.names import AvroOptions
 from pyconnect_agent.builtin.converters.avro.reading import connect_schema, without_logical_types
-from pyconnect_agent.builtin.converters.avro.writing import avro_schema
+from pyconnect_agent.builtin.converters.avro.writing import AvroOptions, avro_schema
 from pyconnect_agent.builtin.converters.json_writer import JsonOptions
 from pyconnect_agent.builtin.converters.protobuf.converter import ProtobufConverter
-from pyconnect_agent.builtin.converters.protobuf.names import ProtobufOptions
-from pyconnect_agent.builtin.converters.protobuf.writing import proto_text
-from pyconnect_agent.builtin.converters.registry import converter
-from pyconnect_agent.builtin.converters.registry import converter as registry_converter
-from pyconnect_agent.builtin.converters.registry.converter import RegistryConverter
-from pyconnect_agent.builtin.converters.registry.options import (
+from pyconnect_agent.builtin.converters.protobuf.writing import ProtobufOptions, proto_text
+from pyconnect_agent.builtin.converters.registry import (
+    RegistryConverter,
     registry_config_def,
     registry_options,
     subject_strategy,
 )
-from pyconnect_agent.builtin.converters.registry_json.converter import JsonSchemaConverter
-from pyconnect_agent.builtin.converters.registry_json.writing import json_schema
+from pyconnect_agent.builtin.converters.registry_json import JsonSchemaConverter, json_schema
 from pyconnect_agent.kafka.schema_registry import RegistrySchema
 from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_api import (
@@ -59,7 +55,7 @@ PLAIN = (
 @given(st.integers(0, 2**32 - 1), st.binary())
 def test_a_frame_comes_apart_as_it_was_put_together(schema_id: int, body: bytes) -> None:
     """Magic byte, four bytes of id, body."""
-    frame = converter.parse(converter.prefix(schema_id) + body, [], is_key=False)
+    frame = registry.parse(registry.prefix(schema_id) + body, [], is_key=False)
     assert (frame.schema, frame.body) == (schema_id, body)
 
 
@@ -71,25 +67,25 @@ def test_a_schema_may_be_named_in_a_header() -> None:
         ("__value_schema_id", b"\x00" + bytes(4)),
         ("__value_schema_id", named + b"\x00"),
     ]
-    frame = converter.parse(b"body", headers, is_key=False)
-    assert frame == converter.Frame(str(guid), b"body", b"\x00")
+    frame = registry.parse(b"body", headers, is_key=False)
+    assert frame == registry.Frame(str(guid), b"body", b"\x00")
     with pytest.raises(DataException, match="magic byte"):
-        converter.parse(b"body", headers, is_key=True)
+        registry.parse(b"body", headers, is_key=True)
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=4), st.binary())
 def test_message_indexes_survive_a_round_trip(indexes: list[int], rest: bytes) -> None:
     """Zigzag varints after their count."""
-    assert converter.read_indexes(converter.write_indexes(indexes) + rest) == (tuple(indexes), rest)
+    assert registry.read_indexes(registry.write_indexes(indexes) + rest) == (tuple(indexes), rest)
 
 
 def test_the_first_message_has_a_path_of_one_byte() -> None:
     """As other serializers write it; damaged paths are refused."""
-    assert converter.write_indexes([0]) == b"\0"
-    assert converter.write_indexes([1, 0]) == bytes([4, 2, 0])
+    assert registry.write_indexes([0]) == b"\0"
+    assert registry.write_indexes([1, 0]) == bytes([4, 2, 0])
     for damaged in (b"", b"\x02", b"\xff", b"\x02\x01"):
         with pytest.raises(DataException):
-            converter.read_indexes(damaged)
+            registry.read_indexes(damaged)
 
 
 @cases(
@@ -315,7 +311,7 @@ def test_a_value_that_does_not_fit_the_latest_schema_is_not_quoted(
     converter: RegistryConverter, latest: OnlyLatest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither by us nor by the libraries' errors, which would stand below ours."""
-    monkeypatch.setattr(registry_converter, "RegistryClient", lambda _: latest)
+    monkeypatch.setattr(registry, "RegistryClient", lambda _: latest)
     settings = {"auto.register.schemas": "false", "use.latest.version": "true"}
     converter.configure({"schema.registry.url": "http://r", **settings}, False)
     schema = SchemaBuilder.struct().name("R").field("a", STRING_SCHEMA).build()

@@ -19,36 +19,26 @@ from pyconnect_api import (
     Struct,
     decimal_schema,
 )
-from tests.agent.builtin.transforms.transformations import applied, source_record, transformation
+from tests.agent.builtin.transforms.transformations import (
+    applied,
+    source_record,
+    struct_of,
+    transformation,
+)
 from tests.support.cases import cases
 
 
 @cases(
     "value, target, expected",
-    (300, "int8", 44),
-    (-129, "int8", 127),
-    (2**31, "int32", -(2**31)),
-    (1e10, "int8", -1),
-    (1e10, "int32", 2**31 - 1),
-    (-1e30, "int64", -(2**63)),
-    (float("nan"), "int16", 0),
-    (-1.9, "int32", -1),
-    (True, "int64", 1),
-    ("-12", "INT8", -12),
-    (2**53 + 1, "float64", 2.0**53),
-    (2**24 + 1, "float32", 2.0**24),
-    (9007199791611905, "float32", 9007200328482816.0),
-    ("1.00000017881393432617187499", "float32", 1.0000001192092896),
-    (" 0x1p3f ", "float64", 8.0),
-    ("-Infinity", "float32", float("-inf")),
-    (0.9, "boolean", False),
-    (-1, "boolean", True),
-    ("TRUE", "boolean", True),
-    ("yes", "boolean", False),
-    (1e10, "string", "1.0E10"),
-    (False, "string", "false"),
-    (b"\x00\xff", "string", "AP8="),
-)
+    (300, "int8", 44), (-129, "int8", 127), (2**31, "int32", -(2**31)), (1e10, "int8", -1),
+    (1e10, "int32", 2**31 - 1), (-1e30, "int64", -(2**63)), (float("nan"), "int16", 0),
+    (-1.9, "int32", -1), (True, "int64", 1), ("-12", "INT8", -12), (2**53 + 1, "float64", 2.0**53),
+    (2**24 + 1, "float32", 2.0**24), (9007199791611905, "float32", 9007200328482816.0),
+    ("1.00000017881393432617187499", "float32", 1.0000001192092896), (" 0x1p3f ", "float64", 8.0),
+    ("-Infinity", "float32", float("-inf")), (0.9, "boolean", False), (-1, "boolean", True),
+    ("TRUE", "boolean", True), ("yes", "boolean", False), (1e10, "string", "1.0E10"),
+    (False, "string", "false"), (b"\x00\xff", "string", "AP8="),
+)  # fmt: skip
 def test_schemaless_values_become_the_type(value: object, target: str, expected: object) -> None:
     """Integers wrap, floats are cut and limited, strings are parsed in Java's syntax."""
     record = applied(transformation("Cast$Value", spec=target), source_record(value))
@@ -85,8 +75,7 @@ def test_a_cast_removes_the_logical_type(
     record = applied(
         transformation("Cast$Value", spec=f"f:{target}"), source_record(struct, struct_schema)
     )
-    assert isinstance(record.value, Struct)
-    assert record.value.get("f") == expected
+    assert struct_of(record).get("f") == expected
 
 
 def test_a_cast_struct_keeps_name_version_doc_and_parameters() -> None:
@@ -104,11 +93,9 @@ def test_a_cast_struct_keeps_name_version_doc_and_parameters() -> None:
     assert (result.name, result.version, result.doc, result.optional) == ("n", 2, "d", True)
     assert result.parameters == {"p": "q"}
     assert result.fields[0].schema == SchemaBuilder.int32().optional().default(7).build()
-    assert isinstance(with_default.value, Struct)
-    assert with_default.value.stored_values() == [7, 1.5]
+    assert struct_of(with_default).stored_values() == [7, 1.5]
     without = transformation("Cast$Value", spec="count:int32", replace_null_with_default="false")
-    kept = applied(without, source_record(struct, built)).value
-    assert isinstance(kept, Struct)
+    kept = struct_of(applied(without, source_record(struct, built)))
     assert kept.stored_values() == [None, 1.5]
 
 

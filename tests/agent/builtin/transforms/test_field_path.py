@@ -19,17 +19,10 @@ OUTER = SchemaBuilder.struct().field("a", INNER).field("s", STRING_SCHEMA).build
 
 @cases(
     "text, steps",
-    ("a", ("a",)),
-    ("a.b.c", ("a", "b", "c")),
-    ("`a.b`.c", ("a.b", "c")),
-    ("a.`b.c`", ("a", "b.c")),
-    ("a`b.c", ("a`b", "c")),
-    ("`a`b`.c", ("a`b", "c")),
-    (r"`a\`.b`.c", ("a`.b", "c")),
-    ("a.", ("a", "")),
-    (".a", ("", "a")),
-    ("`a`", ("a",)),
-)
+    ("a", ("a",)), ("a.b.c", ("a", "b", "c")), ("`a.b`.c", ("a.b", "c")), ("a.`b.c`", ("a", "b.c")),
+    ("a`b.c", ("a`b", "c")), ("`a`b`.c", ("a`b", "c")), (r"`a\`.b`.c", ("a`.b", "c")),
+    ("a.", ("a", "")), (".a", ("", "a")), ("`a`", ("a",)),
+)  # fmt: skip
 def test_dots_separate_steps_unless_in_backticks(text: str, steps: tuple[str, ...]) -> None:
     """A backtick ends a step only before a dot or the end, and only without a backslash."""
     assert FieldPath(text, "V2").steps == steps

@@ -18,7 +18,12 @@ from pyconnect_api import (
     SchemaBuilder,
     Struct,
 )
-from tests.agent.builtin.transforms.transformations import applied, source_record, transformation
+from tests.agent.builtin.transforms.transformations import (
+    applied,
+    source_record,
+    struct_of,
+    transformation,
+)
 from tests.support.cases import cases
 
 FORMAT = "yyyy-MM-dd HH:mm:ss.SSS"
@@ -96,11 +101,9 @@ def test_a_field_keeps_its_optionality_and_loses_its_default() -> None:
     field = SchemaBuilder.int64().name(TIMESTAMP_SCHEMA.name or "").version(1).optional().build()
     expected = SchemaBuilder.struct().name("n").optional().field("created", field).build()
     assert record.value_schema == expected
-    assert isinstance(record.value, Struct)
-    assert record.value.get("created") == datetime(1970, 1, 1, 0, 0, 0, 5000, tzinfo=UTC)
+    assert struct_of(record).get("created") == datetime(1970, 1, 1, 0, 0, 0, 5000, tzinfo=UTC)
     plain = transformation("TimestampConverter$Value", replace_null_with_default="false", **options)
-    kept = applied(plain, source_record(Struct(schema), schema)).value
-    assert isinstance(kept, Struct)
+    kept = struct_of(applied(plain, source_record(Struct(schema), schema)))
     assert kept.get("created") is None
     assert applied(converter, source_record(None, schema)).value_schema == expected
 

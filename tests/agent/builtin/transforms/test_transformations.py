@@ -1,21 +1,33 @@
 """Rules of single transformations; their results are compared with Apache's elsewhere."""
 
+import logging
+import re
+from datetime import UTC, datetime
+from decimal import Decimal
 from functools import partial
 
 import pytest
 
+from pyconnect_agent.builtin.transforms.routers import JavaReplacement
 from pyconnect_agent.builtin.transforms.schemas import SchemaCache
 from pyconnect_agent.core.plugin_catalog import RELEASE_4_4
 from pyconnect_api import (
     INT8_SCHEMA,
     INT32_SCHEMA,
+    INT64_SCHEMA,
     OPTIONAL_INT32_SCHEMA,
+    OPTIONAL_INT64_SCHEMA,
+    OPTIONAL_STRING_SCHEMA,
+    STRING_SCHEMA,
+    TIMESTAMP_SCHEMA,
     ConfigException,
     DataException,
     Header,
     Schema,
     SchemaBuilder,
+    SchemaBuilderException,
     Struct,
+    decimal_schema,
 )
 from tests.agent.builtin.transforms.transformations import (
     PAIR,
@@ -24,6 +36,7 @@ from tests.agent.builtin.transforms.transformations import (
     pair,
     sink_record,
     source_record,
+    struct_of,
     transformation,
 )
 from tests.support.cases import cases
@@ -31,11 +44,9 @@ from tests.support.cases import cases
 
 @cases(
     "name, options",
-    ("Flatten$Value", {}),
-    ("InsertField$Value", {"topic_field": "t"}),
-    ("ReplaceField$Value", {"exclude": "a"}),
-    ("Cast$Value", {"spec": "a:int8"}),
-)
+    ("Flatten$Value", {}), ("InsertField$Value", {"topic_field": "t"}),
+    ("ReplaceField$Value", {"exclude": "a"}), ("Cast$Value", {"spec": "a:int8"}),
+)  # fmt: skip
 @cases("schema", None, PAIR)
 def test_tombstones_pass_through(name: str, options: dict[str, str], schema: Schema | None) -> None:
     """With a schema or without."""
@@ -74,9 +85,10 @@ def test_a_default_replaces_none_unless_switched_off(name: str, options: dict[st
     """`replace.null.with.default`; a required field without a value is refused either way."""
     record = source_record(pair(None, 1), PAIR)
     replaced = applied(transformation(name, **options), record).value
-    kept = applied(transformation(name, replace_null_with_default="false", **options), record).value
+    kept = struct_of(
+        applied(transformation(name, replace_null_with_default="false", **options), record)
+    )
     assert isinstance(replaced, Struct)
-    assert isinstance(kept, Struct)
     assert replaced.get_without_default("a") == "default"
     assert kept.get_without_default("a") is None
 
@@ -147,8 +159,7 @@ def test_hoist_field_wraps_none_too() -> None:
     """Unless the schema requires a value."""
     made = transformation("HoistField$Value", field="f")
     assert applied(made, source_record(None)).value == {"f": None}
-    wrapped = applied(made, source_record(None, OPTIONAL_INT32_SCHEMA)).value
-    assert isinstance(wrapped, Struct)
+    wrapped = struct_of(applied(made, source_record(None, OPTIONAL_INT32_SCHEMA)))
     assert wrapped.get("f") is None
     with pytest.raises(DataException, match='null used for required field: "f"'):
         made.apply(source_record(None, INT32_SCHEMA))
@@ -247,3 +258,175 @@ def test_facts_of_a_schema_are_computed_once() -> None:
     assert len(asked) == 17
     cache.of(schemas[0])
     assert len(asked) == 18
+
+
+def test_flatten_makes_fields_of_an_optional_struct_optional() -> None:
+    """A missing struct leaves its fields without values; defaults come from within."""
+    inner = SchemaBuilder.struct().optional().field("a", WITH_DEFAULT).field("b", INT32_SCHEMA)
+    outer = SchemaBuilder.struct().name("n").field("in", inner).field("c", INT32_SCHEMA).build()
+    made = transformation("Flatten$Value", delimiter="_")
+    record = applied(made, source_record(Struct(outer).put("c", 1), outer))
+    assert record.value_schema == (
+        SchemaBuilder.struct()
+        .name("n")
+        .field("in_a", WITH_DEFAULT)
+        .field("in_b", OPTIONAL_INT32_SCHEMA)
+        .field("c", INT32_SCHEMA)
+        .build()
+    )
+    assert struct_of(record).stored_values() == [None, None, 1]
+
+
+def test_flatten_joins_names_of_maps() -> None:
+    """Empty maps vanish, lists stay, of equal names the last one stays."""
+    made = transformation("Flatten$Value")
+    value = {"a": {"b": 1, "c": {}, "d": [{"e": 2}]}, "a.b": 3, "n": None}
+    assert applied(made, source_record(value)).value == {"a.b": 3, "a.d": [{"e": 2}], "n": None}
+    with pytest.raises(DataException, match="not supported by Connect's data API"):
+        made.apply(source_record({"a": Decimal(1)}))
+    with pytest.raises(DataException, match="does not support class Struct"):
+        made.apply(source_record({"a": pair("x", 1)}))
+    with pytest.raises(DataException, match="does not support keys of class int"):
+        made.apply(source_record({1: 1}))
+    maps = SchemaBuilder.map(STRING_SCHEMA, INT32_SCHEMA).build()
+    schema = SchemaBuilder.struct().field("m", maps).build()
+    with pytest.raises(DataException, match=r"does not support MAP .* \(for field m\)"):
+        made.apply(source_record(Struct(schema).put("m", {}), schema))
+
+
+def test_insert_field_adds_what_is_known_in_order() -> None:
+    """An exclamation mark makes a field required, a question mark or nothing optional."""
+    options = {
+        "topic_field": "t!",
+        "partition_field": "p?",
+        "offset_field": "o",
+        "timestamp_field": "w!",
+        "static_field": "s",
+        "static_value": "v",
+    }
+    made = transformation("InsertField$Value", **options)
+    plain = applied(made, sink_record({"t": 0}, timestamp=5))
+    assert plain.value == {"t": "topic", "p": 3, "o": 42, "w": 5, "s": "v"}
+    record = applied(made, sink_record(pair("x", 1), PAIR, timestamp=5))
+    assert isinstance(record.value, Struct)
+    moment = datetime(1970, 1, 1, 0, 0, 0, 5000, tzinfo=UTC)
+    assert record.value.stored_values() == ["x", 1, "topic", 3, 42, moment, "v"]
+    assert [(field.name, field.schema) for field in record.value.schema.fields[2:]] == [
+        ("t", STRING_SCHEMA),
+        ("p", OPTIONAL_INT32_SCHEMA),
+        ("o", OPTIONAL_INT64_SCHEMA),
+        ("w", TIMESTAMP_SCHEMA),
+        ("s", OPTIONAL_STRING_SCHEMA),
+    ]
+
+
+def test_insert_field_leaves_out_what_is_not_known_and_takes_no_field() -> None:
+    """A required one fails when the struct is checked; a map's own is replaced."""
+    options = {"partition_field": "p!", "timestamp_field": "w!"}
+    made = transformation("InsertField$Value", **options)
+    assert applied(made, source_record({})).value == {}
+    struct = struct_of(applied(made, source_record(pair("x", 1), PAIR)))
+    with pytest.raises(DataException, match='null used for required field: "p"'):
+        struct.validate()
+    with pytest.raises(DataException, match=r"^Only SinkRecord supported for .field insertion."):
+        transformation("InsertField$Value", offset_field="o").apply(source_record({}))
+    made = transformation("InsertField$Value", topic_field="a")
+    assert applied(made, source_record({"a": 1})).value == {"a": "topic"}
+    with pytest.raises(SchemaBuilderException, match="field name duplication a"):
+        made.apply(source_record(pair("x", 1), PAIR))
+
+
+def test_masks_do_not_share_containers() -> None:
+    """A change to the mask in one record must not change the mask of the next record."""
+    made = transformation("MaskField$Value", fields="a")
+    first, second = (applied(made, source_record({"a": [1]})).value for _ in range(2))
+    assert first == second == {"a": []}
+    assert isinstance(first, dict)
+    assert isinstance(second, dict)
+    assert first["a"] is not second["a"]
+
+
+def test_masks_are_of_the_fields_type_and_scale() -> None:
+    """A replacement is converted once; Kafka's zero has scale 0 and cannot be written."""
+    made = transformation("MaskField$Value", fields="a,b,c", replacement="300")
+    record = applied(made, source_record({"a": 1, "b": 1.5, "c": "x"}))
+    assert record.value == {"a": 300, "b": 300.0, "c": "300"}
+    schema = SchemaBuilder.struct().field("a", INT8_SCHEMA).field("b", INT64_SCHEMA).build()
+    struct = struct_of(applied(made, source_record(Struct.of_checked(schema, [1, 1]), schema)))
+    assert struct.stored_values() == [44, 300]
+    for value in (True, b"x", [1], datetime(2024, 1, 1, tzinfo=UTC)):
+        with pytest.raises(DataException, match=r"Cannot mask value of type class"):
+            made.apply(source_record({"a": value}))
+    schema = SchemaBuilder.struct().field("d", decimal_schema(2)).build()
+    record = source_record(Struct(schema).put("d", Decimal("1.25")), schema)
+    for options, expected in (({}, "0.00"), ({"replacement": "7"}, "7.00")):
+        masked = applied(transformation("MaskField$Value", fields="d", **options), record).value
+        assert isinstance(masked, Struct)
+        assert str(masked.get("d")) == expected
+    too_fine = transformation("MaskField$Value", fields="d", replacement="0.125")
+    with pytest.raises(DataException, match="to a Decimal of scale 2"):
+        too_fine.apply(record)
+
+
+def test_replace_field_excludes_before_it_includes_and_renames() -> None:
+    """The order of the fields stays."""
+    options = {"include": "a,b,d", "exclude": "b", "renames": "a:x,d:y"}
+    made = transformation("ReplaceField$Value", **options)
+    assert applied(made, source_record({"d": 1, "c": 2, "b": 3, "a": 4})).value == {"y": 1, "x": 4}
+    renamed = applied(
+        transformation("ReplaceField$Value", renames="b:x"), source_record(pair("v", 1), PAIR)
+    )
+    assert renamed.value_schema is not None
+    assert [field.name for field in renamed.value_schema.fields] == ["a", "x"]
+
+
+def test_replace_field_knows_kafkas_names_only(caplog: pytest.LogCaptureFixture) -> None:
+    """A rename of a missing field leaves its namesake; removed options are reported."""
+    made = transformation("ReplaceField$Value", renames="z:a")
+    assert applied(made, source_record(pair("v", 1), PAIR)).value == pair("v", 1)
+    with caplog.at_level(logging.WARNING):
+        made = transformation("ReplaceField$Value", blacklist="a")
+    assert applied(made, source_record({"a": 1})).value == {"a": 1}
+    assert "'blacklist'" in caplog.text
+    assert "'exclude'" in caplog.text
+
+
+@cases("mapping", "a", "a:b:c", "a:", "")
+def test_a_rename_has_two_names(mapping: str) -> None:
+    """In Kafka's words."""
+    with pytest.raises(ConfigException, match=f"Invalid rename mapping: {mapping}$"):
+        transformation("ReplaceField$Value", renames=f"x:y,{mapping}")
+
+
+REGEX = re.compile(r"(?P<first>\w)(\d)?")
+
+
+@cases(
+    "replacement, expected",
+    ("$0", "-a1-b"), ("$1", "-a-b"), ("$2$1", "-1a-b"), ("${first}!", "-a!-b"), ("$12", "-a2-b"),
+    (r"\$1\\", "-$1\\-b"), ("", "--b"),
+)  # fmt: skip
+def test_groups_replace_the_first_match(replacement: str, expected: str) -> None:
+    """The text around the match stays."""
+    match = REGEX.search("-a1-b")
+    assert match is not None
+    assert JavaReplacement(replacement, REGEX).replace_first(match) == expected
+
+
+def test_a_group_without_part_in_the_match_is_empty() -> None:
+    """It is not the text None."""
+    match = REGEX.search("a")
+    assert match is not None
+    assert JavaReplacement("$1[$2]", REGEX).replace_first(match) == "a[]"
+
+
+@cases(
+    "replacement, message",
+    ("$3", "No group 3"), ("${x}", "No group with name {x}"),
+    ("$", "Illegal group reference: group index is missing"), ("$a", "Illegal group reference"),
+    ("\\", "character to be escaped is missing"),
+)  # fmt: skip
+def test_missing_groups_are_refused_in_javas_words(replacement: str, message: str) -> None:
+    """The mistake is found before the first record."""
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        JavaReplacement(replacement, REGEX)

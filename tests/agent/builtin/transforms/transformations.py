@@ -71,5 +71,11 @@ def applied(made: Transformation[Any], record: ConnectRecord) -> ConnectRecord:
     return result
 
 
+def struct_of(record: ConnectRecord) -> Struct:
+    """Return the value of a record, which must be a struct."""
+    assert isinstance(record.value, Struct)
+    return record.value
+
+
 def _options(keywords: dict[str, str]) -> dict[str, str]:
     return {name.replace("_", "."): value for name, value in keywords.items()}

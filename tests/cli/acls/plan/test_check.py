@@ -7,7 +7,6 @@ import pytest
 from pyconnect_cli.acls.plan.check import AclReport, check
 from pyconnect_cli.acls.plan.grants import missing_grants
 from pyconnect_cli.errors import ExitCode
-from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts
 from pyconnect_clients.acls.model import (
     CLUSTER,
     Binding,
@@ -22,6 +21,7 @@ from pyconnect_clients.acls.model import (
     ResourceType,
     Role,
 )
+from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts
 from pyconnect_clients.connect_names import Phase
 from tests.support.cases import cases
 from tests.support.servers.acls import WORKER, sasl

@@ -14,7 +14,6 @@ from pyconnect_cli.acls.plan.grants import (
     strimzi_users,
     terraform,
 )
-from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, Named
 from pyconnect_clients.acls.model import (
     Evidence,
     GrantFinding,
@@ -24,6 +23,7 @@ from pyconnect_clients.acls.model import (
     ResourceType,
     Role,
 )
+from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts, Named
 from pyconnect_clients.connect_names import Phase
 from tests.support.servers.acls import WORKER
 

@@ -16,24 +16,22 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyconnect_agent.builtin.converters.avro import names, reading, writing
-from pyconnect_agent.builtin.converters.avro.names import AvroOptions, avro_name
-from pyconnect_agent.builtin.converters.avro.writing import RecordNames, is_string_map
-from pyconnect_agent.builtin.converters.registry.converter import (
+from pyconnect_agent.builtin.converters.avro import reading, writing
+from pyconnect_agent.builtin.converters.avro.writing import (
+    AvroOptions,
+    RecordNames,
+    avro_name,
+    is_string_map,
+)
+from pyconnect_agent.builtin.converters.registry import (
     Decode,
     DerivedSchema,
     Encode,
     Frame,
     RegistryConverter,
 )
-from pyconnect_agent.builtin.converters.registry.options import (
-    define_flags,
-    registry_config_def,
-    require_extra,
-)
 from pyconnect_agent.kafka.schema_registry import RegistrySchema
 from pyconnect_api import (
-    ConfigDef,
     DataException,
     Schema,
     SchemaAndValue,
@@ -61,7 +59,7 @@ class _Compilation:
         self._names = RecordNames(options)
 
     def of(self, schema: Schema) -> Datum:
-        if schema.name == names.UNION:
+        if schema.name == writing.UNION:
             return self._union(schema)
         make = self._of_value(schema)
         default, optional = schema.default, schema.optional
@@ -160,25 +158,27 @@ def _unfit(schema: Schema, value: object) -> DataException:
     return DataException(f"Invalid type for {schema.type}: class {type(value).__qualname__}")
 
 
-KIND = "AVRO"
-_FLAGS = (
-    ("enhanced.avro.schema.support", False, "Enums are written back as enums."),
-    ("connect.meta.data", True, "Connect's own metadata is written into the Avro schema."),
-    ("scrub.invalid.names", False, "Names that Avro does not allow are changed, not refused."),
-    ("allow.optional.map.keys", False, "Maps with optional string keys are maps in Avro too."),
-)
+_TABLE = """
+enhanced.avro.schema.support  BOOLEAN  LOW  false
+    Enums are written back as enums.
+connect.meta.data  BOOLEAN  LOW  true
+    Connect's own metadata is written into the Avro schema.
+scrub.invalid.names  BOOLEAN  LOW  false
+    Names that Avro does not allow are changed, not refused.
+allow.optional.map.keys  BOOLEAN  LOW  false
+    Maps with optional string keys are maps in Avro too.
+"""
 
 
 class AvroConverter(RegistryConverter):
     """Reads and writes Avro; configure it before use."""
 
+    KIND, FORMAT, EXTRA = "AVRO", "Avro", "avro"
+    TABLE = _TABLE
+
     def __init__(self) -> None:
         super().__init__()
         self._avro = AvroOptions()
-
-    def config(self) -> ConfigDef:
-        require_extra("avro", type(self).__name__)
-        return define_flags(registry_config_def(), _FLAGS)
 
     def configured(self, config: Mapping[str, object]) -> None:
         self._avro = AvroOptions(
@@ -191,7 +191,7 @@ class AvroConverter(RegistryConverter):
     def derived(self, schema: Schema) -> DerivedSchema:
         text = json.dumps(writing.avro_schema(schema, self._avro), separators=(",", ":"))
         name = schema.name if schema.type is Type.STRUCT else None
-        return DerivedSchema(RegistrySchema(None, text, KIND), name)
+        return DerivedSchema(RegistrySchema(None, text, self.KIND), name)
 
     def encoder(self, schema: Schema, target: RegistrySchema) -> Encode:
         parsed, _ = self._parsed(target)
@@ -213,8 +213,6 @@ class AvroConverter(RegistryConverter):
         return encode
 
     def decoder(self, source: RegistrySchema) -> Decode:
-        if source.kind != KIND:
-            raise DataException(f"The message's schema is not Avro but {source.kind}")
         parsed, named = self._parsed(source)
         schema, read = reading.connect_schema(parsed, named, self._avro)
         read_datum = _library().schemaless_reader

@@ -20,8 +20,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyconnect_agent.builtin.converters.avro import names
-from pyconnect_agent.builtin.converters.avro.names import AvroOptions
+from pyconnect_agent.builtin.converters.avro import writing
+from pyconnect_agent.builtin.converters.avro.writing import AvroOptions
 from pyconnect_api import (
     DATE_NAME,
     DECIMAL_NAME,
@@ -44,13 +44,8 @@ Read = Callable[[Any], object]
 """Makes a Connect value of what the Avro library read."""
 
 _TYPES = {
-    "int": Type.INT32,
-    "long": Type.INT64,
-    "float": Type.FLOAT32,
-    "double": Type.FLOAT64,
-    "boolean": Type.BOOLEAN,
-    "string": Type.STRING,
-    "bytes": Type.BYTES,
+    # Of those that are `int` the last one, INT32.
+    **{name: kind for kind, name in writing.PRIMITIVES.items()},
     "fixed": Type.BYTES,
     "enum": Type.STRING,
 }
@@ -61,13 +56,10 @@ _LOGICAL_NAMES = {
     ("int", "time-millis"): TIME_NAME,
     ("long", "timestamp-millis"): TIMESTAMP_NAME,
 }
-_UNNAMED = re.compile(re.escape(f"{names.NAMESPACE}.{names.DEFAULT_RECORD}") + "[0-9]*")
+_UNNAMED = re.compile(re.escape(f"{writing.NAMESPACE}.{writing.DEFAULT_RECORD}") + "[0-9]*")
 """Names that structs without one get on writing."""
 _PYTHON_TYPES: Mapping[Type, type] = {
-    Type.INT8: int,
-    Type.INT16: int,
-    Type.INT32: int,
-    Type.INT64: int,
+    **dict.fromkeys(INTEGER_RANGES, int),
     Type.FLOAT32: float,
     Type.FLOAT64: float,
     Type.BOOLEAN: bool,
@@ -86,7 +78,7 @@ def without_logical_types(schema: Any) -> Any:  # JSON
         return schema
     plain = {key: value for key, value in schema.items() if key != "logicalType"}
     if "logicalType" in schema:
-        plain[names.LOGICAL] = schema["logicalType"]
+        plain[writing.LOGICAL] = schema["logicalType"]
     for key in ("type", "items", "values"):
         if isinstance(plain.get(key), dict | list):
             plain[key] = without_logical_types(plain[key])
@@ -126,7 +118,7 @@ class _Walk:
         if optional:
             builder.optional()
         schema = _described(builder, avro, kind).build()
-        default = avro.get(names.DEFAULT, default)
+        default = avro.get(writing.DEFAULT, default)
         if default is not None and schema.type is not Type.STRUCT:
             read_value = _logical(schema, read)
             value = read_value(_from_json(schema, default))
@@ -150,23 +142,23 @@ class _Walk:
         base = _TYPES.get(kind)
         if base is None:
             raise DataException(f"Couldn't translate unsupported schema type {kind}.")
-        if kind == "int" and avro.get(names.TYPE) in ("int8", "int16"):
-            base = Type(avro[names.TYPE])
+        if kind == "int" and avro.get(writing.TYPE) in ("int8", "int16"):
+            base = Type(avro[writing.TYPE])
         builder = SchemaBuilder(base)
         if kind == "fixed":
-            builder.parameter(names.FIXED_SIZE, str(avro["size"]))
+            builder.parameter(writing.FIXED_SIZE, str(avro["size"]))
         if kind == "enum":
-            builder.parameter(names.ENUM_PARAMETER, avro["name"])
+            builder.parameter(writing.ENUM_PARAMETER, avro["name"])
             for symbol in avro["symbols"]:
-                builder.parameter(f"{names.ENUM_PARAMETER}.{symbol}", symbol)
-        logical = _LOGICAL_NAMES.get((kind, avro.get(names.LOGICAL, "")))
+                builder.parameter(f"{writing.ENUM_PARAMETER}.{symbol}", symbol)
+        logical = _LOGICAL_NAMES.get((kind, avro.get(writing.LOGICAL, "")))
         if logical is not None:
             builder.name(logical).version(1)
             if logical == DECIMAL_NAME:
                 builder.parameter("scale", str(avro.get("scale", 0)))
-                precision = avro.get("precision", names.DEFAULT_PRECISION)
-                if precision != names.DEFAULT_PRECISION:
-                    builder.parameter(names.DECIMAL_PRECISION, str(precision))
+                precision = avro.get("precision", writing.DEFAULT_PRECISION)
+                if precision != writing.DEFAULT_PRECISION:
+                    builder.parameter(writing.DECIMAL_PRECISION, str(precision))
         return builder, lambda found: found
 
     def _of_union(self, branches: list[Any], default: Any) -> tuple[Schema, Read]:
@@ -175,7 +167,7 @@ class _Walk:
         if len(others) == 1:
             # A union's default is of its first branch.
             return self.of(others[0], optional=optional, default=default)
-        builder = SchemaBuilder.struct().name(names.UNION)
+        builder = SchemaBuilder.struct().name(writing.UNION)
         if optional:
             builder.optional()
         readers = []
@@ -193,10 +185,12 @@ class _Walk:
         def read_branch(found: Any) -> object:
             if found is None:
                 return None
-            values: list[object] = [None] * len(readers)
-            index = _branch_of(found, readers)
-            values[index] = readers[index][1](found)
-            return Struct.of_checked(union, values)
+            for index, (schema, read) in enumerate(readers):
+                if _is_of(schema, found):
+                    values: list[object] = [None] * len(readers)
+                    values[index] = read(found)
+                    return Struct.of_checked(union, values)
+            raise DataException(f"No branch of the union is a {type(found).__qualname__}")
 
         return union, read_branch
 
@@ -205,8 +199,8 @@ class _Walk:
         if isinstance(entry, str):
             entry = self._named.get(entry, entry)
         if isinstance(entry, dict) and (
-            entry.get(names.INTERNAL_TYPE) == names.MAP_ENTRY
-            or entry.get("name") == f"{names.NAMESPACE}.{names.MAP_ENTRY}"
+            entry.get(writing.INTERNAL_TYPE) == writing.MAP_ENTRY
+            or entry.get("name") == f"{writing.NAMESPACE}.{writing.MAP_ENTRY}"
         ):
             fields = {field["name"]: field for field in entry["fields"]}
             key_schema, key = self.of(fields["key"]["type"])
@@ -239,23 +233,23 @@ def _documented(kind: Any, doc: str | None) -> Any:
     if isinstance(kind, list):
         return [_documented(branch, doc) for branch in kind]
     if isinstance(kind, str):
-        return {"type": kind, names.DOC: doc}
+        return {"type": kind, writing.DOC: doc}
     if kind.get("type") in ("record", "enum", "fixed"):
         return kind
-    return {names.DOC: doc, **kind}
+    return {writing.DOC: doc, **kind}
 
 
 def _described(builder: SchemaBuilder, avro: Avro, kind: str) -> SchemaBuilder:
     """Add what Connect's properties say, as far as it is not known."""
     known = builder.build()
-    doc = avro.get(names.DOC, avro.get("doc"))
+    doc = avro.get(writing.DOC, avro.get("doc"))
     if doc is not None:
         builder.doc(doc)
-    version = avro.get(names.VERSION)
+    version = avro.get(writing.VERSION)
     if version is not None and known.version is None:
         builder.version(int(version))
-    builder.parameters(avro.get(names.PARAMETERS, {}))
-    name = avro.get(names.NAME)
+    builder.parameters(avro.get(writing.PARAMETERS, {}))
+    name = avro.get(writing.NAME)
     if name is None and kind in ("record", "enum", "fixed"):
         name = avro["name"]
     if name is not None and known.name is None and not _UNNAMED.fullmatch(name):
@@ -293,26 +287,17 @@ class _RecordReader:
         return read
 
 
-def _branch_of(found: Any, branches: list[tuple[Schema, Read]]) -> int:
-    """Return which branch a value is of; records come as pairs of full name and members."""
-    for index, (schema, _) in enumerate(branches):
-        if isinstance(found, tuple):
-            if schema.type is Type.STRUCT and schema.name == found[0]:
-                return index
-        elif type(found) is _PYTHON_TYPES.get(schema.type) and _fits(schema, found):
-            return index
-    raise DataException(f"No branch of the union is a {type(found).__qualname__}")
-
-
-def _fits(schema: Schema, found: object) -> bool:
-    limits = INTEGER_RANGES.get(schema.type)
-    if limits is not None:
-        assert isinstance(found, int)
+def _is_of(schema: Schema, found: Any) -> bool:
+    """Return whether a value is of a branch; records come as pairs of full name and members."""
+    if isinstance(found, tuple):
+        return schema.type is Type.STRUCT and schema.name == found[0]
+    if type(found) is not _PYTHON_TYPES.get(schema.type):
+        return False
+    if isinstance(found, int) and (limits := INTEGER_RANGES.get(schema.type)):
         return limits[0] <= found <= limits[1]
-    if isinstance(found, str) and schema.parameters:
-        symbols = schema.parameters
-        return names.ENUM_PARAMETER not in symbols or f"{names.ENUM_PARAMETER}.{found}" in symbols
-    return True
+    symbols = schema.parameters or {}
+    is_enum = isinstance(found, str) and writing.ENUM_PARAMETER in symbols
+    return not is_enum or f"{writing.ENUM_PARAMETER}.{found}" in symbols
 
 
 def _from_json(schema: Schema, default: Any) -> Any:

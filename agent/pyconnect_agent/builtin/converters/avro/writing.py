@@ -3,16 +3,18 @@
 Corresponds to `AvroData.fromConnectSchema`. Pure. A struct without a name becomes
 `io.confluent.connect.avro.ConnectDefault`, further ones `ConnectDefault2` and so on; maps whose
 keys are not required strings are arrays of `MapEntry` records. A record type that occurs again is
-named, and must then be the same.
+named, and must then be the same. The names and properties by which Avro schemas carry what Connect
+knows and Avro does not are those of `AvroData`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
+from urllib.parse import quote_plus
 
-from pyconnect_agent.builtin.converters.avro import names
-from pyconnect_agent.builtin.converters.avro.names import AvroOptions, avro_name, full_avro_name
 from pyconnect_api import (
     DATE_NAME,
     DECIMAL_NAME,
@@ -25,6 +27,62 @@ from pyconnect_api import (
     is_logical,
 )
 from pyconnect_api.logical import scale_of
+
+NAMESPACE = "io.confluent.connect.avro"
+DEFAULT_RECORD = "ConnectDefault"
+MAP_ENTRY = "MapEntry"
+UNION = f"{NAMESPACE}.Union"
+ENUM_PARAMETER = f"{NAMESPACE}.Enum"
+
+DOC = "connect.doc"
+VERSION = "connect.version"
+PARAMETERS = "connect.parameters"
+DEFAULT = "connect.default"
+NAME = "connect.name"
+TYPE = "connect.type"
+INTERNAL_TYPE = "connect.internal.type"
+FIXED_SIZE = "connect.fixed.size"
+DECIMAL_PRECISION = "connect.decimal.precision"
+DEFAULT_PRECISION = 64
+
+LOGICAL = "__logicalType"
+"""The property where `reading.parse` keeps a logical type, so that the library ignores it."""
+
+_VALID = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroOptions:
+    """The format's own options.
+
+    `connect_meta_data`: names, versions, docs and parameters are written as properties.
+    `enhanced`: enums are written back as such, and union fields named in full.
+    """
+
+    connect_meta_data: bool = True
+    enhanced: bool = False
+    scrub_invalid_names: bool = False
+    allow_optional_map_keys: bool = False
+
+
+def avro_name(name: str, options: AvroOptions) -> str:
+    """Return a simple name that Avro allows; DataException unless it may be changed."""
+    if _VALID.fullmatch(name):
+        return name
+    if not options.scrub_invalid_names:
+        raise DataException(
+            f"'{name}' is not a name in Avro: letters, digits and underscores only, no digit "
+            "first. Set 'scrub.invalid.names' to true to have it changed"
+        )
+    scrubbed = _INVALID_CHARACTER.sub("_", quote_plus(name))
+    return scrubbed if _VALID.fullmatch(scrubbed) else f"x{scrubbed}"
+
+
+def full_avro_name(name: str, options: AvroOptions) -> str:
+    """Return a name with its namespace, each part as Avro allows it."""
+    return ".".join(avro_name(part, options) for part in name.split("."))
+
 
 Json: TypeAlias = object
 """A value that `json.dumps` accepts."""
@@ -40,11 +98,7 @@ PRIMITIVES: Mapping[Type, str] = {
     Type.STRING: "string",
     Type.BYTES: "bytes",
 }
-_LOGICAL_TYPES = {
-    DATE_NAME: "date",
-    TIME_NAME: "time-millis",
-    TIMESTAMP_NAME: "timestamp-millis",
-}
+_LOGICAL_TYPES = {DATE_NAME: "date", TIME_NAME: "time-millis", TIMESTAMP_NAME: "timestamp-millis"}
 
 
 def avro_schema(schema: Schema, options: AvroOptions) -> Json:
@@ -73,17 +127,17 @@ class RecordNames:
         """Return the full name of a struct's record."""
         if schema.name is not None:
             return full_avro_name(schema.name, self._options)
-        return self._numbered(names.DEFAULT_RECORD)
+        return self._numbered(DEFAULT_RECORD)
 
     def of_entry(self, schema: Schema) -> str:
         """Return the full name of the record of a map's entries."""
         if schema.name is not None:
             return full_avro_name(schema.name, self._options)
-        return self._numbered(names.MAP_ENTRY)
+        return self._numbered(MAP_ENTRY)
 
     def _numbered(self, name: str) -> str:
         count = self._counts[name] = self._counts.get(name, 0) + 1
-        return f"{names.NAMESPACE}.{name}{count if count > 1 else ''}"
+        return f"{NAMESPACE}.{name}{count if count > 1 else ''}"
 
 
 class _Derivation:
@@ -96,7 +150,7 @@ class _Derivation:
 
     def of(self, schema: Schema) -> Json:
         """Return the schema, a union with null if it is optional."""
-        if schema.name == names.UNION:
+        if schema.name == UNION:
             branches = [self._base(field.schema) for field in schema.fields]
             return ["null", *branches] if schema.optional else branches
         base = self._base(schema)
@@ -113,22 +167,22 @@ class _Derivation:
             case Type.MAP:
                 return self._map(schema)
         parameters = schema.parameters or {}
-        if self._options.enhanced and names.ENUM_PARAMETER in parameters:
-            full_name = full_avro_name(parameters[names.ENUM_PARAMETER], self._options)
+        if self._options.enhanced and ENUM_PARAMETER in parameters:
+            full_name = full_avro_name(parameters[ENUM_PARAMETER], self._options)
             if full_name in self._defined:
                 return full_name
             self._defined[full_name] = schema
-            start = f"{names.ENUM_PARAMETER}."
+            start = f"{ENUM_PARAMETER}."
             symbols = [value for name, value in parameters.items() if name.startswith(start)]
             return self._described(schema, {"type": "enum", "name": full_name, "symbols": symbols})
         base: dict[str, Json] = {"type": PRIMITIVES[schema.type]}
         if schema.name == DECIMAL_NAME:
-            precision = int(parameters.get(names.DECIMAL_PRECISION, names.DEFAULT_PRECISION))
+            precision = int(parameters.get(DECIMAL_PRECISION, DEFAULT_PRECISION))
             base |= {"logicalType": "decimal", "precision": precision, "scale": scale_of(schema)}
         elif schema.name in _LOGICAL_TYPES:
             base["logicalType"] = _LOGICAL_TYPES[schema.name]
         elif schema.type in (Type.INT8, Type.INT16):
-            base[names.TYPE] = schema.type.value
+            base[TYPE] = schema.type.value
         described = self._described(schema, base)
         return described["type"] if len(described) == 1 else described
 
@@ -151,7 +205,7 @@ class _Derivation:
                 {"name": "key", "type": self.of(schema.key_schema)},
                 {"name": "value", "type": self._element(schema)},
             ],
-            names.INTERNAL_TYPE: names.MAP_ENTRY,
+            INTERNAL_TYPE: MAP_ENTRY,
         }
         return self._described(schema, {"type": "array", "items": entry})
 
@@ -191,14 +245,14 @@ class _Derivation:
         if not self._options.connect_meta_data:
             return base
         properties: dict[str, Json] = {
-            names.DOC: schema.doc,
-            names.VERSION: schema.version,
-            names.PARAMETERS: dict(schema.parameters) if schema.parameters else None,
-            names.NAME: schema.name,
+            DOC: schema.doc,
+            VERSION: schema.version,
+            PARAMETERS: dict(schema.parameters) if schema.parameters else None,
+            NAME: schema.name,
         }
         described = base | {name: value for name, value in properties.items() if value is not None}
         if schema.default is not None:
-            described[names.DEFAULT] = _default(schema, schema.default)
+            described[DEFAULT] = _default(schema, schema.default)
         return described
 
 

@@ -16,11 +16,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pyconnect_agent.builtin.converters.protobuf import names, writing
-from pyconnect_agent.builtin.converters.protobuf.names import ProtobufOptions
+from pyconnect_agent.builtin.converters.protobuf import writing
 from pyconnect_agent.builtin.converters.protobuf.reading import Read, connect_schema
-from pyconnect_agent.builtin.converters.protobuf.values_out import filler
-from pyconnect_agent.builtin.converters.registry.converter import (
+from pyconnect_agent.builtin.converters.protobuf.writing import ProtobufOptions, filler
+from pyconnect_agent.builtin.converters.registry import (
     Decode,
     DerivedSchema,
     Encode,
@@ -29,14 +28,8 @@ from pyconnect_agent.builtin.converters.registry.converter import (
     read_indexes,
     write_indexes,
 )
-from pyconnect_agent.builtin.converters.registry.options import (
-    define_flags,
-    registry_config_def,
-    require_extra,
-)
 from pyconnect_agent.kafka.schema_registry import RegistrySchema
 from pyconnect_api import (
-    ConfigDef,
     DataException,
     RetriableException,
     Schema,
@@ -71,7 +64,24 @@ def file_descriptor(text: str, references: Mapping[str, str]) -> Any:  # the lib
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, encoding="utf-8")
         (directory / "common.binpb").write_bytes(common_descriptors())
-        _compile(directory)
+        command = (
+            "-m grpc_tools.protoc --descriptor_set_in=common.binpb --proto_path=."
+            f" --descriptor_set_out=out.binpb --include_imports {MAIN_FILE}"
+        )
+        try:
+            done = subprocess.run(
+                [sys.executable, *command.split()],
+                cwd=directory,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_S,
+                check=False,
+                stdin=subprocess.DEVNULL,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise RetriableException(f"protoc took longer than {TIMEOUT_S:.0f} s") from error
+        if done.returncode != 0:
+            raise DataException(f"The Protobuf schema is not valid: {done.stderr.strip()}")
         found = descriptor_pb2.FileDescriptorSet.FromString((directory / "out.binpb").read_bytes())
     pool = descriptor_pool.DescriptorPool()
     for file in found.file:
@@ -94,52 +104,27 @@ def common_descriptors() -> bytes:
     return bytes(files.SerializeToString())
 
 
-def _compile(directory: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "grpc_tools.protoc",
-        "--descriptor_set_in=common.binpb",
-        "--proto_path=.",
-        "--descriptor_set_out=out.binpb",
-        "--include_imports",
-        MAIN_FILE,
-    ]
-    try:
-        done = subprocess.run(
-            command,
-            cwd=directory,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise RetriableException(f"protoc took longer than {TIMEOUT_S:.0f} s") from error
-    if done.returncode != 0:
-        raise DataException(f"The Protobuf schema is not valid: {done.stderr.strip()}")
-
-
-KIND = "PROTOBUF"
-_FLAGS = (
-    ("enhanced.protobuf.schema.support", False, "Schemas are named with their package."),
-    ("optional.for.nullables", False, "Optional fields have the label optional."),
-    ("wrapper.for.nullables", False, "Optional scalars are wrapper messages."),
-    ("generate.index.for.unions", True, "Fields of unions have a number in their name."),
-)
+_TABLE = """
+enhanced.protobuf.schema.support  BOOLEAN  LOW  false
+    Schemas are named with their package.
+optional.for.nullables  BOOLEAN  LOW  false
+    Optional fields have the label optional.
+wrapper.for.nullables  BOOLEAN  LOW  false
+    Optional scalars are wrapper messages.
+generate.index.for.unions  BOOLEAN  LOW  true
+    Fields of unions have a number in their name.
+"""
 
 
 class ProtobufConverter(RegistryConverter):
     """Reads and writes Protobuf; configure it before use."""
 
+    KIND, FORMAT, EXTRA = "PROTOBUF", "Protobuf", "protobuf"
+    TABLE = _TABLE
+
     def __init__(self) -> None:
         super().__init__()
         self._protobuf = ProtobufOptions()
-
-    def config(self) -> ConfigDef:
-        require_extra("protobuf", type(self).__name__)
-        return define_flags(registry_config_def(), _FLAGS)
 
     def configured(self, config: Mapping[str, object]) -> None:
         self._protobuf = ProtobufOptions(
@@ -151,7 +136,7 @@ class ProtobufConverter(RegistryConverter):
 
     def derived(self, schema: Schema) -> DerivedSchema:
         full_name, text = writing.proto_text(schema, self._protobuf)
-        return DerivedSchema(RegistrySchema(None, text, KIND), full_name)
+        return DerivedSchema(RegistrySchema(None, text, self.KIND), full_name)
 
     def encoder(self, schema: Schema, target: RegistrySchema) -> Encode:
         file = self._file(target)
@@ -168,7 +153,7 @@ class ProtobufConverter(RegistryConverter):
         def encode(value: object) -> bytes:
             message = make()
             if wrapped:
-                value = Struct(message_schema).put(names.WRAPPED_FIELD, value)
+                value = Struct(message_schema).put(writing.WRAPPED_FIELD, value)
             try:
                 fill(message, value)
             except (ValueError, TypeError, AttributeError) as error:
@@ -182,8 +167,6 @@ class ProtobufConverter(RegistryConverter):
         return encode
 
     def decoder(self, source: RegistrySchema) -> Decode:
-        if source.kind != KIND:
-            raise DataException(f"The message's schema is not Protobuf but {source.kind}")
         file = self._file(source)
         by_path: dict[tuple[int, ...], tuple[Any, Schema, Read]] = {}
 

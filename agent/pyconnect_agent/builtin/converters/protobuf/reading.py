@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from pyconnect_agent.builtin.converters.protobuf import names
-from pyconnect_agent.builtin.converters.protobuf.names import ProtobufOptions
+from pyconnect_agent.builtin.converters.protobuf import writing
+from pyconnect_agent.builtin.converters.protobuf.writing import ProtobufOptions
 from pyconnect_agent.kafka.schema_registry import confluent_meta
 from pyconnect_api import (
     DataException,
@@ -59,7 +59,7 @@ def connect_schema(descriptor: Any, options: ProtobufOptions) -> tuple[Schema, R
     builder, read = _Walk(options).message(descriptor)
     schema = builder.build()
     reader = read(schema)
-    if names.WRAPPED in _message_params(descriptor):
+    if writing.WRAPPED in _message_params(descriptor):
         inner = schema.fields[0].schema
 
         def unwrap(message: Any) -> object:
@@ -82,8 +82,8 @@ class _Walk:
             raise DataException(f"The message {descriptor.full_name} contains itself: unsupported")
         self._open.append(descriptor.full_name)
         builder = SchemaBuilder.struct()
-        name = _message_params(descriptor).get(names.NAME)
-        if name is None and not names.UNNAMED.fullmatch(descriptor.name):
+        name = _message_params(descriptor).get(writing.NAME)
+        if name is None and not writing.UNNAMED.fullmatch(descriptor.name):
             name = str(descriptor.full_name if self._options.enhanced else descriptor.name)
         if name is not None:
             builder.name(name)
@@ -110,7 +110,7 @@ class _Walk:
         )
 
     def _union(self, union: Any) -> tuple[Schema, Read]:
-        builder = SchemaBuilder.struct().name(f"{names.UNION_PREFIX}{union.name}").optional()
+        builder = SchemaBuilder.struct().name(f"{writing.UNION_PREFIX}{union.name}").optional()
         members: dict[str, tuple[int, Read]] = {}
         for index, field in enumerate(union.fields):
             schema, read = self._field(field, optional=True)
@@ -149,19 +149,27 @@ class _Walk:
     def _repeated(self, field: Any, params: Mapping[str, str]) -> tuple[Schema, Read]:
         message = field.message_type
         is_map = message is not None and message.GetOptions().map_entry
-        if is_map or params.get(names.TYPE) == names.MAP_TYPE:
+        if is_map or params.get(writing.TYPE) == writing.MAP_TYPE:
             key_schema, key = self._entry_part(message, "key", {})
             value_schema, value = self._entry_part(message, "value", params if is_map else {})
             builder = SchemaBuilder.map(key_schema, value_schema)
-            read = _map_reader(key, value) if is_map else _entries_reader(key, value)
+            read: Read = (
+                (lambda entries: {key(name): value(item) for name, item in entries.items()})
+                if is_map
+                else lambda entries: {
+                    hashable_key(key(entry.key)): value(entry.value) for entry in entries
+                }
+            )
         else:
             element_builder, make = self._single(field, params)
             if not self._options.optional_for_nullables:
                 element_builder.optional()
             element = element_builder.build()
             read_element = make(element)
-            builder = SchemaBuilder.array(element)
-            read = _list_reader(read_element)
+            builder, read = (
+                SchemaBuilder.array(element),
+                lambda repeated: [read_element(item) for item in repeated],
+            )
         if not self._options.optional_for_nullables:
             builder.optional()
         return builder.build(), read
@@ -180,7 +188,7 @@ class _Walk:
             if field.type == _ENUM:
                 numbers = {value.number: value.name for value in field.enum_type.values}
                 return SchemaBuilder.string(), lambda _: lambda n: numbers.get(n, str(n))
-            hint = params.get(names.TYPE)
+            hint = params.get(writing.TYPE)
             kind = Type(hint) if hint in ("int8", "int16") else _TYPES.get(field.type)
             if kind is None:
                 raise DataException(f"Protobuf's type {field.type} of {field.name} is unsupported")
@@ -217,18 +225,6 @@ def _is_wrapper(message: Any) -> bool:
     )
 
 
-def _list_reader(element: Read) -> Read:
-    return lambda repeated: [element(item) for item in repeated]
-
-
-def _map_reader(key: Read, value: Read) -> Read:
-    return lambda entries: {key(name): value(item) for name, item in entries.items()}
-
-
-def _entries_reader(key: Read, value: Read) -> Read:
-    return lambda entries: {hashable_key(key(entry.key)): value(entry.value) for entry in entries}
-
-
 def _field_params(field: Any) -> Mapping[str, str]:
     options = field.GetOptions()
     return dict(options.Extensions[confluent_meta().field_meta].params)
@@ -240,9 +236,9 @@ def _message_params(descriptor: Any) -> Mapping[str, str]:
 
 
 def _decimal(params: Mapping[str, str]) -> tuple[SchemaBuilder, Callable[[Schema], Read]]:
-    builder = decimal_builder(int(params.get(names.SCALE, "0")))
-    precision = params.get(names.PRECISION, str(names.DEFAULT_PRECISION))
-    if precision != str(names.DEFAULT_PRECISION):
+    builder = decimal_builder(int(params.get(writing.SCALE, "0")))
+    precision = params.get(writing.PRECISION, str(writing.DEFAULT_PRECISION))
+    if precision != str(writing.DEFAULT_PRECISION):
         builder.parameter("connect.decimal.precision", precision)
 
     def make(schema: Schema) -> Read:
@@ -266,17 +262,17 @@ def _temporal(
 
 
 _LOGICAL = {
-    names.DECIMAL_MESSAGE: _decimal,
-    names.DATE_MESSAGE: _temporal(
+    writing.DECIMAL_MESSAGE: _decimal,
+    writing.DATE_MESSAGE: _temporal(
         date_builder, lambda message: date(message.year, message.month, message.day)
     ),
-    names.TIME_MESSAGE: _temporal(
+    writing.TIME_MESSAGE: _temporal(
         time_builder,
         lambda message: time(
             message.hours, message.minutes, message.seconds, message.nanos // 1_000_000 * 1000
         ),
     ),
-    names.TIMESTAMP_MESSAGE: _temporal(
+    writing.TIMESTAMP_MESSAGE: _temporal(
         timestamp_builder,
         lambda message: (
             _EPOCH + timedelta(seconds=message.seconds, milliseconds=message.nanos // 1_000_000)

@@ -1,20 +1,185 @@
-"""The contract of source tasks."""
+"""The contracts of sink and source tasks, and the consumer group that the harness plays."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pytest
 
 from pyconnect_api import (
     INT64_SCHEMA,
+    ConnectException,
     DataException,
     IllegalWorkerStateException,
     RecordMetadata,
     RetriableException,
+    SinkRecord,
+    SinkTask,
     SourceRecord,
     SourceTask,
+    TopicPartition,
 )
-from pyconnect_api.testing import ManualStop, MemoryOffsets, SourceHarness
+from pyconnect_api.testing import (
+    ManualStop,
+    MemoryOffsets,
+    RecordingReporter,
+    SinkHarness,
+    SourceHarness,
+)
 from tests.support.cases import cases
+
+P0, P1 = TopicPartition("topic", 0), TopicPartition("topic", 1)
+
+
+class Log(SinkTask):
+    """Notes each call."""
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self.calls: list[object] = []
+        self.refusals = 0
+
+    def open(self, partitions: Collection[TopicPartition]) -> None:
+        self.calls.append(("open", *map(str, partitions)))
+
+    def put(self, records: Collection[SinkRecord]) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise RetriableException("later")
+        self.calls.append([record.value for record in records])
+
+    def pre_commit(
+        self, current_offsets: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int]:
+        self.calls.append(("pre_commit", self.context.is_closing, *current_offsets.values()))
+        return current_offsets
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        self.calls.append(("close", *map(str, partitions)))
+
+    def stop(self) -> None:
+        self.calls.append("stop")
+
+    def version(self) -> str:
+        return "1"
+
+
+def started(*partitions: TopicPartition) -> tuple[SinkHarness, Log]:
+    sink = SinkHarness(Log, {}, partitions=partitions or (P0,))
+    task = sink.start()
+    assert isinstance(task, Log)
+    return sink, task
+
+
+def test_the_calls_come_in_a_workers_order() -> None:
+    """Closing commits are told apart, in a rebalance and at the end."""
+    sink, task = started(P0, P1)
+    sink.send("a")
+    sink.send("b", partition=P1)
+    sink.deliver()
+    sink.commit()
+    sink.revoke(P1)
+    sink.stop()
+    assert sorted(task.calls[0]) == ["open", "topic-0", "topic-1"]  # type: ignore[call-overload]
+    assert task.calls[1:] == [
+        ["a", "b"],
+        ("pre_commit", False, 1, 1),
+        ("pre_commit", True, 1),
+        ("close", "topic-1"),
+        ("pre_commit", True, 1),
+        ("close", "topic-0"),
+        "stop",
+    ]
+    assert not sink.context.is_closing
+
+
+def test_a_batch_that_is_to_come_again_comes_again_whole() -> None:
+    """And its offsets are not offered before it is taken."""
+    sink, task = started()
+    sink.send("a")
+    task.refusals = 2
+    assert sink.deliver() == []
+    sink.send("b")
+    assert sink.deliver() == []
+    assert sink.commit() == {P0: 0}
+    assert [record.value for record in sink.deliver()] == ["a"]
+    assert [record.value for record in sink.deliver()] == ["b"]
+    assert sink.commit() == {P0: 2}
+
+
+def test_uncommitted_records_are_read_again() -> None:
+    """After a crash, and after partitions were lost."""
+    sink, _ = started()
+    sink.send("a")
+    sink.deliver()
+    sink.commit()
+    sink.send("b")
+    sink.deliver()
+    sink.lose()
+    assert sink.committed == {P0: 1}
+    sink.assign(P0)
+    assert [record.value for record in sink.deliver()] == ["b"]
+    sink.crash()
+    assert [record.value for record in sink.deliver()] == ["b"]
+
+
+def test_a_task_may_say_where_to_read_on() -> None:
+    """With `offset`, from `open` on."""
+
+    class Own(Log):
+        def open(self, partitions: Collection[TopicPartition]) -> None:
+            for partition in partitions:
+                self.context.offset(partition, 2)
+
+    sink = SinkHarness(Own, {})
+    for text in "abc":
+        sink.send(text)
+    sink.start()
+    assert [record.value for record in sink.deliver()] == ["c"]
+    sink.context.offset({P0: 1})
+    assert [record.value for record in sink.deliver()] == ["b", "c"]
+
+
+def test_paused_partitions_are_not_delivered() -> None:
+    """Until they are resumed."""
+    sink, _ = started(P0, P1)
+    sink.send("a")
+    sink.send("b", partition=P1)
+    sink.context.pause(P0)
+    assert [record.value for record in sink.deliver()] == ["b"]
+    sink.context.resume(P0)
+    assert [record.value for record in sink.deliver()] == ["a"]
+    with pytest.raises(IllegalWorkerStateException):
+        sink.context.pause(TopicPartition("other", 0))
+
+
+@cases("answer, text", ({P1: 0}, "not offered"), ({P0: 5}, "beyond 1"), ({P0: -1}, "beyond"))
+def test_offsets_must_have_been_offered(answer: dict[TopicPartition, int], text: str) -> None:
+    """A worker would warn and ignore them; in a test they are mistakes."""
+
+    class Wrong(Log):
+        def pre_commit(
+            self, current_offsets: Mapping[TopicPartition, int]
+        ) -> Mapping[TopicPartition, int]:
+            return answer
+
+    sink = SinkHarness(Wrong, {})
+    sink.start()
+    sink.send("a")
+    sink.deliver()
+    with pytest.raises(AssertionError, match=text):
+        sink.commit()
+
+
+def test_reports_of_bad_records_are_kept() -> None:
+    """And are errors too when nothing is tolerated."""
+    reporter = RecordingReporter()
+    sink = SinkHarness(Log, {}, reporter=reporter)
+    record = sink.send("bad")
+    sink.start()
+    found = sink.context.errant_record_reporter()
+    assert found is not None
+    assert found.report(record, ValueError("no")).done()
+    assert [(r.value, str(error)) for r, error in reporter.reports] == [("bad", "no")]
+    with pytest.raises(ConnectException, match="none"):
+        RecordingReporter(tolerate=False).report(record, ValueError("no"))
 
 
 class Numbers(SourceTask):
@@ -50,7 +215,7 @@ class Numbers(SourceTask):
         return "1"
 
 
-def started(task: type[SourceTask] = Numbers, **options: bool) -> SourceHarness:
+def started_source(task: type[SourceTask] = Numbers, **options: bool) -> SourceHarness:
     source = SourceHarness(task, {}, **options)  # type: ignore[arg-type]
     source.start()
     return source
@@ -58,12 +223,12 @@ def started(task: type[SourceTask] = Numbers, **options: bool) -> SourceHarness:
 
 def test_acknowledged_records_have_places_and_are_committed() -> None:
     """Offsets count per partition; a restart begins after the last one."""
-    source = started()
+    source = started_source()
     source.run(2)
     assert isinstance(source.task, Numbers)
     places = [metadata for _, metadata in source.task.done]
     assert places == [RecordMetadata("t", 0, 0), RecordMetadata("t", 0, 1)]
-    source = started()
+    source = started_source()
     for _ in range(3):
         source.poll()
     source.acknowledge(2)
@@ -83,7 +248,7 @@ def test_a_retriable_error_is_a_poll_without_records() -> None:
         def poll(self) -> Sequence[SourceRecord] | None:
             raise RetriableException("later")
 
-    assert started(Later).poll() == []
+    assert started_source(Later).poll() == []
 
 
 @cases(
@@ -104,7 +269,7 @@ def test_records_that_a_worker_could_not_produce_are_refused(
             return [record]
 
     with pytest.raises(error, match=text):
-        started(Wrong).poll()
+        started_source(Wrong).poll()
 
 
 def test_a_task_without_records_is_distinguished_from_a_slow_one() -> None:
@@ -115,7 +280,7 @@ def test_a_task_without_records_is_distinguished_from_a_slow_one() -> None:
             self.context.stop_requested.wait(1.0)
             return None
 
-    source = started(Empty)
+    source = started_source(Empty)
     with pytest.raises(AssertionError, match="5 polls brought 0 records, not 1"):
         source.run(1, max_polls=5)
     assert source.stop_requested.waits_s == [1.0] * 5
@@ -135,7 +300,7 @@ def test_transactions_end_where_the_task_says() -> None:
                 context.abort_transaction()
             return records
 
-    source = started(Deciding, define_boundaries=True)
+    source = started_source(Deciding, define_boundaries=True)
     source.run(6)
     expected = [[0], [1, 2, 3]]
     assert [[r.value for r in transaction] for transaction in source.transactions] == expected
@@ -152,8 +317,8 @@ def test_a_boundary_at_a_strange_record_or_of_two_minds_is_refused() -> None:
             return [self.number(9)]
 
     with pytest.raises(AssertionError, match="did not return"):
-        started(Strange, define_boundaries=True).poll()
-    context = started(define_boundaries=True).context.transaction_context
+        started_source(Strange, define_boundaries=True).poll()
+    context = started_source(define_boundaries=True).context.transaction_context
     assert context is not None
     context.commit_transaction()
     with pytest.raises(IllegalWorkerStateException):
@@ -189,7 +354,7 @@ class Reusing(Numbers):
 
 def test_an_offset_must_not_change_after_its_record_was_polled() -> None:
     """A worker that commits late would commit the present position, and lose records."""
-    source = started(Reusing)
+    source = started_source(Reusing)
     source.poll()
     with pytest.raises(AssertionError, match="make a new dict for each record"):
         source.poll()

@@ -1,8 +1,13 @@
-"""Keys and parameters of a configuration whose values must not be shown, by their names. Pure."""
+"""Values of configurations: secrets, by the names of keys and parameters, and references. Pure.
+
+A reference to a config provider is ``${provider:[path:]key}`` (``ConfigTransformer``, KIP-297).
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 # Patterns as texts are compiled at their first use: most commands need none.
 _SENSITIVE = (
@@ -52,3 +57,34 @@ def secrets_in(text: str) -> set[str]:
 
 def is_secret_key(key: str) -> bool:
     return re.search(_SENSITIVE, key) is not None and re.search(_HARMLESS, key) is None
+
+
+_VARIABLE = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Variable:
+    """One reference; ``path`` is empty when the text has none."""
+
+    provider: str
+    path: str
+    key: str
+
+
+def find_references(text: str) -> tuple[tuple[str, Variable], ...]:
+    """Return the references in a value, as written and as read, in order; they do not nest."""
+    return tuple((found[0], _variable(found)) for found in _VARIABLE.finditer(text))
+
+
+def find_variables(text: str) -> tuple[Variable, ...]:
+    """Return the references in a value, in order."""
+    return tuple(variable for _, variable in find_references(text))
+
+
+def replace_variables(text: str, found: Mapping[Variable, str]) -> str:
+    """Put what was found in the place of references; others stay as they are."""
+    return _VARIABLE.sub(lambda match: found.get(_variable(match), match[0]), text)
+
+
+def _variable(found: re.Match[str]) -> Variable:
+    return Variable(provider=found[1], path=found[3] or "", key=found[4])

@@ -1,1 +1,0 @@
-"""The common part of the converters with a schema registry."""
