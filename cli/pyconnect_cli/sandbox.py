@@ -265,7 +265,7 @@ def logs(
 ) -> None:
     """Print the end of a server's log."""
     from pyconnect_sandbox import lifecycle
-    from pyconnect_sandbox import logs as log_files
+    from pyconnect_sandbox import lifecycle as log_files
 
     if server not in SERVER_KINDS:
         raise UsageError(f"--server: `{server}` is not one of {', '.join(SERVER_KINDS)}")

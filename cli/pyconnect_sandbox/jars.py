@@ -26,12 +26,29 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import resources
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 
 from pyconnect_clients.installation import install_command
 from pyconnect_sandbox.errors import JarResolutionFailed, JarsUnavailable
-from pyconnect_sandbox.java import find_java
-from pyconnect_sandbox.progress import Progress, on_stderr, silent
-from pyconnect_sandbox.runtime import KafkaRuntime, cache_root
+from pyconnect_sandbox.runtime import KafkaRuntime, cache_root, find_java
+
+
+class Progress(Protocol):
+    """Reports the progress of long work."""
+
+    def __call__(self, message: str, *, passing: bool = False) -> None:
+        """Report a step; a `passing` one is one of many that only a terminal shows."""
+
+
+def silent(message: str, *, passing: bool = False) -> None:
+    """Report nothing."""
+
+
+def on_stderr(message: str, *, passing: bool = False) -> None:
+    """Print the steps that are not passing, for scripts."""
+    if not passing:
+        sys.stderr.write(f"{message}\n")
+
 
 ADDRESS_VARIABLE = "PYCONNECT_MAVEN_REPOSITORY"
 OTHER_WAYS = (

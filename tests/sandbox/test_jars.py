@@ -21,9 +21,9 @@ from pyconnect_sandbox.jars import (
     known_checksums,
     known_paths,
     libs_of,
+    silent,
 )
-from pyconnect_sandbox.ports import free_port
-from pyconnect_sandbox.progress import silent
+from pyconnect_sandbox.server import free_port
 from tests.sandbox.test_java import java_saying
 from tests.support.cases import cases
 from tests.support.commands.progress import RecordedProgress

@@ -6,7 +6,7 @@ import pytest
 
 from pyconnect_clients.installation import version_in
 from pyconnect_sandbox.errors import JavaUnavailable
-from pyconnect_sandbox.java import find_java, install_hint, platform_family
+from pyconnect_sandbox.runtime import find_java, install_hint, platform_family
 from tests.support.cases import cases
 
 pytestmark = pytest.mark.wire

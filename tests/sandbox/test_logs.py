@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from pyconnect_sandbox.logs import follow, print_end
+from pyconnect_sandbox.lifecycle import follow, print_end
 
 
 class Rounds:

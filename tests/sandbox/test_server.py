@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_sandbox import ports, processes, tether
+from pyconnect_sandbox import processes
 from pyconnect_sandbox.connect_worker import rest_status
 from pyconnect_sandbox.errors import ServerExited, ServerNotReady
 from pyconnect_sandbox.processes import ProcessIdentity
-from pyconnect_sandbox.server import Server
+from pyconnect_sandbox.server import FIRST_PORT, LAST_PORT, Server, free_port
 from tests.support.commands.processes import is_gone, python_environment
 from tests.support.eventually import eventually
 from tests.support.servers.kafka_cluster import free_ports
@@ -52,7 +52,7 @@ class ScriptServer(Server):
             stop_timeout_s=stop_timeout_s,
             hold_file=directory / "hold" if tethered else None,
         )
-        self.port = ports.free_port()
+        self.port = free_port()
         self._script = textwrap.dedent(script)
 
     def _prepare(self) -> Sequence[str]:
@@ -161,7 +161,7 @@ def test_a_disowned_server_lives_as_long_as_its_file_is_held(tmp_path: Path) -> 
     """The last holder that lets go ends it."""
     server = ScriptServer(tmp_path, HTTP_SERVER).start()
     identity = server.identity
-    hold = tether.Hold(tmp_path / "hold")
+    hold = processes.Hold(tmp_path / "hold")
     server.disown()
     assert rest_status(server.port, "/", 5) == 200
     assert not is_gone(identity)
@@ -211,11 +211,11 @@ def test_a_killed_owner_leaves_no_server_even_a_suspended_one(tmp_path: Path) ->
 _DYING_OWNER = """
 import os, sys
 from pathlib import Path
-from tests.sandbox.test_server import ScriptServer, tether
+from tests.sandbox.test_server import ScriptServer, processes
 def spawn(hold_file, identity):
     print(identity.pid, identity.start_mark, flush=True)
     os._exit(0)
-tether.spawn = spawn
+processes.spawn_tether = spawn
 ScriptServer(Path(sys.argv[1]), "open('ran', 'w').close(); input()").launch()
 """
 
@@ -275,14 +275,14 @@ def test_free_ports_differ_and_are_below_the_ephemeral_range() -> None:
     """Ports for servers are distinct, and no outgoing connection is given one."""
     chosen = free_ports(20)
     assert len(set(chosen)) == 20
-    assert all(ports.FIRST_PORT <= port <= ports.LAST_PORT < 32768 for port in chosen)
+    assert all(FIRST_PORT <= port <= LAST_PORT < 32768 for port in chosen)
 
 
 def test_a_port_that_was_given_out_is_no_other_processs() -> None:
     """Until its server listens, nobody else may get it: a client would talk to the wrong server."""
-    first = ports.free_port()
+    first = free_port()
     script = f"""
-        from pyconnect_sandbox import ports
+        from pyconnect_sandbox import server as ports
         ports.FIRST_PORT = ports.LAST_PORT = {first}
         try:
             print(ports.free_port())
