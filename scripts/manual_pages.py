@@ -11,7 +11,7 @@ from typing import Any
 
 from typer import Context
 
-from pyconnect_cli.about.help import TOPICS
+from pyconnect_cli.about import TOPICS
 from pyconnect_cli.errors import ExitCode
 from pyconnect_cli.noun_groups import CONTEXT_SETTINGS, import_noun
 from pyconnect_cli.parsing.help_page import SUMMARY, HelpPage, describe_option

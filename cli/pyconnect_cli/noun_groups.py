@@ -157,7 +157,7 @@ class VerbsOnDemand(Mapping[str, Any]):
             if known.plain:
                 self._loaded[name] = _plain_noun(name, known)
             else:
-                app: typer.Typer = import_module(known.module).app
+                app = app_of(known.module)
                 adopt(app)
                 commands = {
                     info.name or typer.main.get_command_name(info.callback.__name__): info
@@ -176,6 +176,13 @@ class VerbsOnDemand(Mapping[str, Any]):
         return len(self._known)
 
 
+def app_of(place: str) -> typer.Typer:
+    """Return the commands of `module`, or of `module:name` where a module has several nouns."""
+    module, _, name = place.partition(":")
+    found: typer.Typer = getattr(import_module(module), name or "app")
+    return found
+
+
 def _plain_noun(name: str, known: KnownCommand) -> NounGroup:
     group = NounGroup(
         name=name, help=known.help, rich_markup_mode=None, context_settings=CONTEXT_SETTINGS
@@ -192,7 +199,7 @@ def load_noun(noun: Noun) -> Any:
 
 def import_noun(noun: Noun) -> Any:
     """Import a noun's module and build all its commands with our classes."""
-    app: typer.Typer = import_module(noun.module).app
+    app = app_of(noun.module)
     adopt(app)
     command = typer.main.get_command(app)
     command.name = noun.name

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -20,9 +19,9 @@ from typing import Any
 import pytest
 
 from pyconnect_cli.__main__ import main
-from pyconnect_cli.completion.commands import completion_script
-from pyconnect_cli.completion.offers import TypedWords, offers
-from pyconnect_cli.noun_groups import load_noun
+from pyconnect_cli.about import completion_script
+from pyconnect_cli.completion import TypedWords, offers
+from pyconnect_cli.noun_groups import app_of, load_noun
 from pyconnect_cli.parsing.help_page import EXAMPLES, first_screen
 from pyconnect_cli.parsing.near_names import near_verbs
 from pyconnect_cli.parsing.nouns import NOUNS, meant_line
@@ -39,7 +38,7 @@ HELP_BUDGET = 5
 def test_the_static_help_is_the_modules_own() -> None:
     """`pyconnect --help` imports no command and still tells what each says of itself."""
     for noun in NOUNS:
-        assert import_module(noun.module).app.info.help == noun.help
+        assert app_of(noun.module).info.help == noun.help
 
 
 def every_command() -> Iterator[tuple[str, Any]]:
@@ -97,7 +96,7 @@ def test_help_is_whole(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_topic_is_named_by_the_help() -> None:
     """`pyconnect --help` and `pyconnect help` know the same topics."""
-    from pyconnect_cli.about.help import SUMMARIES, TOPICS
+    from pyconnect_cli.about import SUMMARIES, TOPICS
     from pyconnect_cli.parsing.help_page import root_help
 
     assert set(SUMMARIES) == set(TOPICS)
@@ -203,12 +202,12 @@ def test_short_commands_do_without_rich() -> None:
     """It takes longer to import than they may: the parser, every noun and a request load none."""
     script = """
 import sys
-from importlib import import_module
 from pyconnect_cli.app import run
+from pyconnect_cli.noun_groups import app_of
 from pyconnect_cli.parsing.near_names import near_verbs
 from pyconnect_cli.parsing.nouns import NOUNS
 for noun in NOUNS:
-    import_module(noun.module)
+    app_of(noun.module)
 code = run(["offsets", "get", "orders"], {"PYCONNECT_URL": "http://127.0.0.1:9"})
 print(int(code), [name for name in sys.modules if name.partition(".")[0] == "rich"])
 """

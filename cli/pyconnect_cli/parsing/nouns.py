@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 
 class Noun(NamedTuple):
-    """One word of the command line and the module that carries it out."""
+    """One word of the command line and its module, with `:` and a name if that has several."""
 
     name: str
     module: str
@@ -32,25 +32,25 @@ dlq dlq.commands Replay dead letters exactly once; list and undo replays.
 acls,acl acls.commands Check, explain and generate the ACLs that connectors and workers need.
 transactions,transaction,txn transactions.commands List and describe connectors' transactions, and abort those that hang.
 plugins,plugin plugins.commands List, describe and test the plugins of a worker.
-loggers,logger diagnostics.loggers Read and set log levels of running workers.
+loggers,logger loggers Read and set log levels of running workers.
 reconcile reconcile.commands Audit moved data with Spark: losses, duplicates, gaps, differences.
 upgrade upgrade.commands Move a cluster to another phase of exactly-once, worker by worker.
 backup backup.save Save configurations, states, offsets and loggers of a cluster in a directory.
 restore backup.restore Restore connectors, states, offsets and loggers from a backup.
 agent,agents agents.commands Show, check and drain pyconnect's own workers.
-journal diagnostics.journal Show which user has changed what on the agents of a cluster.
+journal diagnostics:journal_app Show which user has changed what on the agents of a cluster.
 status overview.commands Show states, root causes of failures and lag of a cluster on one screen.
 fleet overview.fleet Show the clusters of all contexts, a line each, failures first.
 top top.commands Watch and operate a cluster in a live view.
-health diagnostics.health Check the health of each worker.
-info diagnostics.info Show the cluster: version, workers, states.
-doctor diagnostics.doctor Check configuration, connection and cluster.
-context,contexts configuration.context Name clusters and choose between them.
-config configuration.config Show the settings in force and their origin; trust a project file.
+health diagnostics:health_app Check the health of each worker.
+info diagnostics:info_app Show the cluster: version, workers, states.
+doctor diagnostics:doctor_app Check configuration, connection and cluster.
+context,contexts configuration:context_app Name clusters and choose between them.
+config configuration:config_app Show the settings in force and their origin; trust a project file.
 sandbox sandbox Run a real Kafka on this machine, for trials and tests.
-completion completion.commands Print the completion script of a shell.
-version about.version Show the version of this command.
-help about.help Explain a topic, such as exit codes.
+completion about:completion_app Print the completion script of a shell.
+version about:version_app Show the version of this command.
+help about:help_app Explain a topic, such as exit codes.
 """  # noqa: E501  a noun, one line
 
 

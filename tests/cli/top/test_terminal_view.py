@@ -198,11 +198,11 @@ def test_no_other_command_imports_the_library(url: str, environ: dict[str, str])
     """It takes half a second: help of `top` does without it too."""
     script = """
 import sys
-from importlib import import_module
 from pyconnect_cli.app import run
+from pyconnect_cli.noun_groups import app_of
 from pyconnect_cli.parsing.nouns import NOUNS
 for noun in NOUNS:
-    import_module(noun.module)
+    app_of(noun.module)
 run(["top", "--help"])
 run(["status"])
 print([name for name in sys.modules if name.partition(".")[0] in {"textual", "rich"}])
