@@ -21,12 +21,11 @@ from pyconnect_cli.errors import (
     UsageError,
 )
 from pyconnect_cli.noun_groups import CONTEXT_SETTINGS, RootGroup
-from pyconnect_cli.parsing.near_names import slip_of
+from pyconnect_cli.parsing.nouns import slip_of
 from pyconnect_cli.render.output import Output, OutputStyle
 from pyconnect_cli.render.streams import discard, tell
-from pyconnect_cli.session import Session
+from pyconnect_cli.session import Session, proposer
 from pyconnect_cli.settings.contexts import load_config_files
-from pyconnect_cli.settings.proposals import proposer
 from pyconnect_cli.settings.resolved import working_directory
 from pyconnect_sandbox.errors import SandboxError
 

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.errors import NotFound, PartialFailure, PyconnectError, Unreachable, UsageError
-from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.parsing.nouns import did_you_mean
 from pyconnect_cli.parsing.values import format_duration, local_text, parse_duration
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.answers import LoggerLevel

@@ -13,8 +13,8 @@ import typer.main
 from typer.core import TyperGroup
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.parsing.near_names import ALMOST, near_names, near_verbs
 from pyconnect_cli.parsing.nouns import (
+    ALMOST,
     NOUNS,
     SAID_ELSEWHERE,
     VERB_ALIASES,
@@ -23,6 +23,8 @@ from pyconnect_cli.parsing.nouns import (
     find_noun,
     known_commands,
     meant_line,
+    near_names,
+    near_verbs,
 )
 from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.verbs import Context, Sections, SharedOptions, Verb, records_of

@@ -23,8 +23,7 @@ from pyconnect_cli.about import completion_script
 from pyconnect_cli.completion import TypedWords, offers
 from pyconnect_cli.noun_groups import app_of, load_noun
 from pyconnect_cli.parsing.help_page import EXAMPLES, first_screen
-from pyconnect_cli.parsing.near_names import near_verbs
-from pyconnect_cli.parsing.nouns import NOUNS, meant_line
+from pyconnect_cli.parsing.nouns import NOUNS, meant_line, near_verbs
 from tests.cli.conftest import NAME_WORDS, Run
 from tests.support.cases import cases
 from tests.support.eventually import eventually
@@ -204,7 +203,7 @@ def test_short_commands_do_without_rich() -> None:
 import sys
 from pyconnect_cli.app import run
 from pyconnect_cli.noun_groups import app_of
-from pyconnect_cli.parsing.near_names import near_verbs
+from pyconnect_cli.parsing.nouns import near_verbs
 from pyconnect_cli.parsing.nouns import NOUNS
 for noun in NOUNS:
     app_of(noun.module)

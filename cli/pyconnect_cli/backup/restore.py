@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acting.batch import Asks, BatchStep, run_steps
-from pyconnect_cli.acting.conditions import selected_or_all, selection_from
+from pyconnect_cli.acting.selection import selected_or_all, selection_from
 from pyconnect_cli.acting.wait import delete_and_see, wait_for_state, wait_if_asked
 from pyconnect_cli.acting.workers import (
     ask_all,

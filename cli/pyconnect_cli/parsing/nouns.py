@@ -3,12 +3,14 @@
 `pyconnect --help` prints these lines without loading a command; a test compares each line with the
 help of its module. `words.json` holds verbs and options, as scripts/generate-words read them from
 the commands: the Tab key offers them, and a verb is imported without the other verbs of its noun.
+
+Known names that resemble an unknown one. Pure.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from os import path
 from typing import Any, NamedTuple
@@ -39,8 +41,8 @@ backup backup.save Save configurations, states, offsets and loggers of a cluster
 restore backup.restore Restore connectors, states, offsets and loggers from a backup.
 agent,agents agents.commands Show, check and drain pyconnect's own workers.
 journal diagnostics:journal_app Show which user has changed what on the agents of a cluster.
-status overview.commands Show states, root causes of failures and lag of a cluster on one screen.
-fleet overview.fleet Show the clusters of all contexts, a line each, failures first.
+status overview.commands:status_app Show states, root causes of failures and lag of a cluster on one screen.
+fleet overview.commands:fleet_app Show the clusters of all contexts, a line each, failures first.
 top top.commands Watch and operate a cluster in a live view.
 health diagnostics:health_app Check the health of each worker.
 info diagnostics:info_app Show the cluster: version, workers, states.
@@ -189,3 +191,72 @@ def meant_line(words: Sequence[str]) -> tuple[str, ...] | None:
             (each for each in (*((verb, *READING) if named else ()), "list") if each in verbs), ""
         )
     return (chosen, verb, *rest) if verb in verbs else None
+
+
+ALMOST = 0.75  # the likeness of a word of four letters with two of them exchanged
+CLEARLY = 0.15  # the lead that it needs over every reading verb
+
+CONSENT = frozenset(
+    {"--yes", "--force", "--prune", "--insecure", "--no-backup", "--accept-unknown"}
+)
+
+
+# As Apache's own commands spell them.
+_APACHES = {
+    "--bootstrap": "--kafka-bootstrap",
+    "--bootstrap-server": "--kafka-bootstrap",
+    "--bootstrap-servers": "--kafka-bootstrap",
+    "--command-config": "--kafka-properties",
+}
+
+
+def near_names(name: str, known: Iterable[str], limit: int = 3, likeness: float = 0.6) -> list[str]:
+    """Return up to `limit` known names that resemble `name`, the nearest first."""
+    from difflib import get_close_matches
+
+    by_lower = {candidate.lower(): candidate for candidate in known}
+    close = get_close_matches(name.lower(), by_lower, n=limit, cutoff=likeness)
+    prefixed = sorted(lower for lower in by_lower if lower.startswith(name.lower()))
+    ordered = dict.fromkeys([*close, *prefixed])
+    return [by_lower[lower] for lower in ordered][:limit]
+
+
+def slip_of(option: str, known: Iterable[str]) -> str | None:
+    """Return the option that a misspelt one stands for; None if unclear, or if it grants consent.
+
+    An option changes the effect of a command, so a remotely similar one is not proposed.
+    """
+    from difflib import get_close_matches
+
+    candidates = [name for name in known if name.startswith("--") and name not in CONSENT]
+    if _APACHES.get(option) in candidates:
+        return _APACHES[option]
+    return next(iter(get_close_matches(option.lower(), candidates, n=1, cutoff=0.88)), None)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """Return `did you mean …?`, or None when nothing resembles the name."""
+    near = near_names(name, known)
+    if not near:
+        return None
+    return f"did you mean {' or '.join(f'`{candidate}`' for candidate in near)}?"
+
+
+def near_verbs(word: str, reading: Sequence[str], changing: Sequence[str]) -> list[str]:
+    """Return verbs that resemble an unknown one, with care for verbs that change something.
+
+    A changing verb counts only if the word is very similar, and more similar to it than to every
+    reading verb. A word without similar verbs gets the verbs that show one object.
+    """
+    from difflib import SequenceMatcher
+
+    def likeness(name: str) -> float:
+        begun = len(word) > 2 and name.startswith(word.lower())
+        return 1.0 if begun else SequenceMatcher(None, word.lower(), name).ratio()
+
+    wanted = max(changing, key=likeness, default="")
+    rival = max(map(likeness, reading), default=0.0)
+    if likeness(wanted) >= max(ALMOST, rival + CLEARLY):
+        return [wanted]
+    shown = [name for name in ("get", "describe", "list") if changing and name in reading]
+    return near_names(word, reading) or shown[:2]

@@ -11,7 +11,8 @@ field without a default is a required member. A missing member and null give the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from types import NoneType, UnionType
@@ -290,6 +291,13 @@ class ConnectCluster:
 
 
 UNKNOWN_CLUSTER = ConnectCluster()
+
+
+def is_class(class_name: str, wanted: Sequence[str]) -> bool:
+    """Return whether a class is `wanted`: its full name or its last part."""
+    short = re.split(r"[.:$]", class_name)[-1]
+    names = {class_name, short, short.removesuffix("Connector")}
+    return any(name in names or name.removesuffix("Connector") in names for name in wanted)
 
 
 CAUSED_BY = "Caused by: "

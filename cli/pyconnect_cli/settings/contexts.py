@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 from pyconnect_cli.directories import state_directory, user_directory
 from pyconnect_cli.errors import ContextError, NotFound, OutputLost
-from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.parsing.nouns import did_you_mean
 from pyconnect_cli.render.streams import write_whole
 from pyconnect_cli.rest.masking import mask_text, mask_url
 

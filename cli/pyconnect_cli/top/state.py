@@ -13,9 +13,9 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple, assert_never
 
-from pyconnect_cli.overview.clusters import ClusterRow
 from pyconnect_cli.overview.rows import ClusterLook, Positions
-from pyconnect_cli.parsing.near_names import near_names
+from pyconnect_cli.overview.status import ClusterRow
+from pyconnect_cli.parsing.nouns import near_names
 
 
 class Page(Enum):

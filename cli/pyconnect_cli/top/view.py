@@ -21,10 +21,10 @@ from textual.message import Message
 from textual.widgets import DataTable, Input, Static
 
 from pyconnect_cli.errors import PyconnectError
-from pyconnect_cli.overview.clusters import ClusterRow
+from pyconnect_cli.overview.status import ClusterRow
 from pyconnect_cli.rest.endpoint import in_background
+from pyconnect_cli.top.commands import Ended, Source
 from pyconnect_cli.top.screens import AskScreen, LiveTable, TextScreen, styled
-from pyconnect_cli.top.source import Ended, Source
 from pyconnect_cli.top.state import KEYS, CommandLine, Page, State, Words, command_line_of
 from pyconnect_cli.top.table import help_lines, hints, sort_columns, summary, table
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyconnect_cli.acting.conditions import select, selection_from
+from pyconnect_cli.acting.selection import select, selection_from
 from pyconnect_cli.errors import NotFound, UsageError
 from pyconnect_cli.rest.model import (
     ConnectorInfo,

@@ -1,7 +1,7 @@
 """Commands and options that hints propose."""
 
-from pyconnect_cli.parsing.near_names import slip_of
-from pyconnect_cli.settings.proposals import proposer
+from pyconnect_cli.parsing.nouns import slip_of
+from pyconnect_cli.session import proposer
 from tests.support.cases import cases
 
 OPTIONS = [

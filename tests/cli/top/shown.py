@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from threading import Event
 
 from pyconnect_cli.errors import PyconnectError, Unreachable
-from pyconnect_cli.overview.clusters import ClusterRow
 from pyconnect_cli.overview.rows import ClusterLook
-from pyconnect_cli.top.source import Ended
+from pyconnect_cli.overview.status import ClusterRow
+from pyconnect_cli.top.commands import Ended
 from pyconnect_cli.top.state import KnownContext, Words
 from tests.cli.overview.worlds import agent, child, look, positions, view, worker
 

@@ -9,9 +9,9 @@ from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from pyconnect_cli.overview.clusters import ClusterRow
+from pyconnect_cli.overview.status import ClusterRow
+from pyconnect_cli.top.commands import Ended
 from pyconnect_cli.top.screens import AskScreen, LiveTable, TextScreen
-from pyconnect_cli.top.source import Ended
 from pyconnect_cli.top.state import KEYS, Key, KnownContext, Page
 from pyconnect_cli.top.table import NAVIGATION, sort_columns
 from pyconnect_cli.top.view import Top
