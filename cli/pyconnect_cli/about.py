@@ -14,7 +14,6 @@ from pyconnect_cli.session import session_of
 
 help_app = typer.Typer(help="Explain a topic, such as exit codes.", invoke_without_command=True)
 
-
 EXIT_CODES = "\n".join(
     ["Exit codes, the same for every command:", ""]
     + [f"  {code.value:>3}  {code.meaning}" for code in ExitCode]
@@ -202,7 +201,6 @@ completion_app = typer.Typer(
 
 
 def completion_script(shell: str) -> str:
-    """Return the script for one shell."""
     from importlib.resources import files
 
     return files("pyconnect_cli").joinpath("completions", f"pyconnect.{shell}").read_text("utf-8")

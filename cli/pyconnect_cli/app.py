@@ -6,7 +6,6 @@ import errno
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -54,16 +53,17 @@ def run(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> i
         return report(session, error)
     if each is None:
         return _run_once(session, arguments)
+    contexts, words = each
     codes: list[int] = []
-    for context in each.contexts:
+    for context in contexts:
         session = Session(environ)
         session.heading = f"context {context}:"
-        codes.append(_run_once(session, each.arguments(context)))
-        left = each.contexts[len(codes) :]
+        codes.append(_run_once(session, ["--context", context, *words]))
+        left = contexts[len(codes) :]
         if codes[-1] and left and (session.changes or codes[-1] == ExitCode.INTERRUPTED):
             tell(f"warning: not tried: {', '.join(left)}")
             break
-    return combined(codes, len(each.contexts))
+    return combined(codes, len(contexts))
 
 
 def _run_once(session: Session, arguments: Sequence[str]) -> int:
@@ -195,24 +195,10 @@ def _sandbox_hint(session: Session) -> str | None:
     return start_hint(context)
 
 
-ONCE = ("--textfile",)
-"""Options whose result would be the last context's only."""
-
-
-@dataclass(frozen=True, slots=True)
-class OnEach:
-    """The contexts in their order, and the other words of the command line."""
-
-    contexts: tuple[str, ...]
-    words: tuple[str, ...]
-
-    def arguments(self, context: str) -> list[str]:
-        """Return the command line for one of them."""
-        return ["--context", context, *self.words]
-
-
-def several_contexts(arguments: Sequence[str], environ: Mapping[str, str]) -> OnEach | None:
-    """Return the contexts and the words of the command; None for less than two contexts.
+def several_contexts(
+    arguments: Sequence[str], environ: Mapping[str, str]
+) -> tuple[tuple[str, ...], list[str]] | None:
+    """Return the contexts in order and the other words; None for less than two contexts.
 
     Raises NotFound for a context that does not exist, before the first run.
     """
@@ -233,10 +219,10 @@ def several_contexts(arguments: Sequence[str], environ: Mapping[str, str]) -> On
         return None
     for name in contexts:
         files.find_context(name)
-    for option in ONCE:
-        if _taken(arguments, option)[0]:
-            raise UsageError(f"{option} is for a run on one context", hint="run it for each")
-    return OnEach(contexts, tuple(words))
+    if _taken(arguments, "--textfile")[0]:
+        # Its result would be the last context's only.
+        raise UsageError("--textfile is for a run on one context", hint="run it for each")
+    return contexts, words
 
 
 def combined(codes: Sequence[int], contexts: int) -> int:

@@ -23,9 +23,9 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyconnect_cli.parsing.nouns import NOUNS, KnownCommand, KnownOption, find_noun, known_commands
 from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
@@ -33,7 +33,6 @@ from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
 if TYPE_CHECKING:
     from pyconnect_cli.rest.endpoint import Endpoint
     from pyconnect_cli.settings.resolved import Settings
-
 
 FILES = ":files"
 SETTINGS_OF_NAMES = frozenset({"--url", "--context", "--config"})
@@ -152,7 +151,6 @@ class TypedWords:
         return NAMES_OF_ARGUMENT.get(self.command.argument, "") if self.command else ""
 
     def values_of(self, option: KnownOption) -> Iterable[Offer]:
-        """Return the values of an option."""
         if option.value in {"FILE", "DIR"}:
             return [Offer(FILES)]
         if kind := NAMES_OF_OPTION.get(option.flags[0]):
@@ -242,7 +240,7 @@ def ask(kind: str, settings: Settings) -> list[str]:
         except OSError as exc:
             failure = exc
             continue
-        return sorted(NAMES[kind](body))
+        return sorted(names_in(kind, body))
     raise failure or OSError("no address")
 
 
@@ -284,28 +282,13 @@ def get_json(url: str, headers: Mapping[str, str], endpoint: Endpoint) -> object
         return json.loads(answer.read())
 
 
-def _task_names(body: object) -> list[str]:
-    assert isinstance(body, dict)
-    return [
-        f"{name}/{task['id']}"
-        for name, view in body.items()
-        for task in view.get("status", {}).get("tasks", ())
-    ]
-
-
-def _class_names(body: object) -> list[str]:
-    assert isinstance(body, list)
-    return list(dict.fromkeys(str(plugin["class"]) for plugin in body))
-
-
-def _members(body: object) -> list[str]:
-    assert isinstance(body, dict | list)
-    return [str(name) for name in body]
-
-
-NAMES: Mapping[str, Callable[[object], list[str]]] = {
-    "connectors": _members,
-    "tasks": _task_names,
-    "plugins": _class_names,
-    "loggers": _members,
-}
+def names_in(kind: str, body: Any) -> list[str]:
+    """Return the names in an answer to the path of their kind."""
+    match kind:
+        case "tasks":
+            tasks = {name: view.get("status", {}).get("tasks", ()) for name, view in body.items()}
+            return [f"{name}/{task['id']}" for name, each in tasks.items() for task in each]
+        case "plugins":
+            return list(dict.fromkeys(str(plugin["class"]) for plugin in body))
+        case _:
+            return list(map(str, body))

@@ -49,7 +49,6 @@ OF_A_CONTEXT = frozenset(
     }
 )  # fmt: skip
 
-
 OF_THIS_COMMAND = frozenset(
     {"config", "context", "quiet", "yes", "verbose", "debug", "color", "no_color"}
 )
@@ -57,8 +56,6 @@ OF_THIS_COMMAND = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRow:
-    """One context of the list."""
-
     name: str
     current: bool
     urls: str

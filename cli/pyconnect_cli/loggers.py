@@ -26,7 +26,6 @@ app = typer.Typer(help="Read and set log levels of running workers.")
 
 LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF", "ALL")
 
-
 COLUMNS: Sequence[Column[LoggerLevel]] = (
     Column("LOGGER", lambda logger: logger.name),
     Column("LEVEL", lambda logger: logger.level or "-"),

@@ -39,7 +39,6 @@ class NounGroup(SharedOptions, TyperGroup):
     """A noun: its verbs, with aliases, and global options before the verb."""
 
     def get_params(self, ctx: Context) -> list[Any]:
-        """Return the group's own parameters and the global options."""
         return [*super().get_params(ctx), *self.shared_options()]
 
     def page(self, ctx: Context) -> HelpPage:
@@ -69,7 +68,6 @@ class NounGroup(SharedOptions, TyperGroup):
         return [("Options", records), ("Verbs", verbs), *shared]
 
     def more(self, ctx: Context) -> str:
-        """Return the pointer to the help of the verbs."""
         return f"Options of a verb: {ctx.command_path} VERB --help"
 
 
@@ -77,11 +75,9 @@ class RootGroup(NounGroup):
     """`pyconnect` itself: nouns are imported when they are used."""
 
     def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002 - the parser's signature
-        """Return the nouns in the order of the table."""
         return [noun.name for noun in NOUNS]
 
     def get_command(self, ctx: Context, cmd_name: str) -> Any:  # noqa: ARG002
-        """Import a noun's module and return its commands."""
         noun = find_noun(cmd_name)
         return None if noun is None else load_noun(noun)
 
@@ -103,7 +99,6 @@ class RootGroup(NounGroup):
 
 
 def summary(command: Any) -> str:
-    """Return the first paragraph of a command's help."""
     return " ".join((command.help or "").strip().partition("\n\n")[0].split())
 
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pyconnect_cli.session import Session
     from pyconnect_sandbox.lifecycle import SandboxStatus, ServerStatus
 
-
 app = typer.Typer(help="Run a real Kafka on this machine, for trials and tests.")
 
 NameOption = Annotated[str, typer.Option("--name", metavar="NAME", help="name of the sandbox")]

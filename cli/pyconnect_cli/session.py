@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from pyconnect_cli.settings.contexts import ConfigFiles
     from pyconnect_clients.security import Security
 
-
 CLUSTER_NOUNS = "connectors tasks plugins loggers health info doctor agent"
 BROKER_NOUNS = "dlq offsets topics acls transactions upgrade reconcile"
 # Patterns as texts are compiled at their first use: few commands need them.
@@ -149,7 +148,6 @@ class Session:
 
     @kept
     def settings(self) -> Settings:
-        """The settings in force."""
         settings = resolve_settings(self.given, self.environ, working_directory(), self.files)
         for name, secret in (("password", settings.password), ("token", settings.token)):
             if secret and secret.kind == "value" and settings.origins[name] == "flag":
@@ -162,7 +160,6 @@ class Session:
 
     @kept
     def output(self) -> Output:
-        """The output for results and messages."""
         settings = self.settings
         return Output(
             OutputStyle(
@@ -291,23 +288,12 @@ class Session:
             write_cache(cache_of(kind, self.settings.urls, self.environ), names)
 
     def _notice(self, text: str) -> None:
-        """Tell the user what the command waits for."""
         if not self.live:
             self.output.message(text)
 
     def exchange_with(self, url: str) -> Exchange:
         """Return an exchange with one worker only, one of the addresses in force or another."""
-        from pyconnect_cli.rest.exchange import Exchange
-
-        exchange = self.client.exchange
-        if url in exchange.urls:
-            return exchange.only(url)
-        return Exchange(
-            replace(self.endpoint, urls=(url,)),
-            verbosity=self.settings.verbose,
-            budget=self.budget,
-            notice=self._notice,
-        )
+        return self.client.exchange.only(url)
 
     def client_of(self, url: str) -> ConnectClient:
         """Return a client of one worker only; it is closed with the session."""
@@ -324,7 +310,6 @@ class Session:
         return None if isinstance(fault, BrokenPipeError) else fault
 
     def close(self) -> None:
-        """Close what was opened."""
         for client in self._clients:
             client.close()
 
@@ -337,7 +322,6 @@ class Session:
 
     @property
     def interactive(self) -> bool:
-        """Whether a user can be asked."""
         return sys.stdin.isatty() and sys.stderr.isatty()
 
     def confirm(self, question: str) -> None:

@@ -185,7 +185,6 @@ def kill(
         at_owner(session, lambda agent: _kill(session, agent, key, force=force))
 
     def shared_with(key: TaskId) -> tuple[str, ...]:
-        """Name the tasks of the same process."""
         workers: set[str] = set()
         if not session.settings.yes:
             with suppress(NotFound):  # `act` reports it

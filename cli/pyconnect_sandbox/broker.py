@@ -238,7 +238,6 @@ class KafkaBroker(Server):
 
     @property
     def ports(self) -> NodePorts:
-        """The ports, chosen when first asked for."""
         if self._ports is None:
             if self.config.port is not None:
                 require_free(self.config.port)
@@ -255,7 +254,6 @@ class KafkaBroker(Server):
 
     @property
     def bootstrap_servers(self) -> str:
-        """Address of the PLAINTEXT listener."""
         return f"{LOOPBACK}:{self.ports.plaintext}"
 
     @property
@@ -267,7 +265,6 @@ class KafkaBroker(Server):
 
     @property
     def data_directory(self) -> Path:
-        """The directory of the broker's records and metadata."""
         return self.directory / "data"
 
     def _give_up_ports(self) -> bool:

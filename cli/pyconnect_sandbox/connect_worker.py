@@ -59,8 +59,6 @@ def rest_status(port: int, path: str, timeout_s: float) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLaunch:
-    """The settings of a Connect worker."""
-
     directory: Path
     """The directory of this worker alone: configuration and logs."""
     properties: Mapping[str, str]
@@ -114,7 +112,6 @@ class ConnectWorker(Server):
 
     @property
     def url(self) -> str:
-        """The address of its REST server."""
         return f"http://{LOOPBACK}:{self.port}"
 
     def _give_up_ports(self) -> bool:

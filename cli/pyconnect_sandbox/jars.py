@@ -34,8 +34,6 @@ from pyconnect_sandbox.runtime import KafkaRuntime, cache_root, find_java
 
 
 class Progress(Protocol):
-    """Reports the progress of long work."""
-
     def __call__(self, message: str, *, passing: bool = False) -> None:
         """Report a step; a `passing` one is one of many that only a terminal shows."""
 
@@ -113,7 +111,6 @@ GIVEN_JARS = "Kafka's own jars can also be given: --kafka-dir"
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -229,7 +226,6 @@ def known_checksums(version: str = KAFKA_VERSION) -> dict[str, str]:
 
 
 def known_paths(version: str = KAFKA_VERSION) -> list[str]:
-    """Return where a Maven repository has these jars."""
     return [path for _, path in _table(version)]
 
 

@@ -51,8 +51,6 @@ _EXACTLY_ONCE = {"exactly.once.source.support": "enabled"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpRequest:
-    """The request to `up`."""
-
     name: str = DEFAULT_NAME
     data_directory: Path | None = None
     """The broker's data; None: the earlier place, at first inside the sandbox's own directory."""
@@ -101,8 +99,6 @@ class SandboxStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOutcome:
-    """The result of `up`."""
-
     started: tuple[str, ...]
     """Kinds of the servers that it started; empty: all ran already."""
     status: SandboxStatus
@@ -339,7 +335,6 @@ def status(name: str, *, root: Path | None = None) -> SandboxStatus:
 
 
 def all_statuses(*, root: Path | None = None) -> tuple[SandboxStatus, ...]:
-    """Return how every recorded sandbox is now."""
     return tuple(status(name, root=root) for name in sandbox_names(root))
 
 

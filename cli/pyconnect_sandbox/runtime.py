@@ -51,8 +51,6 @@ _FAMILY_OF_DISTRIBUTION = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java that is new enough."""
-
     executable: Path
     version: int
     """The feature version: 17, 21."""
@@ -123,7 +121,6 @@ def cache_root() -> Path:
 
 
 def archives_root() -> Path:
-    """Return the directory of the user's archives."""
     return cache_root() / "class-archives"
 
 
@@ -222,7 +219,6 @@ class KafkaRuntime:
 
 
 def log_configuration_option(path: Path) -> str:
-    """Return the option that makes log4j 2 read `path`."""
     return f"-Dlog4j2.configurationFile={path.as_uri()}"
 
 

@@ -88,7 +88,6 @@ class Server(ABC):
 
     @property
     def log_path(self) -> Path:
-        """The server's own log."""
         return self.directory / f"{self.name}.log"
 
     @property
@@ -110,11 +109,9 @@ class Server(ABC):
 
     @property
     def is_running(self) -> bool:
-        """Whether the process lives, answering or not."""
         return self._identity is not None and processes.is_running(self._identity)
 
     def resident_bytes(self) -> int:
-        """Return the memory that the server process occupies."""
         return processes.resident_bytes(self.pid)
 
     # Operations
@@ -336,7 +333,6 @@ def is_free(port: int) -> bool:
 
 
 def accepts_connections(port: int) -> bool:
-    """Return whether something listens on `port`."""
     try:
         with socket.create_connection((LOOPBACK, port), timeout=1.0):
             return True

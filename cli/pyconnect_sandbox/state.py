@@ -50,7 +50,6 @@ class ServerRecord:
 
     @property
     def is_running(self) -> bool:
-        """Whether that very process lives."""
         return is_running(self.identity)
 
 
@@ -67,11 +66,9 @@ class SandboxState:
     servers: tuple[ServerRecord, ...] = field(default=())
 
     def server(self, kind: str) -> ServerRecord | None:
-        """Return the record of one server, running or not."""
         return next((record for record in self.servers if record.kind == kind), None)
 
     def running(self, kind: str) -> ServerRecord | None:
-        """Return the record of one server if it runs."""
         record = self.server(kind)
         return record if record is not None and record.is_running else None
 

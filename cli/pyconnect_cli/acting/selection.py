@@ -46,14 +46,12 @@ class Selection:
 
     @property
     def filters(self) -> bool:
-        """Whether anything but names was given."""
         return bool(
             self.everything or self.patterns or self.conditions or self.states or self.type
             or self.classes or self.workers or self.failed
         )  # fmt: skip
 
     def matches(self, view: ConnectorView) -> bool:
-        """Whether every filter holds for a connector."""
         config = view.config
         items = (view.status.connector, *view.status.tasks) if view.status else ()
         return (

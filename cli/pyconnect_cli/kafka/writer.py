@@ -233,7 +233,6 @@ class ConsumerGroups(AdminConnection):
             raise
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set the committed offsets of a group without members."""
         with translated_errors(f"set the offsets of {group}"):
             self._requests().commit(group, offsets, self._timeout_s())
 

@@ -106,7 +106,6 @@ class FleetWatcher:
         return failures_first(cluster.row(late) for cluster in self._clusters)
 
     def close(self) -> None:
-        """Release the connections."""
         for cluster in self._clusters:
             cluster.session.close()
 
@@ -119,7 +118,6 @@ class _Doubts(Output):
         self.texts: list[str] = []
 
     def warning(self, text: str) -> None:
-        """Keep a warning."""
         self.texts.append(text)
 
 

@@ -329,7 +329,6 @@ class ClusterRow:
 
     @property
     def failed(self) -> int | None:
-        """The number of connectors and tasks that are FAILED."""
         return len(self.status.failed) if self.status else None
 
     @property
@@ -349,7 +348,6 @@ class ClusterRow:
 
     @property
     def phases(self) -> tuple[str, ...]:
-        """The agents' phases of exactly-once."""
         return _distinct(worker.phase for worker in self.status.workers) if self.status else ()
 
     @property

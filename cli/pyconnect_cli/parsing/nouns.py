@@ -200,7 +200,6 @@ CONSENT = frozenset(
     {"--yes", "--force", "--prune", "--insecure", "--no-backup", "--accept-unknown"}
 )
 
-
 # As Apache's own commands spell them.
 _APACHES = {
     "--bootstrap": "--kafka-bootstrap",

@@ -57,7 +57,6 @@ class Output:
         return self.style.format not in {"table", "wide"}
 
     def line(self, text: str = "") -> None:
-        """Print a line of data."""
         if self.style.summary:
             return
         self._head(data=True)
@@ -77,14 +76,12 @@ class Output:
         self._tell(f"{head} {self.propose(text)}")
 
     def error(self, error: PyconnectError) -> None:
-        """Print an error and its hint on stderr."""
         if error.message:
             self._head()
         for line in error_lines(error, colour=self.style.error_colour):
             self._tell(self.propose(line))
 
     def paint(self, text: str, style: str | None) -> str:
-        """Return a text in a style of stdout."""
         return paint(text, style, colour=self.style.colour)
 
     def silent(self, *, success: bool) -> bool:

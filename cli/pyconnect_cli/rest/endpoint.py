@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import ssl
     from concurrent.futures import Future
 
-
 DEFAULT_RUN_S = 120.0
 DEFAULT_REQUEST_S = 10.0
 LONG_REQUEST_S = 60.0

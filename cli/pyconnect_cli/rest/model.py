@@ -105,7 +105,6 @@ _PLAIN: Mapping[object, Callable[[Any], object]] = {
     object: lambda value: value,
 }
 
-
 Parsed = TypeVar("Parsed")
 AGENT_COMMIT = "pyconnect-"
 
@@ -169,7 +168,6 @@ class ConnectorStatus:
 
     @property
     def running_tasks(self) -> int:
-        """Return how many tasks are RUNNING."""
         return sum(task.state == "RUNNING" for task in self.tasks)
 
 
@@ -194,7 +192,6 @@ class ConnectorView:
 
     @property
     def config(self) -> Mapping[str, str | None]:
-        """The configuration, empty without info."""
         return self.info.config if self.info else {}
 
     @property

@@ -56,7 +56,6 @@ class RestRequest:
 
     @property
     def changes(self) -> bool:
-        """Whether the request may change something."""
         return self.method != "GET"
 
     def target(self) -> str:

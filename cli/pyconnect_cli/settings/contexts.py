@@ -41,7 +41,6 @@ from pyconnect_cli.rest.masking import mask_text, mask_url
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
 
-
 Setting = str | int | bool | tuple[str, ...]
 
 PROJECT_FILE = "pyconnect.toml"
@@ -85,7 +84,6 @@ class ConfigFiles:
     files: tuple[ConfigFile, ...]
 
     def context_names(self) -> list[str]:
-        """Return every name, sorted."""
         return sorted({name for file in self.files for name in file.contexts})
 
     def find_context(self, name: str) -> tuple[ConfigFile, Mapping[str, Setting]]:

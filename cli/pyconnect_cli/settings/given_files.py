@@ -101,11 +101,9 @@ class Inventory:
         return self.own.get(url, self.common)
 
     def address(self, url: str) -> str:
-        """The address of a worker's REST interface."""
         return self.addresses.get(url, url)
 
     def admin(self, url: str) -> str:
-        """The address of an agent's admin interface."""
         return self.admins.get(url, self.address(url))
 
     def admin_interfaces(self) -> dict[str, str]:
@@ -232,7 +230,6 @@ def parse_properties(text: str, place: str) -> dict[str, str]:
 
 
 def worker_properties(path: str) -> dict[str, str]:
-    """Read a worker's properties file."""
     text, shown = read_given(path)
     return parse_properties(text, shown)
 

@@ -43,27 +43,19 @@ class Source(Protocol):
 
     def look(self, *, lag: bool) -> ClusterLook:
         """Look at the cluster; PyconnectError when no worker answers."""
-        ...
 
-    def clusters(self) -> Sequence[ClusterRow]:
-        """Look at the clusters of all contexts."""
-        ...
+    def clusters(self) -> Sequence[ClusterRow]: ...
 
-    def run(self, words: Words, *, width: int, agreed: bool = False) -> Ended:
-        """Run a verb and return its output."""
-        ...
+    def run(self, words: Words, *, width: int, agreed: bool = False) -> Ended: ...
 
     def run_on_terminal(self, words: Words) -> int:
         """Run a verb that uses the terminal itself; return its exit code."""
-        ...
 
     def other(self, context: str) -> Source:
         """Return the cluster of another context; PyconnectError if it cannot be used."""
-        ...
 
     def close(self) -> None:
         """Release the connections of a cluster that the view has left."""
-        ...
 
 
 class ClusterSource:
@@ -84,7 +76,6 @@ class ClusterSource:
         _ = session.client  # made here: its secrets are fetched before the terminal is taken over
 
     def look(self, *, lag: bool) -> ClusterLook:
-        """See Source."""
         self._session.renew_time()
         return self._watcher.look(lag=lag)
 
@@ -96,7 +87,6 @@ class ClusterSource:
         return self._fleet.look()
 
     def run(self, words: Words, *, width: int, agreed: bool = False) -> Ended:
-        """See Source."""
         return run_verb(self._session, words, width=width, agreed=agreed)
 
     def run_on_terminal(self, words: Words) -> int:
@@ -115,7 +105,6 @@ class ClusterSource:
         return ClusterSource(session)
 
     def close(self) -> None:
-        """See Source."""
         self._session.close()
         if self._fleet is not None:
             self._fleet.close()
@@ -129,27 +118,21 @@ class Ended(NamedTuple):
 
 
 class CollectedOutput(Output):
-    """An output that prints nothing."""
-
     def __init__(self, *, width: int, form: str = "table") -> None:
         super().__init__(OutputStyle(format=form, colour=True, error_colour=True, width=width))
         self.lines: list[str] = []
 
     def line(self, text: str = "") -> None:
-        """Keep a line of data."""
         self.lines += displayed(text, colour=True).split("\n")
 
     def message(self, text: str, *, style: str | None = None) -> None:
-        """Keep a message."""
         self.lines.append(displayed(paint(text, style, colour=True), colour=True))
 
     def warning(self, text: str) -> None:
-        """Keep a warning."""
         head = paint("warning:", "warning", colour=True)
         self.lines.append(f"{head} {printable(text)}")
 
     def error(self, error: PyconnectError) -> None:
-        """Keep an error and its hint."""
         self.lines += error_lines(error, colour=True)
 
 
