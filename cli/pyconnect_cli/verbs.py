@@ -1,6 +1,6 @@
 """The parser's classes of verbs, which accept shared options.
 
-Command modules write plain typer; `noun_groups` gives their commands these classes. A verb that
+Command modules write plain typer; `app` gives their commands these classes. A verb that
 acts on connectors chooses `ActingVerb` itself and so takes the selection, batch and cron options.
 """
 

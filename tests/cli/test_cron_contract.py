@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.noun_groups import load_noun
+from pyconnect_cli.app import load_noun
 from pyconnect_cli.parsing.nouns import NOUNS
 from tests.cli.conftest import Run
 from tests.support.cases import cases

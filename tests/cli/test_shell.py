@@ -20,8 +20,8 @@ import pytest
 
 from pyconnect_cli.__main__ import main
 from pyconnect_cli.about import completion_script
+from pyconnect_cli.app import app_of, load_noun
 from pyconnect_cli.completion import TypedWords, offers
-from pyconnect_cli.noun_groups import app_of, load_noun
 from pyconnect_cli.parsing.help_page import EXAMPLES, first_screen
 from pyconnect_cli.parsing.nouns import NOUNS, meant_line, near_verbs
 from tests.cli.conftest import NAME_WORDS, Run
@@ -202,7 +202,7 @@ def test_short_commands_do_without_rich() -> None:
     script = """
 import sys
 from pyconnect_cli.app import run
-from pyconnect_cli.noun_groups import app_of
+from pyconnect_cli.app import app_of
 from pyconnect_cli.parsing.nouns import near_verbs
 from pyconnect_cli.parsing.nouns import NOUNS
 for noun in NOUNS:

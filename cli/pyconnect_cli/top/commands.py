@@ -13,6 +13,7 @@ from typing import Annotated, NamedTuple, Protocol
 
 import typer
 
+from pyconnect_cli.app import load_noun
 from pyconnect_cli.errors import (
     ExitCode,
     Interrupted,
@@ -20,9 +21,7 @@ from pyconnect_cli.errors import (
     PyconnectError,
     UsageError,
 )
-from pyconnect_cli.noun_groups import load_noun
-from pyconnect_cli.overview.commands import FleetWatcher
-from pyconnect_cli.overview.gather import Watcher
+from pyconnect_cli.overview.commands import FleetWatcher, Watcher
 from pyconnect_cli.overview.rows import ClusterLook
 from pyconnect_cli.overview.status import ClusterRow
 from pyconnect_cli.parsing.nouns import find_noun

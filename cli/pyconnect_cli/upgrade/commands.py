@@ -14,10 +14,10 @@ from typer.core import TyperOption
 
 from pyconnect_cli.acls.options import BROKER_OPTIONS, AclOptions, acl_options
 from pyconnect_cli.acting.selection import texts
+from pyconnect_cli.app import NounGroup
 from pyconnect_cli.directories import new_identity
 from pyconnect_cli.errors import Conflict, PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.kafka.admin import kafka_cluster
-from pyconnect_cli.noun_groups import NounGroup
 from pyconnect_cli.parsing.options import option_specs
 from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.step_line import StepLine

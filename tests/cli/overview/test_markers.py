@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pyconnect_cli.kafka.model import SinkPosition, TopicPartition
-from pyconnect_cli.overview.gather import Markers
+from pyconnect_cli.overview.commands import Markers
 
 AT = TopicPartition("orders", 0)
 

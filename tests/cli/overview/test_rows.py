@@ -1,7 +1,7 @@
 """Rows of connectors, tasks and workers."""
 
 from pyconnect_cli.acting.workers import WorkerHealth
-from pyconnect_cli.overview.gather import JAVA
+from pyconnect_cli.overview.commands import JAVA
 from pyconnect_cli.overview.rows import WorkerLook, connector_rows, failures, phase_of, worker_rows
 from tests.cli.overview.worlds import agent, child, look, positions, view, worker
 from tests.support.cases import cases

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.overview.gather import Watcher
+from pyconnect_cli.overview.commands import Watcher
 from pyconnect_cli.overview.status import cluster_status, short_cause, status_lines
 from pyconnect_cli.session import Session
 from tests.cli.conftest import Run

@@ -199,7 +199,7 @@ def test_no_other_command_imports_the_library(url: str, environ: dict[str, str])
     script = """
 import sys
 from pyconnect_cli.app import run
-from pyconnect_cli.noun_groups import app_of
+from pyconnect_cli.app import app_of
 from pyconnect_cli.parsing.nouns import NOUNS
 for noun in NOUNS:
     app_of(noun.module)
