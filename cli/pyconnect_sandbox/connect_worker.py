@@ -122,11 +122,7 @@ class ConnectWorker(Server):
         return True
 
     def _prepare(self) -> Sequence[str]:
-        properties = {
-            "listeners": self.url,
-            **self._default_properties(),
-            **self.config.properties,
-        }
+        properties = {"listeners": self.url, **self._default_properties(), **self.config.properties}
         worker_file = self._write_properties(WORKER_FILE, properties)
         connector_files = [
             self._write_properties(f"connector-{index}.properties", connector)

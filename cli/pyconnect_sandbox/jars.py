@@ -59,11 +59,7 @@ _SILENCE_S = 60
 
 
 def download(
-    paths: Iterable[str],
-    directory: Path,
-    *,
-    environment: Mapping[str, str],
-    progress: Progress,
+    paths: Iterable[str], directory: Path, *, environment: Mapping[str, str], progress: Progress
 ) -> None:
     """Put the file of each path into `directory`, under its own name.
 
