@@ -21,6 +21,8 @@ from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 CLI = Path(__file__).resolve().parents[2] / "cli"
 HANGS = "PUT /connectors/b/pause"
 
+pytestmark = pytest.mark.wire
+
 
 def done(name: str) -> ObjectResult:
     return ObjectResult(name=name, action="paused", outcome=Outcome.DONE)
@@ -72,7 +74,6 @@ def pause_all(run: Run, *options: str) -> Ended:
     return run("connectors", "pause", "a", "b", "c", "d", *options)
 
 
-@pytest.mark.wire
 @pytest.mark.usefixtures("hang")
 @cases("limit", "--timeout", "--deadline")
 def test_nothing_starts_late(run: Run, connect: FakeConnect, tmp_path: Path, limit: str) -> None:
@@ -90,7 +91,6 @@ def test_nothing_starts_late(run: Run, connect: FakeConnect, tmp_path: Path, lim
         )
 
 
-@pytest.mark.wire
 @pytest.mark.usefixtures("hang")
 def test_the_summary_of_a_run_that_was_ended_has_every_object(run: Run) -> None:
     """The counts are those of the results."""
@@ -102,7 +102,6 @@ def test_the_summary_of_a_run_that_was_ended_has_every_object(run: Run) -> None:
     assert counts == [1, 0, 1, 2]
 
 
-@pytest.mark.wire
 @pytest.mark.usefixtures("hang")
 def test_people_read_the_same(run: Run) -> None:
     """Done on stdout; the unknown one with its state, and the rest by name."""
@@ -114,7 +113,6 @@ def test_people_read_the_same(run: Run) -> None:
     assert "the time of --timeout is over: 1 of 4 may have taken effect: b" in outcome.err
 
 
-@pytest.mark.wire
 @pytest.mark.usefixtures("hang")
 def test_an_unanswered_change_is_done_if_the_state_says(run: Run, connect: FakeConnect) -> None:
     """The worker has paused the connector and only its answer is missing."""
@@ -124,7 +122,6 @@ def test_an_unanswered_change_is_done_if_the_state_says(run: Run, connect: FakeC
     assert "b: paused (it is PAUSED with tasks 0:PAUSED; the worker did not" in outcome.out
 
 
-@pytest.mark.wire
 @pytest.mark.usefixtures("hang")
 def test_one_unanswered_change_does_not_end_the_batch(run: Run, connect: FakeConnect) -> None:
     """Its limit is that of a request: the others are done, exit 8."""
@@ -134,7 +131,6 @@ def test_one_unanswered_change_does_not_end_the_batch(run: Run, connect: FakeCon
     assert found == {"a": "done", "b": "unknown", "c": "done", "d": "done"}
 
 
-@pytest.mark.wire
 @pytest.mark.usefixtures("hang")
 @cases("form", "-o json", "--summary-json")
 def test_a_run_that_a_signal_ends_reports_every_object(

@@ -50,7 +50,7 @@ def mutual_url(authority: trustme.CA, connect: FakeConnect) -> Iterator[str]:
         yield url
 
 
-def test_certificates_are_checked(run: Run, secure_url: str) -> None:
+def test_certificates_are_checked(run: Run, secure_url: str, tmp_path: Path) -> None:
     """Exit 7 names the option that mends it; a missing CA file is exit 2; --insecure takes any."""
     outcome = run("connectors", "list", address=secure_url, code=7)
     assert "certificate is not trusted" in outcome.err
@@ -58,10 +58,6 @@ def test_certificates_are_checked(run: Run, secure_url: str) -> None:
     outcome = run("connectors", "list", "--ca-file", "/nowhere.pem", address=secure_url, code=2)
     assert "/nowhere.pem" in outcome.err
     assert run("connectors", "list", "--insecure", address=secure_url).code == 0
-
-
-def test_the_given_authority_is_accepted(run: Run, secure_url: str, tmp_path: Path) -> None:
-    """By flag, after the verb."""
     outcome = run(
         "connectors", "list", "-o", "name", "--ca-file", str(tmp_path / "ca.pem"),
         address=secure_url,
@@ -114,7 +110,7 @@ def test_passwords_are_fetched_from_where_they_are(
 def test_credentials_are_sent_and_not_repeated(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
-    """Wrong ones are exit 4; a token wins over a context's password."""
+    """Wrong ones are exit 4; a token wins over a context's password; safer options are named."""
     connect.authorization = OPS
     secret = tmp_path / "secret"
     secret.write_text("wr0ng\n")
@@ -125,10 +121,6 @@ def test_credentials_are_sent_and_not_repeated(
     token = tmp_path / "token"
     token.write_text("t0ken\n")
     assert run("connectors", "list", "--token-file", str(token)).code == 0
-
-
-def test_a_password_on_the_command_line_is_warned_of(run: Run, connect: FakeConnect) -> None:
-    """It works, and the safer options are named."""
     connect.authorization = OPS
     outcome = run("connectors", "list", "--username", "ops", "--password", "s3cret", code=0)
     assert "--password-file" in outcome.err
@@ -211,7 +203,7 @@ def test_no_hint_shows_a_secret_of_the_command_that_was_typed(run: Run, url: str
 
 
 def test_exported_secrets_are_readable_by_their_owner_only(run: Run, tmp_path: Path) -> None:
-    """Also where a file was there before that others could read."""
+    """Also where others could read an older file; a team may read masked ones."""
     directory = tmp_path / "backup"
     directory.mkdir()
     file = directory / "orders.json"
@@ -221,10 +213,6 @@ def test_exported_secrets_are_readable_by_their_owner_only(run: Run, tmp_path: P
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()}
     assert modes == {"orders.json": 0o600, "broken.json": 0o600}
     assert json.loads(file.read_text())["config"]["db.password"] == "hunter2"
-
-
-def test_masked_exports_have_the_permissions_of_any_new_file(run: Run, tmp_path: Path) -> None:
-    """A team may read them."""
     before = os.umask(0o022)
     try:
         assert run("connectors", "export", "--all", "--dir", str(tmp_path / "out")).code == 0

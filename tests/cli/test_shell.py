@@ -35,9 +35,14 @@ HELP_BUDGET = 5
 
 
 def test_the_static_help_is_the_modules_own() -> None:
-    """`pyconnect --help` imports no command and still tells what each says of itself."""
+    """`pyconnect --help` imports no command; it knows the topics of `pyconnect help`."""
     for noun in NOUNS:
         assert app_of(noun.module).info.help == noun.help
+    from pyconnect_cli.about import SUMMARIES, TOPICS
+    from pyconnect_cli.parsing.help_page import root_help
+
+    assert set(SUMMARIES) == set(TOPICS)
+    assert f"pyconnect help {'|'.join(TOPICS)}" in root_help()
 
 
 def every_command() -> Iterator[tuple[str, Any]]:
@@ -93,15 +98,6 @@ def test_help_is_whole(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "~/.local/share/bash-completion/completions/" in run("completion", "--help").out
 
 
-def test_every_topic_is_named_by_the_help() -> None:
-    """`pyconnect --help` and `pyconnect help` know the same topics."""
-    from pyconnect_cli.about import SUMMARIES, TOPICS
-    from pyconnect_cli.parsing.help_page import root_help
-
-    assert set(SUMMARIES) == set(TOPICS)
-    assert f"pyconnect help {'|'.join(TOPICS)}" in root_help()
-
-
 @pytest.mark.wire
 def test_help_answers_within_its_budget() -> None:
     """The best of several runs beside the best of bare Python, whatever else the machine does."""
@@ -154,25 +150,21 @@ def test_a_line_with_the_verb_first_has_a_meaning(typed: str, meant: str | None)
     assert (line and " ".join(line)) == meant
 
 
-def test_a_reading_verb_before_its_noun_is_understood(run: Run) -> None:
-    """The result is that of the right line."""
-    assert run("get", "connectors") == run("connectors", "list")
-    assert run("describe", "connector", "orders") == run("connectors", "describe", "orders")
-
-
 def test_a_verb_before_its_noun_is_answered(run: Run, connect: FakeConnect) -> None:
-    """Nothing is sent."""
+    """A change is not sent; a reading verb has the result of the right line."""
     ended = run("rm", "connector/orders", code=2)
     assert ended.err == (
         "error: `pyconnect rm connector/orders` is not a command: the noun comes first\n"
         "hint: write: pyconnect connectors delete orders\n"
     )
     assert not connect.requests
+    assert run("get", "connectors") == run("connectors", "list")
+    assert run("describe", "connector", "orders") == run("connectors", "describe", "orders")
 
 
-@cases("word", "restrt", "set", "resum", "undo")
+@cases("word", "restrt", "set", "resum", "undo", "api-resources", "patch", "scale")
 def test_a_wrong_verb_never_proposes_a_noun(run: Run, word: str) -> None:
-    """`restart` is near `status`, and means something else."""
+    """`restart` is near `status`, and means something else; `api-resources` is no `restore`."""
     assert "did you mean" not in run(word).err
 
 
@@ -201,9 +193,7 @@ def test_short_commands_do_without_rich() -> None:
     """It takes longer to import than they may: the parser, every noun and a request load none."""
     script = """
 import sys
-from pyconnect_cli.app import run
-from pyconnect_cli.app import app_of
-from pyconnect_cli.parsing.nouns import near_verbs
+from pyconnect_cli.app import app_of, run
 from pyconnect_cli.parsing.nouns import NOUNS
 for noun in NOUNS:
     app_of(noun.module)
@@ -218,8 +208,12 @@ print(int(code), [name for name in sys.modules if name.partition(".")[0] == "ric
 
 @cases("shell, file", ("bash", "pyconnect.bash"), ("zsh", "_pyconnect"), ("fish", "pyconnect.fish"))
 def test_the_command_prints_the_script_of_completions(shell: str, file: str) -> None:
-    """The folder completions/ and the installed package have the same text."""
-    assert (ROOT / "completions" / file).read_text("utf-8") == completion_script(shell)
+    """The folder completions/ has the same text, which an installed shell parses."""
+    path = ROOT / "completions" / file
+    assert path.read_text("utf-8") == completion_script(shell)
+    assert "__complete" in completion_script(shell)
+    if shutil.which(shell):
+        subprocess.run([shell, "-n", str(path)], check=True, capture_output=True)
 
 
 def complete_words(*words: str) -> list[str]:
@@ -306,17 +300,12 @@ def test_completion_offers_names_of_the_arguments_kind(noun: str, verb: str, kin
 
 @pytest.mark.wire
 def test_names_of_the_cluster_are_only_data_for_bash(tmp_path: Path) -> None:
-    """A name that looks like a command or a pattern is offered quoted and never expanded."""
+    """A name is offered quoted and never expanded, without the part that bash keeps on the line."""
     trap = tmp_path / "ran"
     names = [f"$(touch {trap})", "*", "two words", "plain"]
     offered = complete("pyconnect connectors pause ", names=names)
     assert [shlex.split(word) for word in offered] == [[name] for name in names]
     assert not trap.exists()
-
-
-@pytest.mark.wire
-def test_bash_replaces_only_the_text_after_a_colon() -> None:
-    """A name with a colon is offered without the part that bash keeps on the line."""
     assert complete("pyconnect connectors pause a:", names=["a:b", "c"]) == ["b"]
 
 
@@ -412,39 +401,6 @@ def test_a_real_zsh_completes_at_the_tab_key(tmp_path: Path, keys: str, expected
         shell.close()
 
 
-@cases("shell, file", ("zsh", "_pyconnect"), ("fish", "pyconnect.fish"))
-def test_the_other_shells_accept_their_file(shell: str, file: str) -> None:
-    """An installed shell parses its file; the text is compared everywhere."""
-    path = ROOT / "completions" / file
-    assert "__complete" in path.read_text("utf-8")
-    if shutil.which(shell):
-        subprocess.run([shell, "-n", str(path)], check=True, capture_output=True)
-
-
-@pytest.mark.wire
-def test_names_of_the_cluster_are_offered(url: str, environ: dict[str, str]) -> None:
-    """Names of a living cluster; nothing and exit 0 for a dead one."""
-
-    def names(address: str) -> list[str]:
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "pyconnect_cli", "__complete"),
-                *("--url", address, "connectors", "get", ""),
-            ],
-            env={**environ, "XDG_CACHE_HOME": environ["XDG_STATE_HOME"]},
-            cwd=ROOT / "cli",
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout.split()
-
-    # A machine that is busy may answer too late; then there are none, and the next Tab asks again.
-    eventually(lambda: names(url) == ["broken", "orders"], 120)
-    assert names("http://127.0.0.1:9") == []
-
-
 @pytest.fixture
 def ask(environ: dict[str, str], tmp_path: Path) -> Callable[..., list[str]]:
     """Ask for names of a kind as a shell does; the cache is the test's own."""
@@ -469,10 +425,12 @@ def ask(environ: dict[str, str], tmp_path: Path) -> Callable[..., list[str]]:
 
 @pytest.mark.wire
 def test_a_tab_is_cached(ask: Callable[..., list[str]], url: str, connect: FakeConnect) -> None:
-    """Names are kept for a while; another kind is requested again."""
+    """Names are kept for a while; another kind is requested again; a dead cluster has none."""
+    # A machine that is busy may answer too late; then there are none, and the next Tab asks again.
     eventually(lambda: ask("connectors", "--url", url) == ["broken", "orders"], 120)
     connect.requests.clear()
     assert ask("connectors", "--url", url) == ["broken", "orders"]
+    assert ask("connectors", "--url", "http://127.0.0.1:9") == []
     assert connect.requests == []
     tasks = ["broken/0", "broken/1", "orders/0"]
     eventually(lambda: ask("tasks", f"--url={url}") == tasks, 120)
@@ -527,42 +485,24 @@ def test_words_of_other_tools_are_answered_with_the_line(run: Run, words: str, l
     assert f"{line}\n" in f"{hint.rstrip('`?')}\n"
 
 
-@cases("word", "api-resources", "patch", "scale")
-def test_a_remotely_similar_noun_is_not_proposed(run: Run, word: str) -> None:
-    """`api-resources` is no `restore`."""
-    assert "did you mean" not in run(word).err
-
-
 @pytest.mark.wire
-def test_a_misspelt_option_is_answered_with_the_near_one(run: Run) -> None:
-    """As verbs and names are."""
-    outcome = run("connectors", "list", "--otput", "json", code=2)
-    assert outcome.err.splitlines() == [
-        "error: no such option: --otput",
-        "hint: did you mean `--output`? see: pyconnect connectors list --help",
-    ]
-
-
-@pytest.mark.wire
-def test_a_file_without_its_option_is_answered_with_it(run: Run) -> None:
-    """As kubectl's users may expect arguments."""
-    outcome = run("connectors", "apply", "orders.json", code=2)
-    assert "hint: a file follows -f: pyconnect connectors apply -f FILE" in outcome.err
-
-
-@pytest.mark.wire
-def test_a_misspelt_verb_is_answered_with_the_near_one(run: Run) -> None:
-    """Exit 2 and a suggestion."""
-    outcome = run("connectors", "pasue", "x", code=2)
-    assert "did you mean `pyconnect connectors pause`" in outcome.err
-
-
-@pytest.mark.wire
-def test_a_word_for_reading_is_answered_with_verbs_that_read(run: Run) -> None:
-    """`connectors status` resembles `restart`; a proposal must not lead to a change."""
-    hint = run("connectors", "status", "orders").err.splitlines()[1]
-    expected = "hint: did you mean `pyconnect connectors get` or `pyconnect connectors describe`?"
-    assert hint == expected
+@cases(
+    "words, hint",
+    ("list --otput json", "did you mean `--output`? see: pyconnect connectors list --help"),
+    ("apply orders.json", "a file follows -f: pyconnect connectors apply -f FILE"),
+    ("pasue x", "did you mean `pyconnect connectors pause`?"),
+    # It resembles `restart`; a proposal must not lead to a change.
+    (
+        "status orders",
+        "did you mean `pyconnect connectors get` or `pyconnect connectors describe`?",
+    ),
+)
+def test_a_misspelt_word_is_answered_with_the_near_one(run: Run, words: str, hint: str) -> None:
+    """Options, files without their option, verbs."""
+    outcome = run("connectors", *words.split(), code=2)
+    assert outcome.err.splitlines()[1] == f"hint: {hint}"
+    if "--otput" in words:
+        assert outcome.err.startswith("error: no such option: --otput\n")
 
 
 def mistyped(word: str) -> set[str]:
@@ -585,10 +525,6 @@ def test_mistyped_verbs_are_proposed_within_their_kind() -> None:
             for word in mistyped(verb) - set(verbs):
                 proposed = near_verbs(word, reading, changing)
                 assert not set(proposed) & set(changing), f"{path} {word}: {proposed}"
-    for path, command in every_command():
-        verbs = getattr(command, "commands", {})
-        changing = [name for name, verb in verbs.items() if getattr(verb, "changes", False)]
-        reading = [name for name in verbs if name not in changing]
         for verb in changing:
             word = verb[:2] + verb[3] + verb[2] + verb[4:] if len(verb) > 3 else f"{verb}{verb[-1]}"
             assert verb in near_verbs(word, reading, changing), f"{path} {word}"

@@ -62,6 +62,12 @@ class ScriptServer(Server):
         return rest_status(self.port, "/", timeout_s) == 200
 
 
+def stubborn(directory: Path, stop_timeout_s: float) -> Server:
+    """Start a server that ignores SIGTERM, with a child."""
+    script = textwrap.dedent(WITH_A_STUBBORN_CHILD) + textwrap.dedent(HTTP_SERVER)
+    return ScriptServer(directory, script, stop_timeout_s=stop_timeout_s).start()
+
+
 def test_a_started_server_answers_and_a_stopped_one_is_gone(tmp_path: Path) -> None:
     """Start returns once it answers; stop returns once nothing of it lives."""
     with ScriptServer(tmp_path, HTTP_SERVER) as server:
@@ -75,11 +81,7 @@ def test_a_started_server_answers_and_a_stopped_one_is_gone(tmp_path: Path) -> N
 
 def test_a_server_that_ignores_the_signal_is_killed_with_its_children(tmp_path: Path) -> None:
     """After the grace the whole group is killed, and stop says that it took that."""
-    server = ScriptServer(
-        tmp_path,
-        textwrap.dedent(WITH_A_STUBBORN_CHILD) + textwrap.dedent(HTTP_SERVER),
-        stop_timeout_s=0.3,
-    ).start()
+    server = stubborn(tmp_path, 0.3)
     identity = server.identity
     assert len(processes.group_members(identity)) == 2
     assert not server.stop()
@@ -88,11 +90,7 @@ def test_a_server_that_ignores_the_signal_is_killed_with_its_children(tmp_path: 
 
 def test_a_killed_server_is_gone_with_its_children_and_starts_again(tmp_path: Path) -> None:
     """SIGKILL reaches the whole group; the same object starts the server again."""
-    server = ScriptServer(
-        tmp_path,
-        textwrap.dedent(WITH_A_STUBBORN_CHILD) + textwrap.dedent(HTTP_SERVER),
-        stop_timeout_s=0.1,
-    ).start()
+    server = stubborn(tmp_path, 0.1)
     identity = server.identity
     server.kill()
     assert is_gone(identity)
@@ -102,11 +100,7 @@ def test_a_killed_server_is_gone_with_its_children_and_starts_again(tmp_path: Pa
 
 def test_a_child_that_outlived_its_server_is_ended_before_the_next_start(tmp_path: Path) -> None:
     """The processes that a crashed server left in its group end before the next server starts."""
-    server = ScriptServer(
-        tmp_path,
-        textwrap.dedent(WITH_A_STUBBORN_CHILD) + textwrap.dedent(HTTP_SERVER),
-        stop_timeout_s=0.1,
-    ).start()
+    server = stubborn(tmp_path, 0.1)
     identity = server.identity
     os.kill(identity.pid, signal.SIGKILL)
     assert server.wait_until_exited(10) == -signal.SIGKILL
@@ -236,7 +230,7 @@ def test_an_owner_that_dies_before_the_tether_starts_runs_no_server(tmp_path: Pa
 
 
 def test_a_recycled_pid_is_not_taken_for_the_server() -> None:
-    """An identity with another start mark names no process, and is never signalled."""
+    """An identity with another start mark is never signalled; a zombie is gone."""
     me = processes.identify(os.getpid())
     assert me is not None
     assert processes.is_running(me)
@@ -244,10 +238,6 @@ def test_a_recycled_pid_is_not_taken_for_the_server() -> None:
     assert not processes.is_running(other)
     assert processes.group_members(other) == ()
     assert processes.end_group(other, 0)
-
-
-def test_a_zombie_does_not_count_as_running() -> None:
-    """A process that ended and was not waited for is gone."""
     with subprocess.Popen(
         [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True
     ) as child:
@@ -272,14 +262,10 @@ def test_both_sources_of_facts_agree(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_free_ports_differ_and_are_below_the_ephemeral_range() -> None:
-    """Ports for servers are distinct, and no outgoing connection is given one."""
+    """No connection and no other process is given one until its server listens."""
     chosen = free_ports(20)
     assert len(set(chosen)) == 20
     assert all(FIRST_PORT <= port <= LAST_PORT < 32768 for port in chosen)
-
-
-def test_a_port_that_was_given_out_is_no_other_processs() -> None:
-    """Until its server listens, nobody else may get it: a client would talk to the wrong server."""
     first = free_port()
     script = f"""
         from pyconnect_sandbox import server as ports

@@ -91,18 +91,17 @@ def test_the_editor_gets_the_terminal_and_gives_it_back(
 
 
 def top_command(url: str | None, environ: dict[str, str]) -> str:
-    variables = {**environ, "PYTHONPATH": str(CLI)}
-    if url is not None:
-        variables["PYCONNECT_URL"] = url
+    variables = {**environ, "PYTHONPATH": str(CLI), **({"PYCONNECT_URL": url} if url else {})}
+    given = (f"{name}={value}" for name, value in variables.items())
     words = [
         "env",
-        "-u",
-        "COLUMNS",
-        "-u",
-        "LINES",
-        *(f"{name}={value}" for name, value in variables.items()),
+        *["-u", "COLUMNS", "-u", "LINES"],
+        *given,
+        sys.executable,
+        "-m",
+        "pyconnect_cli",
     ]
-    return shlex.join([*words, sys.executable, "-m", "pyconnect_cli", "top"]) + "; echo exit=$?"
+    return shlex.join([*words, "top"]) + "; echo exit=$?"
 
 
 @cases("width", 80, 120)
@@ -198,8 +197,7 @@ def test_no_other_command_imports_the_library(url: str, environ: dict[str, str])
     """It takes half a second: help of `top` does without it too."""
     script = """
 import sys
-from pyconnect_cli.app import run
-from pyconnect_cli.app import app_of
+from pyconnect_cli.app import app_of, run
 from pyconnect_cli.parsing.nouns import NOUNS
 for noun in NOUNS:
     app_of(noun.module)
