@@ -285,7 +285,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> i
 def _run_once(session: Session, arguments: Sequence[str]) -> int:
     session.arguments = tuple(arguments)
     try:
-        code = _invoke(session, list(arguments))
+        code = invoke(session, list(arguments))
         if fault := session.unwritten():
             raise unwritten_error(fault)
         return code
@@ -316,7 +316,8 @@ def _run_once(session: Session, arguments: Sequence[str]) -> int:
         session.close()
 
 
-def _invoke(session: Session, arguments: list[str]) -> int:
+def invoke(session: Session, arguments: list[str]) -> int:
+    """Run a command line with a session and return its exit code; PyconnectError for a failure."""
     command = typer.main.get_command(app)
     try:
         # The session exists before parsing: options before the noun are kept in it too.

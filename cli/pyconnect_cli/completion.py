@@ -22,13 +22,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyconnect_cli.parsing.nouns import NOUNS, KnownCommand, KnownOption, find_noun, known_commands
-from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
+from pyconnect_cli.parsing.nouns import NOUNS, KnownCommand, find_noun, known_commands
+from pyconnect_cli.parsing.options import GLOBAL_OPTIONS, OptionSpec
 
 if TYPE_CHECKING:
     from pyconnect_cli.rest.endpoint import Endpoint
@@ -58,10 +56,7 @@ class Offer(NamedTuple):
     help: str = ""
 
 
-GLOBAL = tuple(
-    KnownOption(spec.flags, spec.help, spec.metavar, spec.choices) for spec in GLOBAL_OPTIONS
-)
-HELP = KnownOption(("--help",), "show the help page")
+HELP = OptionSpec(("--help",), "show the help page")
 
 
 def print_offers(words: Sequence[str]) -> int:
@@ -100,7 +95,7 @@ class TypedWords:
         self.path = ""
         self.command: KnownCommand | None = None
         self.settings: dict[str, object] = {}
-        self.open_option: KnownOption | None = None
+        self.open_option: OptionSpec | None = None
         self.only_arguments = False
 
     def read(self, word: str) -> None:
@@ -115,7 +110,7 @@ class TypedWords:
         elif word.startswith("-"):
             flag, equals, value = word.partition("=")
             option = self.option(flag)
-            if option is not None and option.value:
+            if option is not None and option.metavar:
                 if equals:
                     self._keep(option.flags[0], value)
                 else:
@@ -128,14 +123,14 @@ class TypedWords:
             self.command = self.command.verbs[verb]
             self.path = f"{self.path} {verb}"
 
-    def option(self, flag: str) -> KnownOption | None:
+    def option(self, flag: str) -> OptionSpec | None:
         """Return the option that is known here by this flag."""
         return next((option for option in self.options if flag in option.flags), None)
 
     @property
-    def options(self) -> tuple[KnownOption, ...]:
+    def options(self) -> tuple[OptionSpec, ...]:
         """Options of the command that has been typed so far, then the global ones."""
-        return (*(self.command.options if self.command else ()), *GLOBAL, HELP)
+        return (*(self.command.options if self.command else ()), *GLOBAL_OPTIONS, HELP)
 
     def words(self) -> Iterable[Offer]:
         """Return nouns, verbs, or names of the kind that the verb takes."""
@@ -150,8 +145,8 @@ class TypedWords:
         """The kind of names that the command's first argument takes; empty: none."""
         return NAMES_OF_ARGUMENT.get(self.command.argument, "") if self.command else ""
 
-    def values_of(self, option: KnownOption) -> Iterable[Offer]:
-        if option.value in {"FILE", "DIR"}:
+    def values_of(self, option: OptionSpec) -> Iterable[Offer]:
+        if option.metavar in {"FILE", "DIR"}:
             return [Offer(FILES)]
         if kind := NAMES_OF_OPTION.get(option.flags[0]):
             return self._named(kind)
@@ -202,8 +197,10 @@ def candidates(kind: str, given: Mapping[str, object]) -> list[str]:
     kept, age_s = read_cache(cache)
     if age_s < CACHE_S or needs_credentials(settings):
         return kept
+    from pyconnect_cli.rest.endpoint import ended_after
+
     try:
-        with deadline(DEADLINE_S):
+        with ended_after(DEADLINE_S, TimeoutError()):
             names = ask(kind, settings)
     except Exception:  # noqa: BLE001 - whatever it was, the older names are what is left
         return kept
@@ -211,46 +208,27 @@ def candidates(kind: str, given: Mapping[str, object]) -> list[str]:
     return names
 
 
-@contextlib.contextmanager
-def deadline(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError in the block when the time is over."""
-
-    def over(_signal: int, _frame: FrameType | None) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def ask(kind: str, settings: Settings) -> list[str]:
     """Return the names from the first worker that answers; OSError if no worker answers."""
+    import base64
+
     from pyconnect_cli.rest.endpoint import Endpoint, base_url
 
     endpoint = Endpoint(urls=settings.urls, ca_file=settings.ca_file, insecure=settings.insecure)
     failure: OSError | None = None
     for url in endpoint.urls:
         address, credentials = base_url(url)
+        headers = {}
+        if credentials is not None:
+            given = base64.b64encode(":".join(credentials).encode()).decode()
+            headers["Authorization"] = f"Basic {given}"
         try:
-            body = get_json(address + PATHS[kind], authorization(credentials), endpoint)
+            body = get_json(address + PATHS[kind], headers, endpoint)
         except OSError as exc:
             failure = exc
             continue
         return sorted(names_in(kind, body))
     raise failure or OSError("no address")
-
-
-def authorization(credentials: tuple[str, str] | None) -> Mapping[str, str]:
-    """Return the header for credentials that are part of an address."""
-    import base64
-
-    if credentials is None:
-        return {}
-    return {"Authorization": f"Basic {base64.b64encode(':'.join(credentials).encode()).decode()}"}
 
 
 def get_json(url: str, headers: Mapping[str, str], endpoint: Endpoint) -> object:

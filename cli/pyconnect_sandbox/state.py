@@ -73,11 +73,6 @@ class SandboxState:
         return record if record is not None and record.is_running else None
 
 
-def to_json(state: SandboxState) -> dict[str, Any]:
-    """Return the document that `from_json` reads back."""
-    return {"version": FORMAT_VERSION, **asdict(state)}
-
-
 def from_json(document: Mapping[str, Any]) -> SandboxState:
     """Return the state in a document; raise SandboxError when it is not one of this format."""
     if document.get("version") != FORMAT_VERSION:
@@ -117,7 +112,8 @@ class SandboxDirectory:
     def save(self, state: SandboxState) -> None:
         """Replace the recorded state, as a whole or not at all."""
         partial = self.path / f"{STATE_FILE}.partial"
-        partial.write_text(json.dumps(to_json(state), indent=1))
+        document = {"version": FORMAT_VERSION, **asdict(state)}
+        partial.write_text(json.dumps(document, indent=1))
         partial.replace(self.path / STATE_FILE)
 
     @contextmanager

@@ -15,6 +15,8 @@ from functools import cache
 from os import path
 from typing import Any, NamedTuple
 
+from pyconnect_cli.parsing.options import OptionSpec
+
 
 class Noun(NamedTuple):
     """One word of the command line and its module, with `:` and a name if that has several."""
@@ -110,15 +112,6 @@ READING = ("get", "describe", "list")
 """Verbs that show objects; without a name they mean `list`."""
 
 
-class KnownOption(NamedTuple):
-    """An option of a command; `value` is the name of its value, empty for a switch."""
-
-    flags: tuple[str, ...]
-    help: str
-    value: str = ""
-    choices: tuple[str, ...] = ()
-
-
 class KnownCommand(NamedTuple):
     """A noun or verb: a line of help, its options without the global ones, the verbs below it.
 
@@ -131,7 +124,7 @@ class KnownCommand(NamedTuple):
     changes: bool
     module: str
     plain: bool
-    options: tuple[KnownOption, ...]
+    options: tuple[OptionSpec, ...]
     verbs: Mapping[str, KnownCommand]
 
     def verb(self, word: str) -> str | None:
@@ -146,7 +139,7 @@ def known_commands() -> Mapping[str, KnownCommand]:
     file_name = path.join(path.dirname(__file__), "words.json")  # noqa: PTH118, PTH120 - quick
     with open(file_name, encoding="utf-8") as file:  # noqa: PTH123 - quick
         words = json.load(file)
-    options = [KnownOption(tuple(flags), *rest) for flags, *rest in words["options"]]
+    options = [OptionSpec(tuple(flags), *rest) for flags, *rest in words["options"]]
 
     def command(entry: dict[str, Any]) -> KnownCommand:
         verbs = {name: command(verb) for name, verb in entry["verbs"].items()}

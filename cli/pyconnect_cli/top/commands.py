@@ -13,9 +13,8 @@ from typing import Annotated, NamedTuple, Protocol
 
 import typer
 
-from pyconnect_cli.app import load_noun
+from pyconnect_cli.app import invoke
 from pyconnect_cli.errors import (
-    ExitCode,
     Interrupted,
     PreconditionFailed,
     PyconnectError,
@@ -24,7 +23,6 @@ from pyconnect_cli.errors import (
 from pyconnect_cli.overview.commands import FleetWatcher, Watcher
 from pyconnect_cli.overview.rows import ClusterLook
 from pyconnect_cli.overview.status import ClusterRow
-from pyconnect_cli.parsing.nouns import find_noun
 from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.output import Output, OutputStyle, error_lines
 from pyconnect_cli.render.styles import displayed, paint, printable
@@ -150,19 +148,7 @@ def _run(session: Session, words: Words) -> int:
     """Run a verb with a session, whose output gets the error too; return the exit code."""
     session.arguments = words
     try:
-        noun = find_noun(words[0])
-        assert noun is not None
-        command = load_noun(noun)
-        try:
-            with command.make_context(
-                f"pyconnect {noun.name}", list(words[1:]), obj=session
-            ) as context:
-                answer = context.command.invoke(context)
-        except typer.Exit as leaving:
-            return leaving.exit_code
-        except typer.TyperException as error:
-            raise PyconnectError(error.format_message(), exit_code=ExitCode.USAGE) from error
-        return answer if isinstance(answer, int) else ExitCode.OK
+        return invoke(session, list(words))
     except PyconnectError as error:
         if error.message:
             session.output.error(error)
