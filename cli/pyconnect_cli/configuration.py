@@ -155,7 +155,6 @@ def set_context(
     own = dict(zip(CLUSTER_KEYS, (group, offsets_topic, inventory), strict=True))
     own["description"] = description
     values |= {key: value for key, value in own.items() if value is not None}
-    _refuse_unusable(values)
     for key in PATH_KEYS & values.keys():
         # A relative path in the file starts at the file's own directory.
         if values[key]:
@@ -280,16 +279,8 @@ def _own_context(files: ConfigFiles, name: str) -> Mapping[str, Setting]:
     return values
 
 
-def _refuse_unusable(values: Mapping[str, Setting]) -> None:
-    """Raise UsageError for values that no command could use, before they are stored."""
-    urls = values.get("url", ())
-    for url in urls if isinstance(urls, tuple) else ():
-        base_url(url)
-    if timeout := values.get("timeout"):
-        parse_duration(str(timeout), what="--timeout")
-
-
 def _given_settings(session: Session) -> dict[str, Setting]:
+    """Return the options to store; UsageError for those that no command could use."""
     known = {option.name for option in GLOBAL_OPTIONS}
     unusable = sorted(set(session.given) & known - OF_A_CONTEXT - OF_THIS_COMMAND)
     if unusable:
@@ -302,6 +293,11 @@ def _given_settings(session: Session) -> dict[str, Setting]:
             # Empty ones stand for the removal of the key.
             value = tuple(text for text in value if text)
         values[name] = value if isinstance(value, bool | int | tuple) else str(value)
+    urls = values.get("url", ())
+    for url in urls if isinstance(urls, tuple) else ():
+        base_url(url)
+    if timeout := values.get("timeout"):
+        parse_duration(str(timeout), what="--timeout")
     return values
 
 

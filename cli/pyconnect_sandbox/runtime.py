@@ -204,7 +204,9 @@ class KafkaRuntime:
         if server_directory is not None:
             name = archive_name(self.java.executable, self.libs, main_class, jvm_options)
             archive = archive_options(name, server_directory)
-        logging = [] if log_configuration is None else [log_configuration_option(log_configuration)]
+        logging = []
+        if log_configuration is not None:
+            logging = [f"-Dlog4j2.configurationFile={log_configuration.as_uri()}"]
         return [
             str(self.java.executable),
             f"-Xmx{heap_mb}m",
@@ -216,10 +218,6 @@ class KafkaRuntime:
             main_class,
             *arguments,
         ]
-
-
-def log_configuration_option(path: Path) -> str:
-    return f"-Dlog4j2.configurationFile={path.as_uri()}"
 
 
 def write_log_configuration(path: Path, log_path: Path) -> None:

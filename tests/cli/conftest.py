@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -27,6 +27,20 @@ NAME_WORDS = {
     "contexts": ("--context", ""),
 }
 """Words after which the Tab key offers names of a kind."""
+
+
+def every_command() -> Iterator[tuple[str, Any]]:
+    """Each noun and verb with its path after `pyconnect`."""
+    from pyconnect_cli.app import load_noun
+    from pyconnect_cli.parsing.nouns import NOUNS
+
+    def below(path: str, command: Any) -> Iterator[tuple[str, Any]]:
+        yield path, command
+        for name, verb in getattr(command, "commands", {}).items():
+            yield from below(f"{path} {name}", verb)
+
+    for noun in NOUNS:
+        yield from below(noun.name, load_noun(noun))
 
 
 @pytest.fixture

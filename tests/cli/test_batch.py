@@ -93,18 +93,13 @@ def test_nothing_starts_late(run: Run, connect: FakeConnect, tmp_path: Path, lim
 
 @pytest.mark.usefixtures("hang")
 def test_the_summary_of_a_run_that_was_ended_has_every_object(run: Run) -> None:
-    """The counts are those of the results."""
+    """The counts are those of the results; people read done on stdout, and the rest by name."""
     outcome = pause_all(run, "--deadline", "4s", "--summary-json")
     assert outcome.code == 124
     document = json.loads(outcome.out)
     assert outcomes(document["results"]) == EXPECTED
     counts = [document[name] for name in ("succeeded", "failed", "unknown", "not_tried")]
     assert counts == [1, 0, 1, 2]
-
-
-@pytest.mark.usefixtures("hang")
-def test_people_read_the_same(run: Run) -> None:
-    """Done on stdout; the unknown one with its state, and the rest by name."""
     outcome = pause_all(run, "--timeout", "4s")
     assert outcome.code == 124
     assert outcome.out == "a: paused\n"

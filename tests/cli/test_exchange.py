@@ -363,13 +363,7 @@ def test_requests_of_the_admin_interface_go_to_its_own_address() -> None:
 
 def test_credentials_of_an_address_go_to_that_address_only() -> None:
     """The next address must not learn them."""
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        if request.url.host == "one":
-            raise httpx.ConnectError("refused", request=request)
-        return httpx.Response(200, json=[])
-
-    network = Network(answer, "http://ops:s3cret@one:1", "http://two:2")
+    network = Network(only_two_answers, "http://ops:s3cret@one:1", "http://two:2")
     network.client.connector_names()
     assert network.sent[0].headers["authorization"].startswith("Basic ")
     assert "authorization" not in network.sent[1].headers

@@ -119,7 +119,7 @@ def test_a_trusted_file_may_not_change(run: Run, url: str, environ: dict[str, st
 
 
 def test_trust_belongs_to_one_place(run: Run, url: str) -> None:
-    """The same content in another directory is another file."""
+    """The same content elsewhere is another file; exit 2 for another name, 3 for none."""
     text = f'[contexts.p]\nurls = ["{url}"]\n'
     PROJECT.write_text(text)
     other = Path("other")
@@ -127,6 +127,13 @@ def test_trust_belongs_to_one_place(run: Run, url: str) -> None:
     (other / PROJECT).write_text(text)
     assert run("config", "trust", "other", address=None).code == 0
     assert run("connectors", "list", address=None).code == 2
+    PROJECT.unlink()
+    Path("other.toml").write_text("[defaults]\n")
+    assert run("config", "trust", "other.toml", address=None).code == 2
+    assert run("config", "trust", address=None).code == 3
+    PROJECT.write_text(f'current = "p"\n[contexts.p]\nurls = ["{url}"]\n')
+    arguments = ("connectors", "list", "--config", str(PROJECT))
+    assert run(*arguments, address=None).code == 0
 
 
 def test_trusting_shows_no_secret_and_no_control_sequence(run: Run) -> None:
@@ -143,16 +150,6 @@ def test_trusting_shows_no_secret_and_no_control_sequence(run: Run) -> None:
     PROJECT.write_text('current = "\\u001b[2J"\n')
     refused = run("connectors", "list", address=None, code=2)
     assert "\x1b" not in refused.err
-
-
-def test_only_project_files_need_trust(run: Run, url: str) -> None:
-    """Exit 2 for another file, 3 for none; a file of --config is the user's choice."""
-    Path("other.toml").write_text("[defaults]\n")
-    assert run("config", "trust", "other.toml", address=None).code == 2
-    assert run("config", "trust", address=None).code == 3
-    PROJECT.write_text(f'current = "p"\n[contexts.p]\nurls = ["{url}"]\n')
-    arguments = ("connectors", "list", "--config", str(PROJECT))
-    assert run(*arguments, address=None).code == 0
 
 
 def test_the_tab_key_asks_no_address_of_an_untrusted_file(

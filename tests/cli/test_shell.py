@@ -11,10 +11,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from string import ascii_lowercase
-from typing import Any
 
 import pytest
 
@@ -24,7 +23,7 @@ from pyconnect_cli.app import app_of, load_noun
 from pyconnect_cli.completion import TypedWords, offers
 from pyconnect_cli.parsing.help_page import EXAMPLES, first_screen
 from pyconnect_cli.parsing.nouns import NOUNS, meant_line, near_verbs
-from tests.cli.conftest import NAME_WORDS, Run
+from tests.cli.conftest import NAME_WORDS, Run, every_command
 from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fakes.connect_server import FakeConnect
@@ -43,18 +42,6 @@ def test_the_static_help_is_the_modules_own() -> None:
 
     assert set(SUMMARIES) == set(TOPICS)
     assert f"pyconnect help {'|'.join(TOPICS)}" in root_help()
-
-
-def every_command() -> Iterator[tuple[str, Any]]:
-    """Each noun and verb with its path after `pyconnect`."""
-
-    def below(path: str, command: Any) -> Iterator[tuple[str, Any]]:
-        yield path, command
-        for name, verb in getattr(command, "commands", {}).items():
-            yield from below(f"{path} {name}", verb)
-
-    for noun in NOUNS:
-        yield from below(noun.name, load_noun(noun))
 
 
 def test_every_verb_and_argument_is_explained() -> None:

@@ -10,7 +10,7 @@ Known names that resemble an unknown one. Pure.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from os import path
 from typing import Any, NamedTuple
@@ -57,16 +57,10 @@ version about:version_app Show the version of this command.
 help about:help_app Explain a topic, such as exit codes.
 """  # noqa: E501  a noun, one line
 
-
-def _nouns() -> Iterator[Noun]:
-    """Read the table: name and aliases, module, help."""
-    for line in _TABLE.strip().splitlines():
-        names, module, text = line.split(maxsplit=2)
-        name, *aliases = names.split(",")
-        yield Noun(name, f"pyconnect_cli.{module}", text, tuple(aliases))
-
-
-NOUNS = tuple(_nouns())
+NOUNS = tuple(
+    Noun(names.split(",")[0], f"pyconnect_cli.{module}", text, tuple(names.split(",")[1:]))
+    for names, module, text in (line.split(maxsplit=2) for line in _TABLE.strip().splitlines())
+)
 
 
 def find_noun(word: str) -> Noun | None:
