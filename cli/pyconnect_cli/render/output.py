@@ -61,7 +61,7 @@ class Output:
             return
         self._head(data=True)
         if self.unwritten is None:
-            self.unwritten = write_data(text, colour=self.style.colour)
+            self.unwritten = self._write(text)
 
     def message(self, text: str, *, style: str | None = None) -> None:
         """Print a message on stderr, unless the user asked for quiet."""
@@ -147,6 +147,9 @@ class Output:
                 self.line(name)
             case _:
                 self.line(json_text(document, indent=2))
+
+    def _write(self, text: str) -> OSError | None:
+        return write_data(text, colour=self.style.colour)
 
     def _tell(self, line: str) -> None:
         tell(line, colour=self.style.error_colour)

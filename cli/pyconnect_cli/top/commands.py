@@ -24,8 +24,8 @@ from pyconnect_cli.overview.commands import FleetWatcher, Watcher
 from pyconnect_cli.overview.rows import ClusterLook
 from pyconnect_cli.overview.status import ClusterRow
 from pyconnect_cli.parsing.values import parse_duration
-from pyconnect_cli.render.output import Output, OutputStyle, error_lines
-from pyconnect_cli.render.styles import displayed, paint, printable
+from pyconnect_cli.render.output import Output, OutputStyle
+from pyconnect_cli.render.styles import displayed
 from pyconnect_cli.rest.masking import mask_url
 from pyconnect_cli.session import Session, session_of, session_of_context
 from pyconnect_cli.settings.contexts import shown_setting
@@ -115,22 +115,17 @@ class Ended(NamedTuple):
 
 
 class CollectedOutput(Output):
+    """Keeps lines of data and messages, and prints nothing."""
+
     def __init__(self, *, width: int, form: str = "table") -> None:
         super().__init__(OutputStyle(format=form, colour=True, error_colour=True, width=width))
         self.lines: list[str] = []
 
-    def line(self, text: str = "") -> None:
+    def _write(self, text: str) -> None:
         self.lines += displayed(text, colour=True).split("\n")
 
-    def message(self, text: str, *, style: str | None = None) -> None:
-        self.lines.append(displayed(paint(text, style, colour=True), colour=True))
-
-    def warning(self, text: str) -> None:
-        head = paint("warning:", "warning", colour=True)
-        self.lines.append(f"{head} {printable(text)}")
-
-    def error(self, error: PyconnectError) -> None:
-        self.lines += error_lines(error, colour=True)
+    def _tell(self, line: str) -> None:
+        self.lines.append(displayed(line, colour=True))
 
 
 def run_verb(
