@@ -1,6 +1,6 @@
 """One invocation: the given options, and the settings, client and output made from them.
 
-Commands in messages, completed with the options of this command. Pure.
+Commands in messages are completed with the options of this command (`proposer`).
 """
 
 from __future__ import annotations

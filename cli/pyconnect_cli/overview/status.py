@@ -1,7 +1,4 @@
-"""The output of `pyconnect status` for one look: a document, or lines for a terminal. Pure.
-
-One row for each cluster of several contexts: the clusters with faults first. Pure.
-"""
+"""The output of `pyconnect status` for one look, and the row of each cluster of `fleet`. Pure."""
 
 from __future__ import annotations
 

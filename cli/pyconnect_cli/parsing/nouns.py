@@ -1,10 +1,8 @@
-"""The words after `pyconnect`, with their modules and one line of help: nothing is imported.
+"""The words after `pyconnect`, with their modules and help, and names that resemble an unknown one.
 
 `pyconnect --help` prints these lines without loading a command; a test compares each line with the
 help of its module. `words.json` holds verbs and options, as scripts/generate-words read them from
 the commands: the Tab key offers them, and a verb is imported without the other verbs of its noun.
-
-Known names that resemble an unknown one. Pure.
 """
 
 from __future__ import annotations

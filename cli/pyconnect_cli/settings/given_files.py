@@ -1,4 +1,6 @@
-"""The inventory file: the workers, and the commands that stop, change and start them.
+"""Files that a user names; UsageError names a file that cannot be read, and the reason.
+
+The inventory file has the workers, and the commands that stop, change and start them:
 
 group = "connect-cluster"
 offsets_topic = "connect-offsets" # of Java workers; searched on their way down
@@ -15,8 +17,6 @@ url = "http://connect-1:8083"     # as the worker advertises it
 address = "http://10.0.0.5:8083"  # where to reach it from here, if it is elsewhere
 admin = "http://10.0.0.5:8084"    # an agent's admin.listeners
 commands.restart = ["…"]          # of this worker alone
-
-Files that a user names; UsageError names a file that cannot be read, and the reason.
 """
 
 from __future__ import annotations
