@@ -1,5 +1,8 @@
 """A command line in a home of its own, against a Connect server in memory."""
 
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +21,8 @@ class Outcome(NamedTuple):
 
 
 Run = Callable[..., Outcome]
+Tab = Callable[..., list[str]]
+CLI = Path(__file__).resolve().parents[2] / "cli"
 
 NAME_WORDS = {
     "connectors": ("connectors", "get", ""),
@@ -106,3 +111,24 @@ def run(
         return outcome
 
     return invoke
+
+
+@pytest.fixture
+def tab(environ: dict[str, str]) -> Tab:
+    """Press the Tab key in the current directory, behind options, where names of a kind belong."""
+
+    def names(kind: str, *options: str) -> list[str]:
+        started = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "pyconnect_cli", "__complete", *options, *NAME_WORDS[kind]],
+            env={**environ, "PYTHONPATH": str(CLI)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stderr == ""
+        # The promise is 300 ms; the rest is for a machine that does other things meanwhile.
+        assert time.monotonic() - started < 5
+        return [offer.partition("\t")[0] for offer in done.stdout.splitlines()]
+
+    return names

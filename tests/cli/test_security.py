@@ -31,22 +31,25 @@ def authority(tmp_path: Path) -> trustme.CA:
 
 
 @pytest.fixture
-def secure_url(authority: trustme.CA, connect: FakeConnect) -> Iterator[str]:
-    """A worker whose certificate only our authority vouches for."""
+def tls(authority: trustme.CA) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    with serve(connect, context) as url:
+    return context
+
+
+@pytest.fixture
+def secure_url(tls: ssl.SSLContext, connect: FakeConnect) -> Iterator[str]:
+    """A worker whose certificate only our authority vouches for."""
+    with serve(connect, tls) as url:
         yield url
 
 
 @pytest.fixture
-def mutual_url(authority: trustme.CA, connect: FakeConnect) -> Iterator[str]:
+def mutual_url(tls: ssl.SSLContext, authority: trustme.CA, connect: FakeConnect) -> Iterator[str]:
     """The same, and it asks for the client's certificate."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    authority.configure_trust(context)
-    context.verify_mode = ssl.CERT_REQUIRED
-    with serve(connect, context) as url:
+    authority.configure_trust(tls)
+    tls.verify_mode = ssl.CERT_REQUIRED
+    with serve(connect, tls) as url:
         yield url
 
 

@@ -10,8 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from string import ascii_lowercase
 
@@ -23,7 +22,7 @@ from pyconnect_cli.app import app_of, load_noun
 from pyconnect_cli.completion import TypedWords, offers
 from pyconnect_cli.parsing.help_page import EXAMPLES, first_screen
 from pyconnect_cli.parsing.nouns import NOUNS, meant_line, near_verbs
-from tests.cli.conftest import NAME_WORDS, Run, every_command
+from tests.cli.conftest import Run, Tab, every_command
 from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fakes.connect_server import FakeConnect
@@ -388,63 +387,41 @@ def test_a_real_zsh_completes_at_the_tab_key(tmp_path: Path, keys: str, expected
         shell.close()
 
 
-@pytest.fixture
-def ask(environ: dict[str, str], tmp_path: Path) -> Callable[..., list[str]]:
-    """Ask for names of a kind as a shell does; the cache is the test's own."""
-
-    def candidates(kind: str, *options: str) -> list[str]:
-        started = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-m", "pyconnect_cli", "__complete", *options, *NAME_WORDS[kind]],
-            env={**environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
-            cwd=ROOT / "cli",
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stderr == ""
-        # The promise is 300 ms; the rest is for a machine that does other things meanwhile.
-        assert time.monotonic() - started < 5
-        return [offer.partition("\t")[0] for offer in done.stdout.splitlines()]
-
-    return candidates
-
-
 @pytest.mark.wire
-def test_a_tab_is_cached(ask: Callable[..., list[str]], url: str, connect: FakeConnect) -> None:
+def test_a_tab_is_cached(tab: Tab, url: str, connect: FakeConnect) -> None:
     """Names are kept for a while; another kind is requested again; a dead cluster has none."""
     # A machine that is busy may answer too late; then there are none, and the next Tab asks again.
-    eventually(lambda: ask("connectors", "--url", url) == ["broken", "orders"], 120)
+    eventually(lambda: tab("connectors", "--url", url) == ["broken", "orders"], 120)
     connect.requests.clear()
-    assert ask("connectors", "--url", url) == ["broken", "orders"]
-    assert ask("connectors", "--url", "http://127.0.0.1:9") == []
+    assert tab("connectors", "--url", url) == ["broken", "orders"]
+    assert tab("connectors", "--url", "http://127.0.0.1:9") == []
     assert connect.requests == []
     tasks = ["broken/0", "broken/1", "orders/0"]
-    eventually(lambda: ask("tasks", f"--url={url}") == tasks, 120)
-    eventually(lambda: ask("plugins", "--url", url) == ["org.example.FileSource"], 120)
-    eventually(lambda: ask("loggers", "--url", url) == ["root"], 120)
+    eventually(lambda: tab("tasks", f"--url={url}") == tasks, 120)
+    eventually(lambda: tab("plugins", "--url", url) == ["org.example.FileSource"], 120)
+    eventually(lambda: tab("loggers", "--url", url) == ["root"], 120)
 
 
 @pytest.mark.wire
-def test_contexts_are_offered(ask: Callable[..., list[str]], environ: dict[str, str]) -> None:
+def test_contexts_are_offered(tab: Tab, environ: dict[str, str]) -> None:
     """Shells pass on what stands behind --context, the beginning of a name included."""
     file = Path(environ["XDG_CONFIG_HOME"]) / "pyconnect" / "config.toml"
     file.parent.mkdir(parents=True)
     file.write_text('current = "gone"\n[contexts.prod]\nurls = ["http://h:1"]\n')
-    assert ask("contexts", "--context", "pr") == ["prod"]
+    assert tab("contexts", "--context", "pr") == ["prod"]
 
 
 @pytest.mark.wire
 def test_older_names_are_better_than_none(
-    ask: Callable[..., list[str]], url: str, connect: FakeConnect, tmp_path: Path
+    tab: Tab, url: str, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """A cluster that does not answer in time leaves what was kept, however old."""
-    eventually(lambda: ask("connectors", "--url", url) == ["broken", "orders"], 120)
+    eventually(lambda: tab("connectors", "--url", url) == ["broken", "orders"], 120)
     (kept,) = (tmp_path / "cache").rglob("*.json")
     os.utime(kept, (0, 0))
     with connect.lock:
-        assert ask("connectors", "--url", url) == ["broken", "orders"]
-        assert ask("loggers", "--url", url) == []
+        assert tab("connectors", "--url", url) == ["broken", "orders"]
+        assert tab("loggers", "--url", url) == []
 
 
 @cases(

@@ -11,8 +11,9 @@ from pyconnect_cli.connectors import validation
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.rest.client import FEW
 from pyconnect_cli.rest.exchange import DeadAddresses
-from pyconnect_cli.rest.model import ConnectorStatus, InstanceState, TaskState
+from pyconnect_cli.rest.model import ConnectorStatus
 from tests.cli.conftest import Run
+from tests.cli.overview.worlds import view
 from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, frozen
 
@@ -40,13 +41,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def status(state: str, *tasks: str) -> ConnectorStatus:
-    return ConnectorStatus(
-        name="c",
-        type="source",
-        connector=InstanceState(state=state, worker_id="w"),
-        tasks=tuple(TaskState(id=n, state=task, worker_id="w") for n, task in enumerate(tasks)),
-    )
+def status(state: str, *tasks: str) -> ConnectorStatus | None:
+    return view("c", *tasks, state=state).status
 
 
 @cases(

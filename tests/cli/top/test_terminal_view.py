@@ -42,23 +42,19 @@ class Terminal:
         self._tmux("send-keys", *keys)
 
     def resize(self, width: int) -> None:
-        """Give the window another width."""
         self._tmux("resize-window", "-x", str(width))
 
     @property
     def screen(self) -> list[str]:
-        """The lines as they stand there."""
         return self._tmux("capture-pane", "-p").splitlines()
 
     def shows(self, text: str) -> None:
-        """Wait for a text."""
         eventually(
             lambda: any(text in line for line in self.screen),
             describe=lambda: f"{text!r}; the screen:\n" + "\n".join(self.screen),
         )
 
     def close(self) -> None:
-        """End the server with all that runs in it."""
         subprocess.run([*self._command, "kill-server"], check=False, capture_output=True)
 
     def _tmux(self, *arguments: str) -> str:
