@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from pyconnect_sandbox.errors import JavaUnavailable
-from pyconnect_sandbox.java import find_java
+from pyconnect_sandbox.runtime import find_java
 
 CLIENTS = ("confluent-kafka", "kafka-python", "pyspark")
 GIB = 1024**3

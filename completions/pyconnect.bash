@@ -1,1 +1,1 @@
-../cli/pyconnect_cli/completion/pyconnect.bash
+../cli/pyconnect_cli/completions/pyconnect.bash

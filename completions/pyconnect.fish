@@ -1,1 +1,1 @@
-../cli/pyconnect_cli/completion/pyconnect.fish
+../cli/pyconnect_cli/completions/pyconnect.fish

@@ -27,8 +27,7 @@ from confluent_kafka import Consumer, TopicPartition
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_sandbox.connect_worker import AgentProcess, WorkerLaunch, worker_properties
 from pyconnect_sandbox.errors import SandboxError
-from pyconnect_sandbox.jars import find_runtime
-from pyconnect_sandbox.progress import on_stderr
+from pyconnect_sandbox.jars import find_runtime, on_stderr
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "out" / "interpreters"

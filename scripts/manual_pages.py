@@ -11,9 +11,9 @@ from typing import Any
 
 from typer import Context
 
-from pyconnect_cli.about.help import TOPICS
+from pyconnect_cli.about import TOPICS
+from pyconnect_cli.app import CONTEXT_SETTINGS, import_noun
 from pyconnect_cli.errors import ExitCode
-from pyconnect_cli.noun_groups import CONTEXT_SETTINGS, import_noun
 from pyconnect_cli.parsing.help_page import SUMMARY, HelpPage, describe_option
 from pyconnect_cli.parsing.nouns import NOUNS, Noun
 from pyconnect_cli.parsing.options import GLOBAL_OPTIONS, OptionSpec

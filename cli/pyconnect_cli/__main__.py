@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if words[0] == "--version":
         words[0] = "version"
     if words[0] == "__complete":
-        from pyconnect_cli.completion.offers import print_offers
+        from pyconnect_cli.completion import print_offers
 
         sys.exit(print_offers(words[1:]))
     from pyconnect_cli.app import run

@@ -124,8 +124,6 @@ class ServerError(PyconnectError):
 
 
 class Undecided(PyconnectError):
-    """An audit neither agrees nor differs."""
-
     exit_code = ExitCode.UNDECIDED
 
 

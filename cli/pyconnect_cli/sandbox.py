@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pyconnect_cli.session import Session
     from pyconnect_sandbox.lifecycle import SandboxStatus, ServerStatus
 
-
 app = typer.Typer(help="Run a real Kafka on this machine, for trials and tests.")
 
 NameOption = Annotated[str, typer.Option("--name", metavar="NAME", help="name of the sandbox")]
@@ -265,7 +264,7 @@ def logs(
 ) -> None:
     """Print the end of a server's log."""
     from pyconnect_sandbox import lifecycle
-    from pyconnect_sandbox import logs as log_files
+    from pyconnect_sandbox import lifecycle as log_files
 
     if server not in SERVER_KINDS:
         raise UsageError(f"--server: `{server}` is not one of {', '.join(SERVER_KINDS)}")

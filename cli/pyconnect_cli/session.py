@@ -1,10 +1,14 @@
-"""One invocation: the given options, and the settings, client and output made from them."""
+"""One invocation: the given options, and the settings, client and output made from them.
+
+Commands in messages are completed with the options of this command (`proposer`).
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import replace
 from functools import cached_property, partial
@@ -21,7 +25,6 @@ from pyconnect_cli.render.streams import tell
 from pyconnect_cli.render.styles import printable
 from pyconnect_cli.rest.endpoint import Budget, Limits
 from pyconnect_cli.rest.masking import mask_command
-from pyconnect_cli.settings.proposals import proposer
 from pyconnect_cli.settings.resolved import (
     NO_ORIGIN,
     Secret,
@@ -38,6 +41,69 @@ if TYPE_CHECKING:
     from pyconnect_cli.rest.model import ConnectorView, WorkerInfo
     from pyconnect_cli.settings.contexts import ConfigFiles
     from pyconnect_clients.security import Security
+
+CLUSTER_NOUNS = "connectors tasks plugins loggers health info doctor agent"
+BROKER_NOUNS = "dlq offsets topics acls transactions upgrade reconcile"
+# Patterns as texts are compiled at their first use: few commands need them.
+PROPOSED = rf"\bpyconnect (?P<noun>{'|'.join(f'{CLUSTER_NOUNS} {BROKER_NOUNS} context'.split())})\b"
+ADDRESSING = (
+    "config", "context", "url", "username", "password", "password_file", "password_command",
+    "token", "token_file", "token_command", "ca_file", "cert", "key", "insecure",
+)  # fmt: skip
+BROKERS = ("kafka_bootstrap", "kafka_properties")
+WORKER_FACTS = ("--worker-config", "--worker-property", "--super-user", "--principal", "--host")
+FACTS_TAKEN = r"\bpyconnect (?:acls (?:check|generate|explain)|upgrade(?: plan| run)?(?= --phase))"
+"""Commands that take facts of workers, which are not global options."""
+
+Given = Mapping[str, object]
+
+
+def proposer(given: Given, arguments: Sequence[str]) -> Callable[[str], str]:
+    """Return a function that completes the commands in a text; secrets are masked."""
+    facts = []
+    for at, word in enumerate(arguments):
+        flag, equals, value = word.partition("=")
+        if flag in WORKER_FACTS and (equals or at + 1 < len(arguments)):
+            facts.append([flag, value if equals else arguments[at + 1]])
+
+    def complete(text: str) -> str:
+        if "pyconnect " not in text:
+            return text
+        text = re.sub(FACTS_TAKEN, lambda found: _joined(found[0], text, found.end(), facts), text)
+        return re.sub(
+            PROPOSED,
+            lambda found: (
+                _joined("pyconnect", text, found.end(), _flags(given, found["noun"]))
+                + f" {found['noun']}"
+            ),
+            text,
+        )
+
+    return complete
+
+
+def _joined(command: str, text: str, end: int, words: Sequence[Sequence[str]]) -> str:
+    """Return a command with the words of options that it does not have already."""
+    rest, _, _ = text[end:].partition(";")
+    missing = [word for pair in words if f"{pair[0]} " not in rest for word in pair]
+    return f"{command} {mask_command(missing)}" if missing else command
+
+
+def _flags(given: Given, noun: str) -> list[list[str]]:
+    if noun == "context":
+        names: tuple[str, ...] = ("config",)
+    else:
+        names = (*ADDRESSING, *(BROKERS if noun in BROKER_NOUNS else ()))
+    options = {option.name: option for option in GLOBAL_OPTIONS}
+    found = []
+    for name in names:
+        value = given.get(name)
+        flag = options[name].flags[0]
+        if value is True:
+            found.append([flag])
+        elif value:
+            found += [[flag, str(one)] for one in (value if isinstance(value, tuple) else (value,))]
+    return found
 
 
 if TYPE_CHECKING:
@@ -82,7 +148,6 @@ class Session:
 
     @kept
     def settings(self) -> Settings:
-        """The settings in force."""
         settings = resolve_settings(self.given, self.environ, working_directory(), self.files)
         for name, secret in (("password", settings.password), ("token", settings.token)):
             if secret and secret.kind == "value" and settings.origins[name] == "flag":
@@ -95,7 +160,6 @@ class Session:
 
     @kept
     def output(self) -> Output:
-        """The output for results and messages."""
         settings = self.settings
         return Output(
             OutputStyle(
@@ -169,7 +233,7 @@ class Session:
         named = () if settings.origins["url"] == NO_ORIGIN and self._further else settings.urls
         admins: Mapping[str, str] = {}
         if settings.inventory:
-            from pyconnect_cli.settings.inventory import read_inventory
+            from pyconnect_cli.settings.given_files import read_inventory
 
             admins = read_inventory(Path(settings.inventory)).admin_interfaces()
         return Endpoint(
@@ -224,23 +288,12 @@ class Session:
             write_cache(cache_of(kind, self.settings.urls, self.environ), names)
 
     def _notice(self, text: str) -> None:
-        """Tell the user what the command waits for."""
         if not self.live:
             self.output.message(text)
 
     def exchange_with(self, url: str) -> Exchange:
         """Return an exchange with one worker only, one of the addresses in force or another."""
-        from pyconnect_cli.rest.exchange import Exchange
-
-        exchange = self.client.exchange
-        if url in exchange.urls:
-            return exchange.only(url)
-        return Exchange(
-            replace(self.endpoint, urls=(url,)),
-            verbosity=self.settings.verbose,
-            budget=self.budget,
-            notice=self._notice,
-        )
+        return self.client.exchange.only(url)
 
     def client_of(self, url: str) -> ConnectClient:
         """Return a client of one worker only; it is closed with the session."""
@@ -257,7 +310,6 @@ class Session:
         return None if isinstance(fault, BrokenPipeError) else fault
 
     def close(self) -> None:
-        """Close what was opened."""
         for client in self._clients:
             client.close()
 
@@ -270,7 +322,6 @@ class Session:
 
     @property
     def interactive(self) -> bool:
-        """Whether a user can be asked."""
         return sys.stdin.isatty() and sys.stderr.isatty()
 
     def confirm(self, question: str) -> None:

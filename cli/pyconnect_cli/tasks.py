@@ -11,8 +11,15 @@ from typing import Annotated, TypeVar
 import typer
 
 from pyconnect_cli.acting.batch import Asks, BatchStep, run_steps, task_shows
-from pyconnect_cli.acting.conditions import Selection, selection_from, texts
-from pyconnect_cli.acting.selection import known_connector, listed_views, read_views, selected_views
+from pyconnect_cli.acting.selection import (
+    Selection,
+    known_connector,
+    listed_views,
+    read_views,
+    selected_views,
+    selection_from,
+    texts,
+)
 from pyconnect_cli.acting.wait import LONGER, wait_if_asked, wait_until, within_time
 from pyconnect_cli.acting.workers import ask_workers, assigned_workers, urls_with
 from pyconnect_cli.connectors.show import trace_lines
@@ -178,7 +185,6 @@ def kill(
         at_owner(session, lambda agent: _kill(session, agent, key, force=force))
 
     def shared_with(key: TaskId) -> tuple[str, ...]:
-        """Name the tasks of the same process."""
         workers: set[str] = set()
         if not session.settings.yes:
             with suppress(NotFound):  # `act` reports it

@@ -1,6 +1,6 @@
 """The parser's classes of verbs, which accept shared options.
 
-Command modules write plain typer; `noun_groups` gives their commands these classes. A verb that
+Command modules write plain typer; `app` gives their commands these classes. A verb that
 acts on connectors chooses `ActingVerb` itself and so takes the selection, batch and cron options.
 """
 
@@ -107,7 +107,6 @@ class SharedOptions(_Parsed):
         return option
 
     def get_help(self, ctx: Context) -> str:
-        """Return the help page in our layout."""
         from pyconnect_cli.parsing.help_page import help_text
 
         return help_text(self.page(ctx))
@@ -132,11 +131,9 @@ class SharedOptions(_Parsed):
         )
 
     def sections(self, ctx: Context) -> Sections:
-        """Return the sections above the examples."""
         raise NotImplementedError
 
     def more(self, ctx: Context) -> str:  # noqa: ARG002 - a noun's answer needs it
-        """Return the pointer to more help."""
         return "All global options: pyconnect --help"
 
     def shared_options(self) -> list[SharedOption]:
@@ -172,7 +169,6 @@ class SharedOptions(_Parsed):
 
 
 def records_of(params: Iterable[Any], ctx: Context) -> list[tuple[str, str]]:
-    """Return the terms and explanations of parameters."""
     return [record for param in params if (record := param.get_help_record(ctx))]
 
 
@@ -190,11 +186,9 @@ class Verb(SharedOptions, TyperCommand):
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Context) -> list[Any]:
-        """Return the command's own parameters and the shared ones."""
         return [*super().get_params(ctx), *self.shared_options()]
 
     def sections(self, ctx: Context) -> Sections:
-        """Return arguments and own options, then the shared ones."""
         named = ctx.meta.get(NAMES_ONLY)
         own = [p for p in super().get_params(ctx) if not (named and p.name == "help")]
         arguments = [param for param in own if param.param_type_name == "argument"]
@@ -301,12 +295,10 @@ def _texts(value: object) -> list[str]:
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="name of the connector")]
 
-
 NamesArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="[NAME]…", help="names of connectors; a selection narrows them"),
 ]
-
 
 FilesOption = Annotated[
     list[str] | None,
@@ -315,7 +307,6 @@ FilesOption = Annotated[
         help="JSON, YAML (Strimzi's too) or .properties; a directory; `-` for stdin; repeatable",
     ),
 ]  # fmt: skip
-
 
 AllWorkersOption = Annotated[
     bool, typer.Option("--all-workers", help="also the workers that connectors' statuses name")

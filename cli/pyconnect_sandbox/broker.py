@@ -21,11 +21,9 @@ from pathlib import Path
 
 import javaproperties
 
-from pyconnect_sandbox import ports
 from pyconnect_sandbox.errors import SandboxError, ServerNotReady
-from pyconnect_sandbox.ports import LOOPBACK
 from pyconnect_sandbox.runtime import KafkaRuntime, write_log_configuration
-from pyconnect_sandbox.server import Server
+from pyconnect_sandbox.server import LOOPBACK, Server, accepts_connections, free_port, require_free
 
 SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 ANONYMOUS = "User:ANONYMOUS"
@@ -125,8 +123,9 @@ def sasl_properties(users: Mapping[str, str]) -> dict[str, str]:
     """Return the properties by which `users` (passwords by name) may log in; none without users."""
     if not users:
         return {}
+    escapes = str.maketrans({"\\": "\\\\", '"': '\\"'})  # of a double-quoted JAAS value
     accounts = " ".join(
-        f'user_{user}="{_quoted(password)}"' for user, password in sorted(users.items())
+        f'user_{user}="{password.translate(escapes)}"' for user, password in sorted(users.items())
     )
     return {
         "sasl.enabled.mechanisms": ",".join(("PLAIN", *SCRAM_MECHANISMS)),
@@ -186,11 +185,6 @@ def scram_format_arguments(users: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _quoted(text: str) -> str:
-    """Escape `text` for a double-quoted JAAS value."""
-    return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
 def random_cluster_id() -> str:
     """Return a new cluster id as Kafka writes ids: a UUID in URL-safe base 64, unpadded.
 
@@ -244,36 +238,33 @@ class KafkaBroker(Server):
 
     @property
     def ports(self) -> NodePorts:
-        """The ports, chosen when first asked for."""
         if self._ports is None:
             if self.config.port is not None:
-                ports.require_free(self.config.port)
-            plaintext = self.config.port or ports.free_port()
+                require_free(self.config.port)
+            plaintext = self.config.port or free_port()
             if self.config.voters is None:
-                controller = ports.free_port(frozenset({plaintext}))
+                controller = free_port(frozenset({plaintext}))
             else:
                 controller = self.config.voters[self.config.node_id]
             sasl = None
             if self.config.security.sasl_users:
-                sasl = self.config.sasl_port or ports.free_port(frozenset({plaintext, controller}))
+                sasl = self.config.sasl_port or free_port(frozenset({plaintext, controller}))
             self._ports = NodePorts(plaintext=plaintext, controller=controller, sasl=sasl)
         return self._ports
 
     @property
     def bootstrap_servers(self) -> str:
-        """Address of the PLAINTEXT listener."""
-        return f"{ports.LOOPBACK}:{self.ports.plaintext}"
+        return f"{LOOPBACK}:{self.ports.plaintext}"
 
     @property
     def sasl_bootstrap_servers(self) -> str:
         """Address of the SASL_PLAINTEXT listener; raises SandboxError when there is none."""
         if self.ports.sasl is None:
             raise SandboxError("This broker has no SASL listener", hint="give it SASL users")
-        return f"{ports.LOOPBACK}:{self.ports.sasl}"
+        return f"{LOOPBACK}:{self.ports.sasl}"
 
     @property
     def data_directory(self) -> Path:
-        """The directory of the broker's records and metadata."""
         return self.directory / "data"
 
     def _give_up_ports(self) -> bool:
@@ -346,7 +337,7 @@ class KafkaBroker(Server):
 
     def _answers(self, timeout_s: float) -> bool:
         # librdkafka backs off after a refused connection; a plain probe before it does not.
-        if not ports.accepts_connections(self.ports.plaintext):
+        if not accepts_connections(self.ports.plaintext):
             return False
         expected = len(self.config.voters or {self.config.node_id: 0})
         if not answers_metadata(self.bootstrap_servers, timeout_s, brokers=expected):

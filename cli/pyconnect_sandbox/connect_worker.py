@@ -17,10 +17,9 @@ from pathlib import Path
 
 import javaproperties
 
-from pyconnect_sandbox import ports
 from pyconnect_sandbox.errors import InvalidSandboxRequest
 from pyconnect_sandbox.runtime import QUICK_START_OPTIONS, KafkaRuntime, write_log_configuration
-from pyconnect_sandbox.server import Server
+from pyconnect_sandbox.server import LOOPBACK, Server, free_port, require_free
 
 WORKER_FILE = "worker.properties"
 """The name of a worker's properties in its directory."""
@@ -48,7 +47,7 @@ def worker_properties(bootstrap_servers: str, group_id: str) -> dict[str, str]:
 
 def rest_status(port: int, path: str, timeout_s: float) -> int | None:
     """Return the status of GET `path` on the loopback address; None when there is no answer."""
-    connection = HTTPConnection(ports.LOOPBACK, port, timeout=timeout_s)
+    connection = HTTPConnection(LOOPBACK, port, timeout=timeout_s)
     try:
         connection.request("GET", path)
         return connection.getresponse().status
@@ -60,8 +59,6 @@ def rest_status(port: int, path: str, timeout_s: float) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLaunch:
-    """The settings of a Connect worker."""
-
     directory: Path
     """The directory of this worker alone: configuration and logs."""
     properties: Mapping[str, str]
@@ -102,22 +99,20 @@ class ConnectWorker(Server):
     def port(self) -> int:
         """Port of the REST server, chosen when first asked for."""
         if self._port is None:
-            self._port = self._choose_port()
+            listeners = self.config.properties.get("listeners")
+            if listeners:
+                # The last of several: `http://127.0.0.1:8083`.
+                self._port = int(listeners.rsplit(":", 1)[1])
+            elif self.config.port is not None:
+                require_free(self.config.port)
+                self._port = self.config.port
+            else:
+                self._port = free_port()
         return self._port
 
     @property
     def url(self) -> str:
-        """The address of its REST server."""
-        return f"http://{ports.LOOPBACK}:{self.port}"
-
-    def _choose_port(self) -> int:
-        if listeners := self.config.properties.get("listeners"):
-            # The last of several: `http://127.0.0.1:8083`.
-            return int(listeners.rsplit(":", 1)[1])
-        if self.config.port is not None:
-            ports.require_free(self.config.port)
-            return self.config.port
-        return ports.free_port()
+        return f"http://{LOOPBACK}:{self.port}"
 
     def _give_up_ports(self) -> bool:
         asked_for = self.config.port is not None or "listeners" in self.config.properties
@@ -127,11 +122,7 @@ class ConnectWorker(Server):
         return True
 
     def _prepare(self) -> Sequence[str]:
-        properties = {
-            "listeners": self.url,
-            **self._default_properties(),
-            **self.config.properties,
-        }
+        properties = {"listeners": self.url, **self._default_properties(), **self.config.properties}
         worker_file = self._write_properties(WORKER_FILE, properties)
         connector_files = [
             self._write_properties(f"connector-{index}.properties", connector)

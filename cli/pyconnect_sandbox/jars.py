@@ -26,12 +26,27 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import resources
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 
 from pyconnect_clients.installation import install_command
 from pyconnect_sandbox.errors import JarResolutionFailed, JarsUnavailable
-from pyconnect_sandbox.java import find_java
-from pyconnect_sandbox.progress import Progress, on_stderr, silent
-from pyconnect_sandbox.runtime import KafkaRuntime, cache_root
+from pyconnect_sandbox.runtime import KafkaRuntime, cache_root, find_java
+
+
+class Progress(Protocol):
+    def __call__(self, message: str, *, passing: bool = False) -> None:
+        """Report a step; a `passing` one is one of many that only a terminal shows."""
+
+
+def silent(message: str, *, passing: bool = False) -> None:
+    """Report nothing."""
+
+
+def on_stderr(message: str, *, passing: bool = False) -> None:
+    """Print the steps that are not passing, for scripts."""
+    if not passing:
+        sys.stderr.write(f"{message}\n")
+
 
 ADDRESS_VARIABLE = "PYCONNECT_MAVEN_REPOSITORY"
 OTHER_WAYS = (
@@ -44,11 +59,7 @@ _SILENCE_S = 60
 
 
 def download(
-    paths: Iterable[str],
-    directory: Path,
-    *,
-    environment: Mapping[str, str],
-    progress: Progress,
+    paths: Iterable[str], directory: Path, *, environment: Mapping[str, str], progress: Progress
 ) -> None:
     """Put the file of each path into `directory`, under its own name.
 
@@ -96,7 +107,6 @@ GIVEN_JARS = "Kafka's own jars can also be given: --kafka-dir"
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -212,7 +222,6 @@ def known_checksums(version: str = KAFKA_VERSION) -> dict[str, str]:
 
 
 def known_paths(version: str = KAFKA_VERSION) -> list[str]:
-    """Return where a Maven repository has these jars."""
     return [path for _, path in _table(version)]
 
 

@@ -1,4 +1,4 @@
-"""Named sandboxes that outlive the command that starts them: up, down, status.
+"""Named sandboxes that outlive the command that starts them: up, down, status, logs.
 
 `up` converges: what runs already is left alone, what is missing is started. While a server
 starts it is tethered to the command; only when it answers and is recorded is it let go, so a
@@ -7,14 +7,17 @@ killed `up` leaves nothing behind either.
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Callable, Mapping
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import javaproperties
 
-from pyconnect_sandbox import ports, processes
+from pyconnect_sandbox import processes
 from pyconnect_sandbox.broker import (
     BrokerConfig,
     BrokerSecurity,
@@ -34,10 +37,9 @@ from pyconnect_sandbox.connect_worker import (
     worker_properties,
 )
 from pyconnect_sandbox.errors import InvalidSandboxRequest, SandboxNotRunning
-from pyconnect_sandbox.jars import find_runtime
-from pyconnect_sandbox.progress import Progress
+from pyconnect_sandbox.jars import Progress, find_runtime
 from pyconnect_sandbox.runtime import KafkaRuntime, cache_root, keep_archives
-from pyconnect_sandbox.server import Server
+from pyconnect_sandbox.server import Server, is_free
 from pyconnect_sandbox.state import SandboxDirectory, SandboxState, ServerRecord, sandbox_names
 
 DEFAULT_NAME = "default"
@@ -49,8 +51,6 @@ _EXACTLY_ONCE = {"exactly.once.source.support": "enabled"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpRequest:
-    """The request to `up`."""
-
     name: str = DEFAULT_NAME
     data_directory: Path | None = None
     """The broker's data; None: the earlier place, at first inside the sandbox's own directory."""
@@ -99,8 +99,6 @@ class SandboxStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOutcome:
-    """The result of `up`."""
-
     started: tuple[str, ...]
     """Kinds of the servers that it started; empty: all ran already."""
     status: SandboxStatus
@@ -231,7 +229,7 @@ class _Starter:
 
     def _former_port(self, name: str) -> int | None:
         port = self.state.ports.get(name)
-        return port if port is not None and ports.is_free(port) else None
+        return port if port is not None and is_free(port) else None
 
     def _record(self, server: Server, addresses: Mapping[str, str]) -> None:
         record = ServerRecord(
@@ -268,12 +266,6 @@ def _claim(directory: Path) -> None:
         )
     directory.mkdir(parents=True, exist_ok=True)
     (directory / _CLAIM).touch()
-
-
-def _remove_claimed(directory: Path) -> None:
-    """Remove a directory that `_claim` marked; any other is left alone."""
-    if (directory / _CLAIM).exists():
-        shutil.rmtree(directory)
 
 
 def _require_same_options(running: SandboxState, request: UpRequest, broker_directory: str) -> None:
@@ -327,7 +319,9 @@ def down(name: str, *, remove_data: bool = False, root: Path | None = None) -> t
                 keep_archives(Path(record.output).parent)
         directory.save(replace(state, servers=()))
         if remove_data:
-            _remove_claimed(Path(state.data_directory))
+            # A directory without the mark of `_claim` is left alone.
+            if (Path(state.data_directory) / _CLAIM).exists():
+                shutil.rmtree(state.data_directory)
             shutil.rmtree(directory.path)
     return tuple(stopped)
 
@@ -341,7 +335,6 @@ def status(name: str, *, root: Path | None = None) -> SandboxStatus:
 
 
 def all_statuses(*, root: Path | None = None) -> tuple[SandboxStatus, ...]:
-    """Return how every recorded sandbox is now."""
     return tuple(status(name, root=root) for name in sandbox_names(root))
 
 
@@ -399,7 +392,12 @@ def _server_status(record: ServerRecord) -> ServerStatus:
     if not record.is_running:
         condition = "crashed"
     else:
-        condition = "running" if _answers(record) else "unresponsive"
+        if record.kind == "broker":
+            answers = answers_metadata(record.addresses["plaintext"], PROBE_TIMEOUT_S)
+        else:
+            port = int(record.addresses["rest"].rpartition(":")[2])
+            answers = rest_status(port, "/", PROBE_TIMEOUT_S) == 200
+        condition = "running" if answers else "unresponsive"
     return ServerStatus(
         kind=record.kind,
         state=condition,
@@ -410,8 +408,64 @@ def _server_status(record: ServerRecord) -> ServerStatus:
     )
 
 
-def _answers(record: ServerRecord) -> bool:
-    if record.kind == "broker":
-        return answers_metadata(record.addresses["plaintext"], PROBE_TIMEOUT_S)
-    port = int(record.addresses["rest"].rpartition(":")[2])
-    return rest_status(port, "/", PROBE_TIMEOUT_S) == 200
+FOLLOW_INTERVAL_S = 0.2
+
+
+def print_end(path: Path, count: int, write: Callable[[str], None]) -> int:
+    """Write the last `count` lines of a file, none when it is absent; return where they end.
+
+    The position is in bytes, for `follow`; a line that is not complete yet is left to it.
+    """
+    position = 0
+    lines: deque[bytes] = deque(maxlen=count)
+    try:
+        with path.open("rb") as stream:
+            for line in stream:
+                if not line.endswith(b"\n"):
+                    break
+                position += len(line)
+                lines.append(line)
+    except FileNotFoundError:
+        return 0
+    for line in lines:
+        write(_text(line))
+    return position
+
+
+def follow(path: Path, goes_on: Callable[[], bool], position: int) -> Iterator[str]:
+    """Yield each complete line after `position` until `goes_on` says no.
+
+    A file that is rolled over is followed into its successor: log4j renames the old one.
+    """
+    stream = path.open("rb")
+    try:
+        stream.seek(position)
+        partial = b""
+        while True:
+            # Asked before the rest is read: nothing is added to a file once it was rolled.
+            last_round, rolled = not goes_on(), _was_rolled(path, stream.fileno())
+            for chunk in stream:
+                partial += chunk
+                if partial.endswith(b"\n"):
+                    yield _text(partial)
+                    partial = b""
+            if rolled:
+                stream.close()
+                stream = path.open("rb")
+            elif last_round:
+                return
+            else:
+                time.sleep(FOLLOW_INTERVAL_S)
+    finally:
+        stream.close()
+
+
+def _text(line: bytes) -> str:
+    return line.decode(errors="replace").rstrip("\r\n")
+
+
+def _was_rolled(path: Path, descriptor: int) -> bool:
+    try:
+        return path.stat().st_ino != os.fstat(descriptor).st_ino
+    except FileNotFoundError:
+        return False

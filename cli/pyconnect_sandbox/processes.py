@@ -1,16 +1,27 @@
-"""Process groups: their members, their identity, and their end.
+"""Process groups: their members, their identity, their end, and the tether that ends one.
 
 A server is the leader of a process group of its own; what it forks is stopped with it. A group
 is recognised later, from another process, by the leader's pid together with a mark of when that
 process started, so that a recycled pid is never signalled. Linux answers from /proc, other POSIX
 systems from `ps`.
+
+A hold is a shared `flock` on a file; several processes may hold the same file. The kernel drops a
+hold when its process ends, by SIGKILL too. The tether is a small process that waits for the
+exclusive lock on that file; when it gets the lock, there is no holder, and it kills the group. So a
+test session that is killed leaves no broker behind, and brokers can be shared by several processes
+without counting them.
+
+The tether is `python -m pyconnect_sandbox.processes HOLD_FILE PID START_MARK`. It sleeps in the
+lock call: an orderly stop of the group ends the tether too.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -163,3 +174,45 @@ def resident_bytes(pid: int) -> int:
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
     lines = _ps("rss", pid=pid)
     return int(lines[0]) * 1024 if lines else 0
+
+
+class Hold:
+    """A hold on a file: what is tethered to the file lives at least as long."""
+
+    def __init__(self, path: Path) -> None:
+        """Take the hold; waits while a tether is killing what the file stands for."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+
+    def release(self) -> None:
+        """Give the hold back; safe to call twice."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def spawn_tether(hold_file: Path, identity: ProcessIdentity) -> subprocess.Popen[bytes]:
+    """Start the tether of the group that `identity` leads; the caller holds `hold_file`."""
+    package_root = str(Path(__file__).resolve().parents[1])
+    search_path = os.pathsep.join(filter(None, (package_root, os.environ.get("PYTHONPATH"))))
+    return subprocess.Popen(
+        [sys.executable, "-m", __name__, str(hold_file), str(identity.pid), identity.start_mark],
+        env={**os.environ, "PYTHONPATH": search_path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def guard(hold_file: Path, identity: ProcessIdentity) -> None:
+    """Wait until no process holds `hold_file`, then kill the group and let new holders in."""
+    descriptor = os.open(hold_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    end_group_now(identity)
+
+
+if __name__ == "__main__":
+    guard(Path(sys.argv[1]), ProcessIdentity(pid=int(sys.argv[2]), start_mark=sys.argv[3]))

@@ -1,23 +1,32 @@
-"""One server process of the sandbox: start, wait until it answers, stop, kill, suspend.
+"""One server process of the sandbox, and free ports: start, wait until it answers, stop, kill.
 
 `Server` owns the process group; subclasses say which files to write, which command to run and
 when the server answers. Not thread-safe: one owner calls it.
+
+Ports are taken from below the ranges that Linux (32768) and macOS (49152) give to outgoing
+connections, so that a broker which is killed and started again does not find its port used by a
+client socket. A port that was given out is reserved by a UDP socket of the same number for a while:
+until its server listens, another process that got the port too would answer its clients. Programs
+that do not ask here may still be quicker: the server tries others then.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
+import random
 import signal
+import socket
 import subprocess
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from pyconnect_sandbox import processes, tether
-from pyconnect_sandbox.errors import ServerExited, ServerNotReady
+from pyconnect_sandbox import processes
+from pyconnect_sandbox.errors import PortTaken, ServerExited, ServerNotReady
 from pyconnect_sandbox.processes import ProcessIdentity
 from pyconnect_sandbox.runtime import keep_archives
 
@@ -33,7 +42,7 @@ class Server(ABC):
     """A server process in a process group and a directory of its own.
 
     `hold_file` None: the server outlives this process and is stopped by a process that knows its
-    identity. Otherwise it is killed when the last holder of that file is gone (see `tether`);
+    identity. Otherwise it is killed when the last holder of that file is gone (see `processes`);
     `start` takes a hold, `stop` gives it back.
     """
 
@@ -51,7 +60,7 @@ class Server(ABC):
         self._start_timeout_s = start_timeout_s
         self._stop_timeout_s = stop_timeout_s
         self._hold_file = hold_file
-        self._hold: tether.Hold | None = None
+        self._hold: processes.Hold | None = None
         self._tether: subprocess.Popen[bytes] | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._was_ready = False
@@ -79,7 +88,6 @@ class Server(ABC):
 
     @property
     def log_path(self) -> Path:
-        """The server's own log."""
         return self.directory / f"{self.name}.log"
 
     @property
@@ -101,11 +109,9 @@ class Server(ABC):
 
     @property
     def is_running(self) -> bool:
-        """Whether the process lives, answering or not."""
         return self._identity is not None and processes.is_running(self._identity)
 
     def resident_bytes(self) -> int:
-        """Return the memory that the server process occupies."""
         return processes.resident_bytes(self.pid)
 
     # Operations
@@ -145,7 +151,7 @@ class Server(ABC):
         self._was_ready = False
         command = self._prepare()
         if self._hold_file is not None:
-            self._hold = tether.Hold(self._hold_file)
+            self._hold = processes.Hold(self._hold_file)
         self._seen_bytes = {
             path: path.stat().st_size if path.exists() else 0
             for path in (self.log_path, self.output_path)
@@ -163,10 +169,10 @@ class Server(ABC):
             )
         self._identity = processes.identify(self._process.pid)
         if self._hold_file is not None and self._identity is not None:
-            self._tether = tether.spawn(self._hold_file, self._identity)
+            self._tether = processes.spawn_tether(self._hold_file, self._identity)
         if self._process.stdin is not None:
             # A killed process does not read; `wait_until_ready` reports its end.
-            with contextlib.suppress(BrokenPipeError), self._process.stdin as gate:
+            with suppress(BrokenPipeError), self._process.stdin as gate:
                 gate.write(b"\n")
 
     def wait_until_ready(self, timeout_s: float) -> None:
@@ -304,3 +310,60 @@ class Server(ABC):
     def _excerpt(self) -> str:
         lines = self._written().splitlines()
         return "".join(f"\n  {line}" for line in lines[-_EXCERPT_LINES:])
+
+
+LOOPBACK = "127.0.0.1"
+FIRST_PORT, LAST_PORT = 20000, 32700
+ATTEMPTS = 200
+RESERVED = 64
+_reserved: deque[int] = deque()
+"""Sockets of the latest ports: the others have a listener by now, or nobody wants them."""
+
+
+def is_free(port: int) -> bool:
+    """Return whether a listener could be opened on `port` now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # As the JVM does: a port whose last connections are in TIME_WAIT is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True
+
+
+def accepts_connections(port: int) -> bool:
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=1.0):
+            return True
+    except OSError:
+        return False
+
+
+def free_port(exclude: frozenset[int] = frozenset()) -> int:
+    """Return a port that is free now and not in `exclude`; raise PortTaken when none is found."""
+    for _ in range(ATTEMPTS):
+        port = random.randint(FIRST_PORT, LAST_PORT)
+        if port in exclude or not is_free(port):
+            continue
+        reservation = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        with suppress(OSError):
+            reservation.bind((LOOPBACK, port))
+            _reserved.append(reservation.detach())
+            if len(_reserved) > RESERVED:
+                os.close(_reserved.popleft())
+            return port
+        reservation.close()
+    raise PortTaken(
+        f"No free port found between {FIRST_PORT} and {LAST_PORT} in {ATTEMPTS} attempts",
+        hint="name one with --port",
+    )
+
+
+def require_free(port: int) -> None:
+    """Raise PortTaken unless `port` is free."""
+    if not is_free(port):
+        raise PortTaken(
+            f"Port {port} on {LOOPBACK} is in use",
+            hint="choose another --port, or leave it out for a free port",
+        )

@@ -50,7 +50,6 @@ class ServerRecord:
 
     @property
     def is_running(self) -> bool:
-        """Whether that very process lives."""
         return is_running(self.identity)
 
 
@@ -67,18 +66,11 @@ class SandboxState:
     servers: tuple[ServerRecord, ...] = field(default=())
 
     def server(self, kind: str) -> ServerRecord | None:
-        """Return the record of one server, running or not."""
         return next((record for record in self.servers if record.kind == kind), None)
 
     def running(self, kind: str) -> ServerRecord | None:
-        """Return the record of one server if it runs."""
         record = self.server(kind)
         return record if record is not None and record.is_running else None
-
-
-def to_json(state: SandboxState) -> dict[str, Any]:
-    """Return the document that `from_json` reads back."""
-    return {"version": FORMAT_VERSION, **asdict(state)}
 
 
 def from_json(document: Mapping[str, Any]) -> SandboxState:
@@ -120,7 +112,8 @@ class SandboxDirectory:
     def save(self, state: SandboxState) -> None:
         """Replace the recorded state, as a whole or not at all."""
         partial = self.path / f"{STATE_FILE}.partial"
-        partial.write_text(json.dumps(to_json(state), indent=1))
+        document = {"version": FORMAT_VERSION, **asdict(state)}
+        partial.write_text(json.dumps(document, indent=1))
         partial.replace(self.path / STATE_FILE)
 
     @contextmanager

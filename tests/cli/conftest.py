@@ -1,8 +1,11 @@
 """A command line in a home of its own, against a Connect server in memory."""
 
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -18,6 +21,8 @@ class Outcome(NamedTuple):
 
 
 Run = Callable[..., Outcome]
+Tab = Callable[..., list[str]]
+CLI = Path(__file__).resolve().parents[2] / "cli"
 
 NAME_WORDS = {
     "connectors": ("connectors", "get", ""),
@@ -27,6 +32,20 @@ NAME_WORDS = {
     "contexts": ("--context", ""),
 }
 """Words after which the Tab key offers names of a kind."""
+
+
+def every_command() -> Iterator[tuple[str, Any]]:
+    """Each noun and verb with its path after `pyconnect`."""
+    from pyconnect_cli.app import load_noun
+    from pyconnect_cli.parsing.nouns import NOUNS
+
+    def below(path: str, command: Any) -> Iterator[tuple[str, Any]]:
+        yield path, command
+        for name, verb in getattr(command, "commands", {}).items():
+            yield from below(f"{path} {name}", verb)
+
+    for noun in NOUNS:
+        yield from below(noun.name, load_noun(noun))
 
 
 @pytest.fixture
@@ -92,3 +111,24 @@ def run(
         return outcome
 
     return invoke
+
+
+@pytest.fixture
+def tab(environ: dict[str, str]) -> Tab:
+    """Press the Tab key in the current directory, behind options, where names of a kind belong."""
+
+    def names(kind: str, *options: str) -> list[str]:
+        started = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "pyconnect_cli", "__complete", *options, *NAME_WORDS[kind]],
+            env={**environ, "PYTHONPATH": str(CLI)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stderr == ""
+        # The promise is 300 ms; the rest is for a machine that does other things meanwhile.
+        assert time.monotonic() - started < 5
+        return [offer.partition("\t")[0] for offer in done.stdout.splitlines()]
+
+    return names

@@ -21,6 +21,8 @@ from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 CLI = Path(__file__).resolve().parents[2] / "cli"
 HANGS = "PUT /connectors/b/pause"
 
+pytestmark = pytest.mark.wire
+
 
 def done(name: str) -> ObjectResult:
     return ObjectResult(name=name, action="paused", outcome=Outcome.DONE)
@@ -72,7 +74,6 @@ def pause_all(run: Run, *options: str) -> Ended:
     return run("connectors", "pause", "a", "b", "c", "d", *options)
 
 
-@pytest.mark.wire
 @pytest.mark.usefixtures("hang")
 @cases("limit", "--timeout", "--deadline")
 def test_nothing_starts_late(run: Run, connect: FakeConnect, tmp_path: Path, limit: str) -> None:
@@ -90,22 +91,15 @@ def test_nothing_starts_late(run: Run, connect: FakeConnect, tmp_path: Path, lim
         )
 
 
-@pytest.mark.wire
 @pytest.mark.usefixtures("hang")
 def test_the_summary_of_a_run_that_was_ended_has_every_object(run: Run) -> None:
-    """The counts are those of the results."""
+    """The counts are those of the results; people read done on stdout, and the rest by name."""
     outcome = pause_all(run, "--deadline", "4s", "--summary-json")
     assert outcome.code == 124
     document = json.loads(outcome.out)
     assert outcomes(document["results"]) == EXPECTED
     counts = [document[name] for name in ("succeeded", "failed", "unknown", "not_tried")]
     assert counts == [1, 0, 1, 2]
-
-
-@pytest.mark.wire
-@pytest.mark.usefixtures("hang")
-def test_people_read_the_same(run: Run) -> None:
-    """Done on stdout; the unknown one with its state, and the rest by name."""
     outcome = pause_all(run, "--timeout", "4s")
     assert outcome.code == 124
     assert outcome.out == "a: paused\n"
@@ -114,7 +108,6 @@ def test_people_read_the_same(run: Run) -> None:
     assert "the time of --timeout is over: 1 of 4 may have taken effect: b" in outcome.err
 
 
-@pytest.mark.wire
 @pytest.mark.usefixtures("hang")
 def test_an_unanswered_change_is_done_if_the_state_says(run: Run, connect: FakeConnect) -> None:
     """The worker has paused the connector and only its answer is missing."""
@@ -124,7 +117,6 @@ def test_an_unanswered_change_is_done_if_the_state_says(run: Run, connect: FakeC
     assert "b: paused (it is PAUSED with tasks 0:PAUSED; the worker did not" in outcome.out
 
 
-@pytest.mark.wire
 @pytest.mark.usefixtures("hang")
 def test_one_unanswered_change_does_not_end_the_batch(run: Run, connect: FakeConnect) -> None:
     """Its limit is that of a request: the others are done, exit 8."""
@@ -134,7 +126,6 @@ def test_one_unanswered_change_does_not_end_the_batch(run: Run, connect: FakeCon
     assert found == {"a": "done", "b": "unknown", "c": "done", "d": "done"}
 
 
-@pytest.mark.wire
 @pytest.mark.usefixtures("hang")
 @cases("form", "-o json", "--summary-json")
 def test_a_run_that_a_signal_ends_reports_every_object(

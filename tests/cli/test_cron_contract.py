@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.noun_groups import load_noun
+from pyconnect_cli.app import load_noun
 from pyconnect_cli.parsing.nouns import NOUNS
 from tests.cli.conftest import Run
 from tests.support.cases import cases
@@ -22,36 +22,26 @@ def test_quiet_is_silent_on_success(run: Run) -> None:
     assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
 
 
-def test_a_second_run_with_the_lock_exits_6_at_once(run: Run, environ: dict[str, str]) -> None:
-    """The lock is the kernel's: it is free when its holder ends."""
-    directory = Path(environ["XDG_STATE_HOME"]) / "pyconnect"
-    directory.mkdir(parents=True)
-    with (directory / "nightly.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        outcome = run("connectors", "pause", "orders", "--lock", "nightly")
-    assert outcome.code == 6
-    assert "another run holds the lock `nightly`" in outcome.err
-    assert run("connectors", "pause", "orders", "--lock", "nightly").code == 0
-
-
 def test_a_lock_of_a_login_holds_in_cron(run: Run, environ: dict[str, str], tmp_path: Path) -> None:
-    """A login has XDG_RUNTIME_DIR, cron has not: both look in the same place."""
+    """Exit 6 until its holder ends; a login has XDG_RUNTIME_DIR, cron has not."""
     directory = Path(environ["XDG_STATE_HOME"]) / "pyconnect"
     directory.mkdir(parents=True)
     environ["XDG_RUNTIME_DIR"] = str(tmp_path / "runtime")
     with (directory / "nightly.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert run("connectors", "pause", "orders", "--lock", "nightly").code == 6
+        held = run("connectors", "pause", "orders", "--lock", "nightly", code=6)
+    assert "another run holds the lock `nightly`" in held.err
     assert run("connectors", "pause", "orders", "--lock", "nightly").code == 0
     assert not (tmp_path / "runtime").exists()
 
 
 def test_others_must_find_a_lock(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
-    """Without a home directory it would depend on where the command is started: exit 9."""
+    """Without a home its place would depend on where the command starts, as that of `../x`."""
     environ["XDG_STATE_HOME"] = "~/state"
     outcome = run("connectors", "pause", "orders", "--lock", "nightly", code=9)
     assert "not an absolute path" in outcome.err
     assert connect.connectors["orders"].state == "RUNNING"
+    assert run("connectors", "pause", "orders", "--lock", "../x").code == 2
 
 
 def test_the_summary_is_one_line_of_json(run: Run, connect: FakeConnect) -> None:
@@ -101,13 +91,18 @@ def test_metrics_of_two_jobs_with_the_same_verb_differ(
 
 
 def test_a_jobs_files_and_nested_verbs_are_in_its_labels(run: Run, tmp_path: Path) -> None:
-    """`apply -f a` and `apply -f b` are two jobs; a verb may be of two words."""
+    """`apply -f a` and `apply -f b` are two jobs, and so are checks of two topics."""
     textfile = tmp_path / "run.prom"
     run("connectors", "apply", "-f", "none.json", "--textfile", str(textfile))
     assert 'verb="apply"' in textfile.read_text()
     assert 'selection="--file none.json"' in textfile.read_text()
     run("offsets", "orphans", "purge", "gone", "--textfile", str(textfile))
     assert 'noun="offsets",verb="orphans purge"' in textfile.read_text()
+    textfile = tmp_path / "run.prom"
+    run("transactions", "find-hanging", "--topic", "a", "--topic", "b", "--textfile", str(textfile))
+    assert 'selection="--topic a --topic b"' in textfile.read_text()
+    run("acls", "check", "--connector", "orders", "--textfile", str(textfile))
+    assert 'selection="--connector orders"' in textfile.read_text()
 
 
 def test_the_deadline_ends_a_run_that_hangs(run: Run) -> None:
@@ -119,11 +114,6 @@ def test_the_deadline_ends_a_run_that_hangs(run: Run) -> None:
     assert outcome.code == 124
     # Whichever comes first: the wait ends a moment before the deadline, with what it saw last.
     assert "deadline of 3s" in outcome.err or "orders is PAUSED" in outcome.err
-
-
-def test_a_bad_lock_name_is_a_usage_error(run: Run) -> None:
-    """A lock's name never leads out of the lock directory."""
-    assert run("connectors", "pause", "orders", "--lock", "../x").code == 2
 
 
 CHECKS: dict[tuple[str, ...], list[str]] = {
@@ -169,12 +159,3 @@ def test_every_verb_that_cron_runs_takes_its_options() -> None:
         command = command.commands[verb] if verb else command
         given = {spec.name for _, group in command.shared_specs for spec in group}
         assert cron <= given, path
-
-
-def test_two_checks_of_one_verb_have_labels_of_their_own(run: Run, tmp_path: Path) -> None:
-    """Options that say what is checked are part of them."""
-    textfile = tmp_path / "run.prom"
-    run("transactions", "find-hanging", "--topic", "a", "--topic", "b", "--textfile", str(textfile))
-    assert 'selection="--topic a --topic b"' in textfile.read_text()
-    run("acls", "check", "--connector", "orders", "--textfile", str(textfile))
-    assert 'selection="--connector orders"' in textfile.read_text()

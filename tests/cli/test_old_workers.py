@@ -38,7 +38,7 @@ def test_tasks_of_a_worker_before_3_0_are_restarted_one_by_one(run: Run, old: Fa
 
 
 def test_only_failed_restarts_nothing_else_before_3_0(run: Run, old: FakeConnect) -> None:
-    """The connector runs: the flag would be ignored, and it would be restarted."""
+    """The flag would be ignored; the request for the connector alone has always been there."""
     ended = run("connectors", "restart", "--all", "--only-failed", code=0)
     assert "broken: restarted (task 1)\n" in ended.out
     assert "orders: restarted (nothing had failed)\n" in ended.out
@@ -47,10 +47,7 @@ def test_only_failed_restarts_nothing_else_before_3_0(run: Run, old: FakeConnect
     old.requests.clear()
     run("connectors", "restart", "broken", "--only-failed", "--connector-only")
     assert posts(old) == ["POST /connectors/broken/restart"]
-
-
-def test_the_connector_alone_is_restarted_in_any_version(run: Run, old: FakeConnect) -> None:
-    """This request has been there from the beginning."""
+    old.requests.clear()
     assert run("connectors", "restart", "broken", "--connector-only").code == 0
     assert posts(old) == ["POST /connectors/broken/restart"]
 
@@ -87,19 +84,14 @@ def test_a_java_worker_gets_no_change_that_it_could_forward_to_another_connector
     assert not [request for request in connect.requests if not request.startswith("GET")]
 
 
-@cases("verb", "pause", "resume", "stop")
-def test_the_asked_worker_writes_a_state(run: Run, connect: FakeConnect, verb: str) -> None:
-    """No name is refused for it."""
-    connect.connectors["semi;colon"] = FakeConnector(config={"name": "semi;colon"})
-    assert run("connectors", verb, "semi;colon").code == 0
-
-
 def test_an_agent_forwards_every_name_as_it_is(
     run: Run, connect: FakeConnect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The names are refused for Java workers only."""
-    monkeypatch.setattr("pyconnect_cli.rest.model.WorkerInfo.agent", property(lambda _: True))
+    """The names are refused for Java workers only, and not for a state, which any worker writes."""
     connect.connectors["semi;colon"] = FakeConnector(config={"name": "semi;colon"})
+    for verb in ("pause", "resume", "stop"):
+        assert run("connectors", verb, "semi;colon").code == 0
+    monkeypatch.setattr("pyconnect_cli.rest.model.WorkerInfo.agent", property(lambda _: True))
     assert run("connectors", "delete", "semi;colon", "--yes").code == 0
     assert "semi;colon" not in connect.connectors
 

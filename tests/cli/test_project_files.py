@@ -1,20 +1,17 @@
 """Only a project file that its user trusts decides on addresses and secrets."""
 
 import stat
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import NAME_WORDS, Run
+from tests.cli.conftest import Run, Tab
 from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
 
-CLI = Path(__file__).resolve().parents[2] / "cli"
 PROJECT = Path("pyconnect.toml")
 
 
@@ -28,25 +25,6 @@ def stranger() -> FakeConnect:
 def strange_url(stranger: FakeConnect) -> Iterator[str]:
     with serve(stranger) as address:
         yield address
-
-
-@pytest.fixture
-def tab(environ: dict[str, str], tmp_path: Path) -> Callable[..., list[str]]:
-    """Press the Tab key in the current directory, where names of a kind belong."""
-    environ["XDG_CACHE_HOME"] = str(tmp_path / "cache")
-
-    def names(kind: str) -> list[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "pyconnect_cli", "__complete", *NAME_WORDS[kind]],
-            env={**environ, "PYTHONPATH": str(CLI)},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stderr == ""
-        return [offer.partition("\t")[0] for offer in done.stdout.splitlines()]
-
-    return names
 
 
 def make_context(run: Run, url: str, *arguments: str) -> None:
@@ -119,7 +97,7 @@ def test_a_trusted_file_may_not_change(run: Run, url: str, environ: dict[str, st
 
 
 def test_trust_belongs_to_one_place(run: Run, url: str) -> None:
-    """The same content in another directory is another file."""
+    """The same content elsewhere is another file; exit 2 for another name, 3 for none."""
     text = f'[contexts.p]\nurls = ["{url}"]\n'
     PROJECT.write_text(text)
     other = Path("other")
@@ -127,6 +105,13 @@ def test_trust_belongs_to_one_place(run: Run, url: str) -> None:
     (other / PROJECT).write_text(text)
     assert run("config", "trust", "other", address=None).code == 0
     assert run("connectors", "list", address=None).code == 2
+    PROJECT.unlink()
+    Path("other.toml").write_text("[defaults]\n")
+    assert run("config", "trust", "other.toml", address=None).code == 2
+    assert run("config", "trust", address=None).code == 3
+    PROJECT.write_text(f'current = "p"\n[contexts.p]\nurls = ["{url}"]\n')
+    arguments = ("connectors", "list", "--config", str(PROJECT))
+    assert run(*arguments, address=None).code == 0
 
 
 def test_trusting_shows_no_secret_and_no_control_sequence(run: Run) -> None:
@@ -145,18 +130,8 @@ def test_trusting_shows_no_secret_and_no_control_sequence(run: Run) -> None:
     assert "\x1b" not in refused.err
 
 
-def test_only_project_files_need_trust(run: Run, url: str) -> None:
-    """Exit 2 for another file, 3 for none; a file of --config is the user's choice."""
-    Path("other.toml").write_text("[defaults]\n")
-    assert run("config", "trust", "other.toml", address=None).code == 2
-    assert run("config", "trust", address=None).code == 3
-    PROJECT.write_text(f'current = "p"\n[contexts.p]\nurls = ["{url}"]\n')
-    arguments = ("connectors", "list", "--config", str(PROJECT))
-    assert run(*arguments, address=None).code == 0
-
-
 def test_the_tab_key_asks_no_address_of_an_untrusted_file(
-    run: Run, tab: Callable[..., list[str]], url: str, strange_url: str, stranger: FakeConnect
+    run: Run, tab: Tab, url: str, strange_url: str, stranger: FakeConnect
 ) -> None:
     """The same rule as a command's; the names of the file's contexts are not offered either."""
     make_context(run, url)
@@ -168,7 +143,7 @@ def test_the_tab_key_asks_no_address_of_an_untrusted_file(
 
 @cases("option", "--password-command", "--token-command")
 def test_the_tab_key_runs_no_command_for_a_secret(
-    run: Run, tab: Callable[..., list[str]], connect: FakeConnect, url: str, option: str
+    run: Run, tab: Tab, connect: FakeConnect, url: str, option: str
 ) -> None:
     """A cluster that wants credentials is not asked."""
     make_context(run, url, option, "touch ran")
@@ -179,7 +154,7 @@ def test_the_tab_key_runs_no_command_for_a_secret(
 
 @cases("option", "--password", "--token")
 def test_the_tab_key_offers_what_the_last_command_saw(
-    run: Run, tab: Callable[..., list[str]], connect: FakeConnect, url: str, option: str
+    run: Run, tab: Tab, connect: FakeConnect, url: str, option: str
 ) -> None:
     """Names of a cluster that wants credentials come from commands."""
     make_context(run, url, option, "hunter2")

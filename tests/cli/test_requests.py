@@ -1,15 +1,11 @@
 """The number of requests of each verb: a verb that names connectors asks for these only."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pyconnect_cli.noun_groups import load_noun
-from pyconnect_cli.parsing.nouns import NOUNS
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, every_command
 from tests.cli.offsets_world import stop, stored
 from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector
@@ -142,21 +138,8 @@ def test_a_name_unfit_for_paths_is_looked_up(run: Run, connect: FakeConnect) -> 
 def test_every_verb_has_a_count_or_a_reason() -> None:
     """A new verb is either counted or does not name connectors."""
     known = {*NAMING, *WITHOUT_NAMES}
-    unknown = [path for path in _verbs() if not {path, path.rpartition(" ")[0]} & known]
-    assert unknown == []
-
-
-def _verbs() -> Iterator[str]:
-    for noun in NOUNS:
-        yield from _paths(load_noun(noun), noun.name)
-
-
-def _paths(command: Any, path: str) -> Iterator[str]:
-    verbs = getattr(command, "commands", {})
-    if not verbs:
-        yield path
-    for name, verb in verbs.items():
-        yield from _paths(verb, f"{path} {name}")
+    verbs = [path for path, command in every_command() if not getattr(command, "commands", ())]
+    assert [path for path in verbs if not {path, path.rpartition(" ")[0]} & known] == []
 
 
 @pytest.mark.wire

@@ -31,26 +31,29 @@ def authority(tmp_path: Path) -> trustme.CA:
 
 
 @pytest.fixture
-def secure_url(authority: trustme.CA, connect: FakeConnect) -> Iterator[str]:
-    """A worker whose certificate only our authority vouches for."""
+def tls(authority: trustme.CA) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    with serve(connect, context) as url:
+    return context
+
+
+@pytest.fixture
+def secure_url(tls: ssl.SSLContext, connect: FakeConnect) -> Iterator[str]:
+    """A worker whose certificate only our authority vouches for."""
+    with serve(connect, tls) as url:
         yield url
 
 
 @pytest.fixture
-def mutual_url(authority: trustme.CA, connect: FakeConnect) -> Iterator[str]:
+def mutual_url(tls: ssl.SSLContext, authority: trustme.CA, connect: FakeConnect) -> Iterator[str]:
     """The same, and it asks for the client's certificate."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    authority.configure_trust(context)
-    context.verify_mode = ssl.CERT_REQUIRED
-    with serve(connect, context) as url:
+    authority.configure_trust(tls)
+    tls.verify_mode = ssl.CERT_REQUIRED
+    with serve(connect, tls) as url:
         yield url
 
 
-def test_certificates_are_checked(run: Run, secure_url: str) -> None:
+def test_certificates_are_checked(run: Run, secure_url: str, tmp_path: Path) -> None:
     """Exit 7 names the option that mends it; a missing CA file is exit 2; --insecure takes any."""
     outcome = run("connectors", "list", address=secure_url, code=7)
     assert "certificate is not trusted" in outcome.err
@@ -58,10 +61,6 @@ def test_certificates_are_checked(run: Run, secure_url: str) -> None:
     outcome = run("connectors", "list", "--ca-file", "/nowhere.pem", address=secure_url, code=2)
     assert "/nowhere.pem" in outcome.err
     assert run("connectors", "list", "--insecure", address=secure_url).code == 0
-
-
-def test_the_given_authority_is_accepted(run: Run, secure_url: str, tmp_path: Path) -> None:
-    """By flag, after the verb."""
     outcome = run(
         "connectors", "list", "-o", "name", "--ca-file", str(tmp_path / "ca.pem"),
         address=secure_url,
@@ -114,7 +113,7 @@ def test_passwords_are_fetched_from_where_they_are(
 def test_credentials_are_sent_and_not_repeated(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
-    """Wrong ones are exit 4; a token wins over a context's password."""
+    """Wrong ones are exit 4; a token wins over a context's password; safer options are named."""
     connect.authorization = OPS
     secret = tmp_path / "secret"
     secret.write_text("wr0ng\n")
@@ -125,10 +124,6 @@ def test_credentials_are_sent_and_not_repeated(
     token = tmp_path / "token"
     token.write_text("t0ken\n")
     assert run("connectors", "list", "--token-file", str(token)).code == 0
-
-
-def test_a_password_on_the_command_line_is_warned_of(run: Run, connect: FakeConnect) -> None:
-    """It works, and the safer options are named."""
     connect.authorization = OPS
     outcome = run("connectors", "list", "--username", "ops", "--password", "s3cret", code=0)
     assert "--password-file" in outcome.err
@@ -204,12 +199,14 @@ def test_no_hint_shows_a_secret_of_the_command_that_was_typed(run: Run, url: str
     asked = run("connectors", "delete", "orders", "--url", address, address=None, code=9)
     assert f"--url '{address.replace('hunter2', MASK)}' --yes" in asked.err
     assert "hunter2" not in asked.err
-    checked = run("doctor", "--url", address.removeprefix("http://"), address=None)
+    given = ("--url", address.removeprefix("http://"), "--username=ops", "--password=hunter2")
+    checked = run("doctor", *given, address=None, code=0)
+    assert "(a value)" in checked.out
     assert "hunter2" not in checked.out + checked.err
 
 
 def test_exported_secrets_are_readable_by_their_owner_only(run: Run, tmp_path: Path) -> None:
-    """Also where a file was there before that others could read."""
+    """Also where others could read an older file; a team may read masked ones."""
     directory = tmp_path / "backup"
     directory.mkdir()
     file = directory / "orders.json"
@@ -219,10 +216,6 @@ def test_exported_secrets_are_readable_by_their_owner_only(run: Run, tmp_path: P
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()}
     assert modes == {"orders.json": 0o600, "broken.json": 0o600}
     assert json.loads(file.read_text())["config"]["db.password"] == "hunter2"
-
-
-def test_masked_exports_have_the_permissions_of_any_new_file(run: Run, tmp_path: Path) -> None:
-    """A team may read them."""
     before = os.umask(0o022)
     try:
         assert run("connectors", "export", "--all", "--dir", str(tmp_path / "out")).code == 0

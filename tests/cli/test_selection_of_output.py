@@ -19,18 +19,10 @@ def test_jq_finds_names_in_every_list(run: Run, noun: str) -> None:
     assert "null" not in names.out
 
 
-def test_jq_is_without_secrets_other_formats_and_requests(
-    run: Run, environ: dict[str, str]
+def test_jq_selects_from_the_document_or_is_refused(
+    run: Run, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It works on what is printed; a format of the environment gives way."""
-    assert run("connectors", "get", "orders", "--jq", '."db.password"').out == "********\n"
-    assert run("connectors", "list", "--jq", ".", "-o", "yaml").code == 2
-    environ["PYCONNECT_OUTPUT"] = "table"
-    assert json.loads(run("connectors", "list", "--jq", ".").out).keys() == {"broken", "orders"}
-
-
-def test_jq_selects_from_the_document_or_is_refused(run: Run) -> None:
-    """Texts are lines, all else compact JSON; a wrong program is exit 2 before any request."""
+    """From what is printed: texts are lines, all else JSON; exit 2 for a program, 9 without jq."""
     outcome = run("connectors", "list", "--jq", ".[", code=2)
     assert "--jq: " in outcome.err
     outcome = run("connectors", "list", "--jq", ".orders + 1", code=2)
@@ -39,10 +31,10 @@ def test_jq_selects_from_the_document_or_is_refused(run: Run) -> None:
     assert (names.code, names.out.split()) == (0, ["broken", "orders"])
     states = run("connectors", "list", "--jq", ".orders.status.tasks | map({state})", "-o", "json")
     assert states.out == '[{"state":"RUNNING"}]\n'
-
-
-def test_without_jq_the_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit 9."""
+    assert run("connectors", "get", "orders", "--jq", '."db.password"').out == "********\n"
+    assert run("connectors", "list", "--jq", ".", "-o", "yaml").code == 2
+    environ["PYCONNECT_OUTPUT"] = "table"
+    assert json.loads(run("connectors", "list", "--jq", ".").out).keys() == {"broken", "orders"}
     monkeypatch.setitem(sys.modules, "jq", None)
     assert "install the extra [jq]: " in run("connectors", "list", "--jq", ".", code=9).err
 

@@ -10,23 +10,19 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from pathlib import Path
 from string import ascii_lowercase
-from typing import Any
 
 import pytest
 
 from pyconnect_cli.__main__ import main
-from pyconnect_cli.completion.commands import completion_script
-from pyconnect_cli.completion.offers import TypedWords, offers
-from pyconnect_cli.noun_groups import load_noun
+from pyconnect_cli.about import completion_script
+from pyconnect_cli.app import app_of, load_noun
+from pyconnect_cli.completion import TypedWords, offers
 from pyconnect_cli.parsing.help_page import EXAMPLES, first_screen
-from pyconnect_cli.parsing.near_names import near_verbs
-from pyconnect_cli.parsing.nouns import NOUNS, meant_line
-from tests.cli.conftest import NAME_WORDS, Run
+from pyconnect_cli.parsing.nouns import NOUNS, meant_line, near_verbs
+from tests.cli.conftest import Run, Tab, every_command
 from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.fakes.connect_server import FakeConnect
@@ -37,21 +33,14 @@ HELP_BUDGET = 5
 
 
 def test_the_static_help_is_the_modules_own() -> None:
-    """`pyconnect --help` imports no command and still tells what each says of itself."""
+    """`pyconnect --help` imports no command; it knows the topics of `pyconnect help`."""
     for noun in NOUNS:
-        assert import_module(noun.module).app.info.help == noun.help
+        assert app_of(noun.module).info.help == noun.help
+    from pyconnect_cli.about import SUMMARIES, TOPICS
+    from pyconnect_cli.parsing.help_page import root_help
 
-
-def every_command() -> Iterator[tuple[str, Any]]:
-    """Each noun and verb with its path after `pyconnect`."""
-
-    def below(path: str, command: Any) -> Iterator[tuple[str, Any]]:
-        yield path, command
-        for name, verb in getattr(command, "commands", {}).items():
-            yield from below(f"{path} {name}", verb)
-
-    for noun in NOUNS:
-        yield from below(noun.name, load_noun(noun))
+    assert set(SUMMARIES) == set(TOPICS)
+    assert f"pyconnect help {'|'.join(TOPICS)}" in root_help()
 
 
 def test_every_verb_and_argument_is_explained() -> None:
@@ -93,15 +82,6 @@ def test_help_is_whole(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert "--kafka-bootstrap" in run("offsets", "lag", "--help").out
     assert "~/.local/share/bash-completion/completions/" in run("completion", "--help").out
-
-
-def test_every_topic_is_named_by_the_help() -> None:
-    """`pyconnect --help` and `pyconnect help` know the same topics."""
-    from pyconnect_cli.about.help import SUMMARIES, TOPICS
-    from pyconnect_cli.parsing.help_page import root_help
-
-    assert set(SUMMARIES) == set(TOPICS)
-    assert f"pyconnect help {'|'.join(TOPICS)}" in root_help()
 
 
 @pytest.mark.wire
@@ -156,25 +136,21 @@ def test_a_line_with_the_verb_first_has_a_meaning(typed: str, meant: str | None)
     assert (line and " ".join(line)) == meant
 
 
-def test_a_reading_verb_before_its_noun_is_understood(run: Run) -> None:
-    """The result is that of the right line."""
-    assert run("get", "connectors") == run("connectors", "list")
-    assert run("describe", "connector", "orders") == run("connectors", "describe", "orders")
-
-
 def test_a_verb_before_its_noun_is_answered(run: Run, connect: FakeConnect) -> None:
-    """Nothing is sent."""
+    """A change is not sent; a reading verb has the result of the right line."""
     ended = run("rm", "connector/orders", code=2)
     assert ended.err == (
         "error: `pyconnect rm connector/orders` is not a command: the noun comes first\n"
         "hint: write: pyconnect connectors delete orders\n"
     )
     assert not connect.requests
+    assert run("get", "connectors") == run("connectors", "list")
+    assert run("describe", "connector", "orders") == run("connectors", "describe", "orders")
 
 
-@cases("word", "restrt", "set", "resum", "undo")
+@cases("word", "restrt", "set", "resum", "undo", "api-resources", "patch", "scale")
 def test_a_wrong_verb_never_proposes_a_noun(run: Run, word: str) -> None:
-    """`restart` is near `status`, and means something else."""
+    """`restart` is near `status`, and means something else; `api-resources` is no `restore`."""
     assert "did you mean" not in run(word).err
 
 
@@ -203,12 +179,10 @@ def test_short_commands_do_without_rich() -> None:
     """It takes longer to import than they may: the parser, every noun and a request load none."""
     script = """
 import sys
-from importlib import import_module
-from pyconnect_cli.app import run
-from pyconnect_cli.parsing.near_names import near_verbs
+from pyconnect_cli.app import app_of, run
 from pyconnect_cli.parsing.nouns import NOUNS
 for noun in NOUNS:
-    import_module(noun.module)
+    app_of(noun.module)
 code = run(["offsets", "get", "orders"], {"PYCONNECT_URL": "http://127.0.0.1:9"})
 print(int(code), [name for name in sys.modules if name.partition(".")[0] == "rich"])
 """
@@ -220,8 +194,12 @@ print(int(code), [name for name in sys.modules if name.partition(".")[0] == "ric
 
 @cases("shell, file", ("bash", "pyconnect.bash"), ("zsh", "_pyconnect"), ("fish", "pyconnect.fish"))
 def test_the_command_prints_the_script_of_completions(shell: str, file: str) -> None:
-    """The folder completions/ and the installed package have the same text."""
-    assert (ROOT / "completions" / file).read_text("utf-8") == completion_script(shell)
+    """The folder completions/ has the same text, which an installed shell parses."""
+    path = ROOT / "completions" / file
+    assert path.read_text("utf-8") == completion_script(shell)
+    assert "__complete" in completion_script(shell)
+    if shutil.which(shell):
+        subprocess.run([shell, "-n", str(path)], check=True, capture_output=True)
 
 
 def complete_words(*words: str) -> list[str]:
@@ -308,17 +286,12 @@ def test_completion_offers_names_of_the_arguments_kind(noun: str, verb: str, kin
 
 @pytest.mark.wire
 def test_names_of_the_cluster_are_only_data_for_bash(tmp_path: Path) -> None:
-    """A name that looks like a command or a pattern is offered quoted and never expanded."""
+    """A name is offered quoted and never expanded, without the part that bash keeps on the line."""
     trap = tmp_path / "ran"
     names = [f"$(touch {trap})", "*", "two words", "plain"]
     offered = complete("pyconnect connectors pause ", names=names)
     assert [shlex.split(word) for word in offered] == [[name] for name in names]
     assert not trap.exists()
-
-
-@pytest.mark.wire
-def test_bash_replaces_only_the_text_after_a_colon() -> None:
-    """A name with a colon is offered without the part that bash keeps on the line."""
     assert complete("pyconnect connectors pause a:", names=["a:b", "c"]) == ["b"]
 
 
@@ -414,94 +387,41 @@ def test_a_real_zsh_completes_at_the_tab_key(tmp_path: Path, keys: str, expected
         shell.close()
 
 
-@cases("shell, file", ("zsh", "_pyconnect"), ("fish", "pyconnect.fish"))
-def test_the_other_shells_accept_their_file(shell: str, file: str) -> None:
-    """An installed shell parses its file; the text is compared everywhere."""
-    path = ROOT / "completions" / file
-    assert "__complete" in path.read_text("utf-8")
-    if shutil.which(shell):
-        subprocess.run([shell, "-n", str(path)], check=True, capture_output=True)
-
-
 @pytest.mark.wire
-def test_names_of_the_cluster_are_offered(url: str, environ: dict[str, str]) -> None:
-    """Names of a living cluster; nothing and exit 0 for a dead one."""
-
-    def names(address: str) -> list[str]:
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "pyconnect_cli", "__complete"),
-                *("--url", address, "connectors", "get", ""),
-            ],
-            env={**environ, "XDG_CACHE_HOME": environ["XDG_STATE_HOME"]},
-            cwd=ROOT / "cli",
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout.split()
-
+def test_a_tab_is_cached(tab: Tab, url: str, connect: FakeConnect) -> None:
+    """Names are kept for a while; another kind is requested again; a dead cluster has none."""
     # A machine that is busy may answer too late; then there are none, and the next Tab asks again.
-    eventually(lambda: names(url) == ["broken", "orders"], 120)
-    assert names("http://127.0.0.1:9") == []
-
-
-@pytest.fixture
-def ask(environ: dict[str, str], tmp_path: Path) -> Callable[..., list[str]]:
-    """Ask for names of a kind as a shell does; the cache is the test's own."""
-
-    def candidates(kind: str, *options: str) -> list[str]:
-        started = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-m", "pyconnect_cli", "__complete", *options, *NAME_WORDS[kind]],
-            env={**environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
-            cwd=ROOT / "cli",
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stderr == ""
-        # The promise is 300 ms; the rest is for a machine that does other things meanwhile.
-        assert time.monotonic() - started < 5
-        return [offer.partition("\t")[0] for offer in done.stdout.splitlines()]
-
-    return candidates
-
-
-@pytest.mark.wire
-def test_a_tab_is_cached(ask: Callable[..., list[str]], url: str, connect: FakeConnect) -> None:
-    """Names are kept for a while; another kind is requested again."""
-    eventually(lambda: ask("connectors", "--url", url) == ["broken", "orders"], 120)
+    eventually(lambda: tab("connectors", "--url", url) == ["broken", "orders"], 120)
     connect.requests.clear()
-    assert ask("connectors", "--url", url) == ["broken", "orders"]
+    assert tab("connectors", "--url", url) == ["broken", "orders"]
+    assert tab("connectors", "--url", "http://127.0.0.1:9") == []
     assert connect.requests == []
     tasks = ["broken/0", "broken/1", "orders/0"]
-    eventually(lambda: ask("tasks", f"--url={url}") == tasks, 120)
-    eventually(lambda: ask("plugins", "--url", url) == ["org.example.FileSource"], 120)
-    eventually(lambda: ask("loggers", "--url", url) == ["root"], 120)
+    eventually(lambda: tab("tasks", f"--url={url}") == tasks, 120)
+    eventually(lambda: tab("plugins", "--url", url) == ["org.example.FileSource"], 120)
+    eventually(lambda: tab("loggers", "--url", url) == ["root"], 120)
 
 
 @pytest.mark.wire
-def test_contexts_are_offered(ask: Callable[..., list[str]], environ: dict[str, str]) -> None:
+def test_contexts_are_offered(tab: Tab, environ: dict[str, str]) -> None:
     """Shells pass on what stands behind --context, the beginning of a name included."""
     file = Path(environ["XDG_CONFIG_HOME"]) / "pyconnect" / "config.toml"
     file.parent.mkdir(parents=True)
     file.write_text('current = "gone"\n[contexts.prod]\nurls = ["http://h:1"]\n')
-    assert ask("contexts", "--context", "pr") == ["prod"]
+    assert tab("contexts", "--context", "pr") == ["prod"]
 
 
 @pytest.mark.wire
 def test_older_names_are_better_than_none(
-    ask: Callable[..., list[str]], url: str, connect: FakeConnect, tmp_path: Path
+    tab: Tab, url: str, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """A cluster that does not answer in time leaves what was kept, however old."""
-    eventually(lambda: ask("connectors", "--url", url) == ["broken", "orders"], 120)
+    eventually(lambda: tab("connectors", "--url", url) == ["broken", "orders"], 120)
     (kept,) = (tmp_path / "cache").rglob("*.json")
     os.utime(kept, (0, 0))
     with connect.lock:
-        assert ask("connectors", "--url", url) == ["broken", "orders"]
-        assert ask("loggers", "--url", url) == []
+        assert tab("connectors", "--url", url) == ["broken", "orders"]
+        assert tab("loggers", "--url", url) == []
 
 
 @cases(
@@ -529,42 +449,24 @@ def test_words_of_other_tools_are_answered_with_the_line(run: Run, words: str, l
     assert f"{line}\n" in f"{hint.rstrip('`?')}\n"
 
 
-@cases("word", "api-resources", "patch", "scale")
-def test_a_remotely_similar_noun_is_not_proposed(run: Run, word: str) -> None:
-    """`api-resources` is no `restore`."""
-    assert "did you mean" not in run(word).err
-
-
 @pytest.mark.wire
-def test_a_misspelt_option_is_answered_with_the_near_one(run: Run) -> None:
-    """As verbs and names are."""
-    outcome = run("connectors", "list", "--otput", "json", code=2)
-    assert outcome.err.splitlines() == [
-        "error: no such option: --otput",
-        "hint: did you mean `--output`? see: pyconnect connectors list --help",
-    ]
-
-
-@pytest.mark.wire
-def test_a_file_without_its_option_is_answered_with_it(run: Run) -> None:
-    """As kubectl's users may expect arguments."""
-    outcome = run("connectors", "apply", "orders.json", code=2)
-    assert "hint: a file follows -f: pyconnect connectors apply -f FILE" in outcome.err
-
-
-@pytest.mark.wire
-def test_a_misspelt_verb_is_answered_with_the_near_one(run: Run) -> None:
-    """Exit 2 and a suggestion."""
-    outcome = run("connectors", "pasue", "x", code=2)
-    assert "did you mean `pyconnect connectors pause`" in outcome.err
-
-
-@pytest.mark.wire
-def test_a_word_for_reading_is_answered_with_verbs_that_read(run: Run) -> None:
-    """`connectors status` resembles `restart`; a proposal must not lead to a change."""
-    hint = run("connectors", "status", "orders").err.splitlines()[1]
-    expected = "hint: did you mean `pyconnect connectors get` or `pyconnect connectors describe`?"
-    assert hint == expected
+@cases(
+    "words, hint",
+    ("list --otput json", "did you mean `--output`? see: pyconnect connectors list --help"),
+    ("apply orders.json", "a file follows -f: pyconnect connectors apply -f FILE"),
+    ("pasue x", "did you mean `pyconnect connectors pause`?"),
+    # It resembles `restart`; a proposal must not lead to a change.
+    (
+        "status orders",
+        "did you mean `pyconnect connectors get` or `pyconnect connectors describe`?",
+    ),
+)
+def test_a_misspelt_word_is_answered_with_the_near_one(run: Run, words: str, hint: str) -> None:
+    """Options, files without their option, verbs."""
+    outcome = run("connectors", *words.split(), code=2)
+    assert outcome.err.splitlines()[1] == f"hint: {hint}"
+    if "--otput" in words:
+        assert outcome.err.startswith("error: no such option: --otput\n")
 
 
 def mistyped(word: str) -> set[str]:
@@ -587,10 +489,6 @@ def test_mistyped_verbs_are_proposed_within_their_kind() -> None:
             for word in mistyped(verb) - set(verbs):
                 proposed = near_verbs(word, reading, changing)
                 assert not set(proposed) & set(changing), f"{path} {word}: {proposed}"
-    for path, command in every_command():
-        verbs = getattr(command, "commands", {})
-        changing = [name for name, verb in verbs.items() if getattr(verb, "changes", False)]
-        reading = [name for name in verbs if name not in changing]
         for verb in changing:
             word = verb[:2] + verb[3] + verb[2] + verb[4:] if len(verb) > 3 else f"{verb}{verb[-1]}"
             assert verb in near_verbs(word, reading, changing), f"{path} {word}"

@@ -118,7 +118,7 @@ def test_a_level_that_cannot_be_set_back_is_named(run: Run, connect: FakeConnect
 
 
 def test_a_level_is_set_back_where_it_was_set(run: Run, connect: FakeConnect, url: str) -> None:
-    """The first address that answers; a dead one before it does not matter."""
+    """The first address that answers; `--for` may be longer than `--timeout`, that of requests."""
     outcome = run(
         *("loggers", "set", "root", "DEBUG", "--for", "10ms"),
         *("--url", "http://127.0.0.1:9", "--url", url),
@@ -126,10 +126,6 @@ def test_a_level_is_set_back_where_it_was_set(run: Run, connect: FakeConnect, ur
     )
     assert outcome.code == 0, outcome.err
     assert connect.loggers["root"] == "INFO"
-
-
-def test_setting_a_level_back_has_its_own_time(run: Run, connect: FakeConnect) -> None:
-    """`--for` may be longer than `--timeout`, which counts requests and not the planned wait."""
     run("loggers", "set", "root", "DEBUG", "--for", "4500ms", "--timeout", "4s", code=0)
     assert connect.loggers["root"] == "INFO"
 

@@ -11,10 +11,13 @@ from pyconnect_cli.connectors import validation
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.rest.client import FEW
 from pyconnect_cli.rest.exchange import DeadAddresses
-from pyconnect_cli.rest.model import ConnectorStatus, InstanceState, TaskState
+from pyconnect_cli.rest.model import ConnectorStatus
 from tests.cli.conftest import Run
+from tests.cli.overview.worlds import view
 from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, frozen
+
+pytestmark = pytest.mark.wire
 
 
 class Clock:
@@ -38,13 +41,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def status(state: str, *tasks: str) -> ConnectorStatus:
-    return ConnectorStatus(
-        name="c",
-        type="source",
-        connector=InstanceState(state=state, worker_id="w"),
-        tasks=tuple(TaskState(id=n, state=task, worker_id="w") for n, task in enumerate(tasks)),
-    )
+def status(state: str, *tasks: str) -> ConnectorStatus | None:
+    return view("c", *tasks, state=state).status
 
 
 @cases(
@@ -68,7 +66,6 @@ def test_a_state_is_reached_by_the_connector_and_all_its_tasks(
     assert has_state(found, state) is reached
 
 
-@pytest.mark.wire
 def test_an_old_failure_does_not_end_the_wait(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """The status still shows the old failure for a moment; then the restart shows."""
     old = FakeConnector(config={}, tasks=["RUNNING", "FAILED"], trace="old")
@@ -81,7 +78,6 @@ def test_an_old_failure_does_not_end_the_wait(run: Run, connect: FakeConnect, cl
     assert outcome.code == 0, outcome.err
 
 
-@pytest.mark.wire
 def test_a_failure_ends_the_wait_and_is_told(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """Exit 1 once statuses had their time, not after the whole timeout."""
     failed = FakeConnector(config={}, tasks=["FAILED"], trace="java.io.IOException: disk full")
@@ -91,7 +87,6 @@ def test_a_failure_ends_the_wait_and_is_told(run: Run, connect: FakeConnect, clo
     assert _wait.SETTLE_S <= clock.now_s < 2 * _wait.SETTLE_S
 
 
-@pytest.mark.wire
 def test_a_restart_is_not_over_at_once(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """RUNNING from before the restart does not count: the state has to hold for a while."""
     before = FakeConnector(config={})
@@ -101,7 +96,6 @@ def test_a_restart_is_not_over_at_once(run: Run, connect: FakeConnect, clock: Cl
     assert connect.stale_statuses["orders"] == []
 
 
-@pytest.mark.wire
 def test_a_connector_that_begins_paused_has_no_tasks(run: Run) -> None:
     """It is asked for tasks when it is resumed: PAUSED without tasks is reached."""
     outcome = run(
@@ -111,7 +105,6 @@ def test_a_connector_that_begins_paused_has_no_tasks(run: Run) -> None:
     assert outcome.code == 0, outcome.err
 
 
-@pytest.mark.wire
 def test_running_without_tasks_must_last(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """A connector is RUNNING before it has said how many tasks it wants."""
     connect.connectors["orders"].tasks = []
@@ -119,7 +112,6 @@ def test_running_without_tasks_must_last(run: Run, connect: FakeConnect, clock: 
     assert _wait.NO_TASKS_S <= clock.now_s < 2 * _wait.NO_TASKS_S
 
 
-@pytest.mark.wire
 def test_a_stable_state_has_no_break(run: Run, connect: FakeConnect, clock: Clock) -> None:
     """A connector that leaves the state for a moment starts its time again."""
     running = FakeConnector(config={})
@@ -131,22 +123,15 @@ def test_a_stable_state_has_no_break(run: Run, connect: FakeConnect, clock: Cloc
     assert clock.now_s > 12
 
 
-@pytest.mark.wire
 def test_a_failure_ends_a_stable_state(run: Run, connect: FakeConnect, clock: Clock) -> None:
-    """Exit 1: a connector that fails after it was RUNNING is not stable."""
+    """Exit 1: a connector that fails after it was RUNNING is not stable; exit 2 without a state."""
     connect.stale_statuses["orders"] = [FakeConnector(config={})] * 5
     connect.connectors["orders"].tasks = ["FAILED"]
     outcome = run("connectors", "wait", "orders", "--stable", "10s", "--timeout", "60s", code=1)
     assert "orders is RUNNING with tasks 0:FAILED" in outcome.err
-
-
-@pytest.mark.wire
-def test_stable_without_wait_is_a_usage_error(run: Run) -> None:
-    """There is no state that could last."""
     assert run("connectors", "pause", "orders", "--stable", "1s").code == 2
 
 
-@pytest.mark.wire
 def test_many_connectors_are_waited_for_with_one_request(run: Run, connect: FakeConnect) -> None:
     """`expand=status` returns the states of all; a few connectors are asked for one by one."""
     names = [f"c{number}" for number in range(FEW + 1)]
@@ -155,7 +140,6 @@ def test_many_connectors_are_waited_for_with_one_request(run: Run, connect: Fake
     assert not [request for request in connect.requests if request.endswith("/status")]
 
 
-@pytest.mark.wire
 def test_a_wait_for_a_missing_answer_is_exit_124(run: Run, connect: FakeConnect) -> None:
     """The time of a wait is over, wherever the command is at that moment."""
     connect.slow["GET /connectors/orders/status"] = threading.Event()
@@ -165,7 +149,6 @@ def test_a_wait_for_a_missing_answer_is_exit_124(run: Run, connect: FakeConnect)
     assert "not RUNNING in time: orders" in outcome.err
 
 
-@pytest.mark.wire
 def test_a_late_answer_is_announced(run: Run, connect: FakeConnect, url: str) -> None:
     """Once, on standard error, after a second."""
     late = connect.slow["GET /connectors/orders"] = threading.Event()
@@ -177,7 +160,6 @@ def test_a_late_answer_is_announced(run: Run, connect: FakeConnect, url: str) ->
     assert ended.err == f"waiting for {url}: GET /connectors/orders\n"
 
 
-@pytest.mark.wire
 def test_an_address_without_an_answer_is_tried_last_for_a_minute(run: Run, url: str) -> None:
     """The first run says that it goes on to the next address; the second run does not wait."""
     with frozen() as dead:

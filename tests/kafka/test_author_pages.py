@@ -15,7 +15,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from pyconnect_sandbox.ports import free_port
+from pyconnect_sandbox.server import free_port
 from tests.support.agents.agent import Agent, Agents
 from tests.support.eventually import eventually
 from tests.support.names import unique_name

@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker import KafkaBroker
+from pyconnect_sandbox.server import LOOPBACK, free_port
 from tests.support.agents.agent import (
     Agent,
     append_lines,
@@ -185,15 +185,15 @@ def test_workers_that_cannot_reach_each_other_serve_local_requests(
     broker: KafkaBroker, tmp_path: Path, journal: Journal
 ) -> None:
     """Only forwarding fails; task configs that the leader did not get are sent again."""
-    port = ports.free_port()
+    port = free_port()
     with (
         Proxy(port) as proxy,
         cluster_of(0, broker.bootstrap_servers, tmp_path) as pair,
     ):
         leader = pair.add(
             properties={
-                "listeners": f"http://{ports.LOOPBACK}:{port}",
-                "rest.advertised.host.name": ports.LOOPBACK,
+                "listeners": f"http://{LOOPBACK}:{port}",
+                "rest.advertised.host.name": LOOPBACK,
                 "rest.advertised.port": str(proxy.port),
             }
         )

@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyconnect_cli.acls.plan.grants import Grant
 from pyconnect_cli.errors import Conflict
 from pyconnect_cli.kafka.model import TopicPartition, TopicRecord
-from pyconnect_cli.kafka.replaying import ReplaySender
+from pyconnect_cli.kafka.writer import ReplaySender
 from pyconnect_clients.acls.model import GrantOperation, Pattern, Resource, ResourceType
 from tests.support.commands import killed_command
 from tests.support.commands.killed_command import KILLED_AT

@@ -11,9 +11,9 @@ from confluent_kafka.admin import AdminClient
 
 from pyconnect_cli.acls.plan.grants import Grant
 from pyconnect_clients.acls.model import GrantOperation, Pattern, Resource, ResourceType
-from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker import BrokerConfig, BrokerSecurity, KafkaBroker
 from pyconnect_sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.server import LOOPBACK
 from tests.support.agents.agent import Agent, Agents, closing
 from tests.support.audits.sequences import WAIT_S, Sequences
 from tests.support.eventually import eventually
@@ -223,7 +223,7 @@ def test_zombie_tasks_after_a_partition(kafka_runtime: KafkaRuntime, tmp_path: P
             # Who comes through the proxy is told to go on coming through it.
             properties={
                 "advertised.listeners": (
-                    f"PLAINTEXT://{ports.LOOPBACK}:{port},SASL://{ports.LOOPBACK}:{proxy.port}"
+                    f"PLAINTEXT://{LOOPBACK}:{port},SASL://{LOOPBACK}:{proxy.port}"
                 )
             },
             hold_file=tmp_path / "broker.hold",
@@ -234,7 +234,7 @@ def test_zombie_tasks_after_a_partition(kafka_runtime: KafkaRuntime, tmp_path: P
         ):
             far = cluster.add(
                 properties={
-                    "bootstrap.servers": f"{ports.LOOPBACK}:{proxy.port}",
+                    "bootstrap.servers": f"{LOOPBACK}:{proxy.port}",
                     **sasl_everywhere("far"),
                 }
             )

@@ -13,6 +13,9 @@ from confluent_kafka import Producer
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics import LogRecord, config_records
 from pyconnect_sandbox import ports
+from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_sandbox.server import LOOPBACK
 from tests.support.agents.agent import Agent
 from tests.support.audits.sequences import WAIT_S, Sequences
 from tests.support.eventually import eventually
@@ -115,7 +118,7 @@ def test_the_leader_dies_while_it_fences(
     """Tasks that waited for its answer are cleared by the next leader; none is left FAILED."""
     port = int(kafka_broker.bootstrap_servers.rpartition(":")[2])
     with Proxy(port) as proxy:
-        servers = f"{ports.LOOPBACK}:{proxy.port}"
+        servers = f"{LOOPBACK}:{proxy.port}"
         clients = ("producer", "consumer", "admin")
         overrides = {f"{client}.override.bootstrap.servers": servers for client in clients}
         leader = cluster.leader()

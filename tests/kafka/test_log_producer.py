@@ -7,7 +7,7 @@ import pytest
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.core.internal_topics import LogRecord
 from pyconnect_agent.kafka.producer import LogProducer
-from pyconnect_sandbox.ports import free_port
+from pyconnect_sandbox.server import free_port
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.offset_topics import OffsetTopic

@@ -21,11 +21,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker import BrokerConfig, BrokerSecurity, KafkaBroker, answers_metadata
 from pyconnect_sandbox.errors import PortTaken, SandboxError, ServerExited, ServerNotReady
 from pyconnect_sandbox.processes import ProcessIdentity
 from pyconnect_sandbox.runtime import KafkaRuntime, archives_root
+from pyconnect_sandbox.server import LOOPBACK, accepts_connections
 from tests.support.commands.processes import is_gone, python_environment
 from tests.support.eventually import eventually
 from tests.support.servers.kafka import Servers, SharedBroker
@@ -102,7 +102,7 @@ def test_records_survive_a_stop_and_a_kill_on_the_same_port(broker: KafkaBroker)
 def test_a_suspended_broker_answers_again_when_it_is_resumed(broker: KafkaBroker) -> None:
     """A frozen broker accepts connections and answers nothing until it is resumed."""
     broker.suspend()
-    assert ports.accepts_connections(broker.ports.plaintext)
+    assert accepts_connections(broker.ports.plaintext)
     assert not answers_metadata(broker.bootstrap_servers, timeout_s=0.5)
     broker.resume()
 
@@ -182,7 +182,7 @@ def test_a_wrong_password_is_refused(sasl_broker: KafkaBroker, mechanism: str) -
 
 def test_a_taken_port_is_named(kafka_runtime: KafkaRuntime, tmp_path: Path) -> None:
     """A broker that is asked for a port in use says so instead of starting elsewhere."""
-    with socket.create_server((ports.LOOPBACK, 0)) as occupied:
+    with socket.create_server((LOOPBACK, 0)) as occupied:
         port = occupied.getsockname()[1]
         broker = KafkaBroker(BrokerConfig(runtime=kafka_runtime, directory=tmp_path, port=port))
         with pytest.raises(PortTaken, match=f"Port {port} on .* is in use"):
@@ -198,7 +198,7 @@ def test_other_ports_are_tried_when_a_free_one_is_taken_meanwhile(
         BrokerConfig(runtime=kafka_runtime, directory=tmp_path, hold_file=tmp_path / "hold")
     )
     chosen = broker.ports.plaintext
-    with socket.create_server((ports.LOOPBACK, chosen), backlog=1), broker:
+    with socket.create_server((LOOPBACK, chosen), backlog=1), broker:
         assert broker.ports.plaintext != chosen
         assert answers_metadata(broker.bootstrap_servers, timeout_s=150)
 

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from pyconnect_sandbox import lifecycle, ports, processes
+from pyconnect_sandbox import lifecycle, processes
 from pyconnect_sandbox.broker import answers_metadata
 from pyconnect_sandbox.errors import InvalidSandboxRequest, PortTaken, SandboxNotRunning
 from pyconnect_sandbox.lifecycle import SandboxStatus, UpOutcome, UpRequest
 from pyconnect_sandbox.processes import ProcessIdentity
 from pyconnect_sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.server import LOOPBACK, is_free
 from pyconnect_sandbox.state import SandboxDirectory
 from tests.support.commands.processes import is_gone, python_environment
 from tests.support.commands.progress import RecordedProgress
@@ -110,7 +111,7 @@ def test_a_sandbox_that_crashed_or_froze_is_seen(sandboxes: Sandboxes) -> None:
     eventually(lambda: sandboxes.status().state == "crashed")
     # Java's process may end a moment after the one that holds it.
     port = int(str(first.status.bootstrap_servers).rpartition(":")[2])
-    eventually(lambda: ports.is_free(port))
+    eventually(lambda: is_free(port))
 
     second = sandboxes.up()
     assert second.started == ("broker",)
@@ -169,7 +170,7 @@ def test_sandboxes_of_different_names_do_not_meet(sandboxes: Sandboxes) -> None:
 
 def test_a_port_in_use_fails_and_leaves_nothing(sandboxes: Sandboxes) -> None:
     """Asking for a taken port is refused; nothing runs and nothing is recorded."""
-    with socket.create_server((ports.LOOPBACK, 0)) as occupied, pytest.raises(PortTaken):
+    with socket.create_server((LOOPBACK, 0)) as occupied, pytest.raises(PortTaken):
         sandboxes.up(UpRequest(port=occupied.getsockname()[1]))
     with pytest.raises(SandboxNotRunning):
         sandboxes.status()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_sandbox.ports import is_free
+from pyconnect_sandbox.server import is_free
 from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.kafka

@@ -198,7 +198,7 @@ def test_the_command_needs_nothing_of_the_agent(wheel: Path, tmp_path: Path) -> 
     for library in ("starlette", "uvicorn", "msgspec", "regex", "prometheus_client", "textual"):
         assert installed.run("python", "-c", f"import {library}").returncode == 1
     assert installed.pip("check").returncode == 0
-    load = "from pyconnect_cli.noun_groups import NOUNS, load_noun"
+    load = "from pyconnect_cli.app import NOUNS, load_noun"
     done = installed.run("python", "-c", f"{load}; print(len([*map(load_noun, NOUNS)]))")
     assert int(done.stdout) > 15, done.stderr
     assert installed.run("pyconnect", "--url", "http://127.0.0.1:9", "status").returncode == 7

@@ -6,8 +6,7 @@ import pytest
 
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_sandbox.errors import ServerNotReady
-from pyconnect_sandbox.java import Java
-from pyconnect_sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.runtime import Java, KafkaRuntime
 
 
 def broker_with(java_program: str, directory: Path, timeout_s: float) -> KafkaBroker:

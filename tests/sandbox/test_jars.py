@@ -21,9 +21,9 @@ from pyconnect_sandbox.jars import (
     known_checksums,
     known_paths,
     libs_of,
+    silent,
 )
-from pyconnect_sandbox.ports import free_port
-from pyconnect_sandbox.progress import silent
+from pyconnect_sandbox.server import free_port
 from tests.sandbox.test_java import java_saying
 from tests.support.cases import cases
 from tests.support.commands.progress import RecordedProgress
@@ -102,28 +102,25 @@ def keep_one(libs: Path) -> None:
     (libs / "one-1.jar").write_bytes(CONTENTS["one-1.jar"])
 
 
-def test_a_missing_jar_leaves_the_cache_empty(cache: JarCache) -> None:
-    """A repository that brings less than Kafka needs is a failure, and nothing is kept of it."""
+@cases(
+    "other, message",
+    (None, r"not fetched: two-2\.jar"),
+    (b"altered", r"differ from the known ones .*: two-2\.jar"),
+)
+def test_a_missing_or_altered_jar_leaves_the_cache_empty(
+    cache: JarCache, other: bytes | None, message: str
+) -> None:
+    """A repository that brings less, or other bytes under a known name, is not trusted."""
 
-    def half(work_directory: Path, libs: Path) -> None:
-        (libs / "one-1.jar").write_bytes(CONTENTS["one-1.jar"])
+    def fetch(_: Path, libs: Path) -> None:
+        keep_one(libs)
+        if other is not None:
+            (libs / "two-2.jar").write_bytes(other)
 
-    with pytest.raises(JarResolutionFailed, match=r"not fetched: two-2\.jar"):
-        cache.fill(half, silent)
+    with pytest.raises(JarResolutionFailed, match=message):
+        cache.fill(fetch, silent)
     assert not cache.directory.exists()
     assert not list(cache.directory.parent.glob(".fetching-*"))
-
-
-def test_a_jar_with_another_checksum_is_refused(cache: JarCache) -> None:
-    """A repository that serves other bytes under a known name is not trusted."""
-
-    def altered(work_directory: Path, libs: Path) -> None:
-        resolve(work_directory, libs)
-        (libs / "two-2.jar").write_bytes(b"altered")
-
-    with pytest.raises(JarResolutionFailed, match=r"differ from the known ones .*: two-2\.jar"):
-        cache.fill(altered, silent)
-    assert not cache.directory.exists()
 
 
 def test_processes_that_need_the_jars_together_resolve_once(cache: JarCache) -> None:
@@ -176,13 +173,9 @@ def test_a_directory_wins_over_kafka_home_and_cache(cache: JarCache, tmp_path: P
 
 
 def test_the_libs_directory_itself_is_taken(tmp_path: Path) -> None:
-    """A directory of jars counts as well as the one above it."""
-    kafka = unpacked_kafka(tmp_path)
+    """As well as the one above it; one that lacks a jar is refused with those that are needed."""
+    kafka = unpacked_kafka(tmp_path / "kafka")
     assert libs_of(kafka / "libs") == libs_of(kafka) == kafka / "libs"
-
-
-def test_a_directory_without_kafka_is_refused(tmp_path: Path) -> None:
-    """A Kafka directory that lacks a jar is refused with the jars that are needed."""
     with pytest.raises(
         JarsUnavailable, match=r"is not a Kafka directory: .*connect-runtime"
     ) as error:
@@ -245,17 +238,12 @@ def test_a_repository_that_is_named_is_asked_for_the_known_jars_only(
 def test_a_repository_without_a_jar_is_reported_with_its_path(
     cache: JarCache, tmp_path: Path, served: tuple[Path, str]
 ) -> None:
-    """The failure names the jar, and the cache stays empty."""
+    """The failure names the jar, or the variable of the address; the cache stays empty."""
     environment = environment_with(tmp_path, PYCONNECT_MAVEN_REPOSITORY=served[1])
     with pytest.raises(JarResolutionFailed, match=r"\.jar could not be downloaded: 404"):
         find_runtime(environment=environment, cache=cache)
     assert not cache.is_complete()
-
-
-def test_a_repository_that_does_not_answer_is_reported(cache: JarCache, tmp_path: Path) -> None:
-    """A refused connection is a failure with the variable in its hint."""
-    address = f"http://127.0.0.1:{free_port()}"
-    environment = environment_with(tmp_path, PYCONNECT_MAVEN_REPOSITORY=address)
+    environment["PYCONNECT_MAVEN_REPOSITORY"] = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(JarResolutionFailed, match="could not be downloaded") as error:
         find_runtime(environment=environment, cache=cache)
     assert jars.ADDRESS_VARIABLE in str(error.value.hint)

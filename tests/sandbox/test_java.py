@@ -6,7 +6,7 @@ import pytest
 
 from pyconnect_clients.installation import version_in
 from pyconnect_sandbox.errors import JavaUnavailable
-from pyconnect_sandbox.java import find_java, install_hint, platform_family
+from pyconnect_sandbox.runtime import find_java, install_hint, platform_family
 from tests.support.cases import cases
 
 pytestmark = pytest.mark.wire
@@ -64,13 +64,9 @@ def test_the_install_command_fits_the_platform(
     ("windows", "WSL"),
 )
 def test_the_hint_is_a_command_to_run(family: str, command: str) -> None:
-    """Each known platform has its own command."""
+    """Each known platform has its own command; an unknown one is shown every way."""
     assert command in install_hint(family)
-
-
-def test_an_unknown_platform_is_shown_every_way() -> None:
-    """Without a known platform the hint lists all commands."""
-    assert all(name in install_hint(None) for name in ("debian", "alpine", "macos"))
+    assert f"{family}: " in install_hint(None)
 
 
 def test_no_java_and_an_old_one_are_named_with_a_hint(tmp_path: Path) -> None:
@@ -85,16 +81,11 @@ def test_no_java_and_an_old_one_are_named_with_a_hint(tmp_path: Path) -> None:
 
 
 def test_java_home_wins_over_the_path(tmp_path: Path) -> None:
-    """JAVA_HOME is asked first."""
+    """JAVA_HOME is asked first; a Java that is too old, or does not run, hides no newer one."""
     home = java_saying(tmp_path / "home", 'openjdk version "21.0.1"')
     on_path = java_saying(tmp_path / "path", 'openjdk version "17.0.1"')
     found = find_java({"JAVA_HOME": str(tmp_path / "home"), "PATH": str(on_path.parent)})
     assert (found.executable, found.version) == (home, 21)
-
-
-def test_the_path_is_asked_when_java_home_is_too_old_or_broken(tmp_path: Path) -> None:
-    """A Java that is too old, or does not run, does not hide a newer one."""
-    java_saying(tmp_path / "home", "Unable to locate a Java Runtime", exit_code=1)
-    on_path = java_saying(tmp_path / "path", 'openjdk version "17.0.1"')
-    found = find_java({"JAVA_HOME": str(tmp_path / "home"), "PATH": str(on_path.parent)})
+    java_saying(tmp_path / "broken", "Unable to locate a Java Runtime", exit_code=1)
+    found = find_java({"JAVA_HOME": str(tmp_path / "broken"), "PATH": str(on_path.parent)})
     assert found.executable == on_path

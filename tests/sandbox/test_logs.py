@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from pyconnect_sandbox.logs import follow, print_end
+from pyconnect_sandbox.lifecycle import follow, print_end
 
 
 class Rounds:
@@ -28,7 +28,7 @@ def append(path: Path, text: str) -> object:
 
 
 def test_the_last_lines_are_printed_and_the_place_is_returned(tmp_path: Path) -> None:
-    """As many as asked for; an absent log has none."""
+    """As many as asked for; an absent log has none; an unfinished line is not printed in halves."""
     log = tmp_path / "log"
     log.write_text("one\ntwo\nthree\n")
     lines: list[str] = []
@@ -37,13 +37,7 @@ def test_the_last_lines_are_printed_and_the_place_is_returned(tmp_path: Path) ->
     lines = []
     assert print_end(tmp_path / "none", 10, lines.append) == 0
     assert lines == []
-
-
-def test_a_line_that_is_being_written_is_left_to_follow(tmp_path: Path) -> None:
-    """An unfinished line is not printed in halves."""
-    log = tmp_path / "log"
     log.write_text("one\ntw")
-    lines: list[str] = []
     position = print_end(log, 10, lines.append)
     assert lines == ["one"]
     assert list(follow(log, Rounds(append(log, "o\n")), position)) == ["two"]

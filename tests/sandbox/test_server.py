@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_sandbox import ports, processes, tether
+from pyconnect_sandbox import processes
 from pyconnect_sandbox.connect_worker import rest_status
 from pyconnect_sandbox.errors import ServerExited, ServerNotReady
 from pyconnect_sandbox.processes import ProcessIdentity
-from pyconnect_sandbox.server import Server
+from pyconnect_sandbox.server import FIRST_PORT, LAST_PORT, Server, free_port
 from tests.support.commands.processes import is_gone, python_environment
 from tests.support.eventually import eventually
 from tests.support.servers.kafka_cluster import free_ports
@@ -52,7 +52,7 @@ class ScriptServer(Server):
             stop_timeout_s=stop_timeout_s,
             hold_file=directory / "hold" if tethered else None,
         )
-        self.port = ports.free_port()
+        self.port = free_port()
         self._script = textwrap.dedent(script)
 
     def _prepare(self) -> Sequence[str]:
@@ -60,6 +60,12 @@ class ScriptServer(Server):
 
     def _answers(self, timeout_s: float) -> bool:
         return rest_status(self.port, "/", timeout_s) == 200
+
+
+def stubborn(directory: Path, stop_timeout_s: float) -> Server:
+    """Start a server that ignores SIGTERM, with a child."""
+    script = textwrap.dedent(WITH_A_STUBBORN_CHILD) + textwrap.dedent(HTTP_SERVER)
+    return ScriptServer(directory, script, stop_timeout_s=stop_timeout_s).start()
 
 
 def test_a_started_server_answers_and_a_stopped_one_is_gone(tmp_path: Path) -> None:
@@ -75,11 +81,7 @@ def test_a_started_server_answers_and_a_stopped_one_is_gone(tmp_path: Path) -> N
 
 def test_a_server_that_ignores_the_signal_is_killed_with_its_children(tmp_path: Path) -> None:
     """After the grace the whole group is killed, and stop says that it took that."""
-    server = ScriptServer(
-        tmp_path,
-        textwrap.dedent(WITH_A_STUBBORN_CHILD) + textwrap.dedent(HTTP_SERVER),
-        stop_timeout_s=0.3,
-    ).start()
+    server = stubborn(tmp_path, 0.3)
     identity = server.identity
     assert len(processes.group_members(identity)) == 2
     assert not server.stop()
@@ -88,11 +90,7 @@ def test_a_server_that_ignores_the_signal_is_killed_with_its_children(tmp_path: 
 
 def test_a_killed_server_is_gone_with_its_children_and_starts_again(tmp_path: Path) -> None:
     """SIGKILL reaches the whole group; the same object starts the server again."""
-    server = ScriptServer(
-        tmp_path,
-        textwrap.dedent(WITH_A_STUBBORN_CHILD) + textwrap.dedent(HTTP_SERVER),
-        stop_timeout_s=0.1,
-    ).start()
+    server = stubborn(tmp_path, 0.1)
     identity = server.identity
     server.kill()
     assert is_gone(identity)
@@ -102,11 +100,7 @@ def test_a_killed_server_is_gone_with_its_children_and_starts_again(tmp_path: Pa
 
 def test_a_child_that_outlived_its_server_is_ended_before_the_next_start(tmp_path: Path) -> None:
     """The processes that a crashed server left in its group end before the next server starts."""
-    server = ScriptServer(
-        tmp_path,
-        textwrap.dedent(WITH_A_STUBBORN_CHILD) + textwrap.dedent(HTTP_SERVER),
-        stop_timeout_s=0.1,
-    ).start()
+    server = stubborn(tmp_path, 0.1)
     identity = server.identity
     os.kill(identity.pid, signal.SIGKILL)
     assert server.wait_until_exited(10) == -signal.SIGKILL
@@ -161,7 +155,7 @@ def test_a_disowned_server_lives_as_long_as_its_file_is_held(tmp_path: Path) -> 
     """The last holder that lets go ends it."""
     server = ScriptServer(tmp_path, HTTP_SERVER).start()
     identity = server.identity
-    hold = tether.Hold(tmp_path / "hold")
+    hold = processes.Hold(tmp_path / "hold")
     server.disown()
     assert rest_status(server.port, "/", 5) == 200
     assert not is_gone(identity)
@@ -211,11 +205,11 @@ def test_a_killed_owner_leaves_no_server_even_a_suspended_one(tmp_path: Path) ->
 _DYING_OWNER = """
 import os, sys
 from pathlib import Path
-from tests.sandbox.test_server import ScriptServer, tether
+from tests.sandbox.test_server import ScriptServer, processes
 def spawn(hold_file, identity):
     print(identity.pid, identity.start_mark, flush=True)
     os._exit(0)
-tether.spawn = spawn
+processes.spawn_tether = spawn
 ScriptServer(Path(sys.argv[1]), "open('ran', 'w').close(); input()").launch()
 """
 
@@ -236,7 +230,7 @@ def test_an_owner_that_dies_before_the_tether_starts_runs_no_server(tmp_path: Pa
 
 
 def test_a_recycled_pid_is_not_taken_for_the_server() -> None:
-    """An identity with another start mark names no process, and is never signalled."""
+    """An identity with another start mark is never signalled; a zombie is gone."""
     me = processes.identify(os.getpid())
     assert me is not None
     assert processes.is_running(me)
@@ -244,10 +238,6 @@ def test_a_recycled_pid_is_not_taken_for_the_server() -> None:
     assert not processes.is_running(other)
     assert processes.group_members(other) == ()
     assert processes.end_group(other, 0)
-
-
-def test_a_zombie_does_not_count_as_running() -> None:
-    """A process that ended and was not waited for is gone."""
     with subprocess.Popen(
         [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True
     ) as child:
@@ -272,17 +262,13 @@ def test_both_sources_of_facts_agree(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_free_ports_differ_and_are_below_the_ephemeral_range() -> None:
-    """Ports for servers are distinct, and no outgoing connection is given one."""
+    """No connection and no other process is given one until its server listens."""
     chosen = free_ports(20)
     assert len(set(chosen)) == 20
-    assert all(ports.FIRST_PORT <= port <= ports.LAST_PORT < 32768 for port in chosen)
-
-
-def test_a_port_that_was_given_out_is_no_other_processs() -> None:
-    """Until its server listens, nobody else may get it: a client would talk to the wrong server."""
-    first = ports.free_port()
+    assert all(FIRST_PORT <= port <= LAST_PORT < 32768 for port in chosen)
+    first = free_port()
     script = f"""
-        from pyconnect_sandbox import ports
+        from pyconnect_sandbox import server as ports
         ports.FIRST_PORT = ports.LAST_PORT = {first}
         try:
             print(ports.free_port())

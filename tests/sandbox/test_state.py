@@ -1,12 +1,20 @@
-"""The stored state of a sandbox is read back as it was written, or refused."""
+"""The stored state of a sandbox is read back or refused; its context has the hint to start it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pyconnect_sandbox.errors import InvalidSandboxRequest, SandboxError
-from pyconnect_sandbox.state import SandboxDirectory, SandboxState, ServerRecord, sandbox_names
+from pyconnect_sandbox.state import (
+    SandboxDirectory,
+    SandboxState,
+    ServerRecord,
+    context_name,
+    sandbox_names,
+    start_hint,
+)
 from tests.support.cases import cases
 
 STATE = SandboxState(
@@ -63,3 +71,32 @@ def test_a_name_that_is_not_a_plain_file_name_is_refused(tmp_path: Path, name: s
     """No name leads out of the directory of sandboxes."""
     with pytest.raises(InvalidSandboxRequest, match="is not a valid name of a sandbox"):
         SandboxDirectory(name, tmp_path)
+
+
+@cases(
+    "sandbox, ports, command",
+    ("default", {"plaintext": 1, "agent": 2}, "up --agent --use"),
+    ("default", {"plaintext": 1, "java-worker": 2}, "up --java-worker --use"),
+    ("trial", {"plaintext": 1, "agent": 2}, "up --name trial --agent --use"),
+)
+def test_the_hint_starts_the_sandbox_of_the_context(
+    tmp_path: Path, sandbox: str, ports: dict[str, int], command: str
+) -> None:
+    """With the worker that it had."""
+    directory = SandboxDirectory(sandbox, tmp_path)
+    with directory.locked():
+        directory.save(replace(STATE, name=sandbox, ports=ports))
+    hint = start_hint(context_name(sandbox), tmp_path)
+    assert hint == f"start the sandbox: pyconnect sandbox {command}"
+
+
+def test_a_removed_sandbox_can_be_started_again(tmp_path: Path) -> None:
+    """The context may have outlived it."""
+    hint = start_hint("sandbox", tmp_path)
+    assert hint == "start the sandbox: pyconnect sandbox up --agent --use"
+
+
+@cases("context", "prod", "sandboxes", "sandbox-", "sandbox-of-others")
+def test_a_context_of_another_kind_has_no_hint(tmp_path: Path, context: str) -> None:
+    """Only a recorded sandbox counts beside the default one."""
+    assert start_hint(context, tmp_path) is None

@@ -15,8 +15,8 @@ import pytest
 
 from pyconnect_api import INT64_SCHEMA, SchemaBuilder
 from pyconnect_cli.reconcile.spark_jars import SparkArchive, avro_jars
-from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker import BrokerSecurity
+from pyconnect_sandbox.server import LOOPBACK, free_port
 from tests.support.audits.seeding import Record, seed_topic
 from tests.support.commands.processes import run_python
 from tests.support.commands.reconcile_command import RUN_S, Reconcile
@@ -172,7 +172,7 @@ def test_a_lost_server_gives_an_undecided_result(
 ) -> None:
     """Exit 11 and a report that says so, long before PySpark would have given up."""
     with Proxy(server.port) as proxy:
-        process = reconcile.start(*secured.ask(), "--remote", f"sc://{ports.LOOPBACK}:{proxy.port}")
+        process = reconcile.start(*secured.ask(), "--remote", f"sc://{LOOPBACK}:{proxy.port}")
         eventually(server.running_jobs, RUN_S)
         proxy.cut()
         ended = reconcile.end(process)
@@ -186,9 +186,9 @@ def test_where_no_server_is_it_says_so(kafka_broker: SharedBroker, reconcile: Re
     seed.write(lines(["n=1"]))
 
     ask = ("sequence", seed.topic, *NUMBER, "--remote")
-    free = ports.free_port()
-    with socket.create_server((ports.LOOPBACK, 0)) as silent:
-        addresses = [f"{ports.LOOPBACK}:{port}" for port in (free, silent.getsockname()[1])]
+    free = free_port()
+    with socket.create_server((LOOPBACK, 0)) as silent:
+        addresses = [f"{LOOPBACK}:{port}" for port in (free, silent.getsockname()[1])]
         before = time.monotonic()
         started = [reconcile.start(*ask, f"sc://{each}/;token=hunter2") for each in addresses]
         started.append(reconcile.start(*ask, "sc://127.0.0.1:1/;token=hunter2="))

@@ -16,7 +16,7 @@ from pyconnect_reconcile.bench import COMMITTED, read_topics
 from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import read_spec
-from pyconnect_sandbox import ports
+from pyconnect_sandbox.server import LOOPBACK, free_port
 from tests.support.audits.audits import Audit, no_table
 from tests.support.audits.seeding import Record, seed_topic
 from tests.support.commands.reconcile_command import QUICK, Reconcile
@@ -166,7 +166,7 @@ def test_secrets_are_seen_nowhere_while_two_clusters_are_compared(
         f'kafka = {{ bootstrap = "{clusters.scram.sasl_bootstrap_servers}",'
         f' properties = "{left}" }}\n'
     )
-    ui_port = ports.free_port()
+    ui_port = free_port()
     reconcile = Reconcile(tmp_path, XDG_CONFIG_HOME=str(tmp_path / "config"), TMPDIR=str(temporary))
     process = reconcile.start(
         "topic-topic", TOPIC, TOPIC,
@@ -177,7 +177,7 @@ def test_secrets_are_seen_nowhere_while_two_clusters_are_compared(
         "--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir={events.as_uri()}",
         "--conf", "spark.eventLog.compress=false",
     )  # fmt: skip
-    watch = Watch(process, f"http://{ports.LOOPBACK}:{ui_port}")
+    watch = Watch(process, f"http://{LOOPBACK}:{ui_port}")
     while process.poll() is None:
         watch.look()
         # Every look is work for a machine that has to get on with the run.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pyconnect_agent.kafka.clients import create_consumer
-from pyconnect_sandbox.ports import free_port
+from pyconnect_sandbox.server import free_port
 from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.wire

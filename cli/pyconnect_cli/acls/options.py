@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyconnect_cli.acting.conditions import texts
+from pyconnect_cli.acting.selection import texts
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.parsing.options import CRON_OPTIONS, option_specs
 from pyconnect_cli.verbs import CronVerb, Verb

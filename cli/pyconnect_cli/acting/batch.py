@@ -171,7 +171,6 @@ class _Batch:
 
     @property
     def under_way(self) -> bool:
-        """Whether a step has begun and not ended."""
         return any(not future.done() for future in self._futures.values())
 
     def run(self) -> None:
@@ -330,7 +329,6 @@ def task_shows(task: TaskId, client: ConnectClient) -> Seen:
 
 
 def deletion_shows(name: str, client: ConnectClient) -> Seen:
-    """Return whether a connector is gone."""
     gone = not client.exists(name)
     return Seen("it is gone" if gone else "it is still there", done=gone)
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 import fcntl
 import random
 import re
-import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from pyconnect_cli.directories import state_directory
 from pyconnect_cli.errors import (
@@ -30,6 +28,7 @@ from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.outcomes import ObjectResult, Outcome, counted
 from pyconnect_cli.render.streams import tell, write_data, write_whole
 from pyconnect_cli.render.styles import json_text
+from pyconnect_cli.rest.endpoint import ended_after
 from pyconnect_cli.rest.masking import mask_command, mask_url
 from pyconnect_cli.session import Session
 
@@ -51,15 +50,16 @@ def cron_run(session: Session, command: str, selection: Sequence[str]) -> Iterat
     code = int(ExitCode.OK)
     error: str | None = None
     try:
-        with held_lock(session, given.get("lock")), _deadline(given.get("deadline")):
+        with held_lock(session, given.get("lock")), ExitStack() as limited:
+            if deadline := given.get("deadline"):
+                seconds = parse_duration(str(deadline), what="--deadline")
+                late = WaitTimedOut(f"the run took longer than its deadline of {deadline}")
+                limited.enter_context(ended_after(seconds, late))
             if jitter := given.get("jitter"):
                 time.sleep(random.uniform(0, parse_duration(str(jitter), what="--jitter")))
-            # Limit requests to the deadline, because a thread in a request cannot be interrupted.
-            deadline = given.get("deadline")
             if deadline:
-                session.budget.end_within(
-                    parse_duration(str(deadline), what="--deadline") + DEADLINE_MARGIN_S
-                )
+                # Limit requests too, because a thread in a request cannot be interrupted.
+                session.budget.end_within(seconds + DEADLINE_MARGIN_S)
             yield
     except PyconnectError as failure:
         code, error = int(failure.exit_code), failure.message or None
@@ -189,23 +189,3 @@ def held_lock(session: Session, name: object) -> Iterator[None]:
                 f"another run holds the lock `{text}`", hint="the lock is free when that run ends"
             ) from exc
         yield
-
-
-@contextmanager
-def _deadline(text: object) -> Iterator[None]:
-    """End the run after a time by a signal. Main thread only: commands run there."""
-    if not text:
-        yield
-        return
-    seconds = parse_duration(str(text), what="--deadline")
-
-    def over(_signal: int, _frame: FrameType | None) -> None:
-        raise WaitTimedOut(f"the run took longer than its deadline of {text}")
-
-    before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

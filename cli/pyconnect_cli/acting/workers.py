@@ -142,15 +142,14 @@ def worker_health(exchange: Exchange) -> WorkerHealth:
         info = client.worker_info()
         try:
             health = client.health()
+            status, message = health.status, health.message
         except (NotFound, PreconditionFailed):
-            from pyconnect_cli.rest.answers import Health
-
             # Workers before 4.0 have no /health; only their answer shows that they run.
-            health = Health(url=url, status="healthy", message="answers; it has no /health yet")
+            status, message = "healthy", "answers; it has no /health yet"
         return WorkerHealth(
             url=url,
-            status=health.status,
-            message=health.message,
+            status=status,
+            message=message,
             version=info.version,
             agent=info.agent,
             agent_version=info.agent_version,

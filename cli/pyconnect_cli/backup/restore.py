@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acting.batch import Asks, BatchStep, run_steps
-from pyconnect_cli.acting.conditions import selected_or_all, selection_from
+from pyconnect_cli.acting.selection import selected_or_all, selection_from
 from pyconnect_cli.acting.wait import delete_and_see, wait_for_state, wait_if_asked
 from pyconnect_cli.acting.workers import (
     ask_all,
@@ -48,9 +48,9 @@ from pyconnect_cli.backup.plan import (
 from pyconnect_cli.backup.save import LOGGERS_OF, ClusterReader, WorkerConfigOption, worker_levels
 from pyconnect_cli.connectors.from_files import SetOption, key_changes
 from pyconnect_cli.connectors.promote import MapOption, Remapping, remapping
-from pyconnect_cli.diagnostics.loggers import levels_to_set
 from pyconnect_cli.directories import new_identity, state_directory
 from pyconnect_cli.errors import PyconnectError, UnknownOutcome
+from pyconnect_cli.loggers import levels_to_set
 from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView
 from pyconnect_cli.offsets.plan.snapshots import require_fitting
 from pyconnect_cli.offsets.run import Around, change_new_connector

@@ -15,8 +15,7 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acting.batch import Asks, BatchStep, positive_number, run_steps
-from pyconnect_cli.acting.conditions import selection_from
-from pyconnect_cli.acting.selection import listed_views
+from pyconnect_cli.acting.selection import listed_views, selection_from
 from pyconnect_cli.acting.workers import ask_workers, assigned_workers, connect_cluster, urls_with
 from pyconnect_cli.backup.files import BackupWriter, prune
 from pyconnect_cli.backup.plan import Manifest, SavedConnector

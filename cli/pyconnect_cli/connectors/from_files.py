@@ -18,8 +18,12 @@ from pyconnect_cli.acting.batch import (
     deletion_shows,
     run_steps,
 )
-from pyconnect_cli.acting.conditions import Selection, selection_from
-from pyconnect_cli.acting.selection import known_connector, selected_views
+from pyconnect_cli.acting.selection import (
+    Selection,
+    known_connector,
+    selected_views,
+    selection_from,
+)
 from pyconnect_cli.acting.wait import delete_and_see, kept_state, wait_for_state, wait_if_asked
 from pyconnect_cli.connectors.files import read_connector_files, write_connector_files
 from pyconnect_cli.connectors.plan import (

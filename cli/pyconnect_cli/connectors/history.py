@@ -10,7 +10,7 @@ import typer
 
 from pyconnect_cli.connectors.from_files import SetOption, carry_out, key_changes
 from pyconnect_cli.connectors.plan import Config, ConnectorFile, plan_apply
-from pyconnect_cli.diagnostics.journal import (
+from pyconnect_cli.diagnostics import (
     DEFAULT_MAX,
     MaxOption,
     SinceOption,

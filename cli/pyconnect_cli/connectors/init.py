@@ -17,7 +17,7 @@ import typer
 
 from pyconnect_cli.connectors.from_files import SetOption, pairs
 from pyconnect_cli.errors import PyconnectError, UsageError
-from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.parsing.nouns import did_you_mean
 from pyconnect_cli.render.styles import json_text
 from pyconnect_cli.rest.answers import ConfigKey, Plugin
 from pyconnect_cli.session import Session, session_of

@@ -15,8 +15,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.conditions import select, selection_from
-from pyconnect_cli.acting.selection import read_views, selected_views
+from pyconnect_cli.acting.selection import read_views, select, selected_views, selection_from
 from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.connectors.from_files import (
     SetOption,

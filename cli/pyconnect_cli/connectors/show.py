@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pyconnect_cli.acting.conditions import selection_from
-from pyconnect_cli.acting.selection import known_connector, listed_views, selected_views
+from pyconnect_cli.acting.selection import (
+    known_connector,
+    listed_views,
+    selected_views,
+    selection_from,
+)
 from pyconnect_cli.acting.wait import looks, stable_seconds, wait_for_state
 from pyconnect_cli.errors import Forbidden, NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.parsing.options import WAIT_STATES

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pyconnect_cli.acting.wait import NOTICED_S
 from pyconnect_cli.connectors.plan import Change, Config, ConnectorFile, PlannedChange
 from pyconnect_cli.errors import PyconnectError, UsageError
-from pyconnect_cli.parsing.near_names import near_names
+from pyconnect_cli.parsing.nouns import near_names
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.answers import Validation

@@ -29,7 +29,7 @@ from pyconnect_cli.errors import Conflict, Interrupted, NotFound, WaitTimedOut
 from pyconnect_cli.kafka.admin import KafkaAdmin
 from pyconnect_cli.kafka.model import TopicPartition, TopicRecord
 from pyconnect_cli.kafka.reader import records_between
-from pyconnect_cli.kafka.replaying import ReplaySender
+from pyconnect_cli.kafka.writer import ReplaySender
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session

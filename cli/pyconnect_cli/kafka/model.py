@@ -127,7 +127,6 @@ class SinkGroup:
 
     @property
     def live(self) -> bool:
-        """Whether the group has members."""
         return self.state in {"STABLE", "PREPARING_REBALANCING", "COMPLETING_REBALANCING"}
 
 
@@ -144,7 +143,6 @@ def latest(records: Iterable[StoredRecord]) -> dict[KeyPlace, StoredRecord]:
 
 ABORT_SCAN_MS = 10_000
 """How often coordinators look for transactions that have timed out, by default."""
-
 
 _OPEN_STATES = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
@@ -163,7 +161,6 @@ class Transaction:
 
     @property
     def open(self) -> bool:
-        """Whether it has not ended."""
         return self.state in _OPEN_STATES
 
     def overdue(self, now_ms: int) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import NotFound, Unreachable, WaitTimedOut
 from pyconnect_cli.kafka.admin import protocol_errors, refused
@@ -70,7 +70,6 @@ def list_transactional_ids(
 
 def _not_ready(protocol: KafkaProtocol, ids: Sequence[str]) -> list[str]:
     """Return the ids whose coordinators cannot answer yet."""
-    from kafka.protocol.admin import DescribeTransactionsRequest
     from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
 
     if not ids:
@@ -81,55 +80,44 @@ def _not_ready(protocol: KafkaProtocol, ids: Sequence[str]) -> list[str]:
     )
     coordinators = protocol.send("find coordinators", request).coordinators
     found = [each.key for each in coordinators if each.error_code in _NOT_YET]
+    nodes = {each.key: each.node_id for each in coordinators if each.error_code == _NONE}
+    states = _described(protocol, nodes)
+    return found + [each.transactional_id for each in states if each.error_code in _NOT_YET]
+
+
+def _described(protocol: KafkaProtocol, nodes: Mapping[str, int]) -> Iterator[Any]:
+    """Yield what the coordinators of ids report about them; `nodes`: by id."""
+    from kafka.protocol.admin import DescribeTransactionsRequest
+
     by_node: dict[int, list[str]] = defaultdict(list)
-    for each in coordinators:
-        if each.error_code == _NONE:
-            by_node[each.node_id].append(each.key)
+    for name, node in nodes.items():
+        by_node[node].append(name)
     requests = [
         (DescribeTransactionsRequest(transactional_ids=names), node)
         for node, names in by_node.items()
     ]
     for response in protocol.send_all("describe transactions", requests):
-        found += [
-            state.transactional_id
-            for state in response.transaction_states
-            if state.error_code in _NOT_YET
-        ]
-    return found
+        yield from response.transaction_states
 
 
 def describe_transactions(protocol: KafkaProtocol, ids: Sequence[str]) -> list[Transaction]:
     """Return the coordinators' state of ids, in their order; forgotten ids are left out."""
-    from kafka.protocol.admin import DescribeTransactionsRequest
-
-    coordinators: dict[int, list[str]] = defaultdict(list)
-    for name, node in protocol.coordinators(ids).items():
-        coordinators[node].append(name)
-    requests = [
-        (DescribeTransactionsRequest(transactional_ids=names), node)
-        for node, names in coordinators.items()
-    ]
     found: dict[str, Transaction] = {}
-    for response in protocol.send_all("describe transactions", requests):
-        for state in response.transaction_states:
-            if state.error_code == _NO_SUCH_ID:
-                continue
-            _require(state.error_code, f"describe {state.transactional_id}")
-            found[state.transactional_id] = Transaction(
-                transactional_id=state.transactional_id,
-                state=state.transaction_state,
-                producer_id=state.producer_id,
-                epoch=state.producer_epoch,
-                timeout_ms=state.transaction_timeout_ms,
-                started_ms=max(state.transaction_start_time_ms, 0) or None,
-                partitions=tuple(
-                    sorted(
-                        TopicPartition(topic.topic, number)
-                        for topic in state.topics
-                        for number in topic.partitions
-                    )
-                ),
-            )
+    for state in _described(protocol, protocol.coordinators(ids)):
+        if state.error_code == _NO_SUCH_ID:
+            continue
+        _require(state.error_code, f"describe {state.transactional_id}")
+        found[state.transactional_id] = Transaction(
+            transactional_id=state.transactional_id,
+            state=state.transaction_state,
+            producer_id=state.producer_id,
+            epoch=state.producer_epoch,
+            timeout_ms=state.transaction_timeout_ms,
+            started_ms=max(state.transaction_start_time_ms, 0) or None,
+            partitions=tuple(
+                sorted(TopicPartition(it.topic, at) for it in state.topics for at in it.partitions)
+            ),
+        )
     return [found[name] for name in ids if name in found]
 
 

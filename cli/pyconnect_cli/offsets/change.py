@@ -12,8 +12,14 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from pyconnect_cli.acting.conditions import selection_from, texts
-from pyconnect_cli.acting.selection import listed_views, report_unread, selected_views, unread_error
+from pyconnect_cli.acting.selection import (
+    listed_views,
+    report_unread,
+    selected_views,
+    selection_from,
+    texts,
+    unread_error,
+)
 from pyconnect_cli.errors import (
     NotFound,
     PreconditionFailed,

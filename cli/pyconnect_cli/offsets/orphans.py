@@ -21,7 +21,7 @@ from pyconnect_cli.errors import (
 )
 from pyconnect_cli.kafka.admin import kafka_cluster
 from pyconnect_cli.kafka.model import StoredRecord, kafka_offset, topic_partition
-from pyconnect_cli.kafka.offset_topics import ConsumerGroups, OffsetsTopics
+from pyconnect_cli.kafka.writer import ConsumerGroups, OffsetsTopics
 from pyconnect_cli.offsets.files import Backups, ExportFileOption, backup_directory, export_snapshot
 from pyconnect_cli.offsets.output import first_lines, show_plan
 from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView, plan_undo
@@ -37,7 +37,7 @@ from pyconnect_cli.offsets.plan.orphans import (
 )
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.offsets.run import run_changes
-from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.parsing.nouns import did_you_mean
 from pyconnect_cli.parsing.values import utc_text
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.agent_client import AgentClient

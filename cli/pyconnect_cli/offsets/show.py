@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pyconnect_cli.acting.conditions import selection_from
 from pyconnect_cli.acting.selection import (
     known_offsets,
     report_unread,
     selected_views,
+    selection_from,
     unread_error,
 )
 from pyconnect_cli.acting.wait import looks

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pyconnect_cli.errors import PreconditionFailed, PyconnectError
 from pyconnect_cli.kafka.admin import kafka_admin, kafka_cluster
 from pyconnect_cli.kafka.model import SinkPosition, TopicPartition, topic_partition
-from pyconnect_cli.kafka.offset_topics import ConsumerGroups
 from pyconnect_cli.kafka.reader import read_to_the_end
+from pyconnect_cli.kafka.writer import ConsumerGroups
 from pyconnect_cli.offsets.plan.change import OffsetChange, OffsetsView
 from pyconnect_cli.offsets.plan.checks import outside_topics
 from pyconnect_cli.offsets.plan.orphans import sink_entries

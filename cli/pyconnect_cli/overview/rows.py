@@ -329,7 +329,6 @@ class WorkerLook:
 
     @property
     def url(self) -> str:
-        """The address that was asked."""
         return self.health.url
 
 

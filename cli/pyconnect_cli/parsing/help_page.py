@@ -131,12 +131,10 @@ class HelpPage:
 
     @property
     def paragraphs(self) -> list[str]:
-        """The paragraphs of the text, each on one line."""
         return [" ".join(part.split()) for part in re.split(r"\n\s*\n", self.text.strip())]
 
 
 def help_text(page: HelpPage) -> str:
-    """Return the text of a page for the terminal."""
     width = max(min(shutil.get_terminal_size().columns, 100) - 2, 50)
     usage = f"Usage: {page.path} "
     if width >= len(usage) + 20:

@@ -1,4 +1,4 @@
-"""The words after `pyconnect`, with their modules and one line of help: nothing is imported.
+"""The words after `pyconnect`, with their modules and help, and names that resemble an unknown one.
 
 `pyconnect --help` prints these lines without loading a command; a test compares each line with the
 help of its module. `words.json` holds verbs and options, as scripts/generate-words read them from
@@ -8,14 +8,16 @@ the commands: the Tab key offers them, and a verb is imported without the other 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from os import path
 from typing import Any, NamedTuple
 
+from pyconnect_cli.parsing.options import OptionSpec
+
 
 class Noun(NamedTuple):
-    """One word of the command line and the module that carries it out."""
+    """One word of the command line and its module, with `:` and a name if that has several."""
 
     name: str
     module: str
@@ -32,37 +34,31 @@ dlq dlq.commands Replay dead letters exactly once; list and undo replays.
 acls,acl acls.commands Check, explain and generate the ACLs that connectors and workers need.
 transactions,transaction,txn transactions.commands List and describe connectors' transactions, and abort those that hang.
 plugins,plugin plugins.commands List, describe and test the plugins of a worker.
-loggers,logger diagnostics.loggers Read and set log levels of running workers.
+loggers,logger loggers Read and set log levels of running workers.
 reconcile reconcile.commands Audit moved data with Spark: losses, duplicates, gaps, differences.
 upgrade upgrade.commands Move a cluster to another phase of exactly-once, worker by worker.
 backup backup.save Save configurations, states, offsets and loggers of a cluster in a directory.
 restore backup.restore Restore connectors, states, offsets and loggers from a backup.
 agent,agents agents.commands Show, check and drain pyconnect's own workers.
-journal diagnostics.journal Show which user has changed what on the agents of a cluster.
-status overview.commands Show states, root causes of failures and lag of a cluster on one screen.
-fleet overview.fleet Show the clusters of all contexts, a line each, failures first.
+journal diagnostics:journal_app Show which user has changed what on the agents of a cluster.
+status overview.commands:status_app Show states, root causes of failures and lag of a cluster on one screen.
+fleet overview.commands:fleet_app Show the clusters of all contexts, a line each, failures first.
 top top.commands Watch and operate a cluster in a live view.
-health diagnostics.health Check the health of each worker.
-info diagnostics.info Show the cluster: version, workers, states.
-doctor diagnostics.doctor Check configuration, connection and cluster.
-context,contexts configuration.context Name clusters and choose between them.
-config configuration.config Show the settings in force and their origin; trust a project file.
+health diagnostics:health_app Check the health of each worker.
+info diagnostics:info_app Show the cluster: version, workers, states.
+doctor diagnostics:doctor_app Check configuration, connection and cluster.
+context,contexts configuration:context_app Name clusters and choose between them.
+config configuration:config_app Show the settings in force and their origin; trust a project file.
 sandbox sandbox Run a real Kafka on this machine, for trials and tests.
-completion completion.commands Print the completion script of a shell.
-version about.version Show the version of this command.
-help about.help Explain a topic, such as exit codes.
+completion about:completion_app Print the completion script of a shell.
+version about:version_app Show the version of this command.
+help about:help_app Explain a topic, such as exit codes.
 """  # noqa: E501  a noun, one line
 
-
-def _nouns() -> Iterator[Noun]:
-    """Read the table: name and aliases, module, help."""
-    for line in _TABLE.strip().splitlines():
-        names, module, text = line.split(maxsplit=2)
-        name, *aliases = names.split(",")
-        yield Noun(name, f"pyconnect_cli.{module}", text, tuple(aliases))
-
-
-NOUNS = tuple(_nouns())
+NOUNS = tuple(
+    Noun(names.split(",")[0], f"pyconnect_cli.{module}", text, tuple(names.split(",")[1:]))
+    for names, module, text in (line.split(maxsplit=2) for line in _TABLE.strip().splitlines())
+)
 
 
 def find_noun(word: str) -> Noun | None:
@@ -108,15 +104,6 @@ READING = ("get", "describe", "list")
 """Verbs that show objects; without a name they mean `list`."""
 
 
-class KnownOption(NamedTuple):
-    """An option of a command; `value` is the name of its value, empty for a switch."""
-
-    flags: tuple[str, ...]
-    help: str
-    value: str = ""
-    choices: tuple[str, ...] = ()
-
-
 class KnownCommand(NamedTuple):
     """A noun or verb: a line of help, its options without the global ones, the verbs below it.
 
@@ -129,7 +116,7 @@ class KnownCommand(NamedTuple):
     changes: bool
     module: str
     plain: bool
-    options: tuple[KnownOption, ...]
+    options: tuple[OptionSpec, ...]
     verbs: Mapping[str, KnownCommand]
 
     def verb(self, word: str) -> str | None:
@@ -144,7 +131,7 @@ def known_commands() -> Mapping[str, KnownCommand]:
     file_name = path.join(path.dirname(__file__), "words.json")  # noqa: PTH118, PTH120 - quick
     with open(file_name, encoding="utf-8") as file:  # noqa: PTH123 - quick
         words = json.load(file)
-    options = [KnownOption(tuple(flags), *rest) for flags, *rest in words["options"]]
+    options = [OptionSpec(tuple(flags), *rest) for flags, *rest in words["options"]]
 
     def command(entry: dict[str, Any]) -> KnownCommand:
         verbs = {name: command(verb) for name, verb in entry["verbs"].items()}
@@ -189,3 +176,71 @@ def meant_line(words: Sequence[str]) -> tuple[str, ...] | None:
             (each for each in (*((verb, *READING) if named else ()), "list") if each in verbs), ""
         )
     return (chosen, verb, *rest) if verb in verbs else None
+
+
+ALMOST = 0.75  # the likeness of a word of four letters with two of them exchanged
+CLEARLY = 0.15  # the lead that it needs over every reading verb
+
+CONSENT = frozenset(
+    {"--yes", "--force", "--prune", "--insecure", "--no-backup", "--accept-unknown"}
+)
+
+# As Apache's own commands spell them.
+_APACHES = {
+    "--bootstrap": "--kafka-bootstrap",
+    "--bootstrap-server": "--kafka-bootstrap",
+    "--bootstrap-servers": "--kafka-bootstrap",
+    "--command-config": "--kafka-properties",
+}
+
+
+def near_names(name: str, known: Iterable[str], limit: int = 3, likeness: float = 0.6) -> list[str]:
+    """Return up to `limit` known names that resemble `name`, the nearest first."""
+    from difflib import get_close_matches
+
+    by_lower = {candidate.lower(): candidate for candidate in known}
+    close = get_close_matches(name.lower(), by_lower, n=limit, cutoff=likeness)
+    prefixed = sorted(lower for lower in by_lower if lower.startswith(name.lower()))
+    ordered = dict.fromkeys([*close, *prefixed])
+    return [by_lower[lower] for lower in ordered][:limit]
+
+
+def slip_of(option: str, known: Iterable[str]) -> str | None:
+    """Return the option that a misspelt one stands for; None if unclear, or if it grants consent.
+
+    An option changes the effect of a command, so a remotely similar one is not proposed.
+    """
+    from difflib import get_close_matches
+
+    candidates = [name for name in known if name.startswith("--") and name not in CONSENT]
+    if _APACHES.get(option) in candidates:
+        return _APACHES[option]
+    return next(iter(get_close_matches(option.lower(), candidates, n=1, cutoff=0.88)), None)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """Return `did you mean …?`, or None when nothing resembles the name."""
+    near = near_names(name, known)
+    if not near:
+        return None
+    return f"did you mean {' or '.join(f'`{candidate}`' for candidate in near)}?"
+
+
+def near_verbs(word: str, reading: Sequence[str], changing: Sequence[str]) -> list[str]:
+    """Return verbs that resemble an unknown one, with care for verbs that change something.
+
+    A changing verb counts only if the word is very similar, and more similar to it than to every
+    reading verb. A word without similar verbs gets the verbs that show one object.
+    """
+    from difflib import SequenceMatcher
+
+    def likeness(name: str) -> float:
+        begun = len(word) > 2 and name.startswith(word.lower())
+        return 1.0 if begun else SequenceMatcher(None, word.lower(), name).ratio()
+
+    wanted = max(changing, key=likeness, default="")
+    rival = max(map(likeness, reading), default=0.0)
+    if likeness(wanted) >= max(ALMOST, rival + CLEARLY):
+        return [wanted]
+    shown = [name for name in ("get", "describe", "list") if changing and name in reading]
+    return near_names(word, reading) or shown[:2]

@@ -135,6 +135,11 @@ def parse_moment(text: str, *, what: str, now: datetime) -> int:
     return max(round(moment.timestamp() * 1000), 0)
 
 
+def local_text(time_ms: int) -> str:
+    """Return a time of this machine's zone, from milliseconds since the epoch."""
+    return f"{datetime.fromtimestamp(time_ms / 1000).astimezone():%Y-%m-%d %H:%M:%S}"
+
+
 def utc_text(now: datetime) -> str:
     """Return a time in the form of backups and journals."""
     return now.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -23,7 +23,7 @@ import typer
 
 from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
-from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.parsing.nouns import did_you_mean
 from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.plugins import check, new
 from pyconnect_cli.render.tables import Column

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from pyconnect_cli.acting.conditions import texts
+from pyconnect_cli.acting.selection import texts
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.admin import kafka_admin
 from pyconnect_cli.reconcile import connectors

@@ -30,14 +30,14 @@ from pyconnect_cli.errors import PreconditionFailed
 from pyconnect_cli.reconcile.process import EventCalls, ProcessEnd, run_process
 from pyconnect_clients.installation import install_command
 from pyconnect_sandbox.errors import JavaUnavailable
-from pyconnect_sandbox.jars import JarCache, download
-from pyconnect_sandbox.java import Java, find_java
-from pyconnect_sandbox.progress import Progress, on_stderr, silent
+from pyconnect_sandbox.jars import JarCache, Progress, download, on_stderr, silent
 from pyconnect_sandbox.runtime import (
+    Java,
     archive_name,
     archive_options,
     archives_root,
     cache_root,
+    find_java,
     keep_archives,
     remove_unused,
 )

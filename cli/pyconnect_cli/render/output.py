@@ -57,12 +57,11 @@ class Output:
         return self.style.format not in {"table", "wide"}
 
     def line(self, text: str = "") -> None:
-        """Print a line of data."""
         if self.style.summary:
             return
         self._head(data=True)
         if self.unwritten is None:
-            self.unwritten = write_data(text, colour=self.style.colour)
+            self.unwritten = self._write(text)
 
     def message(self, text: str, *, style: str | None = None) -> None:
         """Print a message on stderr, unless the user asked for quiet."""
@@ -77,14 +76,12 @@ class Output:
         self._tell(f"{head} {self.propose(text)}")
 
     def error(self, error: PyconnectError) -> None:
-        """Print an error and its hint on stderr."""
         if error.message:
             self._head()
         for line in error_lines(error, colour=self.style.error_colour):
             self._tell(self.propose(line))
 
     def paint(self, text: str, style: str | None) -> str:
-        """Return a text in a style of stdout."""
         return paint(text, style, colour=self.style.colour)
 
     def silent(self, *, success: bool) -> bool:
@@ -150,6 +147,9 @@ class Output:
                 self.line(name)
             case _:
                 self.line(json_text(document, indent=2))
+
+    def _write(self, text: str) -> OSError | None:
+        return write_data(text, colour=self.style.colour)
 
     def _tell(self, line: str) -> None:
         tell(line, colour=self.style.error_colour)

@@ -91,7 +91,6 @@ class ConnectClient:
     # Connectors
 
     def connector_names(self) -> list[str]:
-        """Return the names, sorted."""
         return sorted(self._read("list of names", list[str], "connectors"))
 
     def connector_views(self, names: Sequence[str] = ()) -> dict[str, ConnectorView]:
@@ -122,7 +121,6 @@ class ConnectClient:
         return {name: status for name, status in found.items() if status is not None}
 
     def exists(self, name: str) -> bool:
-        """Return whether there is a connector of this name."""
         if not PLAIN_NAME.fullmatch(name):
             return name in self.connector_names()
         try:
@@ -132,11 +130,9 @@ class ConnectClient:
         return True
 
     def connector(self, name: str) -> ConnectorInfo:
-        """Return a connector's configuration and task ids."""
         return self._read("connector", ConnectorInfo, "connectors", name)
 
     def connector_config(self, name: str) -> dict[str, str | None]:
-        """Return the stored configuration, references unresolved."""
         return self._read("configuration", dict[str, str | None], "connectors", name, "config")
 
     def connector_status(self, name: str) -> ConnectorStatus:
@@ -309,7 +305,6 @@ class ConnectClient:
     # Tasks
 
     def task_configs(self, name: str) -> list[TaskConfig]:
-        """Return a connector's tasks with their configurations."""
         from pyconnect_cli.rest.answers import TaskConfig
 
         return self._read("list of tasks", list[TaskConfig], "connectors", name, "tasks")
@@ -340,7 +335,6 @@ class ConnectClient:
     # Plugins
 
     def plugins(self, *, connectors_only: bool = True) -> list[Plugin]:
-        """Return the plugins of the worker that answers."""
         from pyconnect_cli.rest.answers import Plugin
 
         query = (("connectorsOnly", "true" if connectors_only else "false"),)
@@ -384,7 +378,6 @@ class ConnectClient:
         return parse("health", lambda body: read_health(answer.url, body), answer.body)
 
     def loggers(self) -> list[LoggerLevel]:
-        """Return the loggers that have a level, sorted."""
         from pyconnect_cli.rest.answers import read_loggers
 
         return parse("list of loggers", read_loggers, self._get("admin", "loggers").body)

@@ -6,9 +6,11 @@ that accepts a connection and never answers takes one request's time and not the
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -19,7 +21,6 @@ from pyconnect_cli.rest.masking import mask_url
 if TYPE_CHECKING:
     import ssl
     from concurrent.futures import Future
-
 
 DEFAULT_RUN_S = 120.0
 DEFAULT_REQUEST_S = 10.0
@@ -150,6 +151,22 @@ def tls_context(endpoint: Endpoint) -> ssl.SSLContext:
     except (ssl.SSLError, ValueError) as exc:
         raise ContextError(f"TLS: a certificate or key cannot be used: {exc}") from exc
     return context
+
+
+@contextmanager
+def ended_after(seconds: float, error: Exception) -> Iterator[None]:
+    """Raise an error in the block when the time is over, by a signal: in the main thread only."""
+
+    def over(_signal: int, _frame: object) -> None:
+        raise error
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 Answer = TypeVar("Answer")

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,6 @@ from pyconnect_cli.rest.request import IDEMPOTENT, Answer, RestRequest, behind_g
 
 if TYPE_CHECKING:
     import httpx
-
 
 ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 NO_WORKER = "is this the address of a Connect worker?"
@@ -100,7 +99,6 @@ FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 5.0
 
 Trace = Callable[[str], None]
-
 
 PROBE = RestRequest(method="GET", path=())
 ADMIN = ("agent",)
@@ -168,9 +166,10 @@ class Exchange:
         return [url for url, _ in self._urls]
 
     def only(self, url: str) -> Exchange:
-        """Return an exchange with one of the addresses, on the same budget of time."""
-        single = Exchange(
-            self._endpoint,
+        """Return an exchange with one of the addresses, or another, on the same budget of time."""
+        given = dict(zip(self.urls, self._endpoint.urls, strict=True)).get(url, url)
+        return Exchange(
+            replace(self._endpoint, urls=(given,)),
             verbosity=self._verbosity,
             trace=self._trace,
             transport=self._transport,
@@ -179,8 +178,6 @@ class Exchange:
             clock=self._clock,
             sleep=self._sleep,
         )
-        single._urls = [self._urls[self.urls.index(url)]]
-        return single
 
     def close(self) -> None:
         if self._http is not None:

@@ -73,7 +73,6 @@ def mask_value(key: str, value: str | None) -> str | None:
 
 
 def mask_config(config: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return the map with every secret masked."""
     return {key: mask_value(key, value) for key, value in config.items()}
 
 

@@ -11,7 +11,8 @@ field without a default is a required member. A missing member and null give the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from types import NoneType, UnionType
@@ -104,7 +105,6 @@ _PLAIN: Mapping[object, Callable[[Any], object]] = {
     object: lambda value: value,
 }
 
-
 Parsed = TypeVar("Parsed")
 AGENT_COMMIT = "pyconnect-"
 
@@ -168,7 +168,6 @@ class ConnectorStatus:
 
     @property
     def running_tasks(self) -> int:
-        """Return how many tasks are RUNNING."""
         return sum(task.state == "RUNNING" for task in self.tasks)
 
 
@@ -193,7 +192,6 @@ class ConnectorView:
 
     @property
     def config(self) -> Mapping[str, str | None]:
-        """The configuration, empty without info."""
         return self.info.config if self.info else {}
 
     @property
@@ -290,6 +288,13 @@ class ConnectCluster:
 
 
 UNKNOWN_CLUSTER = ConnectCluster()
+
+
+def is_class(class_name: str, wanted: Sequence[str]) -> bool:
+    """Return whether a class is `wanted`: its full name or its last part."""
+    short = re.split(r"[.:$]", class_name)[-1]
+    names = {class_name, short, short.removesuffix("Connector")}
+    return any(name in names or name.removesuffix("Connector") in names for name in wanted)
 
 
 CAUSED_BY = "Caused by: "

@@ -18,8 +18,8 @@ Partition = Primitives | None
 SINK_PARTITION_KEYS = frozenset({"kafka_topic", "kafka_partition"})
 SINK_OFFSET_KEY = "kafka_offset"
 # Made once: `json.dumps` with options makes an encoder for each of perhaps 100,000 calls.
-CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_canonical = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ def show_partition(partition: Partition) -> str:
         return "null"
     if is_sink_partition(partition):
         return f"{partition['kafka_topic']}:{partition['kafka_partition']}"
-    return _compact(partition)
+    return _compact(dict(partition))
 
 
 def show_offset(offset: Primitives | None) -> str:
@@ -109,7 +109,7 @@ def show_offset(offset: Primitives | None) -> str:
         return "-"
     if set(offset) == {SINK_OFFSET_KEY}:
         return str(offset[SINK_OFFSET_KEY])
-    return _compact(offset)
+    return _compact(dict(offset))
 
 
 def is_sink_partition(partition: Primitives) -> bool:
@@ -122,11 +122,3 @@ def _order(entry: OffsetEntry) -> tuple[str, int, str]:
         number = entry.partition["kafka_partition"]
         return str(entry.partition["kafka_topic"]), number if isinstance(number, int) else -1, ""
     return "", 0, entry.key
-
-
-def _canonical(document: object) -> str:
-    return CANONICAL.encode(document)
-
-
-def _compact(document: Primitives) -> str:
-    return COMPACT.encode(dict(document))

@@ -19,7 +19,7 @@ from pyconnect_cli.errors import (
     ServerError,
     UsageError,
 )
-from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.parsing.nouns import did_you_mean
 from pyconnect_cli.rest.masking import mask_text
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ class RestRequest:
 
     @property
     def changes(self) -> bool:
-        """Whether the request may change something."""
         return self.method != "GET"
 
     def target(self) -> str:

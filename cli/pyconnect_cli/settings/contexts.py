@@ -34,13 +34,12 @@ from typing import TYPE_CHECKING
 
 from pyconnect_cli.directories import state_directory, user_directory
 from pyconnect_cli.errors import ContextError, NotFound, OutputLost
-from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.parsing.nouns import did_you_mean
 from pyconnect_cli.render.streams import write_whole
 from pyconnect_cli.rest.masking import mask_text, mask_url
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
-
 
 Setting = str | int | bool | tuple[str, ...]
 
@@ -85,7 +84,6 @@ class ConfigFiles:
     files: tuple[ConfigFile, ...]
 
     def context_names(self) -> list[str]:
-        """Return every name, sorted."""
         return sorted({name for file in self.files for name in file.contexts})
 
     def find_context(self, name: str) -> tuple[ConfigFile, Mapping[str, Setting]]:

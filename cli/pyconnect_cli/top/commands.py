@@ -1,16 +1,168 @@
-"""`pyconnect top`: a live view of a cluster, for a terminal."""
+"""`pyconnect top`, and the live view's access to a cluster: looks at it, and verbs that run on it.
+
+A verb gets the settings, addresses and credentials of the view, and an output that keeps lines.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
-from typing import Annotated
+from typing import Annotated, NamedTuple, Protocol
 
 import typer
 
-from pyconnect_cli.errors import Interrupted, PreconditionFailed, UsageError
+from pyconnect_cli.app import invoke
+from pyconnect_cli.errors import (
+    Interrupted,
+    PreconditionFailed,
+    PyconnectError,
+    UsageError,
+)
+from pyconnect_cli.overview.commands import FleetWatcher, Watcher
+from pyconnect_cli.overview.rows import ClusterLook
+from pyconnect_cli.overview.status import ClusterRow
 from pyconnect_cli.parsing.values import parse_duration
-from pyconnect_cli.session import session_of
+from pyconnect_cli.render.output import Output, OutputStyle
+from pyconnect_cli.render.styles import displayed
+from pyconnect_cli.rest.masking import mask_url
+from pyconnect_cli.session import Session, session_of, session_of_context
+from pyconnect_cli.settings.contexts import shown_setting
+from pyconnect_cli.top.state import KnownContext, Words
+
+
+class Source(Protocol):
+    """A cluster to watch. Both methods block; they are called on threads, one look at a time."""
+
+    title: str
+    contexts: tuple[KnownContext, ...]
+
+    def look(self, *, lag: bool) -> ClusterLook:
+        """Look at the cluster; PyconnectError when no worker answers."""
+
+    def clusters(self) -> Sequence[ClusterRow]: ...
+
+    def run(self, words: Words, *, width: int, agreed: bool = False) -> Ended: ...
+
+    def run_on_terminal(self, words: Words) -> int:
+        """Run a verb that uses the terminal itself; return its exit code."""
+
+    def other(self, context: str) -> Source:
+        """Return the cluster of another context; PyconnectError if it cannot be used."""
+
+    def close(self) -> None:
+        """Release the connections of a cluster that the view has left."""
+
+
+class ClusterSource:
+    """The cluster of a session; a look has the time of `--timeout`, as every verb has."""
+
+    def __init__(self, session: Session) -> None:
+        settings = session.settings
+        self.title = settings.cluster or mask_url(settings.urls[0])
+        files, current = session.settings.files, session.settings.context
+        urls = {name: files.find_context(name)[1].get("url", ()) for name in files.context_names()}
+        self.contexts = tuple(
+            KnownContext(name=name, urls=shown_setting("url", shown), current=name == current)
+            for name, shown in urls.items()
+        )
+        self._session = session
+        self._watcher = Watcher(session)
+        self._fleet: FleetWatcher | None = None
+        _ = session.client  # made here: its secrets are fetched before the terminal is taken over
+
+    def look(self, *, lag: bool) -> ClusterLook:
+        self._session.renew_time()
+        return self._watcher.look(lag=lag)
+
+    def clusters(self) -> Sequence[ClusterRow]:
+        """See Source. Secrets of the contexts are fetched at the first look."""
+        if self._fleet is None:
+            names = [each.name for each in self.contexts]
+            self._fleet = FleetWatcher(self._session, names, brokers=True)
+        return self._fleet.look()
+
+    def run(self, words: Words, *, width: int, agreed: bool = False) -> Ended:
+        return run_verb(self._session, words, width=width, agreed=agreed)
+
+    def run_on_terminal(self, words: Words) -> int:
+        """See Source. The reader of an error says when it has been read."""
+        output = Output(OutputStyle(error_colour=True))
+        code = _run(_session_like(self._session, output, agreed=False), words)
+        if code:
+            output.message("press enter to go back to the view")
+            sys.stdin.readline()
+        return code
+
+    def other(self, context: str) -> ClusterSource:
+        session = session_of_context(self._session, context)
+        # The budget of a run is renewed for each look; two clusters must not share one.
+        session.__dict__.pop("budget", None)
+        return ClusterSource(session)
+
+    def close(self) -> None:
+        self._session.close()
+        if self._fleet is not None:
+            self._fleet.close()
+
+
+class Ended(NamedTuple):
+    """A verb's exit code and its lines, results and messages in their order; ANSI colours."""
+
+    code: int
+    lines: tuple[str, ...]
+
+
+class CollectedOutput(Output):
+    """Keeps lines of data and messages, and prints nothing."""
+
+    def __init__(self, *, width: int, form: str = "table") -> None:
+        super().__init__(OutputStyle(format=form, colour=True, error_colour=True, width=width))
+        self.lines: list[str] = []
+
+    def _write(self, text: str) -> None:
+        self.lines += displayed(text, colour=True).split("\n")
+
+    def _tell(self, line: str) -> None:
+        self.lines.append(displayed(line, colour=True))
+
+
+def run_verb(
+    session: Session, words: tuple[str, ...], *, width: int, agreed: bool = False
+) -> Ended:
+    """Run `pyconnect WORDS` with the view's session; `agreed`: answer its questions with yes."""
+    options = words[: words.index("--")] if "--" in words else words
+    form = options[options.index("-o") + 1] if "-o" in options else "table"
+    output = CollectedOutput(width=width, form=form)
+    code = _run(_session_like(session, output, agreed=agreed), words)
+    return Ended(code, tuple(output.lines))
+
+
+def _run(session: Session, words: Words) -> int:
+    """Run a verb with a session, whose output gets the error too; return the exit code."""
+    session.arguments = words
+    try:
+        return invoke(session, list(words))
+    except PyconnectError as error:
+        if error.message:
+            session.output.error(error)
+        return error.exit_code
+    finally:
+        session.close()
+
+
+def _session_like(session: Session, output: Output, *, agreed: bool) -> Session:
+    """Return a session with the cluster of another one; secrets are not fetched again."""
+    other = Session(session.environ)
+    settings = replace(
+        session.settings, yes=agreed, output="table", columns=(), no_headers=False, quiet=False,
+        verbose=0, jq=None,
+    )  # fmt: skip
+    # Cached properties: a value that is set here is not computed again.
+    other.__dict__ |= {"settings": settings, "output": output, "endpoint": session.endpoint}
+    return other
+
 
 app = typer.Typer(help="Watch and operate a cluster in a live view.")
 
@@ -50,7 +202,6 @@ def top(
         raise PreconditionFailed(
             "the live view needs a terminal", hint="for scripts: pyconnect status -o json"
         )
-    from pyconnect_cli.top.source import ClusterSource
     from pyconnect_cli.top.view import Top
 
     session.live = True

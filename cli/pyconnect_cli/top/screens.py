@@ -60,7 +60,6 @@ class TextScreen(ModalScreen[None]):
         self._pattern = ""
 
     def compose(self) -> ComposeResult:
-        """Lay the screen out."""
         yield Static(Text(self._title), id="title")
         with VerticalScroll():
             yield Static(self._text(), id="text")
@@ -68,7 +67,6 @@ class TextScreen(ModalScreen[None]):
         yield Input(id="pattern", compact=True, select_on_focus=False)
 
     def on_mount(self) -> None:
-        """Let the cursor keys scroll."""
         self.query_one(VerticalScroll).focus()
         if self._every_s is not None:
             self.set_interval(self._every_s, self._read_again)
@@ -99,7 +97,6 @@ class TextScreen(ModalScreen[None]):
         self._close_prompt()
 
     def action_filter(self) -> None:
-        """Open the prompt of `/`."""
         prompt = self.query_one("#pattern", Input)
         prompt.display = True
         prompt.value = f"/{self._pattern}"
@@ -116,7 +113,6 @@ class TextScreen(ModalScreen[None]):
             self.dismiss()
 
     def action_reload(self) -> None:
-        """Fetch the text again."""
         if self._reload is not None:
             self._reading = True
             self._reload(self)
@@ -132,7 +128,6 @@ class TextScreen(ModalScreen[None]):
             self._read_again()
 
     def action_move(self, where: str) -> None:
-        """Scroll by a line, or to an end."""
         scroll = self.query_one(VerticalScroll)
         {
             "down": scroll.scroll_down,
@@ -189,7 +184,6 @@ class AskScreen(ModalScreen[bool]):
         self._plan = plan
 
     def compose(self) -> ComposeResult:
-        """Lay the question out."""
         with Vertical():
             yield Static(Text(self._command), id="command")
             with VerticalScroll():
@@ -219,7 +213,6 @@ class LiveTable(DataTable[Text]):
 
     @property
     def row(self) -> str | None:
-        """The name under the cursor."""
         at, lines = self.cursor_row, self.shown.lines
         return lines[at].name if 0 <= at < len(lines) else None
 
@@ -262,7 +255,6 @@ def _cells(table: Table, line: Line) -> list[Text]:
 
 
 def styled(parts: Sequence[Part]) -> Text:
-    """Return a line of parts in their styles."""
     return Text.assemble(
         *((text, STYLES.get(style or "", "")) for text, style in parts),
         no_wrap=True,

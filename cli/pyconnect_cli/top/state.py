@@ -13,9 +13,9 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple, assert_never
 
-from pyconnect_cli.overview.clusters import ClusterRow
 from pyconnect_cli.overview.rows import ClusterLook, Positions
-from pyconnect_cli.parsing.near_names import near_names
+from pyconnect_cli.overview.status import ClusterRow
+from pyconnect_cli.parsing.nouns import near_names
 
 
 class Page(Enum):
@@ -28,17 +28,11 @@ class Page(Enum):
 
 
 PAGE_WORDS = {
-    "connectors": Page.CONNECTORS,
-    "connector": Page.CONNECTORS,
+    **{page.value: page for page in Page},
+    **{page.value.removesuffix("s"): page for page in Page},
     "c": Page.CONNECTORS,
-    "tasks": Page.TASKS,
-    "task": Page.TASKS,
     "t": Page.TASKS,
-    "workers": Page.WORKERS,
-    "worker": Page.WORKERS,
     "w": Page.WORKERS,
-    "contexts": Page.CONTEXTS,
-    "context": Page.CONTEXTS,
     "ctx": Page.CONTEXTS,
 }
 
@@ -299,74 +293,65 @@ def _connectors(page: Page, rows: Sequence[str]) -> Words:
     return tuple(dict.fromkeys(row.rpartition("/")[0] or row for row in rows))
 
 
-def _named(names: Words) -> Words:
+def _named(names: Sequence[str]) -> Words:
     """Return names as arguments; `--` keeps a name with a hyphen from being an option."""
-    return ("--", *names) if any(name.startswith("-") for name in names) else names
+    return ("--", *names) if any(name.startswith("-") for name in names) else tuple(names)
 
 
-def _on_connectors(*verb: str) -> Callable[[Page, Sequence[str]], Words]:
-    return lambda page, rows: ("connectors", *verb, *_named(_connectors(page, rows)))
+def _on_connectors(*command: str) -> Callable[[Page, Sequence[str]], Words]:
+    return lambda page, rows: (*command, *_named(_connectors(page, rows)))
 
 
-def _on_tasks(verb: str) -> Callable[[Page, Sequence[str]], Words]:
-    return lambda _, rows: ("tasks", verb, *_named(tuple(rows)))
-
-
-def _on_worker(verb: str) -> Callable[[Page, Sequence[str]], Words]:
-    return lambda _, rows: ("agent", verb, *rows)
-
-
-def _restart(page: Page, rows: Sequence[str]) -> Words:
-    if page is Page.TASKS:
-        return ("tasks", "restart", *_named(tuple(rows)))
-    return ("connectors", "restart", *_named(tuple(rows)))
-
-
-def _describe(page: Page, rows: Sequence[str]) -> Words:
-    return ("tasks" if page is Page.TASKS else "connectors", "describe", *_named(tuple(rows)))
+def _on_rows(*verb: str) -> Callable[[Page, Sequence[str]], Words]:
+    return lambda page, rows: (NOUN_OF_ROWS[page], *verb, *_named(rows))
 
 
 def _logs(page: Page, rows: Sequence[str]) -> Words:
-    if page is Page.TASKS:
-        connector, _, task = rows[0].rpartition("/")
-        return ("connectors", "logs", "--tail", LAST_LINES, "--task", task, *_named((connector,)))
-    return ("connectors", "logs", "--tail", LAST_LINES, *_named(tuple(rows)))
+    task = ("--task", rows[0].rpartition("/")[2]) if page is Page.TASKS else ()
+    shown = ("--tail", LAST_LINES, *task)
+    return ("connectors", "logs", *shown, *_named(_connectors(page, rows)))
 
 
-def _offsets(page: Page, rows: Sequence[str]) -> Words:
-    return ("offsets", "get", *_named(_connectors(page, rows)))
-
-
+NOUN_OF_ROWS = {Page.CONNECTORS: "connectors", Page.TASKS: "tasks", Page.WORKERS: "agent"}
 BOTH = frozenset({Page.CONNECTORS, Page.TASKS})
 CONNECTORS = frozenset({Page.CONNECTORS})
 TASKS = frozenset({Page.TASKS})
 WORKERS = frozenset({Page.WORKERS})
 KEYS = (
-    Key("d", "describe", "describe", BOTH, _describe, one=True),
-    Key("y", "yaml", "configuration as YAML", BOTH, _on_connectors("get", "-o", "yaml"), one=True),
+    Key("d", "describe", "describe", BOTH, _on_rows("describe"), one=True),
+    Key(
+        "y", "yaml", "configuration as YAML",
+        BOTH, _on_connectors("connectors", "get", "-o", "yaml"), one=True,
+    ),
     Key(
         "e", "edit", "edit the configuration in $VISUAL or $EDITOR",
-        BOTH, _on_connectors("edit"), one=True, terminal=True,
+        BOTH, _on_connectors("connectors", "edit"), one=True, terminal=True,
     ),
     Key("l", "logs", "logs, which are followed", BOTH, _logs, one=True, live=True),
-    Key("o", "offsets", "offsets, which are followed", BOTH, _offsets, one=True, live=True),
-    Key("t", "stacks", "stacks of a task (agents)", TASKS, _on_tasks("stacks"), one=True),
-    Key("p", "pause", "pause", BOTH, _on_connectors("pause"), changes=True),
-    Key("u", "resume", "resume", BOTH, _on_connectors("resume"), changes=True),
-    Key("s", "stop", "stop", BOTH, _on_connectors("stop"), changes=True),
-    Key("r", "restart", "restart, a connector with its tasks", BOTH, _restart, changes=True),
+    Key(
+        "o", "offsets", "offsets, which are followed",
+        BOTH, _on_connectors("offsets", "get"), one=True, live=True,
+    ),
+    Key("t", "stacks", "stacks of a task (agents)", TASKS, _on_rows("stacks"), one=True),
+    Key("p", "pause", "pause", BOTH, _on_connectors("connectors", "pause"), changes=True),
+    Key("u", "resume", "resume", BOTH, _on_connectors("connectors", "resume"), changes=True),
+    Key("s", "stop", "stop", BOTH, _on_connectors("connectors", "stop"), changes=True),
+    Key(
+        "r", "restart", "restart, a connector with its tasks",
+        BOTH, _on_rows("restart"), changes=True,
+    ),
     Key(
         "f", "restart-failed", "restart what is FAILED of a connector",
-        CONNECTORS, _on_connectors("restart", "--only-failed"), changes=True,
+        CONNECTORS, _on_rows("restart", "--only-failed"), changes=True,
     ),
-    Key("ctrl+k", "kill", "kill a task's process (agents)", TASKS, _on_tasks("kill"), changes=True),
-    Key("ctrl+d", "delete", "delete", CONNECTORS, _on_connectors("delete"), changes=True),
+    Key("ctrl+k", "kill", "kill a task's process (agents)", TASKS, _on_rows("kill"), changes=True),
+    Key("ctrl+d", "delete", "delete", CONNECTORS, _on_rows("delete"), changes=True),
     Key(
         "x", "drain", "drain a worker (agents)",
-        WORKERS, _on_worker("drain"), changes=True, one=True,
+        WORKERS, _on_rows("drain"), changes=True, one=True,
     ),
     Key(
         "X", "undrain", "end the drain of a worker (agents)",
-        WORKERS, _on_worker("undrain"), changes=True, one=True,
+        WORKERS, _on_rows("undrain"), changes=True, one=True,
     ),
 )  # fmt: skip

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from pyconnect_cli.overview.clusters import columns_of
 from pyconnect_cli.overview.rows import (
     NO_ANSWER,
     ConnectorRow,
@@ -18,6 +17,7 @@ from pyconnect_cli.overview.rows import (
 )
 from pyconnect_cli.overview.status import (
     WORKER_COLUMNS,
+    columns_of,
     memory_text,
     number_column,
     number_text,

@@ -21,10 +21,10 @@ from textual.message import Message
 from textual.widgets import DataTable, Input, Static
 
 from pyconnect_cli.errors import PyconnectError
-from pyconnect_cli.overview.clusters import ClusterRow
+from pyconnect_cli.overview.status import ClusterRow
 from pyconnect_cli.rest.endpoint import in_background
+from pyconnect_cli.top.commands import Ended, Source
 from pyconnect_cli.top.screens import AskScreen, LiveTable, TextScreen, styled
-from pyconnect_cli.top.source import Ended, Source
 from pyconnect_cli.top.state import KEYS, CommandLine, Page, State, Words, command_line_of
 from pyconnect_cli.top.table import help_lines, hints, sort_columns, summary, table
 
@@ -87,7 +87,6 @@ class Top(App[None]):
         self._lag_read_s: float | None = None
 
     def compose(self) -> ComposeResult:
-        """Lay the view out."""
         yield Static(id="cluster")
         yield Static(id="running")
         yield Static(id="hints")
@@ -97,7 +96,6 @@ class Top(App[None]):
         yield Input(id="prompt", compact=True, select_on_focus=False)
 
     def on_mount(self) -> None:
-        """Begin to look."""
         self._table.focus()
         self._mounted = True
         loop = asyncio.get_running_loop()
@@ -110,7 +108,6 @@ class Top(App[None]):
         self.set_interval(self._interval_s, self._look)
 
     def on_resize(self) -> None:
-        """Fit the table to the new width."""
         self.call_after_refresh(self._draw)
 
     def on_top_returned(self, message: Returned) -> None:
@@ -119,7 +116,6 @@ class Top(App[None]):
             message.take(message.future)
 
     def on_data_table_row_selected(self, selected: DataTable.RowSelected) -> None:
-        """Enter."""
         self._apply(self.state.entered(str(selected.row_key.value)))
 
     def on_input_submitted(self, submitted: Input.Submitted) -> None:
@@ -141,7 +137,6 @@ class Top(App[None]):
             self._apply(self.state.filtered(changed.value[1:], self._table.row))
 
     def action_prompt(self, kind: str) -> None:
-        """Open the prompt of `:` or `/`."""
         prompt = self._prompt
         prompt.display = True
         prompt.value = kind + (self.state.place.pattern if kind == "/" else "")
@@ -155,20 +150,17 @@ class Top(App[None]):
         return super().check_action(action, parameters)
 
     def action_leave_page(self) -> None:
-        """Close the prompt, or go back."""
         if self._prompt.display:
             self._close_prompt()
         else:
             self._apply(self.state.went_back())
 
     def action_mark(self) -> None:
-        """Mark the row and go to the next one."""
         if self._table.row is not None:
             self._apply(self.state.toggled(self._table.row))
             self._table.action_cursor_down()
 
     def action_move(self, where: str) -> None:
-        """Move the cursor as vi does."""
         getattr(self._table, f"action_{where}")()
 
     def action_sort(self, letter: str) -> None:
@@ -179,7 +171,6 @@ class Top(App[None]):
         self.push_screen(TextScreen("pyconnect top: keys", help_lines(self.state.place.page)))
 
     def action_verb(self, key: str) -> None:
-        """Run the command line of a key."""
         found, page = BY_KEY[key], self.state.place.page
         row = self._table.row
         marked = [line.name for line in self._table.shown.lines if line.name in self.state.marked]
@@ -340,7 +331,6 @@ class Top(App[None]):
 
     @property
     def fault(self) -> Exception | None:
-        """The exception that ended the view."""
         return self._exception
 
     def _close_prompt(self) -> None:

@@ -13,17 +13,17 @@ import typer
 from typer.core import TyperOption
 
 from pyconnect_cli.acls.options import BROKER_OPTIONS, AclOptions, acl_options
-from pyconnect_cli.acting.conditions import texts
+from pyconnect_cli.acting.selection import texts
+from pyconnect_cli.app import NounGroup
 from pyconnect_cli.directories import new_identity
 from pyconnect_cli.errors import Conflict, PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.kafka.admin import kafka_cluster
-from pyconnect_cli.noun_groups import NounGroup
 from pyconnect_cli.parsing.options import option_specs
 from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.settings.inventory import Inventory, read_inventory
+from pyconnect_cli.settings.given_files import Inventory, read_inventory
 from pyconnect_cli.upgrade.cluster.observe import LOOK_S, Observer, Workers
 from pyconnect_cli.upgrade.output import runs, show_plan
 from pyconnect_cli.upgrade.perform import Journal, Performer, journal_directory, unfinished_group

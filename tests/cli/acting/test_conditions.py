@@ -2,53 +2,19 @@
 
 import pytest
 
-from pyconnect_cli.acting.conditions import select, selection_from
+from pyconnect_cli.acting.selection import select, selection_from
 from pyconnect_cli.errors import NotFound, UsageError
-from pyconnect_cli.rest.model import (
-    ConnectorInfo,
-    ConnectorStatus,
-    ConnectorView,
-    InstanceState,
-    TaskState,
-)
+from pyconnect_cli.rest.model import ConnectorView
+from tests.cli.overview.worlds import view
 from tests.support.cases import cases
 
-
-def view(
-    name: str,
-    *,
-    state: str = "RUNNING",
-    tasks: tuple[str, ...] = ("RUNNING",),
-    type: str = "source",
-    worker: str = "one:8083",
-    **config: str,
-) -> ConnectorView:
-    return ConnectorView(
-        name=name,
-        info=ConnectorInfo(
-            name=name,
-            config={k.replace("_", "."): v for k, v in config.items()},
-            tasks=(),
-            type=type,
-        ),
-        status=ConnectorStatus(
-            name=name,
-            type=type,
-            connector=InstanceState(state=state, worker_id="one:8083"),
-            tasks=tuple(
-                TaskState(id=number, state=task, worker_id=worker)
-                for number, task in enumerate(tasks)
-            ),
-        ),
-    )
-
-
+CLASS = "org.example.OrdersSourceConnector"
 VIEWS = {
     found.name: found
     for found in (
-        view("orders", team="a", connector_class="org.example.OrdersSourceConnector"),
-        view("orders-old", state="PAUSED", tasks=("PAUSED",), team="a"),
-        view("sink", type="sink", team="b", tasks=("RUNNING", "FAILED"), worker="two:8083"),
+        view("orders", "RUNNING", config={"team": "a", "connector.class": CLASS}),
+        view("orders-old", "PAUSED", state="PAUSED", config={"team": "a"}),
+        view("sink", "RUNNING", "FAILED", kind="sink", worker="two:8083", config={"team": "b"}),
         ConnectorView(name="new"),
     )
 }
@@ -73,7 +39,7 @@ def chosen(*names: str, **given: object) -> list[str]:
     ({"type": "SINK"}, ["sink"]),
     ({"class": ("OrdersSource",)}, ["orders"]),
     ({"class": ("OrdersSourceConnector",)}, ["orders"]),
-    ({"class": ("org.example.OrdersSourceConnector",)}, ["orders"]),
+    ({"class": (CLASS,)}, ["orders"]),
     ({"class": ("Orders",)}, []),
     ({"worker": ("two:8083",)}, ["sink"]),
     ({"failed": True}, ["sink"]),

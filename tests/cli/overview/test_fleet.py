@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.overview.clusters import LATE, ClusterRow
-from pyconnect_cli.overview.status import cluster_status
+from pyconnect_cli.overview.status import LATE, ClusterRow, cluster_status
 from pyconnect_cli.rest.endpoint import in_background
 from pyconnect_cli.session import Session, kept
 from tests.cli.conftest import Run

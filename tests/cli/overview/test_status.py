@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.overview.gather import Watcher
+from pyconnect_cli.overview.commands import Watcher
 from pyconnect_cli.overview.status import cluster_status, short_cause, status_lines
 from pyconnect_cli.session import Session
 from tests.cli.conftest import Run
@@ -88,7 +88,7 @@ def test_unknown_values_are_null_and_messages_whole() -> None:
 
 @pytest.mark.wire
 def test_the_command_exits_1_where_something_failed(run: Run, connect: FakeConnect) -> None:
-    """The table for people, one document for programs."""
+    """The table for people, one document for programs; no other address would report the phase."""
     outcome = run("status", code=1)
     assert "broken/1" in outcome.out
     assert "IllegalStateException: disk full" in outcome.out
@@ -101,6 +101,7 @@ def test_the_command_exits_1_where_something_failed(run: Run, connect: FakeConne
         }
     ]
     assert document["tasks"] == {"FAILED": 1, "RUNNING": 2}
+    assert "not known: Java workers do not report it" in run("status").out
 
 
 @pytest.fixture
@@ -132,8 +133,8 @@ def separate_admin() -> Iterator[tuple[str, str]]:
 def test_an_agent_whose_admin_interface_has_another_address_is_no_java_worker(
     run: Run, separate_admin: tuple[str, str]
 ) -> None:
-    """The reason of an unknown phase names the agent and the way out."""
-    rest, _ = separate_admin
+    """The reason of an unknown phase names the agent and the way out, as does a wrong address."""
+    rest, admin = separate_admin
     outcome = run("status", address=rest, code=0)
     reason = f"{rest} serves its admin interface at another address (admin.listeners)"
     assert f"not known: {reason}; name it as `admin` in the context's inventory" in outcome.out
@@ -141,6 +142,9 @@ def test_an_agent_whose_admin_interface_has_another_address_is_no_java_worker(
     hanging = run("transactions", "list", "--kafka-bootstrap", "127.0.0.1:1", address=rest)
     assert f"the admin interface of {rest}, which reports the group, has another" in hanging.err
     assert hanging.code == 2
+    outcome = run("connectors", "list", address=admin, code=9)
+    assert f"{admin} has no REST interface of Kafka Connect" in outcome.err
+    assert "give an address of the worker's `listeners`" in outcome.err
 
 
 @pytest.mark.wire
@@ -159,15 +163,6 @@ def test_an_inventory_has_admins(run: Run, separate_admin: tuple[str, str], tmp_
     assert (outcome.code, rest.removeprefix("http://") in outcome.out) == (0, True), outcome.err
 
 
-@pytest.mark.wire
-def test_an_admin_address_of_a_worker_is_doubted(run: Run, separate_admin: tuple[str, str]) -> None:
-    """Exit 9, and the hint names the property with the right address."""
-    _, admin = separate_admin
-    outcome = run("connectors", "list", address=admin, code=9)
-    assert f"{admin} has no REST interface of Kafka Connect" in outcome.err
-    assert "give an address of the worker's `listeners`" in outcome.err
-
-
 @cases("kind, said", ("source", "no sinks"), ("unknown", "1 connector"))
 def test_a_connector_of_unknown_type_may_be_a_sink(kind: str, said: str) -> None:
     """Its class is in no plugin list."""
@@ -177,12 +172,6 @@ def test_a_connector_of_unknown_type_may_be_a_sink(kind: str, said: str) -> None
         line for line in status_lines(status, width=100, colour=False) if line.startswith("lag ")
     )
     assert said in line
-
-
-@pytest.mark.wire
-def test_a_java_worker_does_not_report_its_phase(run: Run) -> None:
-    """No other address would help."""
-    assert "not known: Java workers do not report it" in run("status").out
 
 
 @pytest.mark.wire

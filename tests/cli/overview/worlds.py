@@ -36,12 +36,13 @@ def view(
     kind: str = "source",
     worker: str = "w1:8083",
     trace: str = TRACE,
+    config: Mapping[str, str] | None = None,
 ) -> ConnectorView:
     """A connector whose FAILED tasks have a trace."""
     return ConnectorView(
         name=name,
         info=ConnectorInfo(
-            name=name, config={"connector.class": "org.example.Some"}, tasks=(), type=kind
+            name=name, config=config or {"connector.class": "org.example.Some"}, type=kind
         ),
         status=ConnectorStatus(
             name=name,

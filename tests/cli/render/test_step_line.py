@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pyconnect_cli.render.live_line import LiveLine
 from pyconnect_cli.render.output import Output, OutputStyle
-from pyconnect_cli.render.step_line import StepLine
+from pyconnect_cli.render.step_line import LiveLine, StepLine
 
 SHOW_CURSOR = "\x1b[?25h"
 SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

@@ -19,16 +19,12 @@ def test_a_file_is_its_owners_unless_others_are_to_read_it(tmp_path: Path) -> No
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
-    """A configuration that is kept elsewhere is changed there."""
+    """What is kept elsewhere is changed there; a pipe, as /dev/stdout, is written to."""
     (tmp_path / "kept").write_text("old")
     (tmp_path / "link").symlink_to(tmp_path / "kept")
     write_whole(tmp_path / "link", "new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "kept").read_text() == "new"
-
-
-def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
-    """As /dev/stdout: a pipe stays one."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read: list[str] = []

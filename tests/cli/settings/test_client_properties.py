@@ -34,7 +34,7 @@ def cluster(tmp_path: Path, text: str) -> KafkaAccess:
 
 
 def test_one_file_serves_both_clients(tmp_path: Path, authority: Path) -> None:
-    """Each gets its own words; stores have been read before."""
+    """Each gets its own words; stores have been read before; without a file there is no login."""
     brokers = cluster(tmp_path, f"{SASL}ssl.truststore.location={authority}\nclient.id=other\n")
     assert brokers.librdkafka() == {
         "bootstrap.servers": "a:1, b:2,",
@@ -59,10 +59,6 @@ def test_one_file_serves_both_clients(tmp_path: Path, authority: Path) -> None:
     }
     assert brokers.username == "ops"
     assert "hunter2" not in repr(brokers)
-
-
-def test_without_a_file_connections_are_plain() -> None:
-    """The client does not log in."""
     brokers = KafkaAccess(bootstrap="a:1")
     plain = {"bootstrap.servers": "a:1", "security.protocol": "plaintext"}
     assert (brokers.librdkafka(), brokers.username) == (plain, None)

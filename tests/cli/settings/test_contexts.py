@@ -52,10 +52,13 @@ def test_bad_values_are_not_stored(run: Run, environ: dict[str, str], wrong: lis
 
 
 def test_a_flag_overrides_the_context_for_one_command(run: Run, url: str) -> None:
-    """The context's own address is dead, the flag's works."""
+    """The context's own address is dead, the flag's works; an unknown context has near ones."""
     run("context", "set", "dead", "--url", "http://127.0.0.1:9", "--use", address=None)
     assert run("connectors", "list", address=None).code == 7
     assert run("connectors", "list", "--url", url, address=None).code == 0
+    run("context", "set", "production", "--url", url, address=None)
+    outcome = run("--context", "producton", "connectors", "list", address=None, code=3)
+    assert "did you mean `production`?" in outcome.err
 
 
 def test_secrets_in_public_files_are_refused(run: Run, url: str, environ: dict[str, str]) -> None:
@@ -90,13 +93,6 @@ def test_the_context_in_force_is_shown_without_a_name(run: Run) -> None:
     assert json.loads(run("context", "show", "-o", "json", address=None).out)["name"] == "p"
     chosen = run("--context", "other", "context", "show", "-o", "json", address=None)
     assert json.loads(chosen.out)["name"] == "other"
-
-
-def test_an_unknown_context_names_the_near_ones(run: Run, url: str) -> None:
-    """Exit 3 with a suggestion."""
-    run("context", "set", "production", "--url", url, address=None)
-    outcome = run("--context", "producton", "connectors", "list", address=None, code=3)
-    assert "did you mean `production`?" in outcome.err
 
 
 def test_importing_does_not_overwrite_unasked(run: Run, url: str, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.settings.inventory import Inventory, read_inventory
+from pyconnect_cli.settings.given_files import Inventory, read_inventory
 from tests.support.cases import cases
 
 TEXT = """

@@ -1,7 +1,7 @@
 """Commands and options that hints propose."""
 
-from pyconnect_cli.parsing.near_names import slip_of
-from pyconnect_cli.settings.proposals import proposer
+from pyconnect_cli.parsing.nouns import slip_of
+from pyconnect_cli.session import proposer
 from tests.support.cases import cases
 
 OPTIONS = [
@@ -22,7 +22,7 @@ def test_only_a_slip_of_an_option_is_proposed(typed: str, meant: str | None) -> 
 
 
 def test_proposed_commands_carry_how_the_cluster_is_reached() -> None:
-    """Options of this command go to the commands that take them, secrets masked."""
+    """Options of this command go to the commands that take them, once, secrets masked."""
     propose = proposer(
         {
             "url": ("http://me:hunter2@a:8083", "b"),
@@ -45,10 +45,6 @@ def test_proposed_commands_carry_how_the_cluster_is_reached() -> None:
     assert propose("choose one: pyconnect context use NAME") == wanted
     wanted = "see: pyconnect sandbox up; no command: my-pyconnect x"
     assert propose("see: pyconnect sandbox up; no command: my-pyconnect x") == wanted
-
-
-def test_options_of_a_proposed_command_are_not_repeated() -> None:
-    """The command as typed has its options already; another command of the text has not."""
     propose = proposer({"url": ("a",)}, ())
     assert propose("run: pyconnect connectors delete x --url a --yes; or: pyconnect health") == (
         "run: pyconnect connectors delete x --url a --yes; or: pyconnect --url a health"

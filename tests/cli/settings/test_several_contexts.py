@@ -11,7 +11,7 @@ from tests.cli.conftest import Run
 from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
-pytestmark = pytest.mark.wire
+pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("contexts")]
 
 
 @pytest.fixture
@@ -33,7 +33,6 @@ def us_url(us: FakeConnect) -> Iterator[str]:
         yield address
 
 
-@pytest.mark.usefixtures("contexts")
 def test_a_verb_runs_on_each_context(run: Run, us_url: str) -> None:
     """In the order given, each result under the name of its context."""
     outcome = run("connectors", "list", "--context", "us,eu", address=None, code=0)
@@ -49,7 +48,6 @@ def test_a_verb_runs_on_each_context(run: Run, us_url: str) -> None:
     assert "pyconnect --context us connectors list" in hint
 
 
-@pytest.mark.usefixtures("contexts")
 def test_a_failed_change_ends_the_run(run: Run, connect: FakeConnect, us: FakeConnect) -> None:
     """Later changes are not tried and are named; verbs that only read go on."""
     outcome = run("connectors", "stop", "broken", "--context", "us,eu", address=None)
@@ -62,7 +60,6 @@ def test_a_failed_change_ends_the_run(run: Run, connect: FakeConnect, us: FakeCo
     assert (connect.connectors["orders"].state, us.connectors["orders"].state) == expected
 
 
-@pytest.mark.usefixtures("contexts")
 def test_an_unknown_context_stops_all(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """Exit 3; a file that holds one result only is refused for several."""
     assert run("connectors", "stop", "orders", "--context", "eu,nosuch", address=None).code == 3
@@ -72,7 +69,6 @@ def test_an_unknown_context_stops_all(run: Run, connect: FakeConnect, tmp_path: 
     assert connect.connectors["orders"].state == "RUNNING"
 
 
-@pytest.mark.usefixtures("contexts")
 def test_documents_of_each_context_are_separated(run: Run) -> None:
     """YAML has a separator; a summary is a line each."""
     text = run("connectors", "list", "-o", "yaml", "--context", "us,eu", address=None).out

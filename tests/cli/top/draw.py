@@ -7,8 +7,8 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
+from pyconnect_cli.top.commands import Ended
 from pyconnect_cli.top.screens import AskScreen
-from pyconnect_cli.top.source import Ended
 from pyconnect_cli.top.view import Top
 from tests.cli.top.shown import ShownCluster, busy_cluster
 

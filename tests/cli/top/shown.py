@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Event
 
-from pyconnect_cli.errors import PyconnectError, Unreachable
-from pyconnect_cli.overview.clusters import ClusterRow
+from pyconnect_cli.errors import Unreachable
 from pyconnect_cli.overview.rows import ClusterLook
-from pyconnect_cli.top.source import Ended
+from pyconnect_cli.overview.status import ClusterRow
+from pyconnect_cli.top.commands import Ended
 from pyconnect_cli.top.state import KnownContext, Words
 from tests.cli.overview.worlds import agent, child, look, positions, view, worker
 
 
 @dataclass
 class ShownCluster:
-    """Implements `live.source.Source`. `unreachable`: why looks fail."""
+    """Implements `top.commands.Source`. `unreachable`: why looks fail."""
 
     now: ClusterLook
     title: str = "prod"
@@ -34,7 +34,6 @@ class ShownCluster:
         self.reachable.set()
 
     def look(self, *, lag: bool) -> ClusterLook:
-        """Return what the cluster is now."""
         _ = lag
         self.looks += 1
         if self.unreachable:
@@ -42,17 +41,14 @@ class ShownCluster:
         return self.now
 
     def clusters(self) -> Sequence[ClusterRow]:
-        """Return the test's rows."""
         return self.fleet
 
     def run(self, words: Words, *, width: int, agreed: bool = False) -> Ended:
-        """Return the answer of the test, or the words."""
         _ = width
         self.ran.append((words, agreed))
         return self.answers.get(words, Ended(0, (" ".join(words),)))
 
     def run_on_terminal(self, words: Words) -> int:
-        """Note the words."""
         self.ran.append((words, False))
         return 0
 
@@ -64,7 +60,6 @@ class ShownCluster:
         return self.others[context]
 
     def close(self) -> None:
-        """Note it."""
         self.closed = True
 
 
@@ -98,8 +93,3 @@ def busy_cluster() -> ClusterLook:
         ],
         positions=positions(0, **{"orders-lake": [(10, 48_310), (5, 5)], "invoices": [(7, 7)]}),
     )
-
-
-def unreachable(reason: str) -> PyconnectError:
-    """Return the error of a look without an answer."""
-    return Unreachable(reason)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyconnect_cli.noun_groups import load_noun
+from pyconnect_cli.app import load_noun
 from pyconnect_cli.parsing.nouns import find_noun
 from pyconnect_cli.top.state import KEYS, Page, Words, command_line_of
 

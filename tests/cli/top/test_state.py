@@ -3,7 +3,6 @@
 from pyconnect_cli.overview.rows import ClusterLook
 from pyconnect_cli.top.state import Page, Place, State, matches
 from tests.cli.overview.worlds import agent, child, look, positions, view
-from tests.support.cases import cases
 
 
 def test_enter_leads_to_the_tasks_and_escape_back_to_the_row() -> None:
@@ -27,14 +26,10 @@ def test_escape_takes_one_thing_away_at_a_time() -> None:
     assert state.went_back().place == state.place
 
 
-@cases("word, page", ("c", Page.CONNECTORS), ("Tasks", Page.TASKS), (" workers ", Page.WORKERS))
-def test_the_prompt_goes_to_a_page(word: str, page: Page) -> None:
-    """By its name or first letter, in any case."""
-    assert State().commanded(word).place.page is page
-
-
 def test_words_of_the_prompt() -> None:
-    """An unknown one gets the near one and keeps the page; q leaves."""
+    """A page's name or first letter, in any case; an unknown one keeps the page; q leaves."""
+    pages = {"c": Page.CONNECTORS, "Tasks": Page.TASKS, " workers ": Page.WORKERS}
+    assert {word: State().commanded(word).place.page for word in pages} == pages
     state = State().commanded("conectors")
     assert state.place == Place()
     assert state.message == "`conectors` is not a command: did you mean `connectors`?"

@@ -42,23 +42,19 @@ class Terminal:
         self._tmux("send-keys", *keys)
 
     def resize(self, width: int) -> None:
-        """Give the window another width."""
         self._tmux("resize-window", "-x", str(width))
 
     @property
     def screen(self) -> list[str]:
-        """The lines as they stand there."""
         return self._tmux("capture-pane", "-p").splitlines()
 
     def shows(self, text: str) -> None:
-        """Wait for a text."""
         eventually(
             lambda: any(text in line for line in self.screen),
             describe=lambda: f"{text!r}; the screen:\n" + "\n".join(self.screen),
         )
 
     def close(self) -> None:
-        """End the server with all that runs in it."""
         subprocess.run([*self._command, "kill-server"], check=False, capture_output=True)
 
     def _tmux(self, *arguments: str) -> str:
@@ -91,18 +87,17 @@ def test_the_editor_gets_the_terminal_and_gives_it_back(
 
 
 def top_command(url: str | None, environ: dict[str, str]) -> str:
-    variables = {**environ, "PYTHONPATH": str(CLI)}
-    if url is not None:
-        variables["PYCONNECT_URL"] = url
+    variables = {**environ, "PYTHONPATH": str(CLI), **({"PYCONNECT_URL": url} if url else {})}
+    given = (f"{name}={value}" for name, value in variables.items())
     words = [
         "env",
-        "-u",
-        "COLUMNS",
-        "-u",
-        "LINES",
-        *(f"{name}={value}" for name, value in variables.items()),
+        *["-u", "COLUMNS", "-u", "LINES"],
+        *given,
+        sys.executable,
+        "-m",
+        "pyconnect_cli",
     ]
-    return shlex.join([*words, sys.executable, "-m", "pyconnect_cli", "top"]) + "; echo exit=$?"
+    return shlex.join([*words, "top"]) + "; echo exit=$?"
 
 
 @cases("width", 80, 120)
@@ -198,11 +193,10 @@ def test_no_other_command_imports_the_library(url: str, environ: dict[str, str])
     """It takes half a second: help of `top` does without it too."""
     script = """
 import sys
-from importlib import import_module
-from pyconnect_cli.app import run
+from pyconnect_cli.app import app_of, run
 from pyconnect_cli.parsing.nouns import NOUNS
 for noun in NOUNS:
-    import_module(noun.module)
+    app_of(noun.module)
 run(["top", "--help"])
 run(["status"])
 print([name for name in sys.modules if name.partition(".")[0] in {"textual", "rich"}])

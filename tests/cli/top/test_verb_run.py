@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.session import Session
-from pyconnect_cli.top.source import ClusterSource, run_verb
+from pyconnect_cli.top.commands import ClusterSource, run_verb
 from pyconnect_cli.top.state import State
 from pyconnect_cli.top.table import table
 from tests.cli.overview.test_fleet import frozen

@@ -9,9 +9,9 @@ from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from pyconnect_cli.overview.clusters import ClusterRow
+from pyconnect_cli.overview.status import ClusterRow
+from pyconnect_cli.top.commands import Ended
 from pyconnect_cli.top.screens import AskScreen, LiveTable, TextScreen
-from pyconnect_cli.top.source import Ended
 from pyconnect_cli.top.state import KEYS, Key, KnownContext, Page
 from pyconnect_cli.top.table import NAVIGATION, sort_columns
 from pyconnect_cli.top.view import Top
@@ -76,16 +76,11 @@ async def playing(
 
 
 async def test_the_first_look_fills_the_table() -> None:
-    """The cursor is on the failed task."""
+    """The cursor is on the failed task; keys of vi, enter and escape lead down and back."""
     async with playing() as stage:
         assert stage.names == ["orders-lake", "clicks", "inventory", "invoices", "orders"]
         assert "3 of 3 workers healthy" in stage.text
         assert "connectors (5)" in stage.text
-
-
-async def test_enter_and_escape_lead_down_and_back_to_the_row() -> None:
-    """Also with the keys of vi."""
-    async with playing() as stage:
         await stage.press("G", "enter")
         assert stage.names == ["orders/0", "orders/1", "orders/2"]
         assert "tasks of orders (3)" in stage.text
@@ -115,27 +110,25 @@ async def test_a_cell_changes_in_place() -> None:
 
 
 async def test_the_filter_follows_the_typing_and_ends_with_escape() -> None:
-    """Letters that are keys elsewhere are text in the prompt."""
+    """Letters that are keys elsewhere are text in the prompt; another page's key runs no verb."""
     async with playing() as stage:
         await stage.press("slash", "o", "r", "d")
         assert stage.names == ["orders-lake", "orders"]
         await stage.press("enter", "escape")
         assert len(stage.names) == 5
         assert stage.cluster.ran == []
+        await stage.press("ctrl+k")
+        assert "is for rows of tasks" in stage.top.state.message
+        assert stage.cluster.ran == []
 
 
 async def test_the_prompt_goes_to_another_page() -> None:
-    """Its own first character is part of what is shown, and taking it away closes it."""
+    """Its first character is part of what is shown, and taking it away closes it; q leaves."""
     async with playing() as stage:
         await stage.press("colon", "w", "enter")
         assert stage.top.state.place.page is Page.WORKERS
         await stage.press("colon", "backspace")
         assert not stage.top.screen.query_one(Input).display
-
-
-async def test_colon_q_leaves() -> None:
-    """Without an error."""
-    async with playing() as stage:
         await stage.press("colon", "q", "enter")
         await stage.until(lambda: not stage.top.is_running)
         assert stage.top.fault is None
@@ -195,14 +188,6 @@ async def test_a_failed_change_shows_all_that_the_verb_printed() -> None:
         await stage.screen(TextScreen, "hint: wait")
 
 
-async def test_a_key_of_another_page_says_so() -> None:
-    """The key runs no verb."""
-    async with playing() as stage:
-        await stage.press("ctrl+k")
-        assert "is for rows of tasks" in stage.top.state.message
-        assert stage.cluster.ran == []
-
-
 async def test_texts_are_read_again_on_demand() -> None:
     """Describe, offsets, stacks: what the verb prints now."""
     async with playing() as stage:
@@ -215,21 +200,16 @@ async def test_texts_are_read_again_on_demand() -> None:
         assert not isinstance(stage.top.screen, TextScreen)
 
 
-async def test_help_lists_the_keys() -> None:
-    """Those that move, act and sort."""
-    async with playing() as stage:
-        await stage.press("question_mark")
-        await stage.screen(TextScreen, "kill a task's process")
-        assert "shift-l" in stage.text
-
-
 async def test_shifted_letters_sort() -> None:
-    """The title of the column shows the order."""
+    """The column shows the order; help lists the keys that move, act and sort."""
     async with playing() as stage:
         await stage.press("R")
         assert stage.names[0] == "orders"
         await stage.press("R")
         assert stage.names[0] == "orders-lake"
+        await stage.press("question_mark")
+        await stage.screen(TextScreen, "kill a task's process")
+        assert "shift-l" in stage.text
 
 
 async def test_a_silent_cluster_stays_on_the_screen_with_its_reason() -> None:

@@ -4,7 +4,7 @@ import json
 
 from typer import Context
 
-from pyconnect_cli.noun_groups import load_noun
+from pyconnect_cli.app import load_noun
 from pyconnect_cli.parsing.nouns import find_noun
 from pyconnect_cli.upgrade.commands import UpgradeGroup
 from pyconnect_cli.upgrade.perform import Journal, journal_directory

@@ -11,7 +11,7 @@ from pathlib import Path
 import javaproperties
 
 from pyconnect_sandbox.connect_worker import ConnectWorker, worker_properties
-from pyconnect_sandbox.ports import free_port
+from pyconnect_sandbox.server import free_port
 from tests.support.agents.agent import STRING_CONVERTER
 from tests.support.agents.worker_rest import WorkerRest
 from tests.support.commands.pyconnect_command import Command

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, random_cluster_id
-from pyconnect_sandbox.ports import LOOPBACK
 from pyconnect_sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.server import LOOPBACK
 from tests.support.servers.kafka_cluster import free_ports
 from tests.support.servers.proxy import Proxy
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from pyconnect_sandbox.jars import KAFKA_VERSION, JarCache, download, sha256_of
-from pyconnect_sandbox.progress import silent
+from pyconnect_sandbox.jars import KAFKA_VERSION, JarCache, download, sha256_of, silent
 from pyconnect_sandbox.runtime import KafkaRuntime
 
 _LINES = Path(__file__).with_suffix(".sha256").read_text().splitlines()

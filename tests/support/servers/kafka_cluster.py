@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Self
 
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, random_cluster_id
-from pyconnect_sandbox.ports import free_port
+from pyconnect_sandbox.server import free_port
 
 STOP_GRACE_S = 2.0
 

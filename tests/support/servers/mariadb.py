@@ -18,8 +18,7 @@ from typing import Any
 import pymysql
 from sqlalchemy import URL
 
-from pyconnect_sandbox.ports import free_port
-from pyconnect_sandbox.server import Server
+from pyconnect_sandbox.server import Server, free_port
 from tests.support.names import unique_name
 
 PASSWORD = "open sesame"

@@ -5,7 +5,7 @@ import socket
 import threading
 from typing import Self
 
-from pyconnect_sandbox import ports
+from pyconnect_sandbox.server import LOOPBACK, free_port
 
 _CHUNK = 65_536
 
@@ -18,7 +18,7 @@ class Proxy:
     """
 
     def __init__(self, target_port: int) -> None:
-        self.port = ports.free_port()
+        self.port = free_port()
         self._target_port = target_port
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
@@ -34,7 +34,7 @@ class Proxy:
         self.cut()
 
     def mend(self) -> None:
-        listener = socket.create_server((ports.LOOPBACK, self.port))
+        listener = socket.create_server((LOOPBACK, self.port))
         self._listener = listener
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
@@ -67,7 +67,7 @@ class Proxy:
             except OSError:
                 return
             try:
-                server = socket.create_connection((ports.LOOPBACK, self._target_port))
+                server = socket.create_connection((LOOPBACK, self._target_port))
             except OSError:
                 client.close()
                 continue

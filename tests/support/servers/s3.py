@@ -8,8 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from pyconnect_sandbox.ports import free_port
-from pyconnect_sandbox.server import Server
+from pyconnect_sandbox.server import Server, free_port
 from tests.support.names import unique_name
 
 PROGRAM = Path(__file__).with_name("s3_program.py")

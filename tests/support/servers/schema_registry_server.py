@@ -14,12 +14,9 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from pyconnect_sandbox.errors import JarResolutionFailed
-from pyconnect_sandbox.jars import JarCache, download, sha256_of
-from pyconnect_sandbox.java import find_java
-from pyconnect_sandbox.ports import LOOPBACK, free_port
-from pyconnect_sandbox.progress import Progress, on_stderr, silent
-from pyconnect_sandbox.runtime import QUICK_START_OPTIONS
-from pyconnect_sandbox.server import Server
+from pyconnect_sandbox.jars import JarCache, Progress, download, on_stderr, sha256_of, silent
+from pyconnect_sandbox.runtime import QUICK_START_OPTIONS, find_java
+from pyconnect_sandbox.server import LOOPBACK, Server, free_port
 
 VERSION = "2.6.13.Final"
 ARCHIVE = f"io/apicurio/apicurio-registry-app/{VERSION}/apicurio-registry-app-{VERSION}-all.tar.gz"

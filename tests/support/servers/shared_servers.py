@@ -1,7 +1,7 @@
 """Servers that all processes of one test session share, pytest-xdist's workers included.
 
 The first process that asks starts the server, under a lock; each holds it (see
-`pyconnect_sandbox.tether`), and it is killed once the last holder is gone, also when a
+`pyconnect_sandbox.processes`), and it is killed once the last holder is gone, also when a
 process is killed.
 """
 
@@ -13,9 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_sandbox.processes import ProcessIdentity, is_running
+from pyconnect_sandbox.processes import Hold, ProcessIdentity, is_running
 from pyconnect_sandbox.server import Server
-from pyconnect_sandbox.tether import Hold
 from tests.support.servers.kafka import SharedBroker
 
 

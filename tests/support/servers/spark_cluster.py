@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pyconnect_cli.reconcile.spark_jars import OPTIONS_VARIABLE
-from pyconnect_sandbox.ports import free_port
+from pyconnect_sandbox.server import free_port
 from tests.support.eventually import eventually
 
 START_S = 90.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
-from pyconnect_sandbox import ports
+from pyconnect_sandbox.server import LOOPBACK, accepts_connections
 from tests.support.eventually import eventually
 from tests.support.servers.kafka_cluster import free_ports
 from tests.support.servers.spark_cluster import START_S, spark_environment, spark_home
@@ -32,7 +32,7 @@ class ConnectServer:
 
     @property
     def url(self) -> str:
-        return f"sc://{ports.LOOPBACK}:{self.port}"
+        return f"sc://{LOOPBACK}:{self.port}"
 
     def running_jobs(self) -> int:
         """Return the number of running jobs of all its sessions."""
@@ -69,12 +69,12 @@ def connect_server(
     """Yield a server on a master once it listens; `more` are settings of its executors."""
     port, ui_port = free_ports(2)
     server = ConnectServer(
-        port=port, ui=f"http://{ports.LOOPBACK}:{ui_port}", log=directory / "connect-server.log"
+        port=port, ui=f"http://{LOOPBACK}:{ui_port}", log=directory / "connect-server.log"
     )
     settings = {
         "spark.connect.grpc.binding.port": str(port),
-        "spark.driver.host": ports.LOOPBACK,
-        "spark.driver.bindAddress": ports.LOOPBACK,
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
         "spark.ui.port": str(ui_port),
         "spark.port.maxRetries": "0",
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
@@ -106,7 +106,7 @@ def connect_server(
         )
     try:
         eventually(
-            lambda: process.poll() is not None or ports.accepts_connections(port),
+            lambda: process.poll() is not None or accepts_connections(port),
             START_S,
             server.log.read_text,
         )

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 from cryptography.x509 import load_pem_x509_certificate
 
-from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker import BrokerSecurity, KafkaBroker
+from pyconnect_sandbox.server import LOOPBACK
 from tests.support.servers.kafka import Servers
 
 USER = "auditor"
@@ -40,7 +40,7 @@ class Stores:
 
     def identity(self, name: str, expires: datetime | None = None) -> Path:
         """Key and certificates in one PEM file, the key as PKCS#8 as Java wants it."""
-        issued = self._authority.issue_cert(ports.LOOPBACK, common_name=name, not_after=expires)
+        issued = self._authority.issue_cert(LOOPBACK, common_name=name, not_after=expires)
         key = load_pem_private_key(issued.private_key_pem.bytes(), None)
         chain = b"".join(blob.bytes() for blob in issued.cert_chain_pems)
         path = self.directory / f"{name}.pem"
@@ -64,7 +64,7 @@ class Stores:
         path = self.directory / f"client.{kind.lower()}"
         if path.exists():
             return path
-        issued = self._authority.issue_cert(ports.LOOPBACK, common_name=f"client-{kind}")
+        issued = self._authority.issue_cert(LOOPBACK, common_name=f"client-{kind}")
         exchanged = path.with_suffix(".exchange")
         certificates = [load_pem_x509_certificate(b.bytes()) for b in issued.cert_chain_pems]
         exchanged.write_bytes(

@@ -9,14 +9,13 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyconnect_cli.acting.conditions import is_class
 from pyconnect_cli.errors import PreconditionFailed, UsageError
 from pyconnect_cli.kafka.model import StoredRecord
 from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView
 from pyconnect_cli.offsets.plan.checks import read_entries
 from pyconnect_cli.parsing.values import parse_json
 from pyconnect_cli.render.styles import counted
-from pyconnect_cli.rest.model import UNKNOWN_CLUSTER, ConnectCluster
+from pyconnect_cli.rest.model import UNKNOWN_CLUSTER, ConnectCluster, is_class
 from pyconnect_cli.rest.offset_entries import OffsetEntry, show_offset, show_partition
 
 FORMAT = "pyconnect-offsets/1"

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.core.log_lines import effective_level, initial_loggers, set_level
-from pyconnect_cli.diagnostics.loggers import levels_to_restore
+from pyconnect_cli.loggers import levels_to_restore
 
 PARTS = ("a", "b", "ab")
 NAMES = st.one_of(

@@ -22,18 +22,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import FrameType
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyconnect_cli.parsing.nouns import NOUNS, KnownCommand, KnownOption, find_noun, known_commands
-from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
+from pyconnect_cli.parsing.nouns import NOUNS, KnownCommand, find_noun, known_commands
+from pyconnect_cli.parsing.options import GLOBAL_OPTIONS, OptionSpec
 
 if TYPE_CHECKING:
     from pyconnect_cli.rest.endpoint import Endpoint
     from pyconnect_cli.settings.resolved import Settings
-
 
 FILES = ":files"
 SETTINGS_OF_NAMES = frozenset({"--url", "--context", "--config"})
@@ -59,10 +56,7 @@ class Offer(NamedTuple):
     help: str = ""
 
 
-GLOBAL = tuple(
-    KnownOption(spec.flags, spec.help, spec.metavar, spec.choices) for spec in GLOBAL_OPTIONS
-)
-HELP = KnownOption(("--help",), "show the help page")
+HELP = OptionSpec(("--help",), "show the help page")
 
 
 def print_offers(words: Sequence[str]) -> int:
@@ -101,7 +95,7 @@ class TypedWords:
         self.path = ""
         self.command: KnownCommand | None = None
         self.settings: dict[str, object] = {}
-        self.open_option: KnownOption | None = None
+        self.open_option: OptionSpec | None = None
         self.only_arguments = False
 
     def read(self, word: str) -> None:
@@ -116,7 +110,7 @@ class TypedWords:
         elif word.startswith("-"):
             flag, equals, value = word.partition("=")
             option = self.option(flag)
-            if option is not None and option.value:
+            if option is not None and option.metavar:
                 if equals:
                     self._keep(option.flags[0], value)
                 else:
@@ -129,14 +123,14 @@ class TypedWords:
             self.command = self.command.verbs[verb]
             self.path = f"{self.path} {verb}"
 
-    def option(self, flag: str) -> KnownOption | None:
+    def option(self, flag: str) -> OptionSpec | None:
         """Return the option that is known here by this flag."""
         return next((option for option in self.options if flag in option.flags), None)
 
     @property
-    def options(self) -> tuple[KnownOption, ...]:
+    def options(self) -> tuple[OptionSpec, ...]:
         """Options of the command that has been typed so far, then the global ones."""
-        return (*(self.command.options if self.command else ()), *GLOBAL, HELP)
+        return (*(self.command.options if self.command else ()), *GLOBAL_OPTIONS, HELP)
 
     def words(self) -> Iterable[Offer]:
         """Return nouns, verbs, or names of the kind that the verb takes."""
@@ -151,9 +145,8 @@ class TypedWords:
         """The kind of names that the command's first argument takes; empty: none."""
         return NAMES_OF_ARGUMENT.get(self.command.argument, "") if self.command else ""
 
-    def values_of(self, option: KnownOption) -> Iterable[Offer]:
-        """Return the values of an option."""
-        if option.value in {"FILE", "DIR"}:
+    def values_of(self, option: OptionSpec) -> Iterable[Offer]:
+        if option.metavar in {"FILE", "DIR"}:
             return [Offer(FILES)]
         if kind := NAMES_OF_OPTION.get(option.flags[0]):
             return self._named(kind)
@@ -204,8 +197,10 @@ def candidates(kind: str, given: Mapping[str, object]) -> list[str]:
     kept, age_s = read_cache(cache)
     if age_s < CACHE_S or needs_credentials(settings):
         return kept
+    from pyconnect_cli.rest.endpoint import ended_after
+
     try:
-        with deadline(DEADLINE_S):
+        with ended_after(DEADLINE_S, TimeoutError()):
             names = ask(kind, settings)
     except Exception:  # noqa: BLE001 - whatever it was, the older names are what is left
         return kept
@@ -213,46 +208,27 @@ def candidates(kind: str, given: Mapping[str, object]) -> list[str]:
     return names
 
 
-@contextlib.contextmanager
-def deadline(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError in the block when the time is over."""
-
-    def over(_signal: int, _frame: FrameType | None) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def ask(kind: str, settings: Settings) -> list[str]:
     """Return the names from the first worker that answers; OSError if no worker answers."""
+    import base64
+
     from pyconnect_cli.rest.endpoint import Endpoint, base_url
 
     endpoint = Endpoint(urls=settings.urls, ca_file=settings.ca_file, insecure=settings.insecure)
     failure: OSError | None = None
     for url in endpoint.urls:
         address, credentials = base_url(url)
+        headers = {}
+        if credentials is not None:
+            given = base64.b64encode(":".join(credentials).encode()).decode()
+            headers["Authorization"] = f"Basic {given}"
         try:
-            body = get_json(address + PATHS[kind], authorization(credentials), endpoint)
+            body = get_json(address + PATHS[kind], headers, endpoint)
         except OSError as exc:
             failure = exc
             continue
-        return sorted(NAMES[kind](body))
+        return sorted(names_in(kind, body))
     raise failure or OSError("no address")
-
-
-def authorization(credentials: tuple[str, str] | None) -> Mapping[str, str]:
-    """Return the header for credentials that are part of an address."""
-    import base64
-
-    if credentials is None:
-        return {}
-    return {"Authorization": f"Basic {base64.b64encode(':'.join(credentials).encode()).decode()}"}
 
 
 def get_json(url: str, headers: Mapping[str, str], endpoint: Endpoint) -> object:
@@ -284,28 +260,13 @@ def get_json(url: str, headers: Mapping[str, str], endpoint: Endpoint) -> object
         return json.loads(answer.read())
 
 
-def _task_names(body: object) -> list[str]:
-    assert isinstance(body, dict)
-    return [
-        f"{name}/{task['id']}"
-        for name, view in body.items()
-        for task in view.get("status", {}).get("tasks", ())
-    ]
-
-
-def _class_names(body: object) -> list[str]:
-    assert isinstance(body, list)
-    return list(dict.fromkeys(str(plugin["class"]) for plugin in body))
-
-
-def _members(body: object) -> list[str]:
-    assert isinstance(body, dict | list)
-    return [str(name) for name in body]
-
-
-NAMES: Mapping[str, Callable[[object], list[str]]] = {
-    "connectors": _members,
-    "tasks": _task_names,
-    "plugins": _class_names,
-    "loggers": _members,
-}
+def names_in(kind: str, body: Any) -> list[str]:
+    """Return the names in an answer to the path of their kind."""
+    match kind:
+        case "tasks":
+            tasks = {name: view.get("status", {}).get("tasks", ()) for name, view in body.items()}
+            return [f"{name}/{task['id']}" for name, each in tasks.items() for task in each]
+        case "plugins":
+            return list(dict.fromkeys(str(plugin["class"]) for plugin in body))
+        case _:
+            return list(map(str, body))

@@ -1,15 +1,18 @@
-"""`pyconnect help TOPIC`: explanations that concern several commands."""
+"""`pyconnect help TOPIC`, `version` and `completion SHELL`: the command about itself."""
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Callable
+from functools import partial
+
 import typer
 
-from pyconnect_cli.errors import ExitCode
+from pyconnect_cli.errors import ExitCode, UsageError
 from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.session import session_of
 
-app = typer.Typer(help="Explain a topic, such as exit codes.", invoke_without_command=True)
-
+help_app = typer.Typer(help="Explain a topic, such as exit codes.", invoke_without_command=True)
 
 EXIT_CODES = "\n".join(
     ["Exit codes, the same for every command:", ""]
@@ -159,20 +162,61 @@ SUMMARIES = {
 }
 
 
-def _topic_command(topic: str) -> None:
-    @app.command(topic, help=SUMMARIES[topic])
+def _printing(app: typer.Typer, name: str, explanation: str, text: Callable[[], str]) -> None:
+    @app.command(name, help=explanation)
     def show(context: typer.Context) -> None:
-        session_of(context).output.line(TOPICS[topic].rstrip("\n"))
+        session_of(context).output.line(text().rstrip("\n"))
 
 
 for _topic in TOPICS:
-    _topic_command(_topic)
+    _printing(help_app, _topic, SUMMARIES[_topic], partial(TOPICS.__getitem__, _topic))
 
 
-@app.callback()
+@help_app.callback()
 def help_topic(context: typer.Context) -> None:
     """Explain a topic, such as exit codes."""
     if context.invoked_subcommand is None:
         for line in key_value_lines(SUMMARIES):
             session_of(context).output.line(line)
         session_of(context).output.line("\nshow one: pyconnect help TOPIC")
+
+
+version_app = typer.Typer(help="Show the version of this command.")
+
+
+@version_app.command()
+def version(context: typer.Context) -> None:
+    """Show the version of this command."""
+    from pyconnect_clients.installation import version as installed
+
+    session = session_of(context)
+    document = {"pyconnect": installed(), "python": platform.python_version()}
+    text = f"pyconnect {document['pyconnect']} (Python {document['python']})"
+    session.output.document(document, text=text)
+
+
+completion_app = typer.Typer(
+    help="Print the completion script of a shell.", invoke_without_command=True
+)
+
+
+def completion_script(shell: str) -> str:
+    from importlib.resources import files
+
+    return files("pyconnect_cli").joinpath("completions", f"pyconnect.{shell}").read_text("utf-8")
+
+
+SHELLS = {
+    "bash": "Print the script for bash: ~/.local/share/bash-completion/completions/pyconnect.",
+    "zsh": "Print the script for zsh; save it as _pyconnect in a directory of $fpath.",
+    "fish": "Print the script for fish; save it as ~/.config/fish/completions/pyconnect.fish.",
+}
+for _shell, _help in SHELLS.items():
+    _printing(completion_app, _shell, _help, partial(completion_script, _shell))
+
+
+@completion_app.callback()
+def completion(context: typer.Context) -> None:
+    """Print the completion script of a shell."""
+    if context.invoked_subcommand is None:
+        raise UsageError("name a shell", hint="pyconnect completion bash|zsh|fish")

@@ -1,7 +1,5 @@
 """`pyconnect loggers`: log levels of running workers.
 
-The logger levels that the command has to set back after a temporary change. Pure.
-
 A request with a name sets the level of every known logger whose name begins with it, and `root`
 sets all of them (KIP-495). A level cannot be removed: a logger without its own level gets the level
 that it inherited before.
@@ -16,8 +14,8 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.errors import NotFound, PartialFailure, PyconnectError, Unreachable, UsageError
-from pyconnect_cli.parsing.near_names import did_you_mean
-from pyconnect_cli.parsing.values import format_duration, parse_duration
+from pyconnect_cli.parsing.nouns import did_you_mean
+from pyconnect_cli.parsing.values import format_duration, local_text, parse_duration
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.answers import LoggerLevel
 from pyconnect_cli.rest.client import ConnectClient
@@ -28,17 +26,10 @@ app = typer.Typer(help="Read and set log levels of running workers.")
 
 LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF", "ALL")
 
-
-def _since(logger: LoggerLevel) -> str:
-    if logger.last_modified is None:
-        return "start"
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(logger.last_modified / 1000))
-
-
 COLUMNS: Sequence[Column[LoggerLevel]] = (
     Column("LOGGER", lambda logger: logger.name),
     Column("LEVEL", lambda logger: logger.level or "-"),
-    Column("SINCE", _since),
+    Column("SINCE", lambda it: "start" if (ms := it.last_modified) is None else local_text(ms)),
 )
 
 LoggerArgument = Annotated[

@@ -1,4 +1,4 @@
-"""`pyconnect context`: named clusters in the user's configuration file."""
+"""`pyconnect context` and `config`: named clusters, settings in force, trust in project files."""
 
 from __future__ import annotations
 
@@ -13,25 +13,32 @@ from pyconnect_cli.errors import NotFound, UsageError
 from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
 from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.output import key_value_lines
+from pyconnect_cli.render.streams import tell
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.endpoint import base_url
+from pyconnect_cli.rest.masking import mask_text, mask_url
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.contexts import (
     CLUSTER_KEYS,
     LITERAL_SECRETS,
     PATH_KEYS,
+    PROJECT_FILE,
     ConfigChange,
     ConfigFiles,
     Setting,
     load_config_files,
+    parse_config_file,
     read_config_file,
+    read_content,
     shown_setting,
+    trust,
     update_user_file,
+    withdraw_trust,
 )
-from pyconnect_cli.settings.resolved import working_directory
+from pyconnect_cli.settings.resolved import NO_ORIGIN, Secret, working_directory
 from pyconnect_cli.verbs import ChangingVerb
 
-app = typer.Typer(help="Name clusters and choose between them.")
+context_app = typer.Typer(help="Name clusters and choose between them.")
 
 NameArgument = Annotated[str, typer.Argument(metavar="CONTEXT", help="name of the context")]
 OF_A_CONTEXT = frozenset(
@@ -42,7 +49,6 @@ OF_A_CONTEXT = frozenset(
     }
 )  # fmt: skip
 
-
 OF_THIS_COMMAND = frozenset(
     {"config", "context", "quiet", "yes", "verbose", "debug", "color", "no_color"}
 )
@@ -50,15 +56,13 @@ OF_THIS_COMMAND = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRow:
-    """One context of the list."""
-
     name: str
     current: bool
     urls: str
     origin: str
 
 
-COLUMNS: Sequence[Column[ContextRow]] = (
+CONTEXT_COLUMNS: Sequence[Column[ContextRow]] = (
     Column("CURRENT", lambda row: "*" if row.current else ""),
     Column("CONTEXT", lambda row: row.name, whole=True),
     Column("URLS", lambda row: row.urls, prose=True),
@@ -66,7 +70,7 @@ COLUMNS: Sequence[Column[ContextRow]] = (
 )
 
 
-@app.command("list")
+@context_app.command("list")
 def list_contexts(context: typer.Context) -> None:
     """List the contexts; the current one is marked."""
     session = session_of(context)
@@ -83,7 +87,7 @@ def list_contexts(context: typer.Context) -> None:
             )
         )
     session.output.listing(
-        COLUMNS,
+        CONTEXT_COLUMNS,
         rows,
         document=[
             {"name": row.name, "current": row.current, "urls": row.urls.split(", ")} for row in rows
@@ -93,7 +97,7 @@ def list_contexts(context: typer.Context) -> None:
     )
 
 
-@app.command()
+@context_app.command()
 def current(context: typer.Context) -> None:
     """Print the name of the context in force; exit 3 when there is none."""
     session = session_of(context)
@@ -101,7 +105,7 @@ def current(context: typer.Context) -> None:
     session.output.document({"name": name}, text=name, name=name)
 
 
-@app.command(cls=ChangingVerb)
+@context_app.command(cls=ChangingVerb)
 def use(context: typer.Context, name: NameArgument) -> None:
     """Make a context the current one."""
     session = session_of(context)
@@ -111,7 +115,7 @@ def use(context: typer.Context, name: NameArgument) -> None:
     session.output.message(f"current context: {name}")
 
 
-@app.command("set", cls=ChangingVerb)
+@context_app.command("set", cls=ChangingVerb)
 def set_context(
     context: typer.Context,
     name: NameArgument,
@@ -151,7 +155,6 @@ def set_context(
     own = dict(zip(CLUSTER_KEYS, (group, offsets_topic, inventory), strict=True))
     own["description"] = description
     values |= {key: value for key, value in own.items() if value is not None}
-    _refuse_unusable(values)
     for key in PATH_KEYS & values.keys():
         # A relative path in the file starts at the file's own directory.
         if values[key]:
@@ -184,7 +187,7 @@ def set_context(
             )
 
 
-@app.command()
+@context_app.command()
 def show(
     context: typer.Context,
     name: Annotated[
@@ -203,7 +206,7 @@ def show(
     session.output.document({"name": name, **shown}, text=text, name=name)
 
 
-@app.command(cls=ChangingVerb)
+@context_app.command(cls=ChangingVerb)
 def delete(context: typer.Context, name: NameArgument) -> None:
     """Remove a context from the user's file."""
     session = session_of(context)
@@ -214,7 +217,7 @@ def delete(context: typer.Context, name: NameArgument) -> None:
     session.output.message(f"context {name}: deleted")
 
 
-@app.command(cls=ChangingVerb)
+@context_app.command(cls=ChangingVerb)
 def rename(
     context: typer.Context,
     name: NameArgument,
@@ -234,7 +237,7 @@ def rename(
     session.output.message(f"context {name}: renamed to {new}")
 
 
-@app.command("import", cls=ChangingVerb)
+@context_app.command("import", cls=ChangingVerb)
 def import_contexts(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="pyconnect configuration file")],
@@ -276,16 +279,8 @@ def _own_context(files: ConfigFiles, name: str) -> Mapping[str, Setting]:
     return values
 
 
-def _refuse_unusable(values: Mapping[str, Setting]) -> None:
-    """Raise UsageError for values that no command could use, before they are stored."""
-    urls = values.get("url", ())
-    for url in urls if isinstance(urls, tuple) else ():
-        base_url(url)
-    if timeout := values.get("timeout"):
-        parse_duration(str(timeout), what="--timeout")
-
-
 def _given_settings(session: Session) -> dict[str, Setting]:
+    """Return the options to store; UsageError for those that no command could use."""
     known = {option.name for option in GLOBAL_OPTIONS}
     unusable = sorted(set(session.given) & known - OF_A_CONTEXT - OF_THIS_COMMAND)
     if unusable:
@@ -298,6 +293,11 @@ def _given_settings(session: Session) -> dict[str, Setting]:
             # Empty ones stand for the removal of the key.
             value = tuple(text for text in value if text)
         values[name] = value if isinstance(value, bool | int | tuple) else str(value)
+    urls = values.get("url", ())
+    for url in urls if isinstance(urls, tuple) else ():
+        base_url(url)
+    if timeout := values.get("timeout"):
+        parse_duration(str(timeout), what="--timeout")
     return values
 
 
@@ -306,3 +306,120 @@ def _current(session: Session) -> str:
     if name is None:
         raise NotFound("no context is chosen", hint="choose one: pyconnect context use NAME")
     return name
+
+
+config_app = typer.Typer(help="Show the settings in force and their origin; trust a project file.")
+
+FileArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[FILE]", help="pyconnect.toml file (default: the one in this directory)"
+    ),
+]
+
+UNSET = "-"
+NAMES_OF_ATTRIBUTES = {
+    "url": "urls",
+    "timeout": "timeout_s",
+    "request_timeout": "request_timeout_s",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingRow:
+    """One setting as shown: a secret's origin, never its value."""
+
+    name: str
+    value: str
+    origin: str
+
+
+SETTING_COLUMNS: Sequence[Column[SettingRow]] = (
+    Column("SETTING", lambda row: row.name, whole=True),
+    Column("VALUE", lambda row: row.value, prose=True),
+    Column("ORIGIN", lambda row: row.origin),
+)
+
+
+@config_app.callback()
+def config() -> None:
+    """Show the settings in force and their origin; trust a project file."""
+
+
+@config_app.command()
+def view(context: typer.Context) -> None:
+    """Show every setting, its value and where it comes from."""
+    session = session_of(context)
+    settings = session.settings
+    rows = []
+    for option in GLOBAL_OPTIONS:
+        attribute = NAMES_OF_ATTRIBUTES.get(option.name, option.name)
+        if hasattr(settings, attribute):
+            value = getattr(settings, attribute)
+            if isinstance(value, Secret):
+                shown = value.describe()
+            elif value is None or value == ():
+                shown = UNSET
+            elif isinstance(value, tuple):
+                shown = ", ".join(mask_url(str(item)) for item in value)
+            elif isinstance(value, bool):
+                shown = "true" if value else "false"
+            else:
+                shown = mask_text(f"{value:g}s" if isinstance(value, float) else str(value))
+            origin = settings.origins.get(option.name, NO_ORIGIN)
+            rows.append(SettingRow(name=option.name, value=shown, origin=origin))
+    user_path = str(settings.files.user_path)
+    rows.append(SettingRow(name="config", value=user_path, origin="user file"))
+    document = {
+        row.name: {"value": None if row.value == UNSET else row.value, "origin": row.origin}
+        for row in rows
+    }
+    session.output.listing(
+        SETTING_COLUMNS, rows, document=document, names=[row.name for row in rows]
+    )
+
+
+@config_app.command("trust", cls=ChangingVerb)
+def trust_file(context: typer.Context, file: FileArgument = None) -> None:
+    """Allow a project file, with its present content, to set addresses and credentials.
+
+    Read the file first: commands in its directory will connect to the addresses that it names,
+    with the secrets that it names. The file is refused again as soon as it changes.
+    """
+    session = session_of(context)
+    path = _project_file(file)
+    if not path.is_file():
+        raise NotFound(f"{path}: no such file")
+    content = read_content(path)
+    parsed = parse_config_file(path, "project file", content)
+    trust(path, content, session.environ)
+    if session.given.get("quiet"):
+        return
+    if parsed.current:
+        tell(f"  current = {parsed.current}")
+    tables = {"defaults": parsed.defaults}
+    tables |= {f"contexts.{name}": table for name, table in parsed.contexts.items()}
+    for where, table in tables.items():
+        for key, value in sorted(table.items()):
+            tell(f"  {where}.{key} = {shown_setting(key, value)}")
+    tell(f"{path}: trusted until it changes")
+
+
+@config_app.command("untrust", cls=ChangingVerb)
+def untrust_file(context: typer.Context, file: FileArgument = None) -> None:
+    """Withdraw the trust in a project's file; the file need not exist any more."""
+    session = session_of(context)
+    path = _project_file(file)
+    recorded = withdraw_trust(path, session.environ)
+    # `session.output` needs settings, which may be refused now that the file is not trusted.
+    if not session.given.get("quiet"):
+        tell(f"{path}: {'no longer trusted' if recorded else 'was not trusted'}")
+
+
+def _project_file(file: Path | None) -> Path:
+    path = working_directory() / (file or PROJECT_FILE)
+    if path.is_dir():
+        path = path / PROJECT_FILE
+    if path.name != PROJECT_FILE:
+        raise UsageError(f"{path}: a project file must be named {PROJECT_FILE}")
+    return path

@@ -1,1 +1,0 @@
-"""`pyconnect help` and `pyconnect version`."""

@@ -1,1 +1,0 @@
-"""Shell completion: three scripts that call `pyconnect __complete`, and that command."""

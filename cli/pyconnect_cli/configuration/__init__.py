@@ -1,1 +1,0 @@
-"""`pyconnect context` and `pyconnect config`: the settings of this command."""

@@ -1,1 +1,0 @@
-"""`pyconnect health`, `info`, `doctor` and `loggers`."""
