@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
+from pyconnect_cli.dlq.dead_letters import HISTORY, ReplayJournal
 from pyconnect_cli.dlq.mend import Mend
-from pyconnect_cli.dlq.plan.causes import as_sent, cause_of, context_of, group_id, is_letter_of
-from pyconnect_cli.dlq.plan.replays import (
+from pyconnect_cli.dlq.plan import (
     Letters,
     Replay,
     ReplayBatch,
@@ -21,10 +21,14 @@ from pyconnect_cli.dlq.plan.replays import (
     ReplayPlanned,
     ReplayUndone,
     SentSpan,
+    as_sent,
+    cause_of,
+    context_of,
+    group_id,
+    is_letter_of,
     sent_counts,
     sent_places,
 )
-from pyconnect_cli.dlq.queue import HISTORY, ReplayJournal
 from pyconnect_cli.errors import Conflict, Interrupted, NotFound, WaitTimedOut
 from pyconnect_cli.kafka.admin import KafkaAdmin
 from pyconnect_cli.kafka.model import TopicPartition, TopicRecord

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pyconnect_cli.errors import PreconditionFailed, UsageError
@@ -68,6 +69,22 @@ def mender(expression: str | None, *, text: bool = False, registry: Registry | N
             raise UsageError(f"{place}: {message}", hint=exc.hint) from exc
 
     return mended_letter
+
+
+def registry_for(
+    config: Mapping[str, str | None], url: str | None, properties: str | None
+) -> Registry | None:
+    """Return the schema registry for --mend: the given one, else the connector's if it is known."""
+    found = url or config.get("value.converter.schema.registry.url")
+    if not found or "${" in found:
+        return None
+    if "@" in found:
+        raise UsageError(
+            "the address of the schema registry has a user, and the journal would keep it",
+            hint="give --registry URL without a user, and --registry-properties FILE with"
+            " basic.auth.user.info",
+        )
+    return Registry(url=found, properties=properties and str(Path(properties).resolve()))
 
 
 @dataclass(frozen=True, slots=True)

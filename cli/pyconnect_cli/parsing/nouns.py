@@ -28,7 +28,7 @@ connectors,connector connectors.commands List, create, change, pause, stop, rest
 tasks,task tasks List, inspect, restart and kill tasks.
 offsets,offset offsets.commands Show, back up, change, copy and restore connectors' offsets.
 topics,topic topics List and reset the topics that connectors use; show records.
-dlq dlq.commands Replay dead letters exactly once; list and undo replays.
+dlq dlq.replay Replay dead letters exactly once; list and undo replays.
 acls,acl acls.commands Check, explain and generate the ACLs that connectors and workers need.
 transactions,transaction,txn transactions.commands List and describe connectors' transactions, and abort those that hang.
 plugins,plugin plugins.commands List, describe and test the plugins of a worker.
