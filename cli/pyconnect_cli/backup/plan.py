@@ -23,10 +23,10 @@ from pyconnect_cli.offsets.plan.change import (
     Action,
     OffsetChange,
     OffsetsPlan,
+    OffsetsSnapshot,
     OffsetsView,
     plan_restore,
 )
-from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.parsing.values import parse_json
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.model import ConnectCluster, as_list, as_object

@@ -48,8 +48,15 @@ from pyconnect_cli.errors import (
     WaitTimedOut,
 )
 from pyconnect_cli.offsets.files import read_snapshot_file
-from pyconnect_cli.offsets.plan.change import Action, OffsetsPlan, OffsetsView, plan_restore
-from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot, require_fitting, same_class
+from pyconnect_cli.offsets.plan.change import (
+    Action,
+    OffsetsPlan,
+    OffsetsSnapshot,
+    OffsetsView,
+    plan_restore,
+    require_fitting,
+    same_class,
+)
 from pyconnect_cli.offsets.run import Around, change_new_connector
 from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.streams import PRIVATE

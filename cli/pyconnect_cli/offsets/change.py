@@ -46,7 +46,7 @@ from pyconnect_cli.offsets.plan.checks import (
     seek_entries,
 )
 from pyconnect_cli.offsets.run import OffsetsVerb, SelectingOffsetsVerb, around, change_offsets
-from pyconnect_cli.offsets.stored import all_read, sink_offsets, topic_doubts
+from pyconnect_cli.offsets.stored import all_read, alter_plan, sink_offsets
 from pyconnect_cli.parsing.values import parse_moment
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.offset_entries import OffsetEntry
@@ -116,8 +116,7 @@ def alter(
     refuse_duplicates(wanted, place)
 
     def planner(view: OffsetsView) -> OffsetsPlan:
-        doubts = None if options.force else topic_doubts(session, view, wanted)
-        return plan_alter(view, wanted, force=options.force, topic_doubts=doubts)
+        return alter_plan(session, view, wanted, action=Action.ALTER, force=options.force)
 
     change_offsets(session, views, Action.ALTER, planner, options)
 
@@ -188,9 +187,16 @@ def seek(
     """Move STOPPED sinks within their topics (needs --kafka-bootstrap), or reset sources."""
     session = session_of(context)
     options = around(session.given)
-    places = _places(
-        to_earliest=to_earliest, to_latest=to_latest, shift_by=shift_by, to_datetime=to_datetime
-    )
+    moment_ms = None
+    if to_datetime is not None:
+        moment_ms = parse_moment(to_datetime, what="--to-datetime", now=datetime.now(UTC))
+    numbers = {
+        SeekTo.EARLIEST: 0 if to_earliest else None,
+        SeekTo.LATEST: 0 if to_latest else None,
+        SeekTo.SHIFT: shift_by,
+        SeekTo.TIME: moment_ms,
+    }
+    places = [SeekTarget(to=to, number=n) for to, n in numbers.items() if n is not None]
     if len(places) + to_start != 1:
         raise UsageError(
             "exactly one position is needed",
@@ -233,14 +239,13 @@ def lag(context: typer.Context, names: NamesArgument = None) -> None:
     sinks = [view for view in views if view.type == "sink"]
     unread: list[PyconnectError] = []
     for view in sinks:
-        config = view.config
         try:
             offsets = sink_offsets(session, view)
         except PyconnectError as error:
             unread.append(unread_error(view.name, error))
             continue
         try:
-            rows += _lags(kafka, settings, view.name, config, offsets)
+            rows += _lags(kafka, settings, view.name, view.config, offsets)
         except Unreachable:
             raise  # Kafka, which the others need too
         except PyconnectError as error:
@@ -279,22 +284,6 @@ def _seek(
     ranges = kafka.ranges(chosen or existing)
     at_time = kafka.offsets_at(ranges, target.number) if target.to is SeekTo.TIME else {}
     return seek_entries(target, view.offsets, ranges, at_time)
-
-
-def _places(
-    *, to_earliest: bool, to_latest: bool, shift_by: int | None, to_datetime: str | None
-) -> list[SeekTarget]:
-    places = []
-    if to_earliest:
-        places.append(SeekTarget(to=SeekTo.EARLIEST))
-    if to_latest:
-        places.append(SeekTarget(to=SeekTo.LATEST))
-    if shift_by is not None:
-        places.append(SeekTarget(to=SeekTo.SHIFT, number=shift_by))
-    if to_datetime is not None:
-        moment = parse_moment(to_datetime, what="--to-datetime", now=datetime.now(UTC))
-        places.append(SeekTarget(to=SeekTo.TIME, number=moment))
-    return places
 
 
 def _require_sink(name: str, connector_type: str) -> None:

@@ -22,21 +22,19 @@ from pyconnect_cli.errors import (
 from pyconnect_cli.kafka.admin import kafka_cluster
 from pyconnect_cli.kafka.model import StoredRecord, kafka_offset, topic_partition
 from pyconnect_cli.kafka.offset_topics import ConsumerGroups, OffsetsTopics
-from pyconnect_cli.offsets.files import Backups, ExportFileOption, backup_directory, export_snapshot
-from pyconnect_cli.offsets.output import first_lines, show_plan
-from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView, plan_undo
+from pyconnect_cli.offsets.files import ExportFileOption, backups_of, export_snapshot
+from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsSnapshot, OffsetsView, plan_undo
+from pyconnect_cli.offsets.plan.checks import sink_entries
 from pyconnect_cli.offsets.plan.orphans import (
     SINK,
     Configs,
     Orphan,
     find_orphans,
     own_topics,
-    sink_entries,
     source_entries,
     topics_of_others,
 )
-from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
-from pyconnect_cli.offsets.run import run_changes
+from pyconnect_cli.offsets.run import first_lines, run_changes, show_plan
 from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.parsing.values import utc_text
 from pyconnect_cli.render.tables import Column
@@ -69,7 +67,7 @@ class OrphanKeeper:
         remaining_s = session.budget.remaining_s
         self._records = OffsetsTopics(settings, remaining_s)
         self._groups = ConsumerGroups(settings, remaining_s)
-        self.backups = Backups(backup_directory(session.environ))
+        self.backups = backups_of(session)
         self.live: frozenset[str] = frozenset()
         """Names of sinks that run in no known connector: groups with members, as `find` saw."""
 

@@ -1,4 +1,4 @@
-"""Every change of offsets runs here: plan, confirmation, stop, backup, change, read back, resume.
+"""Every change of offsets: plan, its display, question, stop, backup, change, read back, resume.
 
 The planner is pure and called twice: for the plan that is shown, and again once the connector is
 STOPPED, for the request. A connector is never stopped unless `--stop` was given.
@@ -27,16 +27,15 @@ from pyconnect_cli.errors import (
     UsageError,
     WaitTimedOut,
 )
-from pyconnect_cli.offsets.files import Backups, backup_directory
-from pyconnect_cli.offsets.output import show_plans
+from pyconnect_cli.offsets.files import Backups, backups_of
 from pyconnect_cli.offsets.plan.change import (
     DONE,
     Action,
     OffsetsPlan,
+    OffsetsSnapshot,
     OffsetsView,
     read_back_differs,
 )
-from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.parsing.options import (
     CRON_OPTIONS,
     PLAN_OPTIONS,
@@ -50,8 +49,84 @@ from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.client import kafka_version
 from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorView, WorkerInfo
+from pyconnect_cli.rest.offset_entries import partition_key, show_offset, show_partition
 from pyconnect_cli.session import Session
 from pyconnect_cli.verbs import ActingVerb
+
+MOST_LINES = 20
+
+
+def show_plans(
+    session: Session,
+    plans: Sequence[OffsetsPlan],
+    refused: Sequence[PyconnectError],
+    *,
+    backup: bool,
+) -> None:
+    """Print the plans; all partitions with `-v` or `-o wide`, else each connector's first ones."""
+    lines = []
+    for plan in plans:
+        view = plan.view
+        if not plan.needed:
+            lines.append(f"{view.name}: nothing to change")
+            continue
+        short_class = view.class_name.rsplit(".", 1)[-1]
+        lines += [
+            f"{plan.action.value} offsets of {view.name} ({view.type}, {short_class})",
+            f"  state   {' -> '.join(plan.states)}",
+        ]
+        if plan.changes:
+            lines.append(f"  backup  {'first' if backup else 'none'}")
+        else:
+            lines.append("  no offsets are stored; the connector is asked to reset its own")
+        lines += [f"  {line}" for line in since_lines(plan)]
+        left = {partition_key(change.partition): change.before for change in plan.since or ()}
+        changes = []
+        for change in plan.changes:
+            after = "forgotten" if change.after is None else show_offset(change.after)
+            key = partition_key(change.partition)
+            since = f"  (was left at {show_offset(left[key])})" if key in left else ""
+            moved = f"{show_offset(change.before)} -> {after}{since}"
+            changes.append(f"  {show_partition(change.partition)}  {moved}")
+        lines += first_lines(session, changes, len(changes))
+    show_plan(session, lines, [plan.to_json() for plan in plans])
+    for error in refused if session.given.get("dry_run") else ():
+        session.output.error(error)
+
+
+def show_plan(session: Session, lines: Sequence[str], document: object) -> None:
+    """Print a plan on stderr; with --dry-run on stdout, for machines as a document."""
+    dry_run = bool(session.given.get("dry_run"))
+    if dry_run and session.output.machine:
+        session.output.document(document)
+        return
+    for line in lines:
+        if dry_run:
+            session.output.line(line)
+        else:
+            session.output.message(line)
+
+
+def first_lines(session: Session, lines: Sequence[str], total: int) -> list[str]:
+    """Return the lines of partitions: the first ones, all with `-v` or `-o wide`."""
+    everything = bool(session.settings.verbose) or session.settings.output == "wide"
+    shown = [*lines] if everything else [*lines[:MOST_LINES]]
+    if total > len(shown):
+        shown.append(f"  … and {total - len(shown)} more; see all with -v")
+    return shown
+
+
+def since_lines(plan: OffsetsPlan) -> list[str]:
+    """Return lines about later changes that an undo overwrites too."""
+    if plan.since is None:
+        return ["later changes are not known: the backup is not the newest one"]
+    if not plan.since:
+        return []
+    changed = counted(len(plan.since), "partition")
+    return [
+        f"warning: the connector or a user has changed {changed} since then; undo loses that change"
+    ]
+
 
 Planner = Callable[[OffsetsView], OffsetsPlan]
 READ_BACK_S = 10.0
@@ -203,8 +278,7 @@ class _Changes:
     @cached_property
     def backups(self) -> Backups | None:
         """The directory of backups; None without a wish for one."""
-        wanted = self._around.backup
-        return Backups(backup_directory(self.session.environ)) if wanted else None
+        return backups_of(self.session) if self._around.backup else None
 
     @cached_property
     def connect(self) -> ConnectCluster:

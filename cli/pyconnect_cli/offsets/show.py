@@ -24,7 +24,6 @@ from pyconnect_cli.rest.offset_entries import (
     SINK_OFFSET_KEY,
     ConnectorOffsets,
     OffsetEntry,
-    partition_json,
     show_offset,
     show_partition,
 )
@@ -109,7 +108,7 @@ def watch_offsets(session: Session, name: str, pause_s: float) -> None:
 
     The first look prints every offset as a change from none.
     """
-    from pyconnect_cli.offsets.stored import offset_differences
+    from pyconnect_cli.offsets.plan.change import offset_differences
 
     last: Sequence[OffsetEntry] = ()
     seen_s: float | None = None
@@ -125,12 +124,7 @@ def watch_offsets(session: Session, name: str, pause_s: float) -> None:
             elif records is not None:
                 text += f"  ({records:+,}, {records / max(elapsed_s, 0.001):,.0f}/s)"
             session.output.document(
-                {
-                    "time": moment.isoformat(timespec="milliseconds"),
-                    "partition": partition_json(change.partition),
-                    "before": change.before,
-                    "after": change.after,
-                },
+                {"time": moment.isoformat(timespec="milliseconds"), **change.to_json()},
                 text=f"{moment:%H:%M:%S}  {show_partition(change.partition)}  {text}",
             )
         last, seen_s = offsets.entries, moment_s

@@ -248,29 +248,31 @@ def seek_entries(
     A shift stays inside the topic; a time after the last record is the end.
     """
     current = {topic_partition(entry.partition): kafka_offset(entry) for entry in stored}
-    entries = []
-    for partition in sorted(ranges):
-        found = ranges[partition]
+    offsets = {}
+    for partition, found in ranges.items():
         match target.to:
             case SeekTo.EARLIEST:
-                offset = found.earliest
+                offsets[partition] = found.earliest
             case SeekTo.LATEST:
-                offset = found.latest
+                offsets[partition] = found.latest
             case SeekTo.TIME:
                 at = at_time.get(partition)
-                offset = found.latest if at is None else at
-            case SeekTo.SHIFT:
-                before = current.get(partition)
-                if before is None:
-                    continue
-                offset = min(max(before + target.number, found.earliest), found.latest)
-        entries.append(
-            OffsetEntry(
-                partition={"kafka_topic": partition.topic, "kafka_partition": partition.partition},
-                offset={SINK_OFFSET_KEY: offset},
-            )
+                offsets[partition] = found.latest if at is None else at
+            case SeekTo.SHIFT if (before := current.get(partition)) is not None:
+                shifted = before + target.number
+                offsets[partition] = min(max(shifted, found.earliest), found.latest)
+    return sink_entries(offsets)
+
+
+def sink_entries(offsets: Mapping[TopicPartition, int]) -> tuple[OffsetEntry, ...]:
+    """Return a group's offsets as REST would show them."""
+    return tuple(
+        OffsetEntry(
+            partition={"kafka_topic": at.topic, "kafka_partition": at.partition},
+            offset={SINK_OFFSET_KEY: offset},
         )
-    return tuple(entries)
+        for at, offset in sorted(offsets.items())
+    )
 
 
 def outside_topics(wanted: Sequence[OffsetEntry], ranges: Ranges) -> list[str]:

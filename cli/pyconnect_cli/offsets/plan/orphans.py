@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.kafka.model import SinkGroup, StoredRecord, TopicPartition
-from pyconnect_cli.offsets.plan.checks import read_entry
-from pyconnect_cli.rest.offset_entries import SINK_OFFSET_KEY, OffsetEntry, by_key
+from pyconnect_cli.kafka.model import SinkGroup, StoredRecord
+from pyconnect_cli.offsets.plan.checks import read_entry, sink_entries
+from pyconnect_cli.rest.offset_entries import OffsetEntry, by_key
 from pyconnect_clients.connect_names import SINK_GROUP_PREFIX, sink_group_id
 
 SOURCE, SINK = "source", "sink"
@@ -106,17 +106,6 @@ def source_entries(records: Sequence[StoredRecord]) -> tuple[OffsetEntry, ...]:
         except (ValueError, UsageError):
             continue
     return tuple(by_key(entries).values())
-
-
-def sink_entries(offsets: Mapping[TopicPartition, int]) -> tuple[OffsetEntry, ...]:
-    """Return a group's offsets as REST would show them."""
-    return tuple(
-        OffsetEntry(
-            partition={"kafka_topic": at.topic, "kafka_partition": at.partition},
-            offset={SINK_OFFSET_KEY: offset},
-        )
-        for at, offset in sorted(offsets.items())
-    )
 
 
 def own_topics(existing: Configs) -> set[str]:
