@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from pyconnect_cli.acls.gather import Gathered, gather
+from pyconnect_cli.acls.gather import gather
 from pyconnect_cli.acls.options import AclCheckVerb, AclVerb, GrantsVerb, acl_options
 from pyconnect_cli.acls.plan.check import AclReport
 from pyconnect_cli.acls.plan.explain import Explanation
@@ -179,11 +179,24 @@ def generate(
     session = session_of(context)
     gathered = gather(session, acl_options(session.given))
     report = gathered.report()
+    group = gathered.facts.workers[0].group_id
+    prefixes = {
+        connector.name: f"{group}-{connector.name}-"
+        for connector in gathered.facts.connectors
+        if prefixed and connector.type != "sink"
+    }
+    for name, prefix in prefixes.items():
+        foreign = foreign_ids(prefix, name, report.findings)
+        if foreign and not session.settings.yes:
+            raise PreconditionFailed(
+                f"a prefixed grant on {prefix} would cover {', '.join(foreign[:3])} too",
+                hint="leave out --prefixed, or accept this with --yes",
+            )
     found = missing_grants(
         report.findings,
         everything=everything or remove,  # only existing grants can be revoked
         explicit_describe=explicit_describe,
-        prefixes=_prefixes(session, gathered, report) if prefixed else None,
+        prefixes=prefixes,
     )
     _print_grants(session, found, remove=remove, strimzi_cluster=strimzi_cluster)
     output = session.output
@@ -212,24 +225,6 @@ def _print_grants(session: Session, found: GrantSet, *, remove: bool, strimzi_cl
             bootstrap = session.settings.kafka_bootstrap or "BROKERS"
             for command in kafka_acls(found.grants, bootstrap, remove=remove):
                 output.line(command)
-
-
-def _prefixes(session: Session, gathered: Gathered, report: AclReport) -> dict[str, str]:
-    """Return the prefix of each source; PreconditionFailed when it covers others, unless --yes."""
-    group = gathered.facts.workers[0].group_id
-    prefixes = {
-        connector.name: f"{group}-{connector.name}-"
-        for connector in gathered.facts.connectors
-        if connector.type != "sink"
-    }
-    for name, prefix in prefixes.items():
-        foreign = foreign_ids(prefix, name, report.findings)
-        if foreign and not session.settings.yes:
-            raise PreconditionFailed(
-                f"a prefixed grant on {prefix} would cover {', '.join(foreign[:3])} too",
-                hint="leave out --prefixed, or accept this with --yes",
-            )
-    return prefixes
 
 
 _STYLES = {

@@ -141,8 +141,12 @@ class Explanation:
 
 def explain(text: str) -> Explanation:
     """Read a topic, an id or an error text. A text without a known error counts as a name."""
-    if denial := _denial(text):
-        return Explanation(rules=(), names=(denial.resource.name,), denial=denial)
+    if denied := _DENIED.search(text):
+        operation, place = _OPERATIONS.get(denied["operation"]), _TYPES.get(denied["type"])
+        if operation is not None and place is not None:
+            resource = Resource(place, denied["name"])
+            denial = Denial(principal=denied["principal"], operation=operation, resource=resource)
+            return Explanation(rules=(), names=(resource.name,), denial=denial)
     names = {name for pattern in _NAMES for name in pattern.findall(text)}
     for several in _SEVERAL.findall(text):
         names.update(several.split(", "))
@@ -160,15 +164,3 @@ def explain(text: str) -> Explanation:
     if rules:
         return Explanation(rules=rules, names=tuple(sorted(names)))
     return Explanation(rules=(), names=(text.strip(),))
-
-
-def _denial(text: str) -> Denial | None:
-    found = _DENIED.search(text)
-    if found is None:
-        return None
-    operation, kind = _OPERATIONS.get(found["operation"]), _TYPES.get(found["type"])
-    if operation is None or kind is None:
-        return None
-    return Denial(
-        principal=found["principal"], operation=operation, resource=Resource(kind, found["name"])
-    )

@@ -7,6 +7,7 @@ against a grant is reported, never removed. The output is sorted, so that it can
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -237,7 +238,11 @@ def terraform(grants: Sequence[Grant]) -> list[str]:
             "acl_permission_type": "Allow",
         }
         longest = max(map(len, lines))
-        body = "\n".join(f"  {key.ljust(longest)} = {_hcl(value)}" for key, value in lines.items())
+        body = "\n".join(
+            f"  {key.ljust(longest)} = {json.dumps(value, ensure_ascii=False)}"
+            for key, value in lines.items()
+        )
+        body = body.replace("${", "$${").replace("%{", "%%{")
         blocks.append(f'resource "kafka_acl" "{label}" {{\n{body}\n}}')
     return blocks
 
@@ -254,8 +259,3 @@ def _by_resource(
         (resource, pattern, tuple(found), servers, principal)
         for (servers, principal, resource, pattern), found in operations.items()
     ]
-
-
-def _hcl(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("${", "$${")
-    return f'"{escaped.replace("%{", "%%{")}"'
