@@ -31,7 +31,7 @@ from pyconnect_agent.worker import acls
 from pyconnect_api import ConfigType
 from pyconnect_cli.kafka import reader
 from pyconnect_cli.offsets.plan.orphans import connector_of
-from pyconnect_cli.upgrade.cluster import kafka_group
+from pyconnect_cli.upgrade import kafka_group
 from pyconnect_clients.acls.facts import SECURITY_KEYS, client_config
 from pyconnect_clients.acls.model import Role
 from pyconnect_clients.connect_names import leader_transactional_id

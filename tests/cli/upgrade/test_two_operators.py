@@ -10,8 +10,7 @@ import pytest
 from pyconnect_cli.acting.journal import entries_of
 from pyconnect_cli.errors import Conflict
 from pyconnect_cli.session import Session
-from pyconnect_cli.upgrade import commands
-from pyconnect_cli.upgrade.cluster import lock
+from pyconnect_cli.upgrade import commands, perform
 from pyconnect_cli.upgrade.perform import Journal, journal_directory
 from pyconnect_cli.upgrade.plan.run import Entry, Finished, Leg, Run, Started
 from pyconnect_clients.connect_names import Phase
@@ -47,7 +46,7 @@ def session(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Session
     def free(*_: object) -> Iterator[None]:
         yield
 
-    monkeypatch.setattr(lock, "cluster_lock", free)
+    monkeypatch.setattr(perform, "cluster_lock", free)
     monkeypatch.setattr(Session, "confirm", lambda *_: None)
     return Session({**environ, "PYCONNECT_KAFKA_BOOTSTRAP": "127.0.0.1:1"})
 

@@ -6,10 +6,11 @@ a worker that does not answer is an observation. This module changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, Unreachable
@@ -21,8 +22,8 @@ from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.rest.request import RestRequest
 from pyconnect_cli.settings.inventory import Inventory
-from pyconnect_cli.upgrade.cluster import kafka_group
-from pyconnect_cli.upgrade.cluster.kafka_group import WorkerGroup
+from pyconnect_cli.upgrade import kafka_group
+from pyconnect_cli.upgrade.kafka_group import WorkerGroup
 from pyconnect_cli.upgrade.plan.model import Kind, Means, PhaseSource, UpgradedWorker, View
 from pyconnect_clients.connect_names import Phase, leader_transactional_id
 
@@ -85,8 +86,14 @@ class Observer:
         urls = sorted({*members, *known, *self.workers.inventory.workers})
         with ThreadPoolExecutor(AT_ONCE) as pool:
             found = list(pool.map(lambda url: self._worker(url, members.get(url), group), urls))
-        views = self._connectors(found)
-        leader = self._leader_id(found)
+        # The leader first.
+        answering = sorted((w for w in found if w.reachable), key=lambda worker: not worker.leader)
+        ready = [worker.url for worker in answering if worker.ready]
+        views = _first_answer(ready, lambda url: self.workers.rest(url, STATES_S).connector_views())
+        agents = [worker.url for worker in answering if worker.kind is Kind.AGENT]
+        # A Java leader writes under Kafka's id.
+        config = _first_answer(agents, lambda url: self.workers.admin(url).config())
+        leader = leader_transactional_id(self.group_id, config)
         transactions = kafka_group.open_transactions(self.protocol, self.group_id, leader)
         return View(
             group_id=self.group_id,
@@ -147,27 +154,16 @@ class Observer:
             means=Means.AGENT if seen.means is Means.OPERATOR else seen.means,
         )
 
-    def _leader_id(self, found: Iterable[UpgradedWorker]) -> str:
-        """Ask an agent, the leader first; a Java worker writes under Kafka's id."""
-        agents = [worker for worker in found if worker.kind is Kind.AGENT and worker.reachable]
-        for worker in sorted(agents, key=lambda worker: not worker.leader):
-            try:
-                return leader_transactional_id(
-                    self.group_id, self.workers.admin(worker.url).config()
-                )
-            except PyconnectError:
-                continue
-        return leader_transactional_id(self.group_id)
 
-    def _connectors(self, found: Iterable[UpgradedWorker]) -> Mapping[str, ConnectorView] | None:
-        """Ask the workers in turn, the leader first; None if no worker answers."""
-        ready = [worker for worker in found if worker.reachable and worker.ready]
-        for worker in sorted(ready, key=lambda worker: not worker.leader):
-            try:
-                return self.workers.rest(worker.url, STATES_S).connector_views()
-            except PyconnectError:
-                continue
-        return None
+Answer = TypeVar("Answer")
+
+
+def _first_answer(urls: Iterable[str], question: Callable[[str], Answer]) -> Answer | None:
+    """Ask workers in turn; None if no worker answers."""
+    for url in urls:
+        with suppress(PyconnectError):
+            return question(url)
+    return None
 
 
 def instances(views: Mapping[str, ConnectorView], members: Mapping[str, str]) -> dict[str, str]:
@@ -203,12 +199,23 @@ def java_worker(client: ConnectClient, seen: UpgradedWorker) -> UpgradedWorker:
     is `disabled` or `preparing`, which only its file shows.
     """
     info = client.worker_info()
+    try:
+        ready = client.health().status == "healthy"
+    except (NotFound, PreconditionFailed):
+        # Before 3.9 only an answer of its herder shows that the worker is ready.
+        ready = True
+        try:
+            client.connector(PROBE)
+        except NotFound:
+            pass
+        except PyconnectError:
+            ready = False
     seen = replace(
         seen,
         kind=Kind.JAVA,
         version=info.version,
         cluster_id=info.kafka_cluster_id,
-        ready=_ready(client),
+        ready=ready,
     )
     sources = [plugin.class_name for plugin in client.plugins() if plugin.type == "source"]
     known = [name for name in HARMLESS if name in sources]
@@ -259,17 +266,3 @@ def support_errors(validation: Validation) -> tuple[str, ...]:
     return tuple(
         error for field in validation.fields if field.name == SUPPORT for error in field.errors
     )
-
-
-def _ready(client: ConnectClient) -> bool:
-    try:
-        return client.health().status == "healthy"
-    except (NotFound, PreconditionFailed):
-        # Before 3.9 only an answer of its herder shows that the worker is ready.
-        try:
-            client.connector(PROBE)
-        except NotFound:
-            return True
-        except PyconnectError:
-            return False
-        return True

@@ -47,11 +47,11 @@ class WorkerGroup:
     """A group; during a rebalance the members' URLs and the leader may be unknown."""
 
     id: str
-    state: str
-    type: str
-    protocol: str
-    members: tuple[Member, ...]
-    leader_url: str | None
+    state: str = "Dead"
+    type: str = ""
+    protocol: str = ""
+    members: tuple[Member, ...] = ()
+    leader_url: str | None = None
 
 
 def describe_group(protocol: KafkaProtocol, group_id: str) -> WorkerGroup:
@@ -73,14 +73,8 @@ def connect_groups(protocol: KafkaProtocol) -> list[WorkerGroup]:
 
     requests = [(ListGroupsRequest(), node) for node in protocol.brokers()]
     answers = protocol.send_all("list groups", requests)
-    names = sorted(
-        {
-            group.group_id
-            for answer in answers
-            for group in answer.groups
-            if group.protocol_type == CONNECT
-        }
-    )
+    groups = [group for answer in answers for group in answer.groups]
+    names = sorted({group.group_id for group in groups if group.protocol_type == CONNECT})
     return _described(protocol, names) if names else []
 
 
@@ -180,16 +174,7 @@ def _described(protocol: KafkaProtocol, names: list[str]) -> list[WorkerGroup]:
                     hint="this command needs Describe on the workers' group",
                 )
             if group.error_code == _NO_SUCH_GROUP:
-                found.append(
-                    WorkerGroup(
-                        id=group.group_id,
-                        state="Dead",
-                        type="",
-                        protocol="",
-                        members=(),
-                        leader_url=None,
-                    )
-                )
+                found.append(WorkerGroup(id=group.group_id))
             elif group.error_code == _NONE:
                 found.append(_group(group))
     return found
