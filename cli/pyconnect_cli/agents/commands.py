@@ -51,8 +51,10 @@ CHILD_COLUMNS: Sequence[Column[AgentChild]] = (
     Column("STATE", lambda child: child.state or "starting", style=state_style),
     Column("SINCE", lambda child: _ago(child.since_ms), right=True),
     Column("PID", lambda child: _text(child.pid), right=True, wide=True),
-    Column("MEMORY", right=True, value=lambda child: _memory(child.rss_bytes, child.memory_limit)),
-    Column("CPU", right=True, value=lambda child: _processor(child.cpu_percent, child.cpu_limit)),
+    Column(
+        "MEMORY", lambda child: _used(child.rss_bytes, child.memory_limit, "M", 2**20), right=True
+    ),
+    Column("CPU", lambda child: _used(child.cpu_percent, child.cpu_limit, "%"), right=True),
     Column(
         "ANSWERS",
         lambda child: (
@@ -310,18 +312,11 @@ def _ago(epoch_ms: int | None) -> str:
     return format_duration(max(0.0, time.time() - epoch_ms / 1000))
 
 
-def _memory(used: int | None, limit: int | None) -> str:
-    """Return the memory in use and, behind a slash, the limit."""
+def _used(used: float | None, limit: int | None, unit: str, size: int = 1) -> str:
+    """Return what is used and, behind a slash, the limit; both in units of `size`."""
     if used is None:
         return "-"
-    text = f"{used / 2**20:.0f}M"
-    return text if limit is None else f"{text}/{limit / 2**20:.0f}M"
-
-
-def _processor(used: float | None, limit: int | None) -> str:
-    if used is None:
-        return "-"
-    return f"{used:.0f}%" + ("" if limit is None else f"/{limit}%")
+    return "/".join(f"{each / size:.0f}{unit}" for each in (used, limit) if each is not None)
 
 
 ALLOW = "agent.allow.phase.change"
