@@ -282,12 +282,13 @@ class _Restorer:
             placed = present is not None and saved.name in self._run.placed
             planned = plan_connector(saved, present, place=place, placed=placed)
         except PyconnectError as error:
-            return BatchStep(
-                name=saved.name,
-                done="restored",
-                act=partial(_refuse, error),
-                changes=(f"refused: {error.message}",),
-            )
+            refusal = error
+
+            def refuse() -> None:
+                raise refusal
+
+            changes = (f"refused: {error.message}",)
+            return BatchStep(name=saved.name, done="restored", act=refuse, changes=changes)
         if planned.state:
             self.goals[saved.name] = planned.state
         return self._batch_step(planned) if planned.changes else None
@@ -394,7 +395,3 @@ class _Restorer:
         client = self._session.client_of(url)
         for name, level in levels:
             client.set_logger(name, level)
-
-
-def _refuse(error: PyconnectError) -> None:
-    raise error

@@ -85,12 +85,16 @@ class ClusterReader:
         )
 
     def _saved(self, view: ConnectorView) -> tuple[SavedConnector, str | None]:
-        saved = SavedConnector(
-            name=view.name,
-            config=dict(view.config),
-            state=self._target_state(view),
-            offsets=None,
-        )
+        # The state of a connector that is FAILED or UNASSIGNED is not its target state. Agents
+        # report target states, and the config topic holds them; else tasks show it.
+        state: str | None = view.state
+        if state not in SHOWN and self._states is not None:
+            state = self._states.get(view.name)
+            state = "RUNNING" if state in {None, "STARTED"} else state
+        elif state not in SHOWN:
+            tasks = {task.state for task in view.status.tasks} if view.status else set()
+            state = next((state for state in ("PAUSED", "RUNNING") if state in tasks), None)
+        saved = SavedConnector(name=view.name, config=dict(view.config), state=state, offsets=None)
         fault = None
         if saved.state is None:
             fault = f"its target state is not known, because it is {view.state}; {NO_STATES}"
@@ -101,20 +105,6 @@ class ClusterReader:
         except PyconnectError as error:
             return saved, f"its offsets could not be read: {error.message}"
         return replace(saved, offsets=offsets), fault
-
-    def _target_state(self, view: ConnectorView) -> str | None:
-        """Return RUNNING, PAUSED or STOPPED; None if nothing shows the target state.
-
-        The state of a connector that is FAILED or UNASSIGNED is not its target state. Agents report
-        target states, and the config topic holds them; else running and paused tasks show it.
-        """
-        if view.state in SHOWN:
-            return view.state
-        if self._states is not None:
-            state = self._states.get(view.name, "STARTED")
-            return "RUNNING" if state == "STARTED" else state
-        tasks = {task.state for task in view.status.tasks} if view.status else set()
-        return next((state for state in ("PAUSED", "RUNNING") if state in tasks), None)
 
     @cached_property
     def _states(self) -> Mapping[str, str] | None:
