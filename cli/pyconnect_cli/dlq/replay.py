@@ -15,7 +15,14 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.directories import new_identity
-from pyconnect_cli.dlq.carry_out import ReplayRun, require_complete, take_back, target_partitions
+from pyconnect_cli.dlq.carry_out import (
+    ReplayRun,
+    mender,
+    registry_for,
+    require_complete,
+    take_back,
+    target_partitions,
+)
 from pyconnect_cli.dlq.dead_letters import (
     HISTORY,
     DeadLetterTopic,
@@ -27,7 +34,6 @@ from pyconnect_cli.dlq.dead_letters import (
     replay_directory,
     warn_of_removed,
 )
-from pyconnect_cli.dlq.mend import mender, registry_for
 from pyconnect_cli.dlq.plan import (
     SHAPES,
     LetterGroup,

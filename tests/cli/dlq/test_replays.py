@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_cli.dlq.carry_out import avro_form, mender
 from pyconnect_cli.dlq.dead_letters import ReplayJournal, all_replays
-from pyconnect_cli.dlq.mend import avro_form, mender
 from pyconnect_cli.dlq.plan import (
     Letters,
     Replay,
