@@ -34,9 +34,8 @@ from pyconnect_cli.upgrade.perform import (
     unfinished_group,
 )
 from pyconnect_cli.upgrade.plan.checks import PhaseWish
-from pyconnect_cli.upgrade.plan.decide import StepLimits
+from pyconnect_cli.upgrade.plan.decide import Plan, StepLimits, make_plan
 from pyconnect_cli.upgrade.plan.model import UpgradedWorker
-from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
 from pyconnect_cli.upgrade.plan.run import Finished, Resumed, Run, Started, applied
 from pyconnect_cli.verbs import ChangingVerb, Context, Verb
 from pyconnect_clients.connect_names import Phase
@@ -305,7 +304,7 @@ def abandon(context: typer.Context) -> None:
 @contextmanager
 def _cluster(session: Session, options: UpgradeOptions) -> Iterator[Observer]:
     from pyconnect_cli.kafka.admin import connected
-    from pyconnect_cli.upgrade.kafka_group import cluster_id, group_of_workers
+    from pyconnect_cli.upgrade.observe import cluster_id, group_of_workers
 
     cluster = kafka_cluster(session, KAFKA_NEEDED)
     workers = Workers(session.endpoint, options.inventory, verbosity=session.settings.verbose)
@@ -482,7 +481,7 @@ def _unfinished(session: Session, observer: Observer) -> Run | None:
 
 
 def _journal(session: Session, observer: Observer) -> Journal:
-    from pyconnect_cli.upgrade.kafka_group import cluster_id
+    from pyconnect_cli.upgrade.observe import cluster_id
 
     directory = journal_directory(session.environ)
     return Journal(directory, cluster_id(observer.protocol), observer.group_id)

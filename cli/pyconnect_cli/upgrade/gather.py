@@ -26,7 +26,7 @@ from pyconnect_cli.kafka.model import TopicPartition
 from pyconnect_cli.kafka.reader import records
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session
-from pyconnect_cli.upgrade import kafka_group
+from pyconnect_cli.upgrade import observe
 from pyconnect_cli.upgrade.observe import (
     NOT_ENABLED,
     SUPPORT,
@@ -269,7 +269,7 @@ def planning_view(
     for key, use in INTERNAL_TOPICS.items():
         if name := first.get(key):
             found[name] = use
-    groups = kafka_group.connect_groups(observer.protocol) if enabled else []
+    groups = observe.connect_groups(observer.protocol) if enabled else []
     return replace(
         view,
         brokers=brokers(observer.protocol, found),

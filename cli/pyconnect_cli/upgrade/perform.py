@@ -39,8 +39,7 @@ from pyconnect_cli.errors import (
 from pyconnect_cli.kafka.admin import KafkaAccess, protocol_errors
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.rest.masking import mask_command
-from pyconnect_cli.upgrade.kafka_group import describe_group
-from pyconnect_cli.upgrade.observe import Observer, Workers
+from pyconnect_cli.upgrade.observe import Observer, Workers, describe_group
 from pyconnect_cli.upgrade.plan.decide import Act, Memory, StepLimits, WorkerAction, decide
 from pyconnect_cli.upgrade.plan.model import Means, UpgradedWorker
 from pyconnect_cli.upgrade.plan.run import (

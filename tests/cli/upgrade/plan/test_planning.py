@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pyconnect_cli.upgrade.gather import unusable_plugins
 from pyconnect_cli.upgrade.plan.checks import PhaseWish
+from pyconnect_cli.upgrade.plan.decide import Plan, make_plan
 from pyconnect_cli.upgrade.plan.model import (
     Brokers,
     Kind,
@@ -16,7 +17,6 @@ from pyconnect_cli.upgrade.plan.model import (
     UpgradedWorker,
     View,
 )
-from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
 from pyconnect_clients.connect_names import Phase
 from tests.support.cases import cases
 from tests.support.plugins.java_jars import SOURCE_CONNECTOR, class_file, make_jar
