@@ -37,7 +37,7 @@ from pyconnect_cli.offsets.plan.change import (
     plan_alter,
     plan_reset,
 )
-from pyconnect_cli.offsets.plan.checks import (
+from pyconnect_cli.offsets.plan.entries import (
     SeekTarget,
     SeekTo,
     parse_assignment,

@@ -21,7 +21,7 @@ import typer
 from pyconnect_cli.directories import IDENTITY, KEPT_DAYS, expired, new_identity, state_directory
 from pyconnect_cli.errors import NotFound, OutputLost, PreconditionFailed, UsageError
 from pyconnect_cli.offsets.plan.change import FORMAT, OffsetsSnapshot, read_snapshot
-from pyconnect_cli.offsets.plan.checks import read_entries
+from pyconnect_cli.offsets.plan.entries import read_entries
 from pyconnect_cli.parsing.values import parse_json
 from pyconnect_cli.render.streams import write_whole
 from pyconnect_cli.render.styles import counted, json_text

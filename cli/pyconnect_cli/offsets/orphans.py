@@ -24,13 +24,13 @@ from pyconnect_cli.kafka.model import StoredRecord, kafka_offset, topic_partitio
 from pyconnect_cli.kafka.offset_topics import ConsumerGroups, OffsetsTopics
 from pyconnect_cli.offsets.files import ExportFileOption, backups_of, export_snapshot
 from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsSnapshot, OffsetsView, plan_undo
-from pyconnect_cli.offsets.plan.checks import sink_entries
-from pyconnect_cli.offsets.plan.orphans import (
+from pyconnect_cli.offsets.plan.entries import (
     SINK,
     Configs,
     Orphan,
     find_orphans,
     own_topics,
+    sink_entries,
     source_entries,
     topics_of_others,
 )

@@ -10,7 +10,7 @@ from pyconnect_cli.kafka.model import SinkPosition, TopicPartition, topic_partit
 from pyconnect_cli.kafka.offset_topics import ConsumerGroups
 from pyconnect_cli.kafka.reader import read_to_the_end
 from pyconnect_cli.offsets.plan.change import Action, OffsetsPlan, OffsetsView, plan_alter
-from pyconnect_cli.offsets.plan.checks import outside_topics, sink_entries
+from pyconnect_cli.offsets.plan.entries import outside_topics, sink_entries
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import Session
