@@ -19,7 +19,7 @@ from pyconnect_cli.offsets.plan.change import (
     plan_undo,
     read_back_differs,
 )
-from pyconnect_cli.offsets.plan.checks import (
+from pyconnect_cli.offsets.plan.entries import (
     SeekTarget,
     SeekTo,
     outside_topics,

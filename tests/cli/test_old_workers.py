@@ -6,7 +6,7 @@ import pytest
 
 from pyconnect_cli.errors import ExitCode, PreconditionFailed
 from pyconnect_cli.kafka.model import SinkGroup, TopicPartition
-from pyconnect_cli.offsets.plan.orphans import find_orphans
+from pyconnect_cli.offsets.plan.entries import find_orphans
 from pyconnect_cli.offsets.stored import sink_offsets
 from pyconnect_cli.rest.client import kafka_version
 from pyconnect_cli.session import Session

@@ -21,8 +21,7 @@ from confluent_kafka import Producer
 from pyconnect_agent.core.clients.configs import kafka_python_config
 from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_cli.acls.plan.check import assess
-from pyconnect_cli.acls.plan.explain import explain
-from pyconnect_cli.acls.plan.grants import Grant, missing_grants
+from pyconnect_cli.acls.plan.grants import Grant, explain, missing_grants
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.acls.model import (
     Access,

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.acls.plan.check import assess
-from pyconnect_cli.acls.plan.explain import explain
-from pyconnect_cli.acls.plan.grants import missing_grants
+from pyconnect_cli.acls.plan.grants import explain, missing_grants
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.acls.model import Evidence
 from pyconnect_clients.acls.needs import cluster_needs

@@ -10,9 +10,8 @@ import typer
 from pyconnect_cli.acls.gather import gather
 from pyconnect_cli.acls.options import AclCheckVerb, AclVerb, GrantsVerb, acl_options
 from pyconnect_cli.acls.plan.check import AclReport
-from pyconnect_cli.acls.plan.explain import Explanation
-from pyconnect_cli.acls.plan.explain import explain as explain_text
 from pyconnect_cli.acls.plan.grants import (
+    Explanation,
     GrantSet,
     foreign_ids,
     kafka_acls,
@@ -20,6 +19,7 @@ from pyconnect_cli.acls.plan.grants import (
     strimzi_users,
     terraform,
 )
+from pyconnect_cli.acls.plan.grants import explain as explain_text
 from pyconnect_cli.errors import ExitCode, NotFound, PreconditionFailed, PyconnectError
 from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.styles import counted

@@ -27,9 +27,8 @@ from pyconnect_cli.acting.batch import (
 )
 from pyconnect_cli.acting.selection import known_connector, selected_views
 from pyconnect_cli.acting.wait import delete_and_see, kept_state, wait_if_asked
-from pyconnect_cli.connectors.files import read_connector_files
+from pyconnect_cli.connectors.files import check_settings, read_connector_files
 from pyconnect_cli.connectors.plan import ConnectorFile, differences
-from pyconnect_cli.connectors.validation import check_settings
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of

@@ -21,7 +21,16 @@ from pyconnect_cli.acting.batch import (
 from pyconnect_cli.acting.conditions import Selection, selection_from
 from pyconnect_cli.acting.selection import known_connector, selected_views
 from pyconnect_cli.acting.wait import delete_and_see, kept_state, wait_for_state, wait_if_asked
-from pyconnect_cli.connectors.files import read_connector_files, write_connector_files
+from pyconnect_cli.connectors.files import (
+    check_settings,
+    read_connector_files,
+    show_plan,
+    total,
+    validate_all,
+    validation,
+    validation_lines,
+    write_connector_files,
+)
 from pyconnect_cli.connectors.plan import (
     Change,
     ConnectorFile,
@@ -29,14 +38,6 @@ from pyconnect_cli.connectors.plan import (
     patched,
     plan_apply,
     refuse_masked,
-)
-from pyconnect_cli.connectors.validation import (
-    check_settings,
-    show_plan,
-    total,
-    validate_all,
-    validation,
-    validation_lines,
 )
 from pyconnect_cli.errors import (
     Conflict,

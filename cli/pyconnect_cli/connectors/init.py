@@ -210,16 +210,16 @@ def as_yaml(template: Template) -> str:
 
 def as_properties(template: Template) -> str:
     """Return all settings with their descriptions; those without a value are comments."""
-    return "\n".join(_described(template, _property))
 
+    def written(key: str, value: str) -> str:
+        # A value needs no escapes for `:` and `=`; without them it is easier to read.
+        escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+        if escaped[:1].isspace():
+            escaped = f"\\{escaped}"
+        plain_key = _KEY_MARKS.sub(r"\\\g<0>", key)
+        return f"{plain_key}={escaped}"
 
-def _property(key: str, value: str) -> str:
-    # A value needs no escapes for `:` and `=`; without them it is easier to read.
-    escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
-    if escaped[:1].isspace():
-        escaped = f"\\{escaped}"
-    plain_key = _KEY_MARKS.sub(r"\\\g<0>", key)
-    return f"{plain_key}={escaped}"
+    return "\n".join(_described(template, written))
 
 
 FORMATS = {"json": as_json, "yaml": as_yaml, "properties": as_properties}

@@ -17,7 +17,7 @@ import typer
 
 from pyconnect_cli.acting.conditions import select, selection_from
 from pyconnect_cli.acting.selection import read_views, selected_views
-from pyconnect_cli.connectors.files import read_connector_files
+from pyconnect_cli.connectors.files import read_connector_files, show_plan
 from pyconnect_cli.connectors.from_files import (
     SetOption,
     UnsetOption,
@@ -28,7 +28,6 @@ from pyconnect_cli.connectors.from_files import (
     required_files,
 )
 from pyconnect_cli.connectors.plan import Change, Config, ConnectorFile, PlannedChange, plan_apply
-from pyconnect_cli.connectors.validation import show_plan
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
 from pyconnect_cli.rest.masking import MASK, REFERENCES_ONLY, mask_url, mask_value
 from pyconnect_cli.rest.model import ConnectorView
@@ -52,13 +51,14 @@ class Remapping:
 
     def reference(self, value: str) -> str:
         """Return a value with its references remapped; the first pair that fits counts."""
-        return REFERENCE.sub(lambda found: f"${{{self._remapped(found[1])}}}", value)
 
-    def _remapped(self, reference: str) -> str:
-        for old, new in self.references:
-            if reference == old or reference.startswith((f"{old}:", f"{old}/")):
-                return new + reference.removeprefix(old)
-        return reference
+        def remapped(found: re.Match[str]) -> str:
+            for old, new in self.references:
+                if found[1] == old or found[1].startswith((f"{old}:", f"{old}/")):
+                    return f"${{{new}{found[1].removeprefix(old)}}}"
+            return found[0]
+
+        return REFERENCE.sub(remapped, value)
 
 
 def remapping(pairs: Sequence[str], values: Config) -> Remapping:

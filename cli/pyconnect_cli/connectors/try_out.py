@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import typer
 
 from pyconnect_cli.connectors.files import read_connector_files
-from pyconnect_cli.connectors.plan import ConnectorFile, refuse_masked
+from pyconnect_cli.connectors.plan import refuse_masked
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
 from pyconnect_cli.kafka.admin import kafka_cluster
 from pyconnect_cli.kafka.reader import some_records
@@ -93,7 +93,11 @@ def try_connector(
     --topic or --records, and put is not called.
     """
     session = session_of(context)
-    connector = _connector(file)
+    found = read_connector_files([file])
+    if len(found) != 1:
+        raise UsageError(f"{file}: try one connector at a time, not {len(found)}")
+    connector = found[0]
+    refuse_masked(connector)
     properties = {} if worker_config is None else worker_properties(worker_config)
     if plugin_path:
         properties = {**properties, "plugin.path": ",".join(map(str, map(Path, plugin_path)))}
@@ -186,14 +190,6 @@ def _shown(value: object) -> str:
 def _short(text: str) -> str:
     """Return a text for people; programs get all of it."""
     return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
-
-
-def _connector(place: str) -> ConnectorFile:
-    found = read_connector_files([place])
-    if len(found) != 1:
-        raise UsageError(f"{place}: try one connector at a time, not {len(found)}")
-    refuse_masked(found[0])
-    return found[0]
 
 
 def _given(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.connectors.validation import unknown_settings
+from pyconnect_cli.connectors.files import unknown_settings
 from tests.cli.conftest import Run
 from tests.support.fakes.connect_server import FakeConnect
 
