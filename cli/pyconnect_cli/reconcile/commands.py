@@ -1,14 +1,14 @@
-"""`pyconnect reconcile`: audits of moved records for losses, duplicates and differences."""
+"""`pyconnect reconcile`: audits of moved records for losses, duplicates and differences.
+
+The verbs are in `scan` (topics alone), `compare` and `repair` (and `undo`).
+"""
 
 from __future__ import annotations
 
 import typer
 
-from pyconnect_cli.reconcile import compare as _reconcile_compare
-from pyconnect_cli.reconcile import repair as _reconcile_repair
-from pyconnect_cli.reconcile import scan as _reconcile_scan
+from pyconnect_cli.reconcile import compare, repair, scan
 
 app = typer.Typer(help="Audit moved data with Spark: losses, duplicates, gaps, differences.")
-_reconcile_scan.register(app)
-_reconcile_compare.register(app)
-_reconcile_repair.register(app)
+for part in (scan, compare, repair):
+    app.registered_commands.extend(part.app.registered_commands)

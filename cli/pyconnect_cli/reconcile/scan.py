@@ -12,6 +12,8 @@ from pyconnect_cli.reconcile.run import reconcile
 from pyconnect_cli.reconcile.spec import ReconcileVerb, earlier_reports
 from pyconnect_cli.session import Session, session_of
 
+app = typer.Typer()
+
 Topics = Annotated[
     list[str] | None,
     typer.Argument(
@@ -30,15 +32,7 @@ Isolation = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to a noun."""
-    app.command("ranges", cls=ReconcileVerb)(ranges)
-    app.command("transactions", cls=ReconcileVerb)(transactions)
-    app.command("sequence", cls=ReconcileVerb)(sequence)
-    app.command("duplicates", cls=ReconcileVerb)(duplicates)
-    app.command("offsets", cls=ReconcileVerb)(offsets)
-
-
+@app.command(cls=ReconcileVerb)
 def ranges(
     context: typer.Context,
     topics: Topics = None,
@@ -63,6 +57,7 @@ def ranges(
     reconcile(session, "ranges", target, resolved)
 
 
+@app.command(cls=ReconcileVerb)
 def transactions(
     context: typer.Context, topics: Topics = None, *, connector: Connector = None
 ) -> None:
@@ -71,6 +66,7 @@ def transactions(
     reconcile(session, "transactions", *_target(session, topics, connector))
 
 
+@app.command(cls=ReconcileVerb)
 def sequence(
     context: typer.Context,
     topics: Topics = None,
@@ -119,6 +115,7 @@ def sequence(
     reconcile(session, "sequence", target, resolved)
 
 
+@app.command(cls=ReconcileVerb)
 def duplicates(
     context: typer.Context,
     topics: Topics = None,
@@ -142,6 +139,7 @@ def duplicates(
     reconcile(session, "duplicates", target, resolved)
 
 
+@app.command(cls=ReconcileVerb)
 def offsets(
     context: typer.Context,
     *,

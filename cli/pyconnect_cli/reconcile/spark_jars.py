@@ -21,13 +21,13 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 from pyconnect_cli.errors import PreconditionFailed
-from pyconnect_cli.reconcile.process import EventCalls, ProcessEnd, run_process
+from pyconnect_cli.reconcile.run import EventCalls, ProcessEnd, run_process
 from pyconnect_clients.installation import install_command
 from pyconnect_sandbox.errors import JavaUnavailable
 from pyconnect_sandbox.jars import JarCache, download
@@ -233,8 +233,12 @@ class SparkArchive:
             self._root.mkdir(parents=True, exist_ok=True)
             if shutil.disk_usage(self._root).free < FREE_BYTES:
                 return
-            with self._locked() as mine:
-                if not mine or self.is_complete() or self._refused.exists():
+            with self.path.with_suffix(".lock").open("w") as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return
+                if self.is_complete() or self._refused.exists():
                     return
                 progress("making an archive of Spark's classes, once: audits start faster with it")
                 self._make()
@@ -267,16 +271,6 @@ class SparkArchive:
         given = self._environ.get(OPTIONS_VARIABLE, "")
         # The user's options come last, because the last one of a kind counts.
         return {**self._environ, OPTIONS_VARIABLE: " ".join([*quoted, given]).strip()}
-
-    @contextmanager
-    def _locked(self) -> Iterator[bool]:
-        with self.path.with_suffix(".lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
 
 
 def _rehearse(work: Path, environ: Mapping[str, str]) -> ProcessEnd:

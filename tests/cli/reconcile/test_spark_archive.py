@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from pyconnect_cli.reconcile import spark_jars
-from pyconnect_cli.reconcile.process import ProcessEnd
+from pyconnect_cli.reconcile.run import ProcessEnd
 from pyconnect_cli.reconcile.spark_jars import MOST_ARCHIVES, OPTIONS_VARIABLE, SparkArchive
 from pyconnect_sandbox.java import Java
 
