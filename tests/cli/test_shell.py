@@ -1,17 +1,11 @@
-"""The view of a shell: start-up time, help texts, completion files."""
+"""The view of a shell: start-up time, help texts, hints for mistyped words."""
 
-import contextlib
-import os
-import pty
 import re
 import resource
 import shlex
-import shutil
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from string import ascii_lowercase
@@ -20,15 +14,13 @@ from typing import Any
 import pytest
 
 from pyconnect_cli.__main__ import main
-from pyconnect_cli.completion.commands import completion_script
-from pyconnect_cli.completion.offers import TypedWords, offers
+from pyconnect_cli.completion.offers import TypedWords
 from pyconnect_cli.noun_groups import load_noun
 from pyconnect_cli.parsing.help_page import EXAMPLES, first_screen
 from pyconnect_cli.parsing.near_names import near_verbs
 from pyconnect_cli.parsing.nouns import NOUNS, meant_line
-from tests.cli.conftest import NAME_WORDS, Run
+from tests.cli.conftest import Run
 from tests.support.cases import cases
-from tests.support.eventually import eventually
 from tests.support.fakes.connect_server import FakeConnect
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,6 +32,19 @@ def test_the_static_help_is_the_modules_own() -> None:
     """`pyconnect --help` imports no command and still tells what each says of itself."""
     for noun in NOUNS:
         assert import_module(noun.module).app.info.help == noun.help
+
+
+def printed_by(script: str) -> str:
+    """Return what a new Python prints for a script."""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT / "cli",
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def every_command() -> Iterator[tuple[str, Any]]:
@@ -172,9 +177,9 @@ def test_a_verb_before_its_noun_is_answered(run: Run, connect: FakeConnect) -> N
     assert not connect.requests
 
 
-@cases("word", "restrt", "set", "resum", "undo")
-def test_a_wrong_verb_never_proposes_a_noun(run: Run, word: str) -> None:
-    """`restart` is near `status`, and means something else."""
+@cases("word", "restrt", "set", "resum", "undo", "api-resources", "patch", "scale")
+def test_a_remotely_similar_noun_is_not_proposed(run: Run, word: str) -> None:
+    """`restart` is near `status`, and `api-resources` is no `restore`."""
     assert "did you mean" not in run(word).err
 
 
@@ -186,10 +191,7 @@ from pyconnect_cli.app import run
 code = run(["connectors", "get", "orders"], {"PYCONNECT_URL": "http://127.0.0.1:9"})
 print(int(code), [name for name in sys.modules if name.startswith("pyconnect_cli.connectors.")])
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT / "cli"
-    )
-    assert done.stdout == "7 ['pyconnect_cli.connectors.show']\n", done.stderr
+    assert printed_by(script) == "7 ['pyconnect_cli.connectors.show']\n"
 
 
 def test_the_words_of_the_tab_key_are_those_of_the_commands() -> None:
@@ -212,296 +214,7 @@ for noun in NOUNS:
 code = run(["offsets", "get", "orders"], {"PYCONNECT_URL": "http://127.0.0.1:9"})
 print(int(code), [name for name in sys.modules if name.partition(".")[0] == "rich"])
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT / "cli"
-    )
-    assert done.stdout == "7 []\n", done.stderr
-
-
-@cases("shell, file", ("bash", "pyconnect.bash"), ("zsh", "_pyconnect"), ("fish", "pyconnect.fish"))
-def test_the_command_prints_the_script_of_completions(shell: str, file: str) -> None:
-    """The folder completions/ and the installed package have the same text."""
-    assert (ROOT / "completions" / file).read_text("utf-8") == completion_script(shell)
-
-
-def complete_words(*words: str) -> list[str]:
-    """The offers of `__complete` for these words, without their help."""
-    return [offer.word for offer in offers(words) if offer.word.startswith(words[-1])]
-
-
-@cases(
-    "words, expected",
-    (["conn"], ["connectors"]),
-    (["connectors", "re"], ["resume", "restart"]),
-    (["connector", "re"], ["resume", "restart"]),
-    (["--url", "http://x", "connectors", "pau"], ["pause"]),
-    (["connectors", "list", "--output=js"], ["--output=json"]),
-    (["connectors", "stop", "--wait", "ST"], ["STOPPED"]),
-    (["connectors", "list", "--no-co"], ["--no-color"]),
-    (["connectors", "list", "--config", ""], [":files"]),
-    (["connectors", "nosuch", "--wai"], []),
-    (["offsets", "orphans", "pu"], ["purge"]),
-    (["sandbox", "up", "--po"], ["--port"]),
-    (["help", "ex"], ["exit-codes"]),
-    (["health", ""], []),
-)
-def test_the_offers_are_words_options_and_values(words: list[str], expected: list[str]) -> None:
-    """Without a cluster: nouns, verbs, options and their values."""
-    assert complete_words(*words) == expected
-
-
-def complete(line: str, *, names: Sequence[str] = ()) -> list[str]:
-    """Return the completions of bash at the end of `line`, with `names` of connectors."""
-    script = f"""
-source {ROOT / "completions" / "pyconnect.bash"}
-pyconnect() {{
-    if [[ $* == *" pause "* ]]; then printf '%s\\n' {shlex.join(names)}
-    else {sys.executable} -m pyconnect_cli "$@"; fi
-}}
-COMP_WORDBREAKS=$' \\t\\n"\\'><=;|&(:'
-COMP_LINE={shlex.quote(line)}
-COMP_POINT=${{#COMP_LINE}}
-_pyconnect
-printf '%s\\n' "${{COMPREPLY[@]}}"
-"""
-    done = subprocess.run(
-        ["bash", "--norc", "-c", script], check=True, capture_output=True, text=True
-    )
-    assert done.stderr == ""
-    return done.stdout.splitlines()
-
-
-@pytest.mark.wire
-@cases(
-    "line, expected",
-    ("pyconnect conn", {"connectors"}),
-    ("pyconnect connectors re", {"resume", "restart"}),
-    ("pyconnect connector re", {"resume", "restart"}),
-    ("pyconnect --url http://x connectors pau", {"pause"}),
-    ("pyconnect --url http://x:1 connectors pau", {"pause"}),
-    ("pyconnect connectors list --output=js", {"json"}),
-    ("pyconnect connectors list -o ", {"table", "wide", "json", "yaml", "ndjson", "name"}),
-    ("pyconnect connectors stop --wait ST", {"STOPPED"}),
-    ("pyconnect help ex", {"exit-codes"}),
-    ("pyconnect connectors pause or", {"orders"}),
-)
-def test_bash_completes(line: str, expected: set[str]) -> None:
-    """Nouns, verbs, values of options and names from the cluster."""
-    assert set(complete(line, names=["orders", "billing"])) == expected
-
-
-@cases(
-    "noun, verb, kind",
-    ("tasks", "kill", "tasks"), ("tasks", "stacks", "tasks"), ("tasks", "restart", "tasks"),
-    ("tasks", "list", "connectors"), ("connectors", "pause", "connectors"),
-    ("offsets", "copy", "connectors"), ("offsets", "undo", ""), ("context", "use", "contexts"),
-    ("context", "import", ""), ("loggers", "set", "loggers"), ("plugins", "describe", "plugins"),
-    ("reconcile", "source-topic", "connectors"),
-)  # fmt: skip
-def test_completion_offers_names_of_the_arguments_kind(noun: str, verb: str, kind: str) -> None:
-    """`tasks kill` takes a task; the name of a connector would be refused."""
-    line = TypedWords()
-    line.read(noun)
-    line.read(verb)
-    assert line.names == kind
-
-
-@pytest.mark.wire
-def test_names_of_the_cluster_are_only_data_for_bash(tmp_path: Path) -> None:
-    """A name that looks like a command or a pattern is offered quoted and never expanded."""
-    trap = tmp_path / "ran"
-    names = [f"$(touch {trap})", "*", "two words", "plain"]
-    offered = complete("pyconnect connectors pause ", names=names)
-    assert [shlex.split(word) for word in offered] == [[name] for name in names]
-    assert not trap.exists()
-
-
-@pytest.mark.wire
-def test_bash_replaces_only_the_text_after_a_colon() -> None:
-    """A name with a colon is offered without the part that bash keeps on the line."""
-    assert complete("pyconnect connectors pause a:", names=["a:b", "c"]) == ["b"]
-
-
-@pytest.mark.wire
-def test_a_real_bash_completes_at_the_tab_key(tmp_path: Path) -> None:
-    """Typed into an interactive bash on a terminal, the file does what it says."""
-    screen = TypedShell(["bash", "--norc", "--noprofile", "-i"], tmp_path)
-    try:
-        screen.type(f"source {ROOT / 'completions' / 'pyconnect.bash'}\n")
-        screen.type(f'pyconnect() {{ {sys.executable} -m pyconnect_cli "$@"; }}\n')
-        screen.type("pyconnect --url http://h:1 connectors pau\t")
-        eventually(lambda: "connectors pause " in screen.text(), 10, screen.text)
-    finally:
-        screen.close()
-
-
-class TypedShell:
-    """An interactive shell on a terminal of its own."""
-
-    def __init__(self, command: Sequence[str], home: Path) -> None:
-        child, self._terminal = pty.fork()
-        if child == 0:
-            os.chdir(home)
-            environ = {"HOME": str(home), "PS1": "$ ", "TERM": "dumb", "PATH": "/usr/bin:/bin"}
-            os.execvpe(command[0], list(command), environ)
-        self._child = child
-        self._text = ""
-        os.set_blocking(self._terminal, False)
-        self.type("echo loa''ded\n")
-        eventually(lambda: "loaded" in self.text(), 20, self.text)
-
-    def type(self, keys: str) -> None:
-        os.write(self._terminal, keys.encode())
-
-    def text(self) -> str:
-        with contextlib.suppress(BlockingIOError):
-            while chunk := os.read(self._terminal, 4096):
-                self._text += chunk.decode()
-        return self._text
-
-    def plain_text(self) -> str:
-        """Return the printed text without the sequences that style it."""
-        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[\x08\r]", "", self.text())
-
-    def close(self) -> None:
-        os.kill(self._child, signal.SIGKILL)
-        os.waitpid(self._child, 0)
-        os.close(self._terminal)
-
-
-@pytest.mark.wire
-@cases(
-    "line, expected",
-    ("pyconnect conn", ["connectors"]),
-    ("pyconnect --url http://h:1 connectors pau", ["pause"]),
-    ("pyconnect connectors list --output js", ["json"]),
-    ("pyconnect connectors list --output=js", ["--output=json"]),
-    ("pyconnect connectors stop --wai", ["--wait"]),
-)
-def test_fish_completes(line: str, expected: list[str]) -> None:
-    """Fish itself is asked what it would offer."""
-    script = f"""
-source {ROOT / "completions" / "pyconnect.fish"}
-function pyconnect; {sys.executable} -m pyconnect_cli $argv; end
-complete -C {shlex.quote(line)}"""
-    done = subprocess.run(["fish", "-c", script], check=True, capture_output=True, text=True)
-    assert [offered.split("\t")[0] for offered in done.stdout.splitlines()] == expected
-
-
-@pytest.mark.wire
-@cases(
-    "keys, expected",
-    ("pyconnect --url http://h:1 connectors pau\t", "connectors pause "),
-    ("pyconnect connectors stop --wait ST\t", "--wait STOPPED "),
-    ("pyconnect connectors pause two\t", "pause two\\ words"),
-    ("pyconnect acls check --connector two\t", "--connector two\\ words"),
-    ("pyconnect help ex\t", "help exit-codes "),
-)
-def test_a_real_zsh_completes_at_the_tab_key(tmp_path: Path, keys: str, expected: str) -> None:
-    """Verbs, values, names and topics, typed into an interactive zsh."""
-    (tmp_path / "_pyconnect").write_text(completion_script("zsh"), "utf-8")
-    (tmp_path / ".zshrc").write_text(
-        f"PROMPT='$ '; fpath=({tmp_path} $fpath); autoload -U compinit\n"
-        f"compinit -u -d {tmp_path / 'dump'}\n"
-        'pyconnect() { if [[ "$*" == *(pause|--connector)" "* ]]; then print "two words\t"\n'
-        f'else {sys.executable} -m pyconnect_cli "$@"; fi }}\n'
-    )
-    shell = TypedShell(["zsh", "-i"], tmp_path)
-    try:
-        shell.type(keys)
-        eventually(lambda: expected in shell.plain_text(), 20, shell.plain_text)
-    finally:
-        shell.close()
-
-
-@cases("shell, file", ("zsh", "_pyconnect"), ("fish", "pyconnect.fish"))
-def test_the_other_shells_accept_their_file(shell: str, file: str) -> None:
-    """An installed shell parses its file; the text is compared everywhere."""
-    path = ROOT / "completions" / file
-    assert "__complete" in path.read_text("utf-8")
-    if shutil.which(shell):
-        subprocess.run([shell, "-n", str(path)], check=True, capture_output=True)
-
-
-@pytest.mark.wire
-def test_names_of_the_cluster_are_offered(url: str, environ: dict[str, str]) -> None:
-    """Names of a living cluster; nothing and exit 0 for a dead one."""
-
-    def names(address: str) -> list[str]:
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "pyconnect_cli", "__complete"),
-                *("--url", address, "connectors", "get", ""),
-            ],
-            env={**environ, "XDG_CACHE_HOME": environ["XDG_STATE_HOME"]},
-            cwd=ROOT / "cli",
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout.split()
-
-    # A machine that is busy may answer too late; then there are none, and the next Tab asks again.
-    eventually(lambda: names(url) == ["broken", "orders"], 120)
-    assert names("http://127.0.0.1:9") == []
-
-
-@pytest.fixture
-def ask(environ: dict[str, str], tmp_path: Path) -> Callable[..., list[str]]:
-    """Ask for names of a kind as a shell does; the cache is the test's own."""
-
-    def candidates(kind: str, *options: str) -> list[str]:
-        started = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-m", "pyconnect_cli", "__complete", *options, *NAME_WORDS[kind]],
-            env={**environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
-            cwd=ROOT / "cli",
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stderr == ""
-        # The promise is 300 ms; the rest is for a machine that does other things meanwhile.
-        assert time.monotonic() - started < 5
-        return [offer.partition("\t")[0] for offer in done.stdout.splitlines()]
-
-    return candidates
-
-
-@pytest.mark.wire
-def test_a_tab_is_cached(ask: Callable[..., list[str]], url: str, connect: FakeConnect) -> None:
-    """Names are kept for a while; another kind is requested again."""
-    eventually(lambda: ask("connectors", "--url", url) == ["broken", "orders"], 120)
-    connect.requests.clear()
-    assert ask("connectors", "--url", url) == ["broken", "orders"]
-    assert connect.requests == []
-    tasks = ["broken/0", "broken/1", "orders/0"]
-    eventually(lambda: ask("tasks", f"--url={url}") == tasks, 120)
-    eventually(lambda: ask("plugins", "--url", url) == ["org.example.FileSource"], 120)
-    eventually(lambda: ask("loggers", "--url", url) == ["root"], 120)
-
-
-@pytest.mark.wire
-def test_contexts_are_offered(ask: Callable[..., list[str]], environ: dict[str, str]) -> None:
-    """Shells pass on what stands behind --context, the beginning of a name included."""
-    file = Path(environ["XDG_CONFIG_HOME"]) / "pyconnect" / "config.toml"
-    file.parent.mkdir(parents=True)
-    file.write_text('current = "gone"\n[contexts.prod]\nurls = ["http://h:1"]\n')
-    assert ask("contexts", "--context", "pr") == ["prod"]
-
-
-@pytest.mark.wire
-def test_older_names_are_better_than_none(
-    ask: Callable[..., list[str]], url: str, connect: FakeConnect, tmp_path: Path
-) -> None:
-    """A cluster that does not answer in time leaves what was kept, however old."""
-    eventually(lambda: ask("connectors", "--url", url) == ["broken", "orders"], 120)
-    (kept,) = (tmp_path / "cache").rglob("*.json")
-    os.utime(kept, (0, 0))
-    with connect.lock:
-        assert ask("connectors", "--url", url) == ["broken", "orders"]
-        assert ask("loggers", "--url", url) == []
+    assert printed_by(script) == "7 []\n"
 
 
 @cases(
@@ -529,42 +242,29 @@ def test_words_of_other_tools_are_answered_with_the_line(run: Run, words: str, l
     assert f"{line}\n" in f"{hint.rstrip('`?')}\n"
 
 
-@cases("word", "api-resources", "patch", "scale")
-def test_a_remotely_similar_noun_is_not_proposed(run: Run, word: str) -> None:
-    """`api-resources` is no `restore`."""
-    assert "did you mean" not in run(word).err
-
-
-@pytest.mark.wire
-def test_a_misspelt_option_is_answered_with_the_near_one(run: Run) -> None:
-    """As verbs and names are."""
-    outcome = run("connectors", "list", "--otput", "json", code=2)
-    assert outcome.err.splitlines() == [
-        "error: no such option: --otput",
-        "hint: did you mean `--output`? see: pyconnect connectors list --help",
-    ]
-
-
-@pytest.mark.wire
-def test_a_file_without_its_option_is_answered_with_it(run: Run) -> None:
-    """As kubectl's users may expect arguments."""
-    outcome = run("connectors", "apply", "orders.json", code=2)
-    assert "hint: a file follows -f: pyconnect connectors apply -f FILE" in outcome.err
-
-
-@pytest.mark.wire
-def test_a_misspelt_verb_is_answered_with_the_near_one(run: Run) -> None:
-    """Exit 2 and a suggestion."""
-    outcome = run("connectors", "pasue", "x", code=2)
-    assert "did you mean `pyconnect connectors pause`" in outcome.err
-
-
-@pytest.mark.wire
-def test_a_word_for_reading_is_answered_with_verbs_that_read(run: Run) -> None:
-    """`connectors status` resembles `restart`; a proposal must not lead to a change."""
-    hint = run("connectors", "status", "orders").err.splitlines()[1]
-    expected = "hint: did you mean `pyconnect connectors get` or `pyconnect connectors describe`?"
-    assert hint == expected
+@cases(
+    "line, error, hint",
+    (
+        "connectors list --otput json",
+        "no such option: --otput",
+        "did you mean `--output`? see: pyconnect connectors list --help",
+    ),
+    ("connectors apply orders.json", "", "a file follows -f: pyconnect connectors apply -f FILE"),
+    ("connectors pasue x", "", "did you mean `pyconnect connectors pause`?"),
+    # It resembles `restart`; a proposal must not lead to a change.
+    (
+        "connectors status orders",
+        "",
+        "did you mean `pyconnect connectors get` or `pyconnect connectors describe`?",
+    ),
+)
+def test_a_misspelt_word_is_answered_with_the_near_one(
+    run: Run, line: str, error: str, hint: str
+) -> None:
+    """Exit 2 and a suggestion, as for names: of options, verbs, and files without their option."""
+    lines = run(*line.split(), code=2).err.splitlines()
+    assert lines[0].startswith(f"error: {error}")
+    assert lines[1] == f"hint: {hint}"
 
 
 def mistyped(word: str) -> set[str]:
@@ -587,10 +287,6 @@ def test_mistyped_verbs_are_proposed_within_their_kind() -> None:
             for word in mistyped(verb) - set(verbs):
                 proposed = near_verbs(word, reading, changing)
                 assert not set(proposed) & set(changing), f"{path} {word}: {proposed}"
-    for path, command in every_command():
-        verbs = getattr(command, "commands", {})
-        changing = [name for name, verb in verbs.items() if getattr(verb, "changes", False)]
-        reading = [name for name in verbs if name not in changing]
         for verb in changing:
             word = verb[:2] + verb[3] + verb[2] + verb[4:] if len(verb) > 3 else f"{verb}{verb[-1]}"
             assert verb in near_verbs(word, reading, changing), f"{path} {word}"
