@@ -99,8 +99,7 @@ def test_an_undo_knows_changes_that_a_backup_can_show() -> None:
     assert plan.to_json()["since"] is None
     found = OffsetEntry(partition={"filename": "a"}, offset={"position": 5.0})
     now = replace(view({}), offsets=(found,))
-    plan = plan_undo(now, entries({"a": 1}), entries({"a": 5}))
-    assert plan.since == ()
+    assert plan_undo(now, entries({"a": 1}), entries({"a": 5})).since == ()
 
 
 @given(now=POSITIONS, wanted=st.dictionaries(st.sampled_from("abcde"), st.none() | st.integers(0)))
@@ -117,8 +116,7 @@ def test_a_plan_needs_the_stop_for_changes_only() -> None:
     plan = plan_reset(view({"a": 1}, state="RUNNING"))
     assert plan.states == ("RUNNING", "STOPPED")
     assert replace(plan, resume=True).states == ("RUNNING", "STOPPED", "RUNNING")
-    running = view({"a": 1}, state="RUNNING")
-    assert not plan_alter(running, entries({"a": 1})).needed
+    assert not plan_alter(view({"a": 1}, state="RUNNING"), entries({"a": 1})).needed
 
 
 def test_a_reset_of_everything_is_sent_even_when_nothing_is_stored() -> None:

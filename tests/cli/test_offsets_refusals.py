@@ -50,8 +50,7 @@ def test_a_state_directory_that_is_another_one_elsewhere_stops_the_change(
 def test_an_older_worker_is_refused_with_the_needed_version(run: Run, connect: FakeConnect) -> None:
     """Exit 9 and the Kafka version that brought the endpoint."""
     connect.failures["GET /connectors/orders/offsets"] = [(404, "HTTP 404 Not Found")]
-    outcome = run("offsets", "get", "orders", code=9)
-    assert "3.5 (KIP-875)" in outcome.err
+    assert "3.5 (KIP-875)" in run("offsets", "get", "orders", code=9).err
     connect.failures["PATCH /connectors/broken/offsets"] = [(405, "HTTP 405 Method Not Allowed")]
     outcome = run("offsets", "alter", "broken", "--set", "t:0=1", "--yes", code=9)
     assert "3.6 (KIP-875)" in outcome.err

@@ -26,8 +26,7 @@ def test_undo_can_itself_be_undone(run: Run, connect: FakeConnect, environ: dict
     assert connect.connectors["broken"].offsets == before
     assert run("offsets", "undo", "--yes").code == 0
     assert connect.connectors["broken"].offsets == [sink_entry("t", 0, 5), sink_entry("t", 1, 6)]
-    first = backups(environ)[0].stem
-    assert run("offsets", "undo", first, "--yes").code == 0
+    assert run("offsets", "undo", backups(environ)[0].stem, "--yes").code == 0
     assert connect.connectors["broken"].offsets == before
 
 

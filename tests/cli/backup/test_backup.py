@@ -34,8 +34,7 @@ def test_a_backup_holds_all_of_a_cluster(run: Run, connect: FakeConnect, url: st
     orders = read(path, "connectors", "orders.json")
     assert (orders["name"], orders["initial_state"]) == ("orders", "PAUSED")
     assert read(path, "connectors", "broken.json")["initial_state"] == "STOPPED"
-    offsets = read(path, "offsets", "orders.json")
-    assert offsets["offsets"] == connect.connectors["orders"].offsets
+    assert read(path, "offsets", "orders.json")["offsets"] == connect.connectors["orders"].offsets
     assert read(path, "loggers.json") == {url: {"root": "INFO"}}
     manifest = read(path, "manifest.json")
     assert manifest["format"] == "pyconnect-backup/1"

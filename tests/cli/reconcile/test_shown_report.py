@@ -66,8 +66,7 @@ def test_a_terminal_adds_colours_except_to_json(
     assert shown(monkeypatch, {**environ, "NO_COLOR": "1"}, terminal=True) == plain
     assert shown(monkeypatch, environ, terminal=True, no_color=True) == plain
     forced = shown(monkeypatch, {**environ, "FORCE_COLOR": "1"}, terminal=False)
-    coloured = shown(monkeypatch, environ, terminal=True)
-    assert coloured == forced != plain
+    assert shown(monkeypatch, environ, terminal=True) == forced != plain
     assert COLOUR.sub("", forced) == plain
     text = shown(monkeypatch, environ, terminal=True, output="json")
     assert json.loads(text) == {**report_of(1), "report": str(DIRECTORY)}
