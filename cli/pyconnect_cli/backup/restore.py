@@ -43,7 +43,6 @@ from pyconnect_cli.backup.plan import (
     SavedConnector,
     plan_connector,
     require_same_cluster,
-    restored_offsets,
 )
 from pyconnect_cli.backup.save import LOGGERS_OF, ClusterReader, WorkerConfigOption, worker_levels
 from pyconnect_cli.connectors.from_files import SetOption, key_changes
@@ -51,8 +50,8 @@ from pyconnect_cli.connectors.promote import MapOption, Remapping, remapping
 from pyconnect_cli.diagnostics.loggers import levels_to_set
 from pyconnect_cli.directories import new_identity, state_directory
 from pyconnect_cli.errors import PyconnectError, UnknownOutcome
-from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView, require_fitting
-from pyconnect_cli.offsets.run import Around, change_new_connector
+from pyconnect_cli.offsets.plan.change import Action
+from pyconnect_cli.offsets.run import place_offsets
 from pyconnect_cli.parsing.options import (
     BATCH_OPTIONS,
     CRON_OPTIONS,
@@ -337,27 +336,19 @@ class _Restorer:
         return remark
 
     def _place_offsets(self, planned: ConnectorRestore) -> str | None:
-        """Set the offsets of a STOPPED connector; an earlier connector of the name may have some.
-
-        They are kept for `offsets undo`.
-        """
-        snapshot = planned.offsets
-        if snapshot is None:
+        """Set the offsets of a STOPPED connector; those that it has are kept for `offsets undo`."""
+        if planned.offsets is None:
             return None
         session = self._session
-        kafka_cluster_id = session.worker.kafka_cluster_id
-
-        def planner(view: OffsetsView) -> OffsetsPlan:
-            if not self._force:
-                require_fitting(snapshot, view, cluster_id=kafka_cluster_id)
-            return restored_offsets(view, snapshot)
-
+        cluster_id = None if self._force else session.worker.kafka_cluster_id
         view = ConnectorView(
             name=planned.name,
             info=session.client.connector(planned.name),
             status=session.client.connector_status(planned.name),
         )
-        return change_new_connector(session, view, planner, Around())
+        return place_offsets(
+            session, view, planned.offsets, action=Action.RESTORE, cluster_id=cluster_id
+        )
 
     def logger_steps(self, saved: Levels) -> list[BatchStep]:
         """Return a step for each worker whose levels differ from the saved ones.

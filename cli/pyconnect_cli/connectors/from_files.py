@@ -49,16 +49,8 @@ from pyconnect_cli.errors import (
     WaitTimedOut,
 )
 from pyconnect_cli.offsets.files import read_snapshot_file
-from pyconnect_cli.offsets.plan.change import (
-    Action,
-    OffsetsPlan,
-    OffsetsSnapshot,
-    OffsetsView,
-    plan_restore,
-    require_fitting,
-    same_class,
-)
-from pyconnect_cli.offsets.run import Around, change_new_connector
+from pyconnect_cli.offsets.plan.change import Action, OffsetsSnapshot, same_class
+from pyconnect_cli.offsets.run import place_offsets
 from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.streams import PRIVATE
 from pyconnect_cli.rest.masking import mask_config, mask_document
@@ -454,23 +446,18 @@ def create_with_offsets(
 ) -> str | None:
     """Create one connector with exactly these offsets; return a remark for its result line.
 
-    Offsets of an earlier connector of the name are backed up and replaced. After a failure the new
-    connector stays STOPPED: it has done nothing yet.
+    After a failure the new connector stays STOPPED: it has done nothing yet.
     """
-    client = session.client
-    cluster_id = session.worker.kafka_cluster_id
+    client, cluster_id = session.client, session.worker.kafka_cluster_id
     info = client.create_connector(file.name, file.config, initial_state="STOPPED")
-
-    def planner(view: OffsetsView) -> OffsetsPlan:
-        require_fitting(snapshot, view, cluster_id=cluster_id)
-        return plan_restore(view, snapshot.offsets, action=Action.IMPORT)
-
-    options = Around(resume=state == "RUNNING")
     try:
         wait_for_state(session, [file.name], "STOPPED")
         status = client.connector_status(file.name)
         view = ConnectorView(name=file.name, info=info, status=status)
-        remark = change_new_connector(session, view, planner, options)
+        resume = state == "RUNNING"
+        remark = place_offsets(
+            session, view, snapshot, action=Action.IMPORT, cluster_id=cluster_id, resume=resume
+        )
         if state == "PAUSED":
             client.pause_connector(file.name)
     except PyconnectError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -56,13 +56,12 @@ class OrphanKeeper:
     def __init__(
         self,
         session: Session,
-        topics: Sequence[str] = (),
-        *,
-        worker_topics: Callable[[], Collection[str]] = tuple,
+        topics: Sequence[str] | None = None,
+        worker_config: str | None = None,
     ) -> None:
         self._session = session
         self._given = topics
-        self._ask_workers = worker_topics
+        self._worker_config = worker_config
         settings = kafka_cluster(session, NEEDS_KAFKA).librdkafka()
         remaining_s = session.budget.remaining_s
         self._records = OffsetsTopics(settings, remaining_s)
@@ -100,12 +99,7 @@ class OrphanKeeper:
     @cached_property
     def worker_topics(self) -> frozenset[str]:
         """The workers' offset.storage.topic, from agents or a worker's file."""
-        return frozenset(self._ask_workers())
-
-    @property
-    def searched(self) -> str:
-        """The places that were searched, as a text."""
-        return f"{', '.join(self.topics)} and the groups {SINK_GROUP_PREFIX}*"
+        return frozenset(worker_topics_of(self._session, self._worker_config))
 
     def find(self) -> list[Orphan]:
         """Read topics and groups; UsageError for a topic without offsets of connectors."""
@@ -273,9 +267,7 @@ AllOption = Annotated[bool, typer.Option("--all", help="every connector that `li
 
 
 def _time(written_ms: int | None) -> str:
-    if written_ms is None:
-        return "-"
-    return datetime.fromtimestamp(written_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return "-" if written_ms is None else utc_text(datetime.fromtimestamp(written_ms / 1000, UTC))
 
 
 COLUMNS: Sequence[Column[Orphan]] = (
@@ -291,7 +283,7 @@ COLUMNS: Sequence[Column[Orphan]] = (
 def list_orphans(context: typer.Context, *, topics: TopicsOption = None) -> None:
     """List deleted connectors with offsets; those of sinks are in consumer groups connect-NAME."""
     session = session_of(context)
-    keeper = _keeper(session, topics)
+    keeper = OrphanKeeper(session, topics)
     found = keeper.find()
     if keeper.live:
         session.output.message(
@@ -320,7 +312,7 @@ def export(
 ) -> None:
     """Write a deleted connector's offsets to a file for `import --force` and `diff -f`."""
     session = session_of(context)
-    keeper = _keeper(session, topics)
+    keeper = OrphanKeeper(session, topics)
     wanted = [orphan for orphan in keeper.find() if (orphan.type == SINK) == sink]
     (orphan,) = _named(wanted, [name], keeper)
     export_snapshot(session, keeper.snapshot(orphan), file)
@@ -366,7 +358,7 @@ def purge(
     session = session_of(context)
     if bool(names) == everything:
         raise UsageError("no connector to purge is given", hint="name deleted connectors, or --all")
-    keeper = _keeper(session, topics, worker_config)
+    keeper = OrphanKeeper(session, topics, worker_config)
     found = keeper.find()
     wanted = found if everything else _named(found, names or (), keeper)
     chosen = [orphan for orphan in wanted if sink_groups or orphan.type != SINK]
@@ -408,14 +400,6 @@ def _purge(
     run_changes(session, steps, "purge", backups, what="name")
 
 
-def _keeper(
-    session: Session, topics: Sequence[str] | None, worker_config: str | None = None
-) -> OrphanKeeper:
-    return OrphanKeeper(
-        session, topics or (), worker_topics=lambda: worker_topics_of(session, worker_config)
-    )
-
-
 def worker_topics_of(session: Session, worker_config: str | None) -> set[str]:
     """Return the offsets topic, as agents, the context or the file of a Java worker name it."""
     urls = session.client.exchange.urls
@@ -431,21 +415,23 @@ def worker_topics_of(session: Session, worker_config: str | None) -> set[str]:
 
 
 def _named(found: Sequence[Orphan], names: Sequence[str], keeper: OrphanKeeper) -> list[Orphan]:
+    known = {orphan.name for orphan in found}
     for name in names:
         if name in keeper.existing:
             raise PreconditionFailed(
                 f"connector {name} exists, so its offsets are not orphans; nothing was done",
                 hint=f"to delete them: pyconnect offsets reset {name}",
             )
-        if name in keeper.live and name not in {orphan.name for orphan in found}:
+        if name in keeper.live and name not in known:
             raise PreconditionFailed(
                 f"consumer group connect-{name} has members: a sink of another Connect cluster"
                 " uses it; nothing was done"
             )
-        if name not in {orphan.name for orphan in found}:
-            near = did_you_mean(name, sorted({orphan.name for orphan in found}))
+        if name not in known:
+            near = did_you_mean(name, sorted(known))
             raise NotFound(
-                f"no offsets of a connector `{name}` were found in {keeper.searched}",
+                f"no offsets of a connector `{name}` were found in {', '.join(keeper.topics)} and"
+                f" the groups {SINK_GROUP_PREFIX}*",
                 hint=near or "list the orphans: pyconnect offsets orphans list",
             )
     return [orphan for orphan in found if orphan.name in names]

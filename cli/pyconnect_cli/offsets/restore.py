@@ -44,7 +44,6 @@ from pyconnect_cli.offsets.run import (
     change_offsets,
     offsets_view,
     run_changes,
-    since_lines,
     snapshot_of,
 )
 from pyconnect_cli.offsets.stored import alter_plan
@@ -200,7 +199,7 @@ def undo(
         plan = keeper.undo_plan(snapshot)
         if unasked:
             require_untouched(snapshot, plan)
-        for line in since_lines(plan):
+        for line in plan.since_lines:
             session.output.message(line)
         if session.given.get("dry_run"):
             offsets = counted(len(snapshot.offsets), "offset")

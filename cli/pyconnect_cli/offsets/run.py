@@ -34,7 +34,9 @@ from pyconnect_cli.offsets.plan.change import (
     OffsetsPlan,
     OffsetsSnapshot,
     OffsetsView,
+    plan_restore,
     read_back_differs,
+    require_fitting,
 )
 from pyconnect_cli.parsing.options import (
     CRON_OPTIONS,
@@ -79,7 +81,7 @@ def show_plans(
             lines.append(f"  backup  {'first' if backup else 'none'}")
         else:
             lines.append("  no offsets are stored; the connector is asked to reset its own")
-        lines += [f"  {line}" for line in since_lines(plan)]
+        lines += [f"  {line}" for line in plan.since_lines]
         left = {partition_key(change.partition): change.before for change in plan.since or ()}
         changes = []
         for change in plan.changes:
@@ -114,18 +116,6 @@ def first_lines(session: Session, lines: Sequence[str], total: int) -> list[str]
     if total > len(shown):
         shown.append(f"  … and {total - len(shown)} more; see all with -v")
     return shown
-
-
-def since_lines(plan: OffsetsPlan) -> list[str]:
-    """Return lines about later changes that an undo overwrites too."""
-    if plan.since is None:
-        return ["later changes are not known: the backup is not the newest one"]
-    if not plan.since:
-        return []
-    changed = counted(len(plan.since), "partition")
-    return [
-        f"warning: the connector or a user has changed {changed} since then; undo loses that change"
-    ]
 
 
 Planner = Callable[[OffsetsView], OffsetsPlan]
@@ -190,8 +180,8 @@ def change_offsets(
     planned: dict[str, OffsetsPlan | PyconnectError] = {}
     for view in views:
         try:
-            found = _plan_or_raise(session, planner, offsets_view(session, view), around)
-            planned[view.name] = found
+            seen = offsets_view(session, view)
+            planned[view.name] = _plan_or_raise(session, planner, seen, around)
         except PyconnectError as error:
             planned[view.name] = error
     refused = [error for error in planned.values() if isinstance(error, PyconnectError)]
@@ -210,13 +200,9 @@ def change_offsets(
                 f"the worker runs version {version}: offsets can be changed over REST since"
                 " Kafka 3.6 (KIP-875); nothing was changed"
             )
-    run = _Changes(session, action, planner, around, views)
+    run, done = _Changes(session, planner, around, views), DONE[action]
     steps = [
-        BatchStep(
-            name=name,
-            done=DONE[action] if name in needed else UNCHANGED,
-            act=partial(run.act, plan),
-        )
+        BatchStep(name=name, done=done if name in needed else UNCHANGED, act=partial(run.act, plan))
         for name, plan in planned.items()
     ]
     run_changes(session, steps, action.value, run.backups)
@@ -224,12 +210,29 @@ def change_offsets(
     wait_if_asked(session, dict.fromkeys((plan.view.name for plan in plans), goal))
 
 
-def change_new_connector(
-    session: Session, view: ConnectorView, planner: Planner, around: Around
+def place_offsets(
+    session: Session,
+    view: ConnectorView,
+    snapshot: OffsetsSnapshot,
+    *,
+    action: Action,
+    cluster_id: str | None,
+    resume: bool = False,
 ) -> str | None:
-    """Give a connector that was just created its offsets, without asking; return a remark."""
+    """Give a STOPPED connector the offsets of a snapshot, without asking; return a remark.
+
+    Offsets of an earlier connector of the name are backed up and replaced. `cluster_id`: that of
+    its Kafka, which the snapshot has to fit; None: it need not fit.
+    """
+
+    def planner(found: OffsetsView) -> OffsetsPlan:
+        if cluster_id is not None:
+            require_fitting(snapshot, found, cluster_id=cluster_id)
+        return plan_restore(found, snapshot.offsets, action=action)
+
+    around = Around(resume=resume)
     plan = _plan_or_raise(session, planner, offsets_view(session, view), around)
-    return _Changes(session, Action.IMPORT, planner, around, [view]).act(plan)
+    return _Changes(session, planner, around, [view]).act(plan)
 
 
 def offsets_view(session: Session, view: ConnectorView) -> OffsetsView:
@@ -262,7 +265,6 @@ class _Changes:
     def __init__(
         self,
         session: Session,
-        action: Action,
         planner: Planner,
         around: Around,
         views: Sequence[ConnectorView],
@@ -270,7 +272,6 @@ class _Changes:
         self.session = session
         # Connectors whose offsets may have been changed.
         self._touched: set[str] = set()
-        self._action = action
         self._planner = planner
         self._around = around
         self._views = {view.name: view for view in views}

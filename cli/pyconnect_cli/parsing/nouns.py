@@ -33,7 +33,7 @@ acls,acl acls.commands Check, explain and generate the ACLs that connectors and 
 transactions,transaction,txn transactions.commands List and describe connectors' transactions, and abort those that hang.
 plugins,plugin plugins.commands List, describe and test the plugins of a worker.
 loggers,logger diagnostics.loggers Read and set log levels of running workers.
-reconcile reconcile.commands Audit moved data with Spark: losses, duplicates, gaps, differences.
+reconcile reconcile.repair Audit moved data with Spark: losses, duplicates, gaps, differences.
 upgrade upgrade.commands Move a cluster to another phase of exactly-once, worker by worker.
 backup backup.save Save configurations, states, offsets and loggers of a cluster in a directory.
 restore backup.restore Restore connectors, states, offsets and loggers from a backup.

@@ -3,6 +3,7 @@
 The process `pyconnect_repair` plans and changes rows and topics; here are the question and the
 audit's second run. A run that a kill ended in the state `started` or `undoing` goes on with the
 same command: each change of its file is to do, done, or refused, as the rows in the table show.
+The verbs of the noun come together here.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import typer
 from pyconnect_cli.acting.wait import describe, has_state
 from pyconnect_cli.errors import ExitCode, PreconditionFailed, PyconnectError, Undecided, UsageError
 from pyconnect_cli.parsing.options import PLAN_OPTIONS
+from pyconnect_cli.reconcile import compare, scan
 from pyconnect_cli.reconcile.compare import (
     AuditAccess,
     Key,
@@ -47,7 +49,9 @@ from pyconnect_cli.reconcile.spec import DataVerb, complete
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
 
-app = typer.Typer()
+app = typer.Typer(help="Audit moved data with Spark: losses, duplicates, gaps, differences.")
+# The verbs that only read come first.
+app.registered_commands += scan.app.registered_commands + compare.app.registered_commands
 
 SINKS = {"SqlSink": "sql", "LakeSink": "lake"}
 """The extras that sinks are in; so are those of SOURCES."""

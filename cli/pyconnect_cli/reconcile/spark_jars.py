@@ -23,6 +23,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -112,29 +113,24 @@ def require_java(environment: Mapping[str, str] | None = None) -> Java:
         ) from exc
 
 
-def kafka_source_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
-    """Return the jars of Spark's Kafka source, fetching them on first use.
+def jars_of_spark(use: str, *, progress: Progress = silent) -> tuple[Path, ...]:
+    """Return the jars with which Spark has a use that PySpark lacks, fetched on first use.
 
     Raises PreconditionFailed without Spark or Java, or when no jar serves this release of Spark;
     JarsUnavailable and JarResolutionFailed when they cannot be fetched.
     """
-    return _jars(known_jars(KAFKA), progress)
+    return _jars(known_jars(use), progress)
 
 
-def avro_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
-    """Return the jar with which Spark reads Avro, fetched on first use; it raises likewise."""
-    return _jars(known_jars(AVRO), progress)
+kafka_source_jars = partial(jars_of_spark, KAFKA)
+avro_jars = partial(jars_of_spark, AVRO)
+iceberg_jars = partial(jars_of_spark, ICEBERG)
 
 
 def jdbc_jars(url: str, *, progress: Progress = silent) -> tuple[Path, ...]:
     """Return the driver of a JDBC URL, fetched on first use; nothing for other databases."""
     driver = JDBC.get(url.removeprefix("jdbc:").partition(":")[0])
     return () if driver is None else _jars(driver, progress)
-
-
-def iceberg_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
-    """Return the jar with which Spark reads Iceberg tables; it raises likewise."""
-    return _jars(known_jars(ICEBERG), progress)
 
 
 def table_of(line: str) -> Path:

@@ -157,9 +157,9 @@ def list_(
         found = describe_transactions(protocol, owned)
     now_ms = _now_ms()
     listed = [
-        Listed(transaction, owner_of(transaction.transactional_id, *cluster.names), now_ms)
-        for transaction in found
-        if transaction.open or not open_only
+        Listed(each, owner_of(each.transactional_id, *cluster.names), now_ms)
+        for each in found
+        if each.open or not open_only
     ]
     session.output.listing(
         COLUMNS,
@@ -183,10 +183,7 @@ def describe(
     session = session_of(context)
     with kafka_protocol(session, PURPOSE) as protocol:
         found = describe_transactions(protocol, transactional_ids)
-    unknown = sorted(
-        set(transactional_ids) - {transaction.transactional_id for transaction in found}
-    )
-    if unknown:
+    if unknown := sorted(set(transactional_ids) - {each.transactional_id for each in found}):
         raise NotFound(
             f"no transaction coordinator knows {', '.join(unknown)}",
             hint="it was never used, or not for transactional.id.expiration.ms (7 days)",
@@ -194,10 +191,7 @@ def describe(
     known = group_id or session.settings.group
     names = asked_cluster(session, known).names if known else ("", (), "")
     now_ms = _now_ms()
-    listed = [
-        Listed(transaction, owner_of(transaction.transactional_id, *names), now_ms)
-        for transaction in found
-    ]
+    listed = [Listed(each, owner_of(each.transactional_id, *names), now_ms) for each in found]
     document = [one.to_json() for one in listed]
     session.output.document(
         document if len(document) > 1 else document[0],

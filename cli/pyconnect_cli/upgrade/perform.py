@@ -191,6 +191,10 @@ class NeedsOperator(PyconnectError):
     exit_code = ExitCode.NEEDS_OPERATOR
 
 
+def _by_hand(worker: UpgradedWorker, phase: Phase) -> str:
+    return f"on {worker.url}: set {PROPERTY}={phase} in its properties and restart it"
+
+
 class Performer:
     """Acts on the workers of one run."""
 
@@ -213,10 +217,7 @@ class Performer:
                     case Means.AGENT:
                         self._change_agent(run, worker, action.phase)
                     case Means.OPERATOR:
-                        raise NeedsOperator(
-                            f"on {worker.url}: set {PROPERTY}={action.phase} in its properties"
-                            " and restart it"
-                        )
+                        raise NeedsOperator(_by_hand(worker, action.phase))
             case Act.QUIESCE:
                 if "stop" in commands.templates:
                     self._run_command("stop", worker.url, "")
@@ -264,10 +265,7 @@ class Performer:
             # The worker is restarting already; `decide` waits for it.
             return
         except Forbidden as exc:
-            raise NeedsOperator(
-                f"on {worker.url}: set {PROPERTY}={phase} in its properties and restart it"
-                f" ({exc.message})"
-            ) from exc
+            raise NeedsOperator(f"{_by_hand(worker, phase)} ({exc.message})") from exc
         if restart == "none":
             raise NeedsOperator(f"restart {worker.url}: {PROPERTY}={phase} is in its file now")
 

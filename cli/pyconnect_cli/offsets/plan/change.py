@@ -136,6 +136,17 @@ class OffsetsPlan:
         return tuple(states)
 
     @property
+    def since_lines(self) -> list[str]:
+        """Lines about later changes that an undo overwrites too."""
+        if self.since is None:
+            return ["later changes are not known: the backup is not the newest one"]
+        if not self.since:
+            return []
+        changed = counted(len(self.since), "partition")
+        what = f"the connector or a user has changed {changed} since then"
+        return [f"warning: {what}; undo loses that change"]
+
+    @property
     def wanted(self) -> tuple[OffsetEntry, ...]:
         """The entries to send, which must be read back afterwards."""
         return tuple(OffsetEntry(partition=c.partition, offset=c.after) for c in self.changes)
