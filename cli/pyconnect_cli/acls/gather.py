@@ -100,9 +100,7 @@ def gather(session: Session, options: AclOptions) -> Gathered:
             principals = {Role(client): str(name) for client, name in told.items() if name}
             workers[at] = replace(worker, principals=principals)
     facts = ClusterFacts(
-        workers=tuple(workers),
-        connectors=tuple(connectors),
-        principals=options.principals,
+        workers=tuple(workers), connectors=tuple(connectors), principals=options.principals
     )
     facts, evidence = _asked_brokers(session, facts)
     if options.probe or evidence.refused:

@@ -263,11 +263,7 @@ class _Changes:
     """The changes of one command; `act` may run in several threads, one connector each."""
 
     def __init__(
-        self,
-        session: Session,
-        planner: Planner,
-        around: Around,
-        views: Sequence[ConnectorView],
+        self, session: Session, planner: Planner, around: Around, views: Sequence[ConnectorView]
     ) -> None:
         self.session = session
         # Connectors whose offsets may have been changed.

@@ -12,12 +12,7 @@ from pyconnect_cli.acting.conditions import texts
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.admin import kafka_admin
 from pyconnect_cli.reconcile import connectors
-from pyconnect_cli.reconcile.connectors import (
-    SINK,
-    SOURCE,
-    Audited,
-    Document,
-)
+from pyconnect_cli.reconcile.connectors import SINK, SOURCE, Audited, Document
 from pyconnect_cli.reconcile.resolution import SINKS, SOURCES, resolver
 from pyconnect_cli.reconcile.run import Audit, reconcile, reconcile_each
 from pyconnect_cli.reconcile.spec import (

@@ -421,11 +421,7 @@ def java_worker(client: ConnectClient, seen: UpgradedWorker) -> UpgradedWorker:
         except PyconnectError:
             ready = False
     seen = replace(
-        seen,
-        kind=Kind.JAVA,
-        version=info.version,
-        cluster_id=info.kafka_cluster_id,
-        ready=ready,
+        seen, kind=Kind.JAVA, version=info.version, cluster_id=info.kafka_cluster_id, ready=ready
     )
     sources = [plugin.class_name for plugin in client.plugins() if plugin.type == "source"]
     known = [name for name in HARMLESS if name in sources]
