@@ -173,11 +173,13 @@ def test_a_backup_that_cannot_be_written_leaves_the_connector_in_its_state(
 
 
 def test_an_unknown_outcome_leaves_the_connector_stopped(run: Run, connect: FakeConnect) -> None:
-    """A part may be done: the user has to look before the tasks continue."""
+    """A part may be done: the user has to look before the tasks continue, also with --resume."""
     connect.failures["DELETE /connectors/orders/offsets"] = [(500, "broke in the middle")]
     ended = run("offsets", "reset", "orders", "--stop", "--resume", "--yes", code=10)
     assert connect.connectors["orders"].state == "STOPPED"
+    assert "broke in the middle" in ended.err
     assert "was stopped and stays STOPPED" in ended.err
+    assert "pyconnect connectors resume orders" in ended.err
 
 
 @cases("dry_run", (), ("--dry-run",))

@@ -2,10 +2,11 @@
 
 from pyconnect_cli.acls.plan.check import check
 from pyconnect_cli.upgrade.gather import acl_doubts, topic_findings
-from pyconnect_clients.acls.facts import ClusterFacts, WorkerFacts
+from pyconnect_clients.acls.facts import ClusterFacts
 from pyconnect_clients.acls.model import Evidence
 from pyconnect_clients.connect_names import Phase
 from tests.support.cases import cases
+from tests.support.servers.acls import WORKER
 
 
 @cases(
@@ -35,27 +36,11 @@ def test_a_topic_of_connect(
         assert expected in "".join(found)
 
 
-PRINCIPAL = "User:connect"
-WORKER = WorkerFacts(
-    name="worker.properties",
-    properties={
-        "group.id": "g",
-        "config.storage.topic": "c",
-        "offset.storage.topic": "o",
-        "status.storage.topic": "s",
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required"
-        ' username="connect" password="x";',
-    },
-)
-
-
 @cases(
     "super_users, only_listed, blocked, doubtful",
     (frozenset(), True, False, True),
     (frozenset(), False, True, False),
-    (frozenset({PRINCIPAL}), False, False, False),
+    (frozenset({"User:worker"}), False, False, False),
 )
 def test_a_principal_without_bindings_may_be_a_super_user(
     super_users: frozenset[str], only_listed: bool, blocked: bool, doubtful: bool
