@@ -142,13 +142,8 @@ def _references(
     names = {name for value in config.values() for name in _REFERENCE.findall(value)}
     for name in sorted(names):
         if worker is None:
-            yield (
-                "warning",
-                (
-                    f"it uses the config provider {name}; give --worker-config to have its class "
-                    "checked"
-                ),
-            )
+            missing = "give --worker-config to have its class checked"
+            yield "warning", f"it uses the config provider {name}; {missing}"
             continue
         found = worker.get(f"config.providers.{name}.class", "").strip()
         if found and found not in PROVIDERS:

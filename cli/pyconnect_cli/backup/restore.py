@@ -251,10 +251,7 @@ class _Restorer:
         for start in range(0, len(there), READ_AT_ONCE):
             part = there[start : start + READ_AT_ONCE]
             for view, answer in zip(part, ask_all(part, reader.connector), strict=True):
-                if isinstance(answer, PyconnectError):
-                    present[view.name] = answer
-                else:
-                    present[view.name] = answer[0]
+                present[view.name] = answer if isinstance(answer, PyconnectError) else answer[0]
         created = tuple(each.name for each in chosen if each.name not in present)
         self._before = replace(
             self._before,

@@ -69,11 +69,7 @@ def test_a_sink_is_resolved_with_its_table_and_its_offsets(run: Run, connect: Fa
         "upsert",
         {"of": "value", "keys": ["a", "b"]},
     ),
-    (
-        {"pk.mode": "record_key", "delete.enabled": "true"},
-        "upsert",
-        {"of": "key", "keys": []},
-    ),
+    ({"pk.mode": "record_key", "delete.enabled": "true"}, "upsert", {"of": "key", "keys": []}),
 )
 def test_the_key_of_rows_is_that_of_the_sink(settings: Config, mode: str, row: Document) -> None:
     """Rows are compared by key where later records change rows of earlier ones."""

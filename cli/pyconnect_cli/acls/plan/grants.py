@@ -54,19 +54,14 @@ class Grant(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StandingDeny:
-    """A DENY that stands against a grant; this command never removes it."""
-
-    need: Need
-    evidence: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GrantSet:
-    """Grants to add; `conflicts` stay denied in spite of them, `unnamed` lack a principal."""
+    """Grants to add; `unnamed` lack a principal.
+
+    `conflicts` stay denied in spite of them, by a DENY that no command removes.
+    """
 
     grants: tuple[Grant, ...]
-    conflicts: tuple[StandingDeny, ...] = ()
+    conflicts: tuple[GrantFinding, ...] = ()
     unnamed: tuple[Need, ...] = ()
 
     def to_json(self) -> dict[str, object]:
@@ -109,7 +104,7 @@ def missing_grants(
         if not (everything or finding.verdict.lacking):
             continue
         if finding.verdict is GrantVerdict.DENIED and finding.evidence.startswith("denied by:"):
-            conflicts.append(StandingDeny(need=need, evidence=finding.evidence))
+            conflicts.append(finding)
         if need.principal is None:
             unnamed.append(need)
             continue
