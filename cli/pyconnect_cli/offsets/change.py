@@ -6,7 +6,7 @@ without any it starts over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, NamedTuple
 
@@ -245,31 +245,22 @@ def lag(context: typer.Context, names: NamesArgument = None) -> None:
             unread.append(unread_error(view.name, error))
             continue
         try:
-            rows += _lags(kafka, settings, view.name, view.config, offsets)
+            topics = sink_topics(view.config, offsets)
+            positions = sink_positions(topics, offsets, kafka.ends(kafka.partitions(topics)))
+            read = all_read(settings, view.config, positions)
         except Unreachable:
             raise  # Kafka, which the others need too
         except PyconnectError as error:
             unread.append(unread_error(view.name, error))
+            continue
+        rows += [
+            Lag(view.name, partition, position._replace(all_read=partition in read))
+            for partition, position in positions.items()
+        ]
     session.output.listing(
         COLUMNS, rows, document=[row.to_json() for row in rows], empty="no partitions"
     )
     report_unread(session, unread, len(sinks))
-
-
-def _lags(
-    kafka: KafkaAdmin,
-    settings: Mapping[str, str],
-    name: str,
-    config: Mapping[str, str | None],
-    offsets: Sequence[OffsetEntry],
-) -> list[Lag]:
-    topics = sink_topics(config, offsets)
-    positions = sink_positions(topics, offsets, kafka.ends(kafka.partitions(topics)))
-    read = all_read(settings, config, positions)
-    return [
-        Lag(name, partition, position._replace(all_read=partition in read))
-        for partition, position in positions.items()
-    ]
 
 
 def _seek(

@@ -294,18 +294,15 @@ def _backup(session: Session, identity: str | None, cluster_id: str) -> OffsetsS
     if identity is not None:
         snapshot = backups.find(identity, now)
         if snapshot.cluster_id != cluster_id:
-            raise PreconditionFailed(
-                f"backup {identity} is of Kafka cluster {snapshot.cluster_id}, this one is"
-                f" {cluster_id}: nothing was changed",
-                hint="choose the cluster with --context or --url",
-            )
-        if snapshot.connect.is_same(here) is False:
-            raise PreconditionFailed(
-                f"backup {identity} is of Connect group {snapshot.connect.group_id}, this one is"
-                f" {here.group_id}: nothing was changed",
-                hint="choose the cluster with --context or --url",
-            )
-        return snapshot
+            origin, this = f"Kafka cluster {snapshot.cluster_id}", cluster_id
+        elif snapshot.connect.is_same(here) is False:
+            origin, this = f"Connect group {snapshot.connect.group_id}", here.group_id
+        else:
+            return snapshot
+        raise PreconditionFailed(
+            f"backup {identity} is of {origin}, this one is {this}: nothing was changed",
+            hint="choose the cluster with --context or --url",
+        )
     found, broken = backups.all(now)
     of_kafka = [snapshot for snapshot in found if snapshot.cluster_id == cluster_id]
     ours = [snapshot for snapshot in of_kafka if snapshot.connect.is_same(here)]
