@@ -25,12 +25,13 @@ from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import argument, option
 from pyconnect_clients.acls.model import GrantFinding, GrantVerdict, NeedSeverity, ResourceType
 from pyconnect_clients.acls.rules import RULES
 
 app = typer.Typer(help="Check, explain and generate the ACLs that connectors and workers need.")
 
-EverythingOption = Annotated[bool, typer.Option("--all", help="also the grants that exist already")]
+EverythingOption = Annotated[bool, option("--all", "also the grants that exist already")]
 
 
 @app.command(cls=AclCheckVerb)
@@ -39,7 +40,7 @@ def check(
     *,
     everything: EverythingOption = False,
     accept_unknown: Annotated[
-        bool, typer.Option("--accept-unknown", help="grants that cannot be checked count as given")
+        bool, option("--accept-unknown", "grants that cannot be checked count as given")
     ] = False,
 ) -> None:
     """Compare the grants that a phase needs with the grants that exist.
@@ -96,10 +97,7 @@ def check(
 @app.command(cls=AclVerb)
 def explain(
     context: typer.Context,
-    text: Annotated[
-        list[str],
-        typer.Argument(metavar="TEXT", help="topic, group, transactional id or error text"),
-    ],
+    text: Annotated[list[str], argument("TEXT", "topic, group, transactional id or error text")],
 ) -> None:
     """Show the grants that concern a topic, group, transactional id or error text.
 
@@ -148,26 +146,20 @@ def generate(
     *,
     everything: EverythingOption = False,
     remove: Annotated[
-        bool, typer.Option("--remove", help="commands that revoke the grants (kafka-acls)")
+        bool, option("--remove", "commands that revoke the grants (kafka-acls)")
     ] = False,
     explicit_describe: Annotated[
         bool,
-        typer.Option(
+        option(
             "--explicit-describe",
-            help="explicit grants for authorizers without Kafka's implied operations",
+            "explicit grants for authorizers without Kafka's implied operations",
         ),
     ] = False,
     prefixed: Annotated[
-        bool,
-        typer.Option(
-            "--prefixed", help="one prefixed grant for the transactional ids of a connector"
-        ),
+        bool, option("--prefixed", "one prefixed grant for the transactional ids of a connector")
     ] = False,
     strimzi_cluster: Annotated[
-        str,
-        typer.Option(
-            "--strimzi-cluster", metavar="NAME", help="value of the cluster label of the KafkaUsers"
-        ),
+        str, option("--strimzi-cluster NAME", "value of the cluster label of the KafkaUsers")
     ] = "my-cluster",
 ) -> None:
     """Print the smallest set of missing grants; nothing is applied.

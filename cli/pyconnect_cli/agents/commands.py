@@ -22,7 +22,7 @@ from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column, worker_column
 from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, AgentInfo
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import AllWorkersOption, PlannedVerb
+from pyconnect_cli.verbs import AllWorkersOption, PlannedVerb, argument, option
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.plugin_findings import check_locations, plugin_path_of
 from pyconnect_clients.properties_file import load_properties
@@ -31,11 +31,9 @@ app = typer.Typer(help="Show, check and drain pyconnect's own workers.")
 
 Item = TypeVar("Item")
 WorkerArgument = Annotated[
-    str | None, typer.Argument(metavar="[URL]", help="address of the worker, if several are given")
+    str | None, argument("[URL]", "address of the worker, if several are given")
 ]
-NoWaitOption = Annotated[
-    bool, typer.Option("--no-wait", help="return without waiting for the new state")
-]
+NoWaitOption = Annotated[bool, option("--no-wait", "return without waiting for the new state")]
 AGENT_COLUMNS: Sequence[Column[AgentInfo]] = (
     worker_column(lambda agent: agent.url),
     Column("STATE", lambda agent: agent.state, style=state_style),
@@ -94,9 +92,9 @@ def status(
     all_workers: AllWorkersOption = False,
     tasks: Annotated[
         bool,
-        typer.Option(
+        option(
             "--tasks",
-            help="connectors and tasks of each worker: their processes, and use against limits",
+            "connectors and tasks of each worker: their processes, and use against limits",
         ),
     ] = False,
 ) -> None:
@@ -231,10 +229,9 @@ def readiness(
     *,
     worker_config: Annotated[
         Path | None,
-        typer.Option(
-            "--worker-config",
-            metavar="FILE",
-            help="properties file of a Java worker; REST does not show what is in it",
+        option(
+            "--worker-config FILE",
+            "properties file of a Java worker; REST does not show what is in it",
         ),
     ] = None,
 ) -> None:

@@ -68,7 +68,7 @@ from pyconnect_cli.rest.model import (
     InstanceState,
 )
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ActingVerb
+from pyconnect_cli.verbs import ActingVerb, argument, option
 
 app = typer.Typer(help="Restore connectors, states, offsets and loggers from a backup.")
 
@@ -92,30 +92,22 @@ class RestoreVerb(ActingVerb):
 def restore(
     context: typer.Context,
     place: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DIR", help="a backup, or a directory of backups: the newest of this cluster"
-        ),
+        Path, argument("DIR", "a backup, or a directory of backups: the newest of this cluster")
     ],
     names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME]…", help="connectors to restore (default: all, and loggers)"),
+        list[str] | None, argument("[NAME]…", "connectors to restore (default: all, and loggers)")
     ] = None,
     *,
     maps: MapOption = None,
     keys: SetOption = None,
     no_offsets: Annotated[
-        bool, typer.Option("--no-offsets", help="configurations and states without offsets")
+        bool, option("--no-offsets", "configurations and states without offsets")
     ] = False,
     force: Annotated[
-        bool,
-        typer.Option("--force", help="restore into another cluster than the one that was saved"),
+        bool, option("--force", "restore into another cluster than the one that was saved")
     ] = False,
     again: Annotated[
-        bool,
-        typer.Option(
-            "--again", help="restore of all offsets, also after a run that was interrupted"
-        ),
+        bool, option("--again", "restore of all offsets, also after a run that was interrupted")
     ] = False,
     worker_config: WorkerConfigOption = None,
 ) -> None:

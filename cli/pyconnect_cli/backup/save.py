@@ -43,7 +43,7 @@ from pyconnect_cli.rest.masking import mask_config
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorView
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.given_files import worker_properties
-from pyconnect_cli.verbs import CronVerb
+from pyconnect_cli.verbs import CronVerb, argument, option
 
 ATTEMPTS = 5
 SHOWN = frozenset({"RUNNING", "PAUSED", "STOPPED"})
@@ -146,10 +146,9 @@ KEEP_OPTION = OptionSpec(
 )
 WorkerConfigOption = Annotated[
     str | None,
-    typer.Option(
-        "--worker-config",
-        metavar="FILE",
-        help="properties file of a Java worker, which names the config topic: it holds the target"
+    option(
+        "--worker-config FILE",
+        "properties file of a Java worker, which names the config topic: it holds the target"
         " states of connectors that are FAILED",
     ),
 ]
@@ -210,17 +209,13 @@ class _Backup:
 @app.command(cls=BackupVerb)
 def backup(
     context: typer.Context,
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="directory of backups; each has its own in it")
-    ],
+    directory: Annotated[Path, argument("DIR", "directory of backups; each has its own in it")],
     names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME]…", help="connectors to save (default: all, and loggers)"),
+        list[str] | None, argument("[NAME]…", "connectors to save (default: all, and loggers)")
     ] = None,
     *,
     show_secrets: Annotated[
-        bool,
-        typer.Option("--show-secrets", help="passwords in plain text; only you can read the files"),
+        bool, option("--show-secrets", "passwords in plain text; only you can read the files")
     ] = False,
     worker_config: WorkerConfigOption = None,
 ) -> None:

@@ -34,7 +34,7 @@ from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ActingVerb, ChangingVerb, NameArgument, NamesArgument
+from pyconnect_cli.verbs import ActingVerb, ChangingVerb, NameArgument, NamesArgument, option
 
 app = typer.Typer()
 
@@ -135,11 +135,9 @@ def restart(
     context: typer.Context,
     names: NamesArgument = None,
     *,
-    connector_only: Annotated[
-        bool, typer.Option("--connector-only", help="no restart of the tasks")
-    ] = False,
+    connector_only: Annotated[bool, option("--connector-only", "no restart of the tasks")] = False,
     only_failed: Annotated[
-        bool, typer.Option("--only-failed", help="only connectors and tasks that are FAILED")
+        bool, option("--only-failed", "only connectors and tasks that are FAILED")
     ] = False,
 ) -> None:
     """Restart connectors and their tasks (KIP-745)."""
@@ -177,7 +175,7 @@ def delete(
     names: NamesArgument = None,
     *,
     ignore_not_found: Annotated[
-        bool, typer.Option("--ignore-not-found", help="exit 0 for names that do not exist")
+        bool, option("--ignore-not-found", "exit 0 for names that do not exist")
     ] = False,
 ) -> None:
     """Delete connectors. Their offsets stay: a new connector of the same name continues there."""

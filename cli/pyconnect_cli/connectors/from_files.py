@@ -62,44 +62,32 @@ from pyconnect_cli.verbs import (
     FilesOption,
     NamesArgument,
     SelectingCronVerb,
+    argument,
+    option,
 )
 
 app = typer.Typer()
 
 SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", "-s", metavar="KEY=VALUE", help="configuration key with its value; repeatable"
-    ),
+    list[str] | None, option("--set/-s KEY=VALUE", "configuration key with its value; repeatable")
 ]
 UnsetOption = Annotated[
-    list[str] | None,
-    typer.Option("--unset", metavar="KEY", help="configuration key to remove; repeatable"),
+    list[str] | None, option("--unset KEY", "configuration key to remove; repeatable")
 ]
 InitialStateOption = Annotated[
     str | None,
-    typer.Option(
-        "--initial-state",
-        metavar="STATE",
-        help="initial state: RUNNING, PAUSED or STOPPED (KIP-980)",
-    ),
+    option("--initial-state STATE", "initial state: RUNNING, PAUSED or STOPPED (KIP-980)"),
 ]
 OffsetsOption = Annotated[
     str | None,
-    typer.Option(
-        "--offsets-from",
-        metavar="FILE",
-        help="file of `offsets export` with the offsets to begin at",
-    ),
+    option("--offsets-from FILE", "file of `offsets export` with the offsets to begin at"),
 ]
 
 
 @app.command(cls=CreatingVerb)
 def create(
     context: typer.Context,
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="name of the connector")
-    ] = None,
+    name: Annotated[str | None, argument("[NAME]", "name of the connector")] = None,
     *,
     files: FilesOption = None,
     keys: SetOption = None,
@@ -153,11 +141,10 @@ def apply(
     *,
     files: FilesOption = None,
     prune: Annotated[
-        bool,
-        typer.Option("--prune", help="deletion of the selected connectors that no file describes"),
+        bool, option("--prune", "deletion of the selected connectors that no file describes")
     ] = False,
     no_validate: Annotated[
-        bool, typer.Option("--no-validate", help="no validation before the first change")
+        bool, option("--no-validate", "no validation before the first change")
     ] = False,
 ) -> None:
     """Create, change or delete connectors to match the files, after a plan and validation.
@@ -244,9 +231,7 @@ def patch(
 @app.command()
 def validate(
     context: typer.Context,
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="name of the connector")
-    ] = None,
+    name: Annotated[str | None, argument("[NAME]", "name of the connector")] = None,
     *,
     files: FilesOption = None,
     keys: SetOption = None,
@@ -280,24 +265,15 @@ def export(
     *,
     directory: Annotated[
         Path | None,
-        typer.Option(
-            "--dir",
-            "-d",
-            metavar="DIR",
-            help="directory for one JSON file per connector, instead of stdout",
-        ),
+        option("--dir/-d DIR", "directory for one JSON file per connector, instead of stdout"),
     ] = None,
     show_secrets: Annotated[
         bool,
-        typer.Option(
-            "--show-secrets", help="passwords in plain text; only you can read the files of --dir"
-        ),
+        option("--show-secrets", "passwords in plain text; only you can read the files of --dir"),
     ] = False,
     prune: Annotated[
         bool,
-        typer.Option(
-            "--prune", help="removal of the files in --dir whose connector does not exist any more"
-        ),
+        option("--prune", "removal of the files in --dir whose connector does not exist any more"),
     ] = False,
 ) -> None:
     """Write configurations as files that `apply` accepts."""

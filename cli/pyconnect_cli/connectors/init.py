@@ -21,6 +21,7 @@ from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.render.styles import json_text
 from pyconnect_cli.rest.answers import ConfigKey, Plugin
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import argument, option
 
 app = typer.Typer()
 
@@ -47,20 +48,15 @@ def refused_without_value(
 @app.command()
 def init(
     context: typer.Context,
-    plugin: Annotated[
-        str, typer.Argument(metavar="CONNECTOR", help="name such as sql-sink, simple name or class")
-    ],
+    plugin: Annotated[str, argument("CONNECTOR", "name such as sql-sink, simple name or class")],
     *,
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="name of the new connector")
-    ] = None,
+    name: Annotated[str | None, option("--name NAME", "name of the new connector")] = None,
     keys: SetOption = None,
     form: Annotated[
         str,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="json without comments; yaml or properties with all settings, described",
+        option(
+            "--format FORMAT",
+            "json without comments; yaml or properties with all settings, described",
         ),
     ] = "json",
 ) -> None:

@@ -32,7 +32,7 @@ from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
 from pyconnect_cli.rest.masking import MASK, REFERENCES_ONLY, mask_url, mask_value
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of, session_of_context
-from pyconnect_cli.verbs import ActingVerb, FilesOption, NamesArgument
+from pyconnect_cli.verbs import ActingVerb, FilesOption, NamesArgument, option
 from pyconnect_clients.secret_keys import is_secret_key
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}")
@@ -129,10 +129,9 @@ def promoted(
 
 MapOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--map",
-        metavar="FROM=TO",
-        help="beginning of a reference and its replacement on the other cluster, as"
+    option(
+        "--map FROM=TO",
+        "beginning of a reference and its replacement on the other cluster, as"
         " file:/run/dev=file:/run/prod; repeatable",
     ),
 ]
@@ -197,10 +196,8 @@ def diff(
     files: FilesOption = None,
     to_context: Annotated[
         str | None,
-        typer.Option(
-            "--to-context",
-            metavar="CONTEXT",
-            help="context of another cluster to compare with, instead of files",
+        option(
+            "--to-context CONTEXT", "context of another cluster to compare with, instead of files"
         ),
     ] = None,
     maps: MapOption = None,
@@ -248,23 +245,19 @@ def promote(
     context: typer.Context,
     names: NamesArgument = None,
     *,
-    to_context: Annotated[
-        str, typer.Option("--to-context", metavar="CONTEXT", help="context of the other cluster")
-    ],
+    to_context: Annotated[str, option("--to-context CONTEXT", "context of the other cluster")],
     maps: MapOption = None,
     keys: SetOption = None,
     unset: UnsetOption = None,
     initial_state: Annotated[
         str | None,
-        typer.Option(
-            "--initial-state",
-            metavar="STATE",
-            help="initial state of connectors that are new there: RUNNING, PAUSED or STOPPED"
-            " (KIP-980)",
+        option(
+            "--initial-state STATE",
+            "initial state of connectors that are new there: RUNNING, PAUSED or STOPPED (KIP-980)",
         ),
     ] = None,
     no_validate: Annotated[
-        bool, typer.Option("--no-validate", help="no validation before the first change")
+        bool, option("--no-validate", "no validation before the first change")
     ] = False,
 ) -> None:
     """Create or change connectors on another cluster to match those of this one.

@@ -35,6 +35,7 @@ from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.topics import DEFAULT_MAX, record_json, shown_bytes, shown_time
+from pyconnect_cli.verbs import argument, option
 from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC
 
 PURPOSE = "reading dead letters needs Kafka's brokers"
@@ -164,14 +165,9 @@ def replay_directory(environ: Mapping[str, str]) -> Path:
 app = typer.Typer()
 
 HEADERS = "errors.deadletterqueue.context.headers.enable"
-QueueArgument = Annotated[
-    str | None, typer.Argument(metavar="[NAME]", help="name of the sink connector")
-]
+QueueArgument = Annotated[str | None, argument("[NAME]", "name of the sink connector")]
 QueueTopicOption = Annotated[
-    str | None,
-    typer.Option(
-        "--topic", metavar="TOPIC", help="dead letter topic (default: that of the connector)"
-    ),
+    str | None, option("--topic TOPIC", "dead letter topic (default: that of the connector)")
 ]
 
 
@@ -239,15 +235,14 @@ def dead_letters(
     topic: QueueTopicOption = None,
     most: Annotated[
         int | None,
-        typer.Option(
-            "--max",
-            metavar="N",
-            min=1,
-            help="records to show one by one instead of the groups, the newest (default 10)",
+        option(
+            "--max N",
+            "records to show one by one instead of the groups, the newest (default 10)",
+            least=1,
         ),
     ] = None,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="the oldest records one by one")
+        bool, option("--from-beginning", "the oldest records one by one")
     ] = False,
 ) -> None:
     """Group a sink's dead letters by cause, or show the newest; needs --kafka-bootstrap.

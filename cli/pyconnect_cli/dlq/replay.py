@@ -54,7 +54,7 @@ from pyconnect_cli.parsing.values import utc_text
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import PlannedVerb
+from pyconnect_cli.verbs import PlannedVerb, argument, option
 
 app = typer.Typer(help="Replay dead letters exactly once; list and undo replays.")
 
@@ -66,23 +66,18 @@ PLAN_COLUMNS: Sequence[Column[Span]] = (
     Column("LAST", lambda span: str(span.last), right=True),
     Column("LETTERS", lambda span: str(span.count), right=True),
 )
-MendTextOption = Annotated[
-    bool, typer.Option("--mend-text", help="texts for the program of --mend, not JSON")
-]
+MendTextOption = Annotated[bool, option("--mend-text", "texts for the program of --mend, not JSON")]
 RegistryOption = Annotated[
     str | None,
-    typer.Option(
-        "--registry",
-        metavar="URL",
-        help="schema registry of the values to mend (default: that of the connector)",
+    option(
+        "--registry URL", "schema registry of the values to mend (default: that of the connector)"
     ),
 ]
 RegistryPropertiesOption = Annotated[
     str | None,
-    typer.Option(
-        "--registry-properties",
-        metavar="FILE",
-        help="properties file of the access to it, with the keys of converters",
+    option(
+        "--registry-properties FILE",
+        "properties file of the access to it, with the keys of converters",
     ),
 ]
 
@@ -94,33 +89,24 @@ def replay(
     *,
     topic: QueueTopicOption = None,
     groups: Annotated[
-        list[str] | None,
-        typer.Option("--group", "-g", metavar="ID", help="id of a group to send; repeatable"),
+        list[str] | None, option("--group/-g ID", "id of a group to send; repeatable")
     ] = None,
-    all_groups: Annotated[bool, typer.Option("--all-groups", help="letters of all groups")] = False,
+    all_groups: Annotated[bool, option("--all-groups", "letters of all groups")] = False,
     to_topic: Annotated[
         str | None,
-        typer.Option(
-            "--to-topic",
-            metavar="TOPIC",
-            help="topic to send to, which the connector reads (default: the original topic)",
+        option(
+            "--to-topic TOPIC",
+            "topic to send to, which the connector reads (default: the original topic)",
         ),
     ] = None,
-    mend: Annotated[
-        str | None, typer.Option("--mend", metavar="PROGRAM", help="jq program for the values")
-    ] = None,
+    mend: Annotated[str | None, option("--mend PROGRAM", "jq program for the values")] = None,
     mend_text: MendTextOption = False,
     registry: RegistryOption = None,
     registry_properties: RegistryPropertiesOption = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", metavar="N", min=1, help="maximum number of letters")
-    ] = None,
-    rate: Annotated[
-        int | None, typer.Option("--rate", metavar="N", min=1, help="letters a second")
-    ] = None,
+    limit: Annotated[int | None, option("--limit N", "maximum number of letters", least=1)] = None,
+    rate: Annotated[int | None, option("--rate N", "letters a second", least=1)] = None,
     resume: Annotated[
-        str | None,
-        typer.Option("--resume", metavar="ID", help="id of an interrupted replay to finish"),
+        str | None, option("--resume ID", "id of an interrupted replay to finish")
     ] = None,
 ) -> None:
     """Send the dead letters of groups again, each exactly once; needs --kafka-bootstrap.
@@ -364,8 +350,7 @@ def history(
 
 @app.command(cls=PlannedVerb)
 def undo(
-    context: typer.Context,
-    identity: Annotated[str, typer.Argument(metavar="ID", help="id of the replay")],
+    context: typer.Context, identity: Annotated[str, argument("ID", "id of the replay")]
 ) -> None:
     """Set a replay back, so that its letters can be replayed again; print where they were sent.
 

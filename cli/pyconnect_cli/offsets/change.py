@@ -51,7 +51,7 @@ from pyconnect_cli.parsing.values import parse_moment
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import session_of
-from pyconnect_cli.verbs import NameArgument, NamesArgument, SelectingVerb
+from pyconnect_cli.verbs import NameArgument, NamesArgument, SelectingVerb, option
 
 app = typer.Typer()
 
@@ -77,20 +77,17 @@ def alter(
     *,
     file: Annotated[
         str | None,
-        typer.Option(
-            "--file", "-f", metavar="FILE",
-            help="file of offsets, as `get -o json` prints them; `-` for stdin"
-        ),
+        option("--file/-f FILE", "file of offsets, as `get -o json` prints them; `-` for stdin"),
     ] = None,
     assignments: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", "-s", metavar="PARTITION=OFFSET",
-            help="partition and offset, both JSON, or TOPIC:NUMBER=OFFSET of a sink;"
+        option(
+            "--set/-s PARTITION=OFFSET",
+            "partition and offset, both JSON, or TOPIC:NUMBER=OFFSET of a sink;"
             " null deletes the offset; repeatable",
         ),
     ] = None,
-) -> None:  # fmt: skip
+) -> None:
     """Set the offsets of some partitions of a STOPPED connector and keep the others."""
     session = session_of(context)
     options = around(session.given)
@@ -160,26 +157,20 @@ def seek(
     names: NamesArgument = None,
     *,
     to_start: Annotated[
-        bool, typer.Option("--to-start", help="start of a source: its offsets are deleted")
+        bool, option("--to-start", "start of a source: its offsets are deleted")
     ] = False,
     to_earliest: Annotated[
-        bool, typer.Option("--to-earliest", help="position of the first record in the topic")
+        bool, option("--to-earliest", "position of the first record in the topic")
     ] = False,
-    to_latest: Annotated[
-        bool, typer.Option("--to-latest", help="position after the last record")
-    ] = False,
+    to_latest: Annotated[bool, option("--to-latest", "position after the last record")] = False,
     shift_by: Annotated[
-        int | None,
-        typer.Option(
-            "--shift-by", metavar="N", help="number of records to move forward, or back if negative"
-        ),
+        int | None, option("--shift-by N", "number of records to move forward, or back if negative")
     ] = None,
     to_datetime: Annotated[
         str | None,
-        typer.Option(
-            "--to-datetime",
-            metavar="TIME",
-            help="position of the first record at or after this time (ISO 8601, UTC without a"
+        option(
+            "--to-datetime TIME",
+            "position of the first record at or after this time (ISO 8601, UTC without a"
             " time zone, or an age such as 2h)",
         ),
     ] = None,

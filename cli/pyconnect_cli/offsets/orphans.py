@@ -43,7 +43,7 @@ from pyconnect_cli.rest.model import ConnectCluster, ConnectorView
 from pyconnect_cli.rest.offset_entries import show_offset, show_partition
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.given_files import worker_properties
-from pyconnect_cli.verbs import BatchCronVerb
+from pyconnect_cli.verbs import BatchCronVerb, argument, option
 from pyconnect_clients.connect_names import SINK_GROUP_PREFIX
 
 NEEDS_KAFKA = "reading orphans needs Kafka itself: REST knows only connectors that exist"
@@ -252,18 +252,14 @@ app = typer.Typer(help="Show, export and purge offsets of deleted connectors, di
 
 TopicsOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--topic",
-        "-t",
-        metavar="TOPIC",
-        help="offsets topic: the workers' offset.storage.topic, or a connector's own;"
+    option(
+        "--topic/-t TOPIC",
+        "offsets topic: the workers' offset.storage.topic, or a connector's own;"
         " repeatable (default: as the agents report it)",
     ),
 ]
-OrphanNames = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]…", help="deleted connectors")
-]
-AllOption = Annotated[bool, typer.Option("--all", help="every connector that `list` shows")]
+OrphanNames = Annotated[list[str] | None, argument("[NAME]…", "deleted connectors")]
+AllOption = Annotated[bool, option("--all", "every connector that `list` shows")]
 
 
 def _time(written_ms: int | None) -> str:
@@ -302,12 +298,10 @@ def list_orphans(context: typer.Context, *, topics: TopicsOption = None) -> None
 @app.command()
 def export(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="name of a deleted connector")],
+    name: Annotated[str, argument("NAME", "name of a deleted connector")],
     *,
     topics: TopicsOption = None,
-    sink: Annotated[
-        bool, typer.Option("--sink", help="offsets of the consumer group connect-NAME")
-    ] = False,
+    sink: Annotated[bool, option("--sink", "offsets of the consumer group connect-NAME")] = False,
     file: ExportFileOption = None,
 ) -> None:
     """Write a deleted connector's offsets to a file for `import --force` and `diff -f`."""
@@ -327,31 +321,28 @@ def purge(
     everything: AllOption = False,
     sink_groups: Annotated[
         bool,
-        typer.Option(
+        option(
             "--sink-groups",
-            help="deletion of the consumer groups connect-NAME too; another Connect cluster"
+            "deletion of the consumer groups connect-NAME too; another Connect cluster"
             " on the same Kafka may own them",
         ),
     ] = False,
     confirmed: Annotated[
         list[str] | None,
-        typer.Option(
-            "--confirm-topic",
-            metavar="TOPIC",
-            help="offsets topic that belongs to this Connect cluster although its workers do"
+        option(
+            "--confirm-topic TOPIC",
+            "offsets topic that belongs to this Connect cluster although its workers do"
             " not report it; repeatable",
         ),
     ] = None,
     worker_config: Annotated[
         str | None,
-        typer.Option(
-            "--worker-config",
-            metavar="FILE",
-            help="properties file of a worker, which names its offsets topic",
+        option(
+            "--worker-config FILE", "properties file of a worker, which names its offsets topic"
         ),
     ] = None,
     no_backup: Annotated[
-        bool, typer.Option("--no-backup", help="no backup: the change cannot be undone")
+        bool, option("--no-backup", "no backup: the change cannot be undone")
     ] = False,
 ) -> None:
     """Delete offsets of deleted connectors; existing connectors are refused, `undo` restores."""

@@ -53,7 +53,7 @@ from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.offset_entries import same_entries, show_offset, show_partition
 from pyconnect_cli.session import Session, session_of, session_of_context
-from pyconnect_cli.verbs import NameArgument, NamesArgument, SelectingCronVerb
+from pyconnect_cli.verbs import NameArgument, NamesArgument, SelectingCronVerb, argument, option
 
 app = typer.Typer()
 
@@ -77,17 +77,12 @@ HISTORY_COLUMNS: Sequence[Column[OffsetsSnapshot]] = (
 def diff(
     context: typer.Context,
     name: NameArgument,
-    other: Annotated[
-        str | None, typer.Argument(metavar="[OTHER]", help="connector to compare with")
-    ] = None,
+    other: Annotated[str | None, argument("[OTHER]", "connector to compare with")] = None,
     *,
     file: Annotated[
-        str | None,
-        typer.Option("--file", "-f", metavar="FILE", help="file to compare with; `-` for stdin"),
+        str | None, option("--file/-f FILE", "file to compare with; `-` for stdin")
     ] = None,
-    backup: Annotated[
-        str | None, typer.Option("--backup", metavar="ID", help="id of the backup to compare with")
-    ] = None,
+    backup: Annotated[str | None, option("--backup ID", "id of the backup to compare with")] = None,
 ) -> None:
     """Compare offsets with a file, a backup or another connector's; exit 1 if they differ."""
     session = session_of(context)
@@ -122,10 +117,7 @@ def export(
     *,
     file: ExportFileOption = None,
     directory: Annotated[
-        Path | None,
-        typer.Option(
-            "--dir", "-d", metavar="DIR", help="directory for one file per connector: NAME.json"
-        ),
+        Path | None, option("--dir/-d DIR", "directory for one file per connector: NAME.json")
     ] = None,
 ) -> None:
     """Write the offsets with cluster id, connector, class, time and version, for `import`."""
@@ -157,9 +149,7 @@ def export(
 @app.command()
 def history(
     context: typer.Context,
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="connector whose changes are listed")
-    ] = None,
+    name: Annotated[str | None, argument("[NAME]", "connector whose changes are listed")] = None,
 ) -> None:
     """List the backups of offset changes on this machine, newest first."""
     session = session_of(context)
@@ -179,10 +169,7 @@ def history(
 def undo(
     context: typer.Context,
     identity: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[ID]", help="id of the backup (default: the backup of the newest change)"
-        ),
+        str | None, argument("[ID]", "id of the backup (default: the backup of the newest change)")
     ] = None,
 ) -> None:
     """Restore a connector's offsets from before a change; an undo can be undone."""
@@ -227,12 +214,7 @@ def import_offsets(
     context: typer.Context,
     name: NameArgument,
     *,
-    file: Annotated[
-        str,
-        typer.Option(
-            "--file", "-f", metavar="FILE", help="file of `offsets export`; `-` for stdin"
-        ),
-    ],
+    file: Annotated[str, option("--file/-f FILE", "file of `offsets export`; `-` for stdin")],
 ) -> None:
     """Set the offsets of an exported file; another origin needs --force."""
     session = session_of(context)
@@ -248,12 +230,10 @@ def import_offsets(
 @app.command(cls=OffsetsVerb)
 def copy(
     context: typer.Context,
-    source: Annotated[str, typer.Argument(metavar="SRC", help="connector to read")],
-    target: Annotated[str, typer.Argument(metavar="DST", help="connector to change")],
+    source: Annotated[str, argument("SRC", "connector to read")],
+    target: Annotated[str, argument("DST", "connector to change")],
     *,
-    to_context: Annotated[
-        str | None, typer.Option("--to-context", metavar="CONTEXT", help="context of DST")
-    ] = None,
+    to_context: Annotated[str | None, option("--to-context CONTEXT", "context of DST")] = None,
 ) -> None:
     """Copy the offsets of SRC to DST; partitions of DST that SRC lacks keep theirs."""
     session = session_of(context)

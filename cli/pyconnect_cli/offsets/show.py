@@ -28,7 +28,7 @@ from pyconnect_cli.rest.offset_entries import (
     show_partition,
 )
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import NamesArgument, SelectingVerb
+from pyconnect_cli.verbs import NamesArgument, SelectingVerb, option
 
 if TYPE_CHECKING:
     from pyconnect_cli.offsets.plan.change import OffsetChange
@@ -53,14 +53,14 @@ def get(
     *,
     watch: Annotated[
         bool,
-        typer.Option(
+        option(
             "--watch",
-            help="a line for each change of a connector's offset, until Ctrl-C or for --timeout"
+            "a line for each change of a connector's offset, until Ctrl-C or for --timeout"
             " when it is given",
         ),
     ] = False,
     interval: Annotated[
-        str, typer.Option("--interval", metavar="TIME", help="time between two requests of --watch")
+        str, option("--interval TIME", "time between two requests of --watch")
     ] = "2s",
 ) -> None:
     """Show the stored offsets of connectors.

@@ -32,7 +32,7 @@ from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.answers import ConfigKey, Plugin
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import FilesOption
+from pyconnect_cli.verbs import FilesOption, argument, option
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.installation import install_command
 from pyconnect_clients.plugin_findings import LinkFinding, check_locations, plugin_path_of
@@ -53,19 +53,14 @@ LINK_COLUMNS: Sequence[Column[LinkFinding]] = (
 def check(
     context: typer.Context,
     directories: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[DIR]...", help="plugin directories, or jars, of this machine"),
+        list[Path] | None, argument("[DIR]...", "plugin directories, or jars, of this machine")
     ] = None,
     *,
     worker: Annotated[
-        Path | None,
-        typer.Option("--worker", metavar="FILE", help="worker.properties, for its plugin.path"),
+        Path | None, option("--worker FILE", "worker.properties, for its plugin.path")
     ] = None,
     kafka: Annotated[
-        str | None,
-        typer.Option(
-            "--kafka", metavar="RELEASE", help="release that has to run all plugins, such as 4.4"
-        ),
+        str | None, option("--kafka RELEASE", "release that has to run all plugins, such as 4.4")
     ] = None,
 ) -> None:
     """Check which releases of Kafka the Java plugins of a directory can run with.
@@ -140,20 +135,14 @@ CHECK_COLUMNS: Sequence[Column[CheckStep]] = (
 @app.command("test")
 def try_out(
     context: typer.Context,
-    plugin: Annotated[str, typer.Argument(metavar="PLUGIN", help="class, simple name or alias")],
+    plugin: Annotated[str, argument("PLUGIN", "class, simple name or alias")],
     *,
     files: FilesOption = None,
     plugin_path: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--plugin-path", metavar="DIR", help="directory of plugin directories; repeatable"
-        ),
+        list[str] | None, option("--plugin-path DIR", "directory of plugin directories; repeatable")
     ] = None,
     duration: Annotated[
-        str,
-        typer.Option(
-            "--for", metavar="TIME", help="time that a step may take, and to wait for records"
-        ),
+        str, option("--for TIME", "time that a step may take, and to wait for records")
     ] = "10s",
 ) -> None:
     """Test a plugin on this machine without Kafka: load it, validate it, run a task of it.
@@ -299,8 +288,7 @@ KEY_COLUMNS: Sequence[Column[ConfigKey]] = (
     Column("MEANING", lambda key: " ".join(key.documentation.split()), prose=True),
 )
 SearchOption = Annotated[
-    str | None,
-    typer.Option("--search", metavar="REGEX", help="regular expression that a row must contain"),
+    str | None, option("--search REGEX", "regular expression that a row must contain")
 ]
 
 
@@ -309,7 +297,7 @@ def list_plugins(
     context: typer.Context,
     *,
     everything: Annotated[
-        bool, typer.Option("--all", help="also converters, transformations and predicates")
+        bool, option("--all", "also converters, transformations and predicates")
     ] = False,
     search: SearchOption = None,
 ) -> None:
@@ -333,14 +321,11 @@ def list_plugins(
 @app.command()
 def describe(
     context: typer.Context,
-    plugin: Annotated[str, typer.Argument(metavar="PLUGIN", help="class, simple name or alias")],
+    plugin: Annotated[str, argument("PLUGIN", "class, simple name or alias")],
     *,
     search: SearchOption = None,
     version: Annotated[
-        str | None,
-        typer.Option(
-            "--version", metavar="VERSION", help="version of the plugin, if several are installed"
-        ),
+        str | None, option("--version VERSION", "version of the plugin, if several are installed")
     ] = None,
 ) -> None:
     """Show the configuration keys of a plugin."""

@@ -25,37 +25,29 @@ from pyconnect_cli.reconcile.spec import (
 )
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import argument, option
 
 app = typer.Typer()
 
 ConnectorNames = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[CONNECTOR]…",
-        show_default=False,
-        help="connectors whose topics and data are compared, one after the other in one session of"
+    argument(
+        "[CONNECTOR]…",
+        "connectors whose topics and data are compared, one after the other in one session of"
         " Spark; not needed with --topic or --spec",
+        show_default=False,
     ),
 ]
 OF_ONE = ("topic", "files", "table", "spec", "ranges")
 """Options that say what is compared in place of what one connector says."""
 Key = Annotated[
-    str | None,
-    typer.Option(
-        "--key", metavar="WHERE", help="with --upsert, the key of a row: key, json:PATH or a column"
-    ),
+    str | None, option("--key WHERE", "with --upsert, the key of a row: key, json:PATH or a column")
 ]
 RightBootstrap = Annotated[
-    str | None,
-    typer.Option(
-        "--right-bootstrap", metavar="HOST:PORT,…", help="brokers of the cluster that has RIGHT"
-    ),
+    str | None, option("--right-bootstrap HOST:PORT,…", "brokers of the cluster that has RIGHT")
 ]
 RightProperties = Annotated[
-    str | None,
-    typer.Option(
-        "--right-properties", metavar="FILE", help="Kafka client properties file of that cluster"
-    ),
+    str | None, option("--right-properties FILE", "Kafka client properties file of that cluster")
 ]
 
 
@@ -88,10 +80,10 @@ def source_topic(context: typer.Context, names: ConnectorNames = None, *, key: K
 def _audit_each(session: Session, job: str, names: list[str] | None, key: str | None) -> None:
     """Audit the connectors, each once, or what options name."""
     found: list[str | None] = list(dict.fromkeys(names or ())) or [None]
-    for option in OF_ONE:
-        if len(found) > 1 and session.given.get(option):
+    for name in OF_ONE:
+        if len(found) > 1 and session.given.get(name):
             raise UsageError(
-                f"--{option} applies to a single connector, and {len(found)} are given",
+                f"--{name} applies to a single connector, and {len(found)} are given",
                 hint="run the command for each of them",
             )
     audits = [data_audit(session, job, connector, key) for connector in found]
@@ -159,15 +151,14 @@ def data_audit(session: Session, job: str, connector: str | None, key: str | Non
 @app.command("topic-topic", cls=CompareVerb)
 def topic_topic(
     context: typer.Context,
-    left: Annotated[str, typer.Argument(metavar="LEFT", help="topic with the expected records")],
-    right: Annotated[str, typer.Argument(metavar="RIGHT", help="topic to compare with LEFT")],
+    left: Annotated[str, argument("LEFT", "topic with the expected records")],
+    right: Annotated[str, argument("RIGHT", "topic to compare with LEFT")],
     *,
     right_bootstrap: RightBootstrap = None,
     right_properties: RightProperties = None,
     key: Key = None,
     ordered: Annotated[
-        bool,
-        typer.Option("--ordered", help="check that the records of each key are in the same order"),
+        bool, option("--ordered", "check that the records of each key are in the same order")
     ] = False,
 ) -> None:
     """Compare two topics, also of two clusters: records, or the last version of each key."""
@@ -208,16 +199,13 @@ def completeness(
     *,
     tiers: Annotated[
         list[str] | None,
-        typer.Option(
-            "--tier",
-            metavar="NAME=WHERE",
-            help="tier NAME=topic:TOPIC or NAME=files:PATH, with ;TIME for the place of the"
+        option(
+            "--tier NAME=WHERE",
+            "tier NAME=topic:TOPIC or NAME=files:PATH, with ;TIME for the place of the"
             " event time; repeatable",
         ),
     ] = None,
-    minutes: Annotated[
-        int, typer.Option("--bucket-minutes", metavar="N", min=1, help="length of a time bucket")
-    ] = 10,
+    minutes: Annotated[int, option("--bucket-minutes N", "length of a time bucket", least=1)] = 10,
 ) -> None:
     """Count records of two or more tiers by event time, with their latency and differences."""
     session = session_of(context)

@@ -48,6 +48,7 @@ from pyconnect_cli.reconcile.run import Audit, name_secrets, reconcile_each, wri
 from pyconnect_cli.reconcile.spec import DataVerb, complete
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import argument
 
 app = typer.Typer(help="Audit moved data with Spark: losses, duplicates, gaps, differences.")
 # The verbs that only read come first.
@@ -73,11 +74,7 @@ def repair(
     context: typer.Context,
     # Not `report`: that is the directory of the audit that follows (--report).
     found: Annotated[
-        Path,
-        typer.Argument(
-            metavar="REPORT",
-            help="directory of a report of topic-sink, source-topic or topic-topic",
-        ),
+        Path, argument("REPORT", "directory of a report of topic-sink, source-topic or topic-topic")
     ],
     *,
     right_bootstrap: RightBootstrap = None,
@@ -132,8 +129,7 @@ def repair(
 def undo(
     context: typer.Context,
     identity: Annotated[
-        str | None,
-        typer.Argument(metavar="[ID]", help="id of the repair (default: the newest one)"),
+        str | None, argument("[ID]", "id of the repair (default: the newest one)")
     ] = None,
     *,
     right_bootstrap: RightBootstrap = None,

@@ -37,7 +37,7 @@ from pyconnect_cli.upgrade.plan.checks import PhaseWish
 from pyconnect_cli.upgrade.plan.decide import Plan, StepLimits, make_plan
 from pyconnect_cli.upgrade.plan.model import UpgradedWorker
 from pyconnect_cli.upgrade.plan.run import Finished, Resumed, Run, Started, applied
-from pyconnect_cli.verbs import ChangingVerb, Context, Verb
+from pyconnect_cli.verbs import ChangingVerb, Context, Verb, option
 from pyconnect_clients.connect_names import Phase
 
 CLUSTER_OPTIONS = option_specs("""
@@ -213,17 +213,12 @@ def run(
     context: typer.Context,
     *,
     resume: Annotated[
-        bool, typer.Option("--resume", help="continuation of an unfinished run; no new run")
+        bool, option("--resume", "continuation of an unfinished run; no new run")
     ] = False,
     settle: Annotated[
-        str,
-        typer.Option(
-            "--settle", metavar="TIME", help="time without a rebalance or failure before each step"
-        ),
+        str, option("--settle TIME", "time without a rebalance or failure before each step")
     ] = "30s",
-    step_timeout: Annotated[
-        str, typer.Option("--step-timeout", metavar="TIME", help="time limit of one step")
-    ] = "7m",
+    step_timeout: Annotated[str, option("--step-timeout TIME", "time limit of one step")] = "7m",
 ) -> None:
     """Move a cluster to another phase of exactly-once, worker by worker.
 
