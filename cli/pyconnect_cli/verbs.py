@@ -1,7 +1,8 @@
 """The parser's classes of verbs, which accept shared options.
 
-Command modules write plain typer; `app` gives their commands these classes. A verb that
-acts on connectors chooses `ActingVerb` itself and so takes the selection, batch and cron options.
+Command modules write plain typer, with `option` and `argument`; `app` gives their commands these
+classes. A verb that acts on connectors chooses `ActingVerb` itself and so takes the selection,
+batch and cron options.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperOption
+from typer.models import ArgumentInfo, OptionInfo
 
 from pyconnect_cli.parsing.options import (
     BATCH_OPTIONS,
@@ -45,6 +47,23 @@ SUBJECTS = frozenset({"Selection", "Data", "Grants"})
 NAMES_ONLY = "pyconnect.names_only"
 """Key of a context in which help pages name their shared options and explain none."""
 BRACES = re.compile(r"\{(.*)\}")
+
+
+def option(form: str, text: str, *, least: int | None = None) -> OptionInfo:
+    """Return an option of one verb; `form`: its flags and the name of its value, `--dir/-d DIR`.
+
+    `least`: the smallest number that it takes.
+    """
+    flags, _, value = form.partition(" ")
+    first, *others = flags.split("/")
+    found: OptionInfo = typer.Option(first, *others, metavar=value or None, help=text, min=least)
+    return found
+
+
+def argument(metavar: str, text: str, *, show_default: bool = True) -> ArgumentInfo:
+    """Return an argument of one verb."""
+    found: ArgumentInfo = typer.Argument(metavar=metavar, help=text, show_default=show_default)
+    return found
 
 
 class SharedOption(TyperOption):
@@ -293,21 +312,21 @@ def _texts(value: object) -> list[str]:
     return [str(item) for item in (value if isinstance(value, list | tuple) else (value,))]
 
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="name of the connector")]
+NameArgument = Annotated[str, argument("NAME", "name of the connector")]
 
 NamesArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[NAME]…", help="names of connectors; a selection narrows them"),
+    argument("[NAME]…", "names of connectors; a selection narrows them"),
 ]
 
 FilesOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--file", "-f", metavar="FILE",
-        help="JSON, YAML (Strimzi's too) or .properties; a directory; `-` for stdin; repeatable",
+    option(
+        "--file/-f FILE",
+        "JSON, YAML (Strimzi's too) or .properties; a directory; `-` for stdin; repeatable",
     ),
-]  # fmt: skip
+]
 
 AllWorkersOption = Annotated[
-    bool, typer.Option("--all-workers", help="also the workers that connectors' statuses name")
+    bool, option("--all-workers", "also the workers that connectors' statuses name")
 ]

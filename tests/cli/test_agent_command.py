@@ -34,8 +34,7 @@ def test_status_shows_agents_and_processes(run: Run, agent: str) -> None:
     assert lines[0].split()[:5] == ["WORKER", "STATE", "LEADER", "GENERATION", "PHASE"]
     expected = [agent.removeprefix("http://"), "active", "yes", "7", "preparing"]
     assert lines[1].split()[:5] == expected
-    document = json.loads(run("agent", "status", "-o", "json", address=agent).out)
-    assert document[0]["pid"] == 4711
+    assert json.loads(run("agent", "status", "-o", "json", address=agent).out)[0]["pid"] == 4711
     lines = run("agent", "status", "--tasks", "-o", "wide", address=agent).out.splitlines()
     running, killed = (line.split() for line in lines[1:])
     assert running[:2] == ["c/0", "RUNNING"]

@@ -90,11 +90,7 @@ def test_a_cluster_of_jars_and_policies_by_class_is_ready() -> None:
         "warning",
         "consumer.override.partition.assignment.strategy has no effect",
     ),
-    (
-        {"consumer.override.partition.assignment.strategy": ASSIGNORS},
-        "ok",
-        "as it is",
-    ),
+    ({"consumer.override.partition.assignment.strategy": ASSIGNORS}, "ok", "as it is"),
 )
 def test_unsupported_parts_are_named(config: dict[str, str], status: str, text: str) -> None:
     """Classes, config providers and client settings."""

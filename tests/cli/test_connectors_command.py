@@ -44,20 +44,21 @@ def test_names_and_selections_without_a_match_are_errors(run: Run) -> None:
     assert "nothing is selected" in run("connectors", "pause", code=2).err
 
 
-@cases("verb, state", ("pause", "PAUSED"), ("stop", "STOPPED"), ("resume", "RUNNING"))
-def test_verbs_change_the_state(run: Run, connect: FakeConnect, verb: str, state: str) -> None:
-    """Each verb asks the worker and `--wait` sees the state come."""
-    run("connectors", verb, "orders", "--wait", state, "--timeout", "5s", code=0)
-    assert connect.connectors["orders"].state == state
-
-
-@cases("verb, state", ("pause", "PAUSED"), ("stop", "STOPPED"), ("restart", "RUNNING"))
-def test_wait_without_a_state_is_for_the_one_that_the_verb_leads_to(
-    run: Run, connect: FakeConnect, verb: str, state: str
+@cases(
+    "words, state",
+    (("pause", "orders", "--wait", "PAUSED"), "PAUSED"),
+    (("stop", "orders", "--wait", "STOPPED"), "STOPPED"),
+    (("resume", "orders", "--wait", "RUNNING"), "RUNNING"),
+    (("pause", "--wait", "orders"), "PAUSED"),
+    (("stop", "--wait", "orders"), "STOPPED"),
+    (("restart", "--wait", "orders"), "RUNNING"),
+)
+def test_verbs_change_the_state_and_wait_for_it(
+    run: Run, connect: FakeConnect, words: tuple[str, ...], state: str
 ) -> None:
-    """The option may stand before the name; a name is not taken for a state."""
+    """Without a name of the state it is the one that the verb leads to; no name is taken for it."""
     connect.stale_statuses["orders"] = [FakeConnector(config={}, state="UNASSIGNED")] * 3
-    run("connectors", verb, "--wait", "orders", "--timeout", "5s", code=0)
+    run("connectors", *words, "--timeout", "5s", code=0)
     assert connect.stale_statuses["orders"] == []
     assert connect.connectors["orders"].state == state
 
@@ -107,14 +108,18 @@ def test_a_dry_run_asks_the_worker(run: Run, connect: FakeConnect, tmp_path: Pat
     assert set(connect.connectors) == {"orders", "broken"}
 
 
-def test_a_dry_run_of_apply_validates(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """The plan is shown, and a configuration that the worker would refuse ends it."""
+def test_apply_validates_before_changes(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
+    """One wrong file leaves the cluster as it was; a dry run shows the plan, and fails, too."""
     connect.invalid_keys = ("tasks.max",)
     (tmp_path / "b.json").write_text('{"name": "b", "connector.class": "N", "tasks.max": "x"}')
     outcome = run("connectors", "apply", "-f", str(tmp_path), "--dry-run", code=2)
     assert outcome.out == "+ create b\n"
     assert "b: tasks.max: is bad" in outcome.err
     assert run("connectors", "apply", "-f", str(tmp_path), "--dry-run", "--no-validate").code == 0
+    (tmp_path / "a.json").write_text('{"name": "a", "connector.class": "N"}')
+    outcome = run("connectors", "apply", "-f", str(tmp_path), code=2)
+    assert "b.json: the worker finds 1 error(s); nothing was changed" in outcome.err
+    assert "a" not in connect.connectors
 
 
 def test_topics_are_listed_and_reset_for_several_connectors(run: Run, connect: FakeConnect) -> None:
@@ -153,20 +158,17 @@ def test_a_dry_run_changes_nothing_and_has_an_exit_code(run: Run, connect: FakeC
 
 
 def test_part_of_a_batch_failing_is_exit_8(run: Run, connect: FakeConnect) -> None:
-    """The others are done, and the failed one is named."""
-    connect.failures["PUT /connectors/broken/pause"] = [(500, "no luck")]
+    """The failed one is named; with --max-failures the rest is left alone, else it is done."""
+    failing = "PUT /connectors/broken/pause"
+    connect.failures[failing] = [(500, "no luck")]
+    outcome = run("connectors", "pause", "--all", "--max-failures", "1", code=8)
+    assert connect.connectors["orders"].state == "RUNNING"
+    assert "not tried: orders (--max-failures)" in outcome.err
+    connect.failures[failing] = [(500, "no luck")]
     outcome = run("connectors", "pause", "--all", code=8)
     assert "orders: paused" in outcome.out
     assert "broken" in outcome.err
     assert "no luck" in outcome.err
-
-
-def test_max_failures_stops_starting_more(run: Run, connect: FakeConnect) -> None:
-    """After the first failure the rest is left alone."""
-    connect.failures["PUT /connectors/broken/pause"] = [(500, "no luck")]
-    outcome = run("connectors", "pause", "--all", "--max-failures", "1", code=8)
-    assert connect.connectors["orders"].state == "RUNNING"
-    assert "not tried: orders (--max-failures)" in outcome.err
 
 
 def test_a_rebalance_is_waited_out(run: Run, connect: FakeConnect) -> None:
@@ -223,16 +225,6 @@ def test_apply_shows_the_plan_and_changes_only_differences(
     assert not any(r.startswith(("PUT /connectors", "POST")) for r in connect.requests[before:])
 
 
-def test_apply_validates_before_changes(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """One wrong file leaves the cluster as it was."""
-    connect.invalid_keys = ("tasks.max",)
-    (tmp_path / "a.json").write_text('{"name": "a", "connector.class": "N"}')
-    (tmp_path / "b.json").write_text('{"name": "b", "connector.class": "N", "tasks.max": "x"}')
-    outcome = run("connectors", "apply", "-f", str(tmp_path), code=2)
-    assert "b.json: the worker finds 1 error(s); nothing was changed" in outcome.err
-    assert "a" not in connect.connectors
-
-
 def test_apply_prunes_only_the_selection(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """Connectors outside the selector survive, those inside without a file go."""
     (tmp_path / "new.json").write_text('{"name": "new", "connector.class": "N"}')
@@ -260,15 +252,6 @@ def test_apply_refuses_a_mask_of_no_stored_secret(
     outcome = run("connectors", "apply", "-f", str(tmp_path), code=2)
     assert f"{key} holds ********, the mask of a secret that the connector" in outcome.err
     assert not any(request.startswith(("PUT", "POST")) for request in connect.requests)
-
-
-def test_labels_are_no_unknown_settings(run: Run, connect: FakeConnect) -> None:
-    """A warning would come with each run; a mistyped key still gets one."""
-    connect.defined_keys = ("connector.class", "tasks.max")
-    given = ("--set", "connector.class=org.example.FileSource", "--set", "team=a")
-    ended = run("connectors", "create", "x", *given, "--set", "label.tier=1", "--set", "tasks.mx=1")
-    assert "does not define tasks.mx (did you mean tasks.max?)\n" in ended.err
-    assert "team" not in ended.err
 
 
 def test_create_refuses_a_masked_secret(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
@@ -327,7 +310,8 @@ def test_files_of_windows_editors_are_read(
     ("a.json", '{"name": "a", "x": "1", "x": "2"}', "member `x` occurs twice in one object"),
     ("a.json", "[" * 100_000, "cannot be read"),
     ("a.yaml", "name: a\nx: 2020-99-99\n", "is not YAML"),
-    ids=["member twice", "too deep", "no date"],
+    ("a.json", "", "a.json: is empty\n"),
+    ids=["member twice", "too deep", "no date", "empty"],
 )
 def test_files_that_cannot_be_meant_are_refused(
     run: Run, connect: FakeConnect, tmp_path: Path, name: str, text: str, reason: str
@@ -338,13 +322,6 @@ def test_files_that_cannot_be_meant_are_refused(
     outcome = run("connectors", "create", "-f", str(file))
     assert (outcome.code, reason in outcome.err) == (2, True), outcome.err
     assert "a" not in connect.connectors
-
-
-def test_an_empty_file_is_called_empty(run: Run, tmp_path: Path) -> None:
-    """A parser's error about line 1 would not help."""
-    (tmp_path / "c.json").touch()
-    outcome = run("connectors", "create", "c", "-f", str(tmp_path / "c.json"))
-    assert (outcome.code, outcome.err) == (2, f"error: {tmp_path / 'c.json'}: is empty\n")
 
 
 def test_diff_exits_1_at_a_difference(run: Run, connect: FakeConnect, tmp_path: Path) -> None:

@@ -32,6 +32,9 @@ from pyconnect_api import ConfigType
 from pyconnect_cli.kafka import reader
 from pyconnect_cli.offsets.plan.orphans import connector_of
 from pyconnect_cli.upgrade.cluster import kafka_group
+from pyconnect_cli.offsets.plan.entries import connector_of
+from pyconnect_cli.upgrade import observe
+from pyconnect_clients.acls.facts import SECURITY_KEYS, client_config
 from pyconnect_clients.acls.model import Role
 from pyconnect_clients.acls.needs import SECURITY_KEYS, client_config
 from pyconnect_clients.config_values import is_secret_key
@@ -68,7 +71,7 @@ def test_bytes_of_members_are_read(protocol: ProtocolVersion, own_leader_id: str
         allocation=None if protocol is ProtocolVersion.EAGER else assignment,
         leader_transactional_id=own_leader_id,
     )
-    group = kafka_group._group(
+    group = observe._group(
         SimpleNamespace(
             group_id="g",
             group_state="Stable",
@@ -83,7 +86,7 @@ def test_bytes_of_members_are_read(protocol: ProtocolVersion, own_leader_id: str
             ],
         )
     )
-    assert group.members == (kafka_group.Member(id="m-1", url="http://worker:8083"),)
+    assert group.members == (observe.Member(id="m-1", url="http://worker:8083"),)
     assert group.leader_url == "http://worker:8083"
 
 

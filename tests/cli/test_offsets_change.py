@@ -135,17 +135,6 @@ def test_consumers_that_linger_are_waited_out(run: Run, connect: FakeConnect) ->
     assert connect.connectors["broken"].offsets == []
 
 
-def test_a_failed_change_leaves_the_connector_stopped_and_says_so(
-    run: Run, stored: FakeConnector, connect: FakeConnect
-) -> None:
-    """--resume is for success only."""
-    connect.failures["DELETE /connectors/orders/offsets"] = [(500, "no luck")]
-    outcome = run("offsets", "reset", "orders", "--stop", "--resume", "--yes", code=10)
-    assert "no luck" in outcome.err
-    assert "pyconnect connectors resume orders" in outcome.err
-    assert stored.state == "STOPPED"
-
-
 def test_no_backup_of_a_refusal(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
     """There is nothing to undo then."""
     stop(connect)

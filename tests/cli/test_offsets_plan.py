@@ -19,7 +19,7 @@ from pyconnect_cli.offsets.plan.change import (
     plan_undo,
     read_back_differs,
 )
-from pyconnect_cli.offsets.plan.checks import (
+from pyconnect_cli.offsets.plan.entries import (
     SeekTarget,
     SeekTo,
     outside_topics,
@@ -99,8 +99,7 @@ def test_an_undo_knows_changes_that_a_backup_can_show() -> None:
     assert plan.to_json()["since"] is None
     found = OffsetEntry(partition={"filename": "a"}, offset={"position": 5.0})
     now = replace(view({}), offsets=(found,))
-    plan = plan_undo(now, entries({"a": 1}), entries({"a": 5}))
-    assert plan.since == ()
+    assert plan_undo(now, entries({"a": 1}), entries({"a": 5})).since == ()
 
 
 @given(now=POSITIONS, wanted=st.dictionaries(st.sampled_from("abcde"), st.none() | st.integers(0)))
@@ -117,8 +116,7 @@ def test_a_plan_needs_the_stop_for_changes_only() -> None:
     plan = plan_reset(view({"a": 1}, state="RUNNING"))
     assert plan.states == ("RUNNING", "STOPPED")
     assert replace(plan, resume=True).states == ("RUNNING", "STOPPED", "RUNNING")
-    running = view({"a": 1}, state="RUNNING")
-    assert not plan_alter(running, entries({"a": 1})).needed
+    assert not plan_alter(view({"a": 1}, state="RUNNING"), entries({"a": 1})).needed
 
 
 def test_a_reset_of_everything_is_sent_even_when_nothing_is_stored() -> None:
@@ -177,21 +175,20 @@ def test_an_invalid_assignment_is_a_usage_error(text: str) -> None:
         parse_assignment(text, "sink")
 
 
-def test_numbers_that_no_offset_has_are_refused() -> None:
-    """Those that JSON lacks, and thousands of digits, also as text."""
-    with pytest.raises(UsageError, match="NaN"):
-        parse_json('{"a": NaN}', "here")
-    with pytest.raises(UsageError, match="1e999"):
-        parse_json('{"a": 1e999}', "here")
+@cases(
+    "text, reason",
+    ('{"a": NaN}', "NaN"),
+    ('{"a": 1e999}', "1e999"),
+    ('{"a": ' + "9" * 5_000 + "}", "here: cannot be read"),
+    ("[" * 200_000, "here: cannot be read"),
+    ids=["NaN", "too large", "too many digits", "too deep"],
+)
+def test_json_that_python_cannot_hold_is_refused(text: str, reason: str) -> None:
+    """Numbers that JSON lacks or of thousands of digits, brackets without end: no traceback."""
+    with pytest.raises(UsageError, match=reason):
+        parse_json(text, "here")
     with pytest.raises(UsageError, match="not a whole number"):
         parse_assignment("orders:" + "1" * 5_000 + "=5", "sink")
-
-
-@cases("text", '{"a": ' + "9" * 5_000 + "}", "[" * 200_000)
-def test_json_that_python_cannot_hold_is_refused(text: str) -> None:
-    """A number of thousands of digits, brackets without end: a usage error, no traceback."""
-    with pytest.raises(UsageError, match="here: cannot be read"):
-        parse_json(text, "here")
 
 
 RANGES = {

@@ -50,8 +50,7 @@ def test_a_state_directory_that_is_another_one_elsewhere_stops_the_change(
 def test_an_older_worker_is_refused_with_the_needed_version(run: Run, connect: FakeConnect) -> None:
     """Exit 9 and the Kafka version that brought the endpoint."""
     connect.failures["GET /connectors/orders/offsets"] = [(404, "HTTP 404 Not Found")]
-    outcome = run("offsets", "get", "orders", code=9)
-    assert "3.5 (KIP-875)" in outcome.err
+    assert "3.5 (KIP-875)" in run("offsets", "get", "orders", code=9).err
     connect.failures["PATCH /connectors/broken/offsets"] = [(405, "HTTP 405 Method Not Allowed")]
     outcome = run("offsets", "alter", "broken", "--set", "t:0=1", "--yes", code=9)
     assert "3.6 (KIP-875)" in outcome.err
@@ -174,11 +173,13 @@ def test_a_backup_that_cannot_be_written_leaves_the_connector_in_its_state(
 
 
 def test_an_unknown_outcome_leaves_the_connector_stopped(run: Run, connect: FakeConnect) -> None:
-    """A part may be done: the user has to look before the tasks continue."""
+    """A part may be done: the user has to look before the tasks continue, also with --resume."""
     connect.failures["DELETE /connectors/orders/offsets"] = [(500, "broke in the middle")]
     ended = run("offsets", "reset", "orders", "--stop", "--resume", "--yes", code=10)
     assert connect.connectors["orders"].state == "STOPPED"
+    assert "broke in the middle" in ended.err
     assert "was stopped and stays STOPPED" in ended.err
+    assert "pyconnect connectors resume orders" in ended.err
 
 
 @cases("dry_run", (), ("--dry-run",))

@@ -26,8 +26,7 @@ def test_undo_can_itself_be_undone(run: Run, connect: FakeConnect, environ: dict
     assert connect.connectors["broken"].offsets == before
     assert run("offsets", "undo", "--yes").code == 0
     assert connect.connectors["broken"].offsets == [sink_entry("t", 0, 5), sink_entry("t", 1, 6)]
-    first = backups(environ)[0].stem
-    assert run("offsets", "undo", first, "--yes").code == 0
+    assert run("offsets", "undo", backups(environ)[0].stem, "--yes").code == 0
     assert connect.connectors["broken"].offsets == before
 
 
@@ -84,15 +83,6 @@ def test_a_source_may_have_one_nameless_partition(
     assert stored.offsets == before
 
 
-def test_undo_forgets_partitions_that_came_later(run: Run, connect: FakeConnect) -> None:
-    """The snapshot is restored as it was, not merged."""
-    before = list(connect.connectors["broken"].offsets)
-    assert run("offsets", "alter", "broken", "--set", "u:0=1", "--force", "--yes").code == 0
-    assert len(connect.connectors["broken"].offsets) == 3
-    assert run("offsets", "undo", "--yes").code == 0
-    assert connect.connectors["broken"].offsets == before
-
-
 def test_undo_without_a_question_keeps_later_changes(run: Run, connect: FakeConnect) -> None:
     """Somebody may have changed them over REST, or the connector ran; --force goes over that."""
     sink = connect.connectors["broken"]
@@ -107,12 +97,26 @@ def test_undo_without_a_question_keeps_later_changes(run: Run, connect: FakeConn
     assert sorted(sink.offsets, key=str) == [sink_entry("t", 0, 100), sink_entry("t", 1, 200)]
 
 
-def test_an_old_offset_is_no_later_change(run: Run, connect: FakeConnect) -> None:
-    """No offset is lost, whichever change gave the old offset back."""
+@cases(
+    "change, after, later",
+    # The snapshot is restored as it was, not merged.
+    (("alter", "broken", "--set", "u:0=1", "--force"), 3, None),
+    # No offset is lost, whichever change gave the old offset back.
+    (("reset", "broken"), 0, [sink_entry("t", 0, 100)]),
+)
+def test_undo_restores_exactly_what_was_there(
+    run: Run,
+    connect: FakeConnect,
+    change: tuple[str, ...],
+    after: int,
+    later: list[dict[str, Any]] | None,
+) -> None:
+    """Partitions that came later are forgotten; an old offset is no later change."""
     sink = connect.connectors["broken"]
     before = list(sink.offsets)
-    assert run("offsets", "reset", "broken", "--yes").code == 0
-    sink.offsets = [before[0]]
+    assert run("offsets", *change, "--yes").code == 0
+    assert len(sink.offsets) == after
+    sink.offsets = later or sink.offsets
     assert run("offsets", "undo", "--yes").code == 0
     assert sink.offsets == before
 
@@ -296,8 +300,10 @@ def test_copy_reaches_another_cluster_with_its_own_credentials(
     assert set(elsewhere.authorizations) == {None}
 
 
-def test_a_damaged_backup_hides_no_other(run: Run, environ: dict[str, str]) -> None:
-    """It is warned of and left out; asked for by its id it is exit 2."""
+def test_a_damaged_backup_hides_no_other_and_is_not_passed_over(
+    run: Run, connect: FakeConnect, environ: dict[str, str]
+) -> None:
+    """An undo of the one before it would take back another change; that one has to be named."""
     for offset in ("5", "6"):
         assert run("offsets", "alter", "broken", "--set", f"t:0={offset}", "--yes").code == 0
     older, newer = backups(environ)
@@ -306,15 +312,6 @@ def test_a_damaged_backup_hides_no_other(run: Run, environ: dict[str, str]) -> N
     assert outcome.out.split() == [older.stem]
     assert "is not JSON" in outcome.err
     assert run("offsets", "undo", newer.stem, "--yes").code == 2
-
-
-def test_undo_takes_no_older_backup_for_the_newest_because_that_is_damaged(
-    run: Run, connect: FakeConnect, environ: dict[str, str]
-) -> None:
-    """It would take back another change than was meant; that one has to be named."""
-    for offset in ("5", "6"):
-        assert run("offsets", "alter", "broken", "--set", f"t:0={offset}", "--yes").code == 0
-    older, newer = backups(environ)
     newer.write_text("")
     asked = changes(connect)
     outcome = run("offsets", "undo", "--yes", "--force", code=9)

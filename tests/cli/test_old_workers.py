@@ -6,7 +6,7 @@ import pytest
 
 from pyconnect_cli.errors import ExitCode, PreconditionFailed
 from pyconnect_cli.kafka.model import SinkGroup, TopicPartition
-from pyconnect_cli.offsets.plan.orphans import find_orphans
+from pyconnect_cli.offsets.plan.entries import find_orphans
 from pyconnect_cli.offsets.stored import sink_offsets
 from pyconnect_cli.rest.client import kafka_version
 from pyconnect_cli.session import Session
@@ -214,8 +214,7 @@ def test_sinks_without_a_known_lag_are_not_no_sinks(run: Run, old: FakeConnect) 
     old.failures["GET /connectors/broken/offsets"] = [(404, "HTTP 404 Not Found")]
     ended = run("status", "--kafka-bootstrap", "127.0.0.1:1", "--timeout", "10s")
     assert "no sinks" not in ended.out
-    lag = next(line for line in ended.out.splitlines() if line.startswith("lag"))
-    assert "not known" in lag
+    assert "not known" in next(line for line in ended.out.splitlines() if line.startswith("lag"))
 
 
 def test_a_group_with_members_is_no_orphan() -> None:

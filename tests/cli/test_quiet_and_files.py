@@ -31,8 +31,7 @@ def test_quiet_commands_print_nothing_on_success(run: Run, command: tuple[str, .
 def test_a_quiet_check_prints_what_it_found_wrong(run: Run, connect: FakeConnect) -> None:
     """The exit code alone would not say which worker."""
     connect.failures["GET /health"] = [(500, "no")]
-    ended = run("health", "-q", code=1)
-    assert "unhealthy" in ended.out
+    assert "unhealthy" in run("health", "-q", code=1).out
     connect.invalid_keys = ("team",)
     ended = run("connectors", "validate", "orders", "-q")
     assert (ended.code, "team" in ended.out) == (1, True)

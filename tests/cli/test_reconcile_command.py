@@ -7,8 +7,7 @@ import pytest
 
 from pyconnect_cli.errors import ServerError
 from pyconnect_cli.reconcile import spark_jars
-from pyconnect_cli.reconcile.process import ProcessEnd, SparkRefusal
-from pyconnect_cli.reconcile.run import uses_avro
+from pyconnect_cli.reconcile.run import ProcessEnd, SparkRefusal, uses_avro
 from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.data_sides import FileSide
 from pyconnect_reconcile.spec import Registry, TopicSide, read_spec
@@ -270,7 +269,7 @@ def test_several_audits_run_in_one_process_with_a_report_each(
             (directory / "report.json").write_text(json.dumps(report))
         return ProcessEnd(exit_code=0, refusals=refusals)
 
-    monkeypatch.setattr("pyconnect_cli.reconcile.process.run_process", process)
+    monkeypatch.setattr("pyconnect_cli.reconcile.run.run_process", process)
     monkeypatch.setattr("pyconnect_cli.reconcile.run._prepare_spark", lambda *_: None)
     monkeypatch.setattr("pyconnect_cli.reconcile.run.shutil.copyfile", lambda *_: None)
     outcome = run(

@@ -1,10 +1,10 @@
 """Runs of `pyconnect reconcile` that end without a report."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.reconcile import process
 from tests.cli.conftest import Run
 from tests.support.cases import cases
 
@@ -22,7 +22,7 @@ def test_a_run_without_a_report_names_its_end_and_the_log(
     interpreter = tmp_path / "python"
     interpreter.write_text(f"#!/bin/sh\necho first >&2\necho 'No space left' >&2\n{ending}\n")
     interpreter.chmod(0o755)
-    monkeypatch.setattr(process.sys, "executable", str(interpreter))
+    monkeypatch.setattr(sys, "executable", str(interpreter))
     outcome = run("reconcile", "ranges", "t", "--kafka-bootstrap", "b:9092", code=11)
     assert f"the Spark process {said} without a report" in outcome.err
     assert "the last lines of spark.log: first / No space left" in outcome.err

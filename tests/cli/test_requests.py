@@ -115,8 +115,7 @@ def test_verbs_ask_for_the_named(run: Run, connect: FakeConnect, url: str, verb:
     assert run("offsets", "export", "orders", "-f", "saved.json").code == 0
     config = {"connector.class": "org.example.FileSource", "tasks.max": "2"}
     Path("orders.json").write_text(json.dumps({"name": "orders", "config": config}))
-    there = url.replace("127.0.0.1", "localhost")
-    assert run("context", "set", "other", "--url", there).code == 0
+    assert run("context", "set", "other", "--url", url.replace("127.0.0.1", "localhost")).code == 0
     connect.requests.clear()
     outcome = run(*verb.split(), *NAMING[verb].split())
     assert outcome.code == FAILING.get(verb, 0), outcome.err

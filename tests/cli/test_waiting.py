@@ -7,7 +7,7 @@ import pytest
 
 from pyconnect_cli.acting import wait as _wait
 from pyconnect_cli.acting.wait import has_state
-from pyconnect_cli.connectors import validation
+from pyconnect_cli.connectors import files
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.rest.client import FEW
 from pyconnect_cli.rest.exchange import DeadAddresses
@@ -195,7 +195,7 @@ def test_a_wait_names_its_state(run: Run, connect: FakeConnect, clock: Clock) ->
 def test_terminals_count_validations(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each file is a request to a worker that may take long."""
     shown: list[tuple[int, int]] = []
-    monkeypatch.setattr(validation, "NOTICED_S", 0)
+    monkeypatch.setattr(files, "NOTICED_S", 0)
     monkeypatch.setattr(
         StepLine, "count", lambda _self, _what, done, all_: shown.append((done, all_))
     )

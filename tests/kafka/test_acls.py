@@ -23,6 +23,8 @@ from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_cli.acls.plan.check import assess
 from pyconnect_cli.acls.plan.explain import explain
 from pyconnect_cli.acls.plan.grants import Grant, missing_grants
+from pyconnect_cli.acls.plan.grants import Grant, explain, missing_grants
+from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.acls.model import (
     Access,
     Evidence,

@@ -11,6 +11,8 @@ import pytest
 from pyconnect_cli.acls.plan.check import assess
 from pyconnect_cli.acls.plan.explain import explain
 from pyconnect_cli.acls.plan.grants import missing_grants
+from pyconnect_cli.acls.plan.grants import explain, missing_grants
+from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.acls.model import Evidence
 from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts, WorkerFacts, cluster_needs
 from pyconnect_clients.connect_names import Phase

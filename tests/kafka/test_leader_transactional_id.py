@@ -11,6 +11,8 @@ from pyconnect_cli.kafka.transactions import describe_transactions
 from pyconnect_cli.rest.endpoint import Endpoint
 from pyconnect_cli.settings.given_files import Inventory
 from pyconnect_cli.upgrade.cluster.observe import Observer, Workers
+from pyconnect_cli.settings.inventory import Inventory
+from pyconnect_cli.upgrade.observe import Observer, Workers
 from tests.support.agents.agent import Agent, sink_config
 from tests.support.eventually import eventually
 from tests.support.names import unique_name

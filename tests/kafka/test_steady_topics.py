@@ -8,6 +8,8 @@ import pytest
 
 from pyconnect_cli.kafka.writer import OffsetsTopics
 from pyconnect_cli.upgrade.cluster.broker_facts import aborted_offsets
+from pyconnect_cli.kafka.offset_topics import OffsetsTopics
+from pyconnect_cli.upgrade.gather import aborted_offsets
 from tests.support.chaos.steady_writer import steady_writer
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedBroker

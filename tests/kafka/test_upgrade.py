@@ -12,8 +12,8 @@ import pytest
 from confluent_kafka import Producer
 
 from pyconnect_cli.kafka.admin import KafkaAccess, connected
-from pyconnect_cli.upgrade.cluster.broker_facts import aborted_offsets
-from pyconnect_cli.upgrade.cluster.lock import cluster_lock
+from pyconnect_cli.upgrade.gather import aborted_offsets
+from pyconnect_cli.upgrade.perform import cluster_lock
 from pyconnect_cli.upgrade.plan.run import Entry, Finished, StepChanged, StepStarted, StepVerified
 from tests.support.agents.upgrade_cluster import Tool, phases, upgradable_cluster
 from tests.support.audits.sequences import Sequences

@@ -26,10 +26,7 @@ SAME_WORD |= {
     *("SinkSettings", "Source", "SourceSettings", "Started", "State"),
 }
 # To be emptied, likewise: modules of `core/herder`, `herder` and the command line.
-OLD_NAMES = {
-    *("do", "on", "_reconcile_compare", "_reconcile_repair", "_reconcile_scan"),
-    *("brokers", "log_files"),
-}
+OLD_NAMES = {"do", "on", "brokers", "log_files"}
 
 
 def public_classes() -> Iterator[tuple[str, Path]]:

@@ -19,8 +19,7 @@ from pyspark.sql import SparkSession
 
 from pyconnect_api import Schema, Struct, Type
 from pyconnect_cli.reconcile.connectors import Audited, Resolved
-from pyconnect_cli.reconcile.lake import written_lake
-from pyconnect_cli.reconcile.tables import read_table, written_table
+from pyconnect_cli.reconcile.tables import read_table, written_lake, written_table
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_connectors.lake.sink_task import LakeSinkTask
 from pyconnect_connectors.sql.sink_task import SqlSinkTask

@@ -7,12 +7,11 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from pyconnect_cli.acls.gather import Gathered, gather
+from pyconnect_cli.acls.gather import gather
 from pyconnect_cli.acls.options import AclCheckVerb, AclVerb, GrantsVerb, acl_options
 from pyconnect_cli.acls.plan.check import AclReport
-from pyconnect_cli.acls.plan.explain import Explanation
-from pyconnect_cli.acls.plan.explain import explain as explain_text
 from pyconnect_cli.acls.plan.grants import (
+    Explanation,
     GrantSet,
     foreign_ids,
     kafka_acls,
@@ -20,6 +19,7 @@ from pyconnect_cli.acls.plan.grants import (
     strimzi_users,
     terraform,
 )
+from pyconnect_cli.acls.plan.grants import explain as explain_text
 from pyconnect_cli.errors import ExitCode, NotFound, PreconditionFailed, PyconnectError
 from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.styles import counted
@@ -32,10 +32,13 @@ from pyconnect_clients.acls.model import (
     NeedSeverity,
     ResourceType,
 )
+from pyconnect_cli.verbs import argument, option
+from pyconnect_clients.acls.model import GrantFinding, GrantVerdict, NeedSeverity, ResourceType
+from pyconnect_clients.acls.rules import RULES
 
 app = typer.Typer(help="Check, explain and generate the ACLs that connectors and workers need.")
 
-EverythingOption = Annotated[bool, typer.Option("--all", help="also the grants that exist already")]
+EverythingOption = Annotated[bool, option("--all", "also the grants that exist already")]
 
 
 @app.command(cls=AclCheckVerb)
@@ -44,7 +47,7 @@ def check(
     *,
     everything: EverythingOption = False,
     accept_unknown: Annotated[
-        bool, typer.Option("--accept-unknown", help="grants that cannot be checked count as given")
+        bool, option("--accept-unknown", "grants that cannot be checked count as given")
     ] = False,
 ) -> None:
     """Compare the grants that a phase needs with the grants that exist.
@@ -101,10 +104,7 @@ def check(
 @app.command(cls=AclVerb)
 def explain(
     context: typer.Context,
-    text: Annotated[
-        list[str],
-        typer.Argument(metavar="TEXT", help="topic, group, transactional id or error text"),
-    ],
+    text: Annotated[list[str], argument("TEXT", "topic, group, transactional id or error text")],
 ) -> None:
     """Show the grants that concern a topic, group, transactional id or error text.
 
@@ -153,26 +153,20 @@ def generate(
     *,
     everything: EverythingOption = False,
     remove: Annotated[
-        bool, typer.Option("--remove", help="commands that revoke the grants (kafka-acls)")
+        bool, option("--remove", "commands that revoke the grants (kafka-acls)")
     ] = False,
     explicit_describe: Annotated[
         bool,
-        typer.Option(
+        option(
             "--explicit-describe",
-            help="explicit grants for authorizers without Kafka's implied operations",
+            "explicit grants for authorizers without Kafka's implied operations",
         ),
     ] = False,
     prefixed: Annotated[
-        bool,
-        typer.Option(
-            "--prefixed", help="one prefixed grant for the transactional ids of a connector"
-        ),
+        bool, option("--prefixed", "one prefixed grant for the transactional ids of a connector")
     ] = False,
     strimzi_cluster: Annotated[
-        str,
-        typer.Option(
-            "--strimzi-cluster", metavar="NAME", help="value of the cluster label of the KafkaUsers"
-        ),
+        str, option("--strimzi-cluster NAME", "value of the cluster label of the KafkaUsers")
     ] = "my-cluster",
 ) -> None:
     """Print the smallest set of missing grants; nothing is applied.
@@ -184,11 +178,24 @@ def generate(
     session = session_of(context)
     gathered = gather(session, acl_options(session.given))
     report = gathered.report()
+    group = gathered.facts.workers[0].group_id
+    prefixes = {
+        connector.name: f"{group}-{connector.name}-"
+        for connector in gathered.facts.connectors
+        if prefixed and connector.type != "sink"
+    }
+    for name, prefix in prefixes.items():
+        foreign = foreign_ids(prefix, name, report.findings)
+        if foreign and not session.settings.yes:
+            raise PreconditionFailed(
+                f"a prefixed grant on {prefix} would cover {', '.join(foreign[:3])} too",
+                hint="leave out --prefixed, or accept this with --yes",
+            )
     found = missing_grants(
         report.findings,
         everything=everything or remove,  # only existing grants can be revoked
         explicit_describe=explicit_describe,
-        prefixes=_prefixes(session, gathered, report) if prefixed else None,
+        prefixes=prefixes,
     )
     _print_grants(session, found, remove=remove, strimzi_cluster=strimzi_cluster)
     output = session.output
@@ -217,24 +224,6 @@ def _print_grants(session: Session, found: GrantSet, *, remove: bool, strimzi_cl
             bootstrap = session.settings.kafka_bootstrap or "BROKERS"
             for command in kafka_acls(found.grants, bootstrap, remove=remove):
                 output.line(command)
-
-
-def _prefixes(session: Session, gathered: Gathered, report: AclReport) -> dict[str, str]:
-    """Return the prefix of each source; PreconditionFailed when it covers others, unless --yes."""
-    group = gathered.facts.workers[0].group_id
-    prefixes = {
-        connector.name: f"{group}-{connector.name}-"
-        for connector in gathered.facts.connectors
-        if connector.type != "sink"
-    }
-    for name, prefix in prefixes.items():
-        foreign = foreign_ids(prefix, name, report.findings)
-        if foreign and not session.settings.yes:
-            raise PreconditionFailed(
-                f"a prefixed grant on {prefix} would cover {', '.join(foreign[:3])} too",
-                hint="leave out --prefixed, or accept this with --yes",
-            )
-    return prefixes
 
 
 _STYLES = {

@@ -30,7 +30,7 @@ from pyconnect_cli.kafka.admin import (
 )
 from pyconnect_cli.kafka.reader import task_counts
 from pyconnect_cli.rest.agent_client import AgentClient
-from pyconnect_cli.rest.model import ConnectorView, Json, as_list, as_object, optional_text
+from pyconnect_cli.rest.model import Json, as_list, as_object, optional_text
 from pyconnect_cli.session import Session
 from pyconnect_cli.settings.given_files import worker_properties
 from pyconnect_clients.acls.model import (
@@ -98,17 +98,14 @@ def gather(session: Session, options: AclOptions) -> Gathered:
     with ThreadPoolExecutor(_AT_ONCE) as executor:
         answers = list(executor.map(ask, urls))
     reports = {url: answer for url, answer in zip(urls, answers, strict=True) if answer is not None}
-    views = _connector_views(session, options)
-    counts = _agents_task_counts(reports) if reports else _stored_task_counts(session, workers)
+    connectors = _connectors(session, options, workers, reports)
     for at, worker in enumerate(workers):
         if worker.name in reports:
             told = as_object(reports[worker.name]["principals"])
             principals = {Role(client): str(name) for client, name in told.items() if name}
             workers[at] = replace(worker, principals=principals)
     facts = ClusterFacts(
-        workers=tuple(workers),
-        connectors=tuple(_connectors(session, views, options, counts)),
-        principals=options.principals,
+        workers=tuple(workers), connectors=tuple(connectors), principals=options.principals
     )
     facts, evidence = _asked_brokers(session, facts)
     if options.probe or evidence.refused:
@@ -169,25 +166,27 @@ def _agents(session: Session, options: AclOptions) -> list[WorkerFacts]:
     return agents
 
 
-def _connector_views(session: Session, options: AclOptions) -> list[ConnectorView]:
+def _connectors(
+    session: Session,
+    options: AclOptions,
+    workers: Sequence[WorkerFacts],
+    reports: Mapping[str, Json],
+) -> list[ConnectorFacts]:
     try:
-        views = session.client.connector_views(options.connectors)
+        found = session.client.connector_views(options.connectors)
     except Unreachable as error:
         if not (options.worker_configs or options.worker_properties):
             raise
         session.output.warning(f"{error.message}: only the workers' own grants are looked at")
-        return []
-    unknown = sorted(set(options.connectors) - set(views))
-    if unknown:
-        raise NotFound(
-            f"no connector {', '.join(unknown)}", hint="list them: pyconnect connectors list"
-        )
-    return [views[name] for name in sorted(options.connectors or views)]
+        found = {}
+    else:
+        if unknown := sorted(set(options.connectors) - set(found)):
+            raise NotFound(
+                f"no connector {', '.join(unknown)}", hint="list them: pyconnect connectors list"
+            )
+    views = [found[name] for name in sorted(found)]
+    counts = _task_counts(session, workers, reports)
 
-
-def _connectors(
-    session: Session, views: Sequence[ConnectorView], options: AclOptions, counts: Mapping[str, int]
-) -> list[ConnectorFacts]:
     def active_topics(connector: str) -> Sequence[str]:
         try:
             return session.client.connector_topics(connector)
@@ -211,16 +210,16 @@ def _connectors(
     ]
 
 
-def _agents_task_counts(reports: Mapping[str, Json]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for report in reports.values():
-        for name, count in as_object(report["task_counts"]).items():
-            counts[name] = max(counts.get(name, 0), int(str(count)))
-    return counts
-
-
-def _stored_task_counts(session: Session, workers: Sequence[WorkerFacts]) -> Mapping[str, int]:
-    """Read the config topic of Java workers; without it fewer ids than needed may be known."""
+def _task_counts(
+    session: Session, workers: Sequence[WorkerFacts], reports: Mapping[str, Json]
+) -> Mapping[str, int]:
+    """Ask agents, else read the config topic: without both fewer ids than needed may be known."""
+    if reports:
+        counts: dict[str, int] = {}
+        for report in reports.values():
+            for name, count in as_object(report["task_counts"]).items():
+                counts[name] = max(counts.get(name, 0), int(str(count)))
+        return counts
     topic = workers[0].properties.get("config.storage.topic")
     if not session.settings.kafka_bootstrap or not topic:
         return {}

@@ -87,6 +87,19 @@ class AclOptions:
 def acl_options(given: Mapping[str, object]) -> AclOptions:
     """Read the options; UsageError names the option that cannot be read."""
     named = texts(given, "connector")
+    roles = {role.value: role for role in Role if role is not Role.TOOL}
+    principals = {}
+    for text in texts(given, "principal"):
+        # Owners may hold `:`, as URLs do, and principals `=`, as names of certificates do.
+        for found in re.finditer("=", text):
+            owner, _, client = text[: found.start()].rpartition(":")
+            principal = text[found.end() :]
+            if client in roles and ":" in principal:
+                principals[Named(owner or None, roles[client])] = principal
+                break
+        else:
+            form = "[OWNER:]CLIENT=PRINCIPAL, as producer=User:alice or my-source:admin=User:bob"
+            raise UsageError(f"--principal: `{text}` is not {form}")
     written: dict[str, tuple[str, ...]] = {}
     for text in texts(given, "topic"):
         connector, topic = _pair(text, "--topic", "CONNECTOR=TOPIC")
@@ -99,7 +112,7 @@ def acl_options(given: Mapping[str, object]) -> AclOptions:
             _pair(text, "--worker-property", "KEY=VALUE")
             for text in texts(given, "worker_property")
         ),
-        principals=dict(_principal(text) for text in texts(given, "principal")),
+        principals=principals,
         topics=written,
         hosts=dict(_pair(text, "--host", "OWNER=ADDRESS") for text in texts(given, "host")),
         super_users=frozenset(texts(given, "super_user")),
@@ -113,15 +126,3 @@ def _pair(text: str, option: str, form: str) -> tuple[str, str]:
     if not (equals and name and value):
         raise UsageError(f"{option}: `{text}` is not {form}")
     return name, value
-
-
-def _principal(text: str) -> tuple[Named, str]:
-    form = "[OWNER:]CLIENT=PRINCIPAL, as producer=User:alice or my-source:admin=User:bob"
-    roles = {role.value: role for role in Role if role is not Role.TOOL}
-    # Owners may hold `:`, as URLs do, and principals `=`, as names of certificates do.
-    for found in re.finditer("=", text):
-        owner, _, client = text[: found.start()].rpartition(":")
-        principal = text[found.end() :]
-        if client in roles and ":" in principal:
-            return Named(owner or None, roles[client]), principal
-    raise UsageError(f"--principal: `{text}` is not {form}")

@@ -22,7 +22,7 @@ from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column, worker_column
 from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, AgentInfo
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import AllWorkersOption, PlannedVerb
+from pyconnect_cli.verbs import AllWorkersOption, PlannedVerb, argument, option
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.plugin_findings import check_locations, plugin_path_of
 from pyconnect_clients.properties_file import load_properties
@@ -31,11 +31,9 @@ app = typer.Typer(help="Show, check and drain pyconnect's own workers.")
 
 Item = TypeVar("Item")
 WorkerArgument = Annotated[
-    str | None, typer.Argument(metavar="[URL]", help="address of the worker, if several are given")
+    str | None, argument("[URL]", "address of the worker, if several are given")
 ]
-NoWaitOption = Annotated[
-    bool, typer.Option("--no-wait", help="return without waiting for the new state")
-]
+NoWaitOption = Annotated[bool, option("--no-wait", "return without waiting for the new state")]
 AGENT_COLUMNS: Sequence[Column[AgentInfo]] = (
     worker_column(lambda agent: agent.url),
     Column("STATE", lambda agent: agent.state, style=state_style),
@@ -51,8 +49,10 @@ CHILD_COLUMNS: Sequence[Column[AgentChild]] = (
     Column("STATE", lambda child: child.state or "starting", style=state_style),
     Column("SINCE", lambda child: _ago(child.since_ms), right=True),
     Column("PID", lambda child: _text(child.pid), right=True, wide=True),
-    Column("MEMORY", right=True, value=lambda child: _memory(child.rss_bytes, child.memory_limit)),
-    Column("CPU", right=True, value=lambda child: _processor(child.cpu_percent, child.cpu_limit)),
+    Column(
+        "MEMORY", lambda child: _used(child.rss_bytes, child.memory_limit, "M", 2**20), right=True
+    ),
+    Column("CPU", lambda child: _used(child.cpu_percent, child.cpu_limit, "%"), right=True),
     Column(
         "ANSWERS",
         lambda child: (
@@ -92,9 +92,9 @@ def status(
     all_workers: AllWorkersOption = False,
     tasks: Annotated[
         bool,
-        typer.Option(
+        option(
             "--tasks",
-            help="connectors and tasks of each worker: their processes, and use against limits",
+            "connectors and tasks of each worker: their processes, and use against limits",
         ),
     ] = False,
 ) -> None:
@@ -229,10 +229,9 @@ def readiness(
     *,
     worker_config: Annotated[
         Path | None,
-        typer.Option(
-            "--worker-config",
-            metavar="FILE",
-            help="properties file of a Java worker; REST does not show what is in it",
+        option(
+            "--worker-config FILE",
+            "properties file of a Java worker; REST does not show what is in it",
         ),
     ] = None,
 ) -> None:
@@ -310,18 +309,11 @@ def _ago(epoch_ms: int | None) -> str:
     return format_duration(max(0.0, time.time() - epoch_ms / 1000))
 
 
-def _memory(used: int | None, limit: int | None) -> str:
-    """Return the memory in use and, behind a slash, the limit."""
+def _used(used: float | None, limit: int | None, unit: str, size: int = 1) -> str:
+    """Return what is used and, behind a slash, the limit; both in units of `size`."""
     if used is None:
         return "-"
-    text = f"{used / 2**20:.0f}M"
-    return text if limit is None else f"{text}/{limit / 2**20:.0f}M"
-
-
-def _processor(used: float | None, limit: int | None) -> str:
-    if used is None:
-        return "-"
-    return f"{used:.0f}%" + ("" if limit is None else f"/{limit}%")
+    return "/".join(f"{each / size:.0f}{unit}" for each in (used, limit) if each is not None)
 
 
 ALLOW = "agent.allow.phase.change"

@@ -31,6 +31,9 @@ PROVIDERS = frozenset(
     f"org.apache.kafka.common.config.provider.{name}ConfigProvider"
     for name in ("File", "Directory", "EnvVar")
 )
+_EXTENSIONS = "rest.extension.classes"
+_EXTENSION_PACKAGE = "org.apache.kafka.connect.rest.basic.auth.extension."
+_POLICY = "connector.client.config.override.policy"
 _POLICIES = frozenset({"All", "None", "Principal", "Allowlist"})
 _POLICY_SUFFIX = "ConnectorClientConfigOverridePolicy"
 _CONVERTER_KEYS = ("key.converter", "value.converter", "header.converter")
@@ -71,51 +74,35 @@ def readiness(
     `agent`: an agent was asked. All that it has runs on agents, and the names of its classes do not
     say whether they are Java's or Python's.
     """
-    return [
-        *_plugins(plugins, agent=agent),
-        *(
-            finding
-            for each in connectors
-            for finding in _connector(each, plugins, worker, agent=agent)
-        ),
-        *([] if agent else _worker(worker, plugins)),
-    ]
-
-
-def _plugins(plugins: Sequence[Plugin], *, agent: bool) -> Iterator[Readiness]:
+    findings = []
     for class_name in dict.fromkeys(plugin.class_name for plugin in plugins):
         if re.fullmatch(_KAFKAS_PARTS, class_name):
             continue
-        if agent:
-            yield Readiness(about="plugin", name=class_name, status="ok", detail="an agent has it")
-            continue
         detail = f"runs in Java; {JAVA_NEEDS}"
-        if class_name in PYTHON_CONNECTORS:
+        if agent:
+            detail = "an agent has it"
+        elif class_name in PYTHON_CONNECTORS:
             detail = "runs in Python, or in Java where plugin.path has its jar"
         elif PYTHON_PARTS.fullmatch(class_name):
             detail = (
                 "runs in Python with a Python connector; with a Java connector it runs in Java, "
                 "and needs this jar on plugin.path"
             )
-        yield Readiness(about="plugin", name=class_name, status="ok", detail=detail)
-
-
-def _connector(
-    connector: ConnectorInfo,
-    plugins: Sequence[Plugin],
-    worker: Mapping[str, str] | None,
-    *,
-    agent: bool,
-) -> Iterator[Readiness]:
-    """Yield what an agent cannot run of one connector, or one finding that it runs all of it."""
-    config = {name: value for name, value in connector.config.items() if value is not None}
-    found = [
-        *_classes(connector, plugins, worker or {}, agent=agent),
-        *([] if agent else _references(config, worker)),
-        *(finding for client in _CLIENTS for finding in _client(config, f"{client}.override.")),
-    ]
-    for status, detail in found or [("ok", "an agent runs it as it is")]:
-        yield Readiness(about="connector", name=connector.name, status=status, detail=detail)
+        findings.append(Readiness(about="plugin", name=class_name, status="ok", detail=detail))
+    for each in connectors:
+        config = {name: value for name, value in each.config.items() if value is not None}
+        found = [
+            *_classes(each, plugins, worker or {}, agent=agent),
+            *([] if agent else _references(config, worker)),
+            *(found for client in _CLIENTS for found in _client(config, f"{client}.override.")),
+        ]
+        findings += [
+            Readiness(about="connector", name=each.name, status=status, detail=detail)
+            for status, detail in found or [("ok", "an agent runs it as it is")]
+        ]
+    if not agent:
+        findings += _worker(worker, plugins)
+    return findings
 
 
 def _classes(
@@ -155,13 +142,8 @@ def _references(
     names = {name for value in config.values() for name in _REFERENCE.findall(value)}
     for name in sorted(names):
         if worker is None:
-            yield (
-                "warning",
-                (
-                    f"it uses the config provider {name}; give --worker-config to have its class "
-                    "checked"
-                ),
-            )
+            missing = "give --worker-config to have its class checked"
+            yield "warning", f"it uses the config provider {name}; {missing}"
             continue
         found = worker.get(f"config.providers.{name}.class", "").strip()
         if found and found not in PROVIDERS:
@@ -218,7 +200,30 @@ def _worker(worker: Mapping[str, str] | None, plugins: Sequence[Plugin]) -> Iter
             "settings; give --worker-config",
         )
         return
-    yield from (finding(*found) for found in _worker_keys(worker))
+    for extension in filter(None, map(str.strip, worker.get(_EXTENSIONS, "").split(","))):
+        if extension.removeprefix(_EXTENSION_PACKAGE) == "BasicAuthSecurityRestExtension":
+            detail = (
+                "agents have this extension with its PropertyFileLoginModule: give them the JAAS"
+                " file as the Java workers have it (KAFKA_OPTS)"
+            )
+            yield finding(_EXTENSIONS, "warning", detail)
+        else:
+            detail = (
+                f"{extension}: agents run no REST extensions of Java and do not start with the key;"
+                " use client certificates or a proxy that authenticates"
+            )
+            yield finding(_EXTENSIONS, "failed", detail)
+    policy = worker.get(_POLICY, "All").strip()
+    if policy.rpartition(".")[2].removesuffix(_POLICY_SUFFIX) not in _POLICIES:
+        yield finding(_POLICY, "failed", f"{policy}: agents know {', '.join(sorted(_POLICIES))}")
+    for name in filter(None, map(str.strip, worker.get("config.providers", "").split(","))):
+        key = f"config.providers.{name}.class"
+        found = worker.get(key, "").strip()
+        if found not in PROVIDERS:
+            yield finding(key, "failed", _no_provider(found))
+    if worker.get("metric.reporters", "").strip():
+        reason = "no effect: agents serve metrics for Prometheus at /metrics"
+        yield finding("metric.reporters", "warning", reason)
     for client in ("", *(f"{name}." for name in _CLIENTS)):
         for status, detail in _client(worker, client):
             yield finding(f"{client}*" if client else "clients", status, detail)
@@ -232,42 +237,4 @@ def _worker(worker: Mapping[str, str] | None, plugins: Sequence[Plugin]) -> Iter
             "warning",
             "not set: an agent finds plugins of Kafka's own jars if agent.java.kafka.home is set, "
             "others on plugin.path",
-        )
-
-
-_EXTENSIONS = "rest.extension.classes"
-_EXTENSION_PACKAGE = "org.apache.kafka.connect.rest.basic.auth.extension."
-
-
-def _worker_keys(worker: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    for extension in filter(None, map(str.strip, worker.get(_EXTENSIONS, "").split(","))):
-        if extension.removeprefix(_EXTENSION_PACKAGE) == "BasicAuthSecurityRestExtension":
-            detail = (
-                "agents have this extension with its PropertyFileLoginModule: give them the JAAS"
-                " file as the Java workers have it (KAFKA_OPTS)"
-            )
-            yield _EXTENSIONS, "warning", detail
-        else:
-            detail = (
-                f"{extension}: agents run no REST extensions of Java and do not start with the key;"
-                " use client certificates or a proxy that authenticates"
-            )
-            yield _EXTENSIONS, "failed", detail
-    policy = worker.get("connector.client.config.override.policy", "All").strip()
-    if policy.rpartition(".")[2].removesuffix(_POLICY_SUFFIX) not in _POLICIES:
-        yield (
-            "connector.client.config.override.policy",
-            "failed",
-            f"{policy}: agents know {', '.join(sorted(_POLICIES))}",
-        )
-    for name in filter(None, map(str.strip, worker.get("config.providers", "").split(","))):
-        key = f"config.providers.{name}.class"
-        found = worker.get(key, "").strip()
-        if found not in PROVIDERS:
-            yield key, "failed", _no_provider(found)
-    if worker.get("metric.reporters", "").strip():
-        yield (
-            "metric.reporters",
-            "warning",
-            "no effect: agents serve metrics for Prometheus at /metrics",
         )

@@ -26,7 +26,7 @@ from pyconnect_cli.backup.plan import Manifest, SavedConnector, read_manifest
 from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.directories import IDENTITY, expired, new_identity
 from pyconnect_cli.errors import NotFound, OutputLost, PreconditionFailed, UsageError
-from pyconnect_cli.offsets.plan.snapshots import read_snapshot
+from pyconnect_cli.offsets.plan.change import read_snapshot
 from pyconnect_cli.parsing.values import parse_json, utc_text
 from pyconnect_cli.render.streams import file_name, write_whole
 from pyconnect_cli.render.styles import json_text

@@ -22,11 +22,10 @@ from pyconnect_cli.errors import PreconditionFailed, UsageError
 from pyconnect_cli.offsets.plan.change import (
     Action,
     OffsetChange,
-    OffsetsPlan,
+    OffsetsSnapshot,
     OffsetsView,
     plan_restore,
 )
-from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.parsing.values import parse_json
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.model import ConnectCluster, as_list, as_object
@@ -227,7 +226,7 @@ def plan_connector(
             config=saved.config,
             offsets=present.offsets.offsets if present and present.offsets else (),
         )
-        moved = restored_offsets(view, saved.offsets).changes
+        moved = plan_restore(view, saved.offsets.offsets, action=Action.RESTORE).changes
     return ConnectorRestore(
         name=saved.name,
         kind=Restored.CHANGE if present else Restored.CREATE,
@@ -239,8 +238,3 @@ def plan_connector(
         moved=moved,
         placed=placed,
     )
-
-
-def restored_offsets(view: OffsetsView, snapshot: OffsetsSnapshot) -> OffsetsPlan:
-    """Plan to make the offsets of a STOPPED connector those of a snapshot."""
-    return plan_restore(view, snapshot.offsets, action=Action.RESTORE)

@@ -43,7 +43,6 @@ from pyconnect_cli.backup.plan import (
     SavedConnector,
     plan_connector,
     require_same_cluster,
-    restored_offsets,
 )
 from pyconnect_cli.backup.save import LOGGERS_OF, ClusterReader, WorkerConfigOption, worker_levels
 from pyconnect_cli.connectors.from_files import SetOption, key_changes
@@ -54,6 +53,8 @@ from pyconnect_cli.loggers import levels_to_set
 from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView
 from pyconnect_cli.offsets.plan.snapshots import require_fitting
 from pyconnect_cli.offsets.run import Around, change_new_connector
+from pyconnect_cli.offsets.plan.change import Action
+from pyconnect_cli.offsets.run import place_offsets
 from pyconnect_cli.parsing.options import (
     BATCH_OPTIONS,
     CRON_OPTIONS,
@@ -70,7 +71,7 @@ from pyconnect_cli.rest.model import (
     InstanceState,
 )
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ActingVerb
+from pyconnect_cli.verbs import ActingVerb, argument, option
 
 app = typer.Typer(help="Restore connectors, states, offsets and loggers from a backup.")
 
@@ -94,30 +95,22 @@ class RestoreVerb(ActingVerb):
 def restore(
     context: typer.Context,
     place: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DIR", help="a backup, or a directory of backups: the newest of this cluster"
-        ),
+        Path, argument("DIR", "a backup, or a directory of backups: the newest of this cluster")
     ],
     names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME]…", help="connectors to restore (default: all, and loggers)"),
+        list[str] | None, argument("[NAME]…", "connectors to restore (default: all, and loggers)")
     ] = None,
     *,
     maps: MapOption = None,
     keys: SetOption = None,
     no_offsets: Annotated[
-        bool, typer.Option("--no-offsets", help="configurations and states without offsets")
+        bool, option("--no-offsets", "configurations and states without offsets")
     ] = False,
     force: Annotated[
-        bool,
-        typer.Option("--force", help="restore into another cluster than the one that was saved"),
+        bool, option("--force", "restore into another cluster than the one that was saved")
     ] = False,
     again: Annotated[
-        bool,
-        typer.Option(
-            "--again", help="restore of all offsets, also after a run that was interrupted"
-        ),
+        bool, option("--again", "restore of all offsets, also after a run that was interrupted")
     ] = False,
     worker_config: WorkerConfigOption = None,
 ) -> None:
@@ -253,10 +246,7 @@ class _Restorer:
         for start in range(0, len(there), READ_AT_ONCE):
             part = there[start : start + READ_AT_ONCE]
             for view, answer in zip(part, ask_all(part, reader.connector), strict=True):
-                if isinstance(answer, PyconnectError):
-                    present[view.name] = answer
-                else:
-                    present[view.name] = answer[0]
+                present[view.name] = answer if isinstance(answer, PyconnectError) else answer[0]
         created = tuple(each.name for each in chosen if each.name not in present)
         self._before = replace(
             self._before,
@@ -283,12 +273,13 @@ class _Restorer:
             placed = present is not None and saved.name in self._run.placed
             planned = plan_connector(saved, present, place=place, placed=placed)
         except PyconnectError as error:
-            return BatchStep(
-                name=saved.name,
-                done="restored",
-                act=partial(_refuse, error),
-                changes=(f"refused: {error.message}",),
-            )
+            refusal = error
+
+            def refuse() -> None:
+                raise refusal
+
+            changes = (f"refused: {error.message}",)
+            return BatchStep(name=saved.name, done="restored", act=refuse, changes=changes)
         if planned.state:
             self.goals[saved.name] = planned.state
         return self._batch_step(planned) if planned.changes else None
@@ -337,27 +328,19 @@ class _Restorer:
         return remark
 
     def _place_offsets(self, planned: ConnectorRestore) -> str | None:
-        """Set the offsets of a STOPPED connector; an earlier connector of the name may have some.
-
-        They are kept for `offsets undo`.
-        """
-        snapshot = planned.offsets
-        if snapshot is None:
+        """Set the offsets of a STOPPED connector; those that it has are kept for `offsets undo`."""
+        if planned.offsets is None:
             return None
         session = self._session
-        kafka_cluster_id = session.worker.kafka_cluster_id
-
-        def planner(view: OffsetsView) -> OffsetsPlan:
-            if not self._force:
-                require_fitting(snapshot, view, cluster_id=kafka_cluster_id)
-            return restored_offsets(view, snapshot)
-
+        cluster_id = None if self._force else session.worker.kafka_cluster_id
         view = ConnectorView(
             name=planned.name,
             info=session.client.connector(planned.name),
             status=session.client.connector_status(planned.name),
         )
-        return change_new_connector(session, view, planner, Around())
+        return place_offsets(
+            session, view, planned.offsets, action=Action.RESTORE, cluster_id=cluster_id
+        )
 
     def logger_steps(self, saved: Levels) -> list[BatchStep]:
         """Return a step for each worker whose levels differ from the saved ones.
@@ -395,7 +378,3 @@ class _Restorer:
         client = self._session.client_of(url)
         for name, level in levels:
             client.set_logger(name, level)
-
-
-def _refuse(error: PyconnectError) -> None:
-    raise error

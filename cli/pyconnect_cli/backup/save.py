@@ -42,7 +42,7 @@ from pyconnect_cli.rest.masking import mask_config
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorView
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.given_files import worker_properties
-from pyconnect_cli.verbs import CronVerb
+from pyconnect_cli.verbs import CronVerb, argument, option
 
 ATTEMPTS = 5
 SHOWN = frozenset({"RUNNING", "PAUSED", "STOPPED"})
@@ -84,12 +84,16 @@ class ClusterReader:
         )
 
     def _saved(self, view: ConnectorView) -> tuple[SavedConnector, str | None]:
-        saved = SavedConnector(
-            name=view.name,
-            config=dict(view.config),
-            state=self._target_state(view),
-            offsets=None,
-        )
+        # The state of a connector that is FAILED or UNASSIGNED is not its target state. Agents
+        # report target states, and the config topic holds them; else tasks show it.
+        state: str | None = view.state
+        if state not in SHOWN and self._states is not None:
+            state = self._states.get(view.name)
+            state = "RUNNING" if state in {None, "STARTED"} else state
+        elif state not in SHOWN:
+            tasks = {task.state for task in view.status.tasks} if view.status else set()
+            state = next((state for state in ("PAUSED", "RUNNING") if state in tasks), None)
+        saved = SavedConnector(name=view.name, config=dict(view.config), state=state, offsets=None)
         fault = None
         if saved.state is None:
             fault = f"its target state is not known, because it is {view.state}; {NO_STATES}"
@@ -100,20 +104,6 @@ class ClusterReader:
         except PyconnectError as error:
             return saved, f"its offsets could not be read: {error.message}"
         return replace(saved, offsets=offsets), fault
-
-    def _target_state(self, view: ConnectorView) -> str | None:
-        """Return RUNNING, PAUSED or STOPPED; None if nothing shows the target state.
-
-        The state of a connector that is FAILED or UNASSIGNED is not its target state. Agents report
-        target states, and the config topic holds them; else running and paused tasks show it.
-        """
-        if view.state in SHOWN:
-            return view.state
-        if self._states is not None:
-            state = self._states.get(view.name, "STARTED")
-            return "RUNNING" if state == "STARTED" else state
-        tasks = {task.state for task in view.status.tasks} if view.status else set()
-        return next((state for state in ("PAUSED", "RUNNING") if state in tasks), None)
 
     @cached_property
     def _states(self) -> Mapping[str, str] | None:
@@ -155,10 +145,9 @@ KEEP_OPTION = OptionSpec(
 )
 WorkerConfigOption = Annotated[
     str | None,
-    typer.Option(
-        "--worker-config",
-        metavar="FILE",
-        help="properties file of a Java worker, which names the config topic: it holds the target"
+    option(
+        "--worker-config FILE",
+        "properties file of a Java worker, which names the config topic: it holds the target"
         " states of connectors that are FAILED",
     ),
 ]
@@ -219,17 +208,13 @@ class _Backup:
 @app.command(cls=BackupVerb)
 def backup(
     context: typer.Context,
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="directory of backups; each has its own in it")
-    ],
+    directory: Annotated[Path, argument("DIR", "directory of backups; each has its own in it")],
     names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME]…", help="connectors to save (default: all, and loggers)"),
+        list[str] | None, argument("[NAME]…", "connectors to save (default: all, and loggers)")
     ] = None,
     *,
     show_secrets: Annotated[
-        bool,
-        typer.Option("--show-secrets", help="passwords in plain text; only you can read the files"),
+        bool, option("--show-secrets", "passwords in plain text; only you can read the files")
     ] = False,
     worker_config: WorkerConfigOption = None,
 ) -> None:

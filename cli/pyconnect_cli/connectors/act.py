@@ -27,13 +27,14 @@ from pyconnect_cli.acting.batch import (
 )
 from pyconnect_cli.acting.selection import known_connector, selected_views
 from pyconnect_cli.acting.wait import delete_and_see, kept_state, wait_if_asked
-from pyconnect_cli.connectors.files import read_connector_files
+from pyconnect_cli.connectors.files import check_settings, read_connector_files
 from pyconnect_cli.connectors.plan import ConnectorFile, differences
-from pyconnect_cli.connectors.validation import check_settings
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, UsageError
+from pyconnect_cli.render.styles import counted
+from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ActingVerb, ChangingVerb, NameArgument, NamesArgument
+from pyconnect_cli.verbs import ActingVerb, ChangingVerb, NameArgument, NamesArgument, option
 
 app = typer.Typer()
 
@@ -114,25 +115,19 @@ def _edited(session: Session, name: str, config: dict[str, str | None]) -> Itera
 @app.command(cls=ActingVerb)
 def pause(context: typer.Context, names: NamesArgument = None) -> None:
     """Pause connectors: their tasks stay assigned and stop working."""
-    session = session_of(context)
-    change = session.client.pause_connector
-    _change(session, names, change, verb="pause", done="paused", state="PAUSED")
+    _change(context, names, ConnectClient.pause_connector, "pause", "PAUSED")
 
 
 @app.command(cls=ActingVerb)
 def resume(context: typer.Context, names: NamesArgument = None) -> None:
     """Resume paused or stopped connectors."""
-    session = session_of(context)
-    change = session.client.resume_connector
-    _change(session, names, change, verb="resume", done="resumed", state="RUNNING")
+    _change(context, names, ConnectClient.resume_connector, "resume", "RUNNING")
 
 
 @app.command(cls=ActingVerb)
 def stop(context: typer.Context, names: NamesArgument = None) -> None:
     """Stop connectors: end their tasks, keep offsets and configuration (KIP-875)."""
-    session = session_of(context)
-    change = session.client.stop_connector
-    _change(session, names, change, verb="stop", done="stopped", state="STOPPED")
+    _change(context, names, ConnectClient.stop_connector, "stop", "STOPPED")
 
 
 @app.command(cls=ActingVerb)
@@ -140,11 +135,9 @@ def restart(
     context: typer.Context,
     names: NamesArgument = None,
     *,
-    connector_only: Annotated[
-        bool, typer.Option("--connector-only", help="no restart of the tasks")
-    ] = False,
+    connector_only: Annotated[bool, option("--connector-only", "no restart of the tasks")] = False,
     only_failed: Annotated[
-        bool, typer.Option("--only-failed", help="only connectors and tasks that are FAILED")
+        bool, option("--only-failed", "only connectors and tasks that are FAILED")
     ] = False,
 ) -> None:
     """Restart connectors and their tasks (KIP-745)."""
@@ -182,7 +175,7 @@ def delete(
     names: NamesArgument = None,
     *,
     ignore_not_found: Annotated[
-        bool, typer.Option("--ignore-not-found", help="exit 0 for names that do not exist")
+        bool, option("--ignore-not-found", "exit 0 for names that do not exist")
     ] = False,
 ) -> None:
     """Delete connectors. Their offsets stay: a new connector of the same name continues there."""
@@ -224,22 +217,24 @@ def delete(
     wait_if_asked(session, dict.fromkeys(chosen, "DELETED"))
 
 
+DONE = {"pause": "paused", "resume": "resumed", "stop": "stopped"}
+
+
 def _change(
-    session: Session,
+    context: typer.Context,
     names: Sequence[str] | None,
-    change: Callable[[str], None],
-    *,
+    change: Callable[[ConnectClient, str], None],
     verb: str,
-    done: str,
     state: str,
 ) -> None:
     """`state`: what the change leads to."""
+    session = session_of(context)
     views = selected_views(session, names or ())
     steps = [
         BatchStep(
             name=view.name,
-            done=done,
-            act=partial(change, view.name),
+            done=DONE[verb],
+            act=partial(change, session.client, view.name),
             look=partial(state_shows, view.name, state),
             changes=(UNCHANGED if view.state == state else f"{view.state} -> {state}",),
         )
@@ -253,5 +248,4 @@ def _now(view: ConnectorView) -> str:
     """Return the state and its tasks, as `RUNNING, 3 tasks, 1 FAILED`."""
     tasks = view.status.tasks if view.status else ()
     failed = sum(task.state == "FAILED" for task in tasks)
-    counted = f"{len(tasks)} task{'' if len(tasks) == 1 else 's'}"
-    return ", ".join([view.state, counted, *([f"{failed} FAILED"] if failed else [])])
+    return f"{view.state}, {counted(len(tasks), 'task')}{f', {failed} FAILED' if failed else ''}"

@@ -25,7 +25,16 @@ from pyconnect_cli.acting.selection import (
     selection_from,
 )
 from pyconnect_cli.acting.wait import delete_and_see, kept_state, wait_for_state, wait_if_asked
-from pyconnect_cli.connectors.files import read_connector_files, write_connector_files
+from pyconnect_cli.connectors.files import (
+    check_settings,
+    read_connector_files,
+    show_plan,
+    total,
+    validate_all,
+    validation,
+    validation_lines,
+    write_connector_files,
+)
 from pyconnect_cli.connectors.plan import (
     Change,
     ConnectorFile,
@@ -33,14 +42,6 @@ from pyconnect_cli.connectors.plan import (
     patched,
     plan_apply,
     refuse_masked,
-)
-from pyconnect_cli.connectors.validation import (
-    check_settings,
-    show_plan,
-    total,
-    validate_all,
-    validation,
-    validation_lines,
 )
 from pyconnect_cli.errors import (
     Conflict,
@@ -52,9 +53,8 @@ from pyconnect_cli.errors import (
     WaitTimedOut,
 )
 from pyconnect_cli.offsets.files import read_snapshot_file
-from pyconnect_cli.offsets.plan.change import Action, OffsetsPlan, OffsetsView, plan_restore
-from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot, require_fitting, same_class
-from pyconnect_cli.offsets.run import Around, change_new_connector
+from pyconnect_cli.offsets.plan.change import Action, OffsetsSnapshot, same_class
+from pyconnect_cli.offsets.run import place_offsets
 from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.streams import PRIVATE
 from pyconnect_cli.rest.masking import mask_config, mask_document
@@ -66,44 +66,32 @@ from pyconnect_cli.verbs import (
     FilesOption,
     NamesArgument,
     SelectingCronVerb,
+    argument,
+    option,
 )
 
 app = typer.Typer()
 
 SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", "-s", metavar="KEY=VALUE", help="configuration key with its value; repeatable"
-    ),
+    list[str] | None, option("--set/-s KEY=VALUE", "configuration key with its value; repeatable")
 ]
 UnsetOption = Annotated[
-    list[str] | None,
-    typer.Option("--unset", metavar="KEY", help="configuration key to remove; repeatable"),
+    list[str] | None, option("--unset KEY", "configuration key to remove; repeatable")
 ]
 InitialStateOption = Annotated[
     str | None,
-    typer.Option(
-        "--initial-state",
-        metavar="STATE",
-        help="initial state: RUNNING, PAUSED or STOPPED (KIP-980)",
-    ),
+    option("--initial-state STATE", "initial state: RUNNING, PAUSED or STOPPED (KIP-980)"),
 ]
 OffsetsOption = Annotated[
     str | None,
-    typer.Option(
-        "--offsets-from",
-        metavar="FILE",
-        help="file of `offsets export` with the offsets to begin at",
-    ),
+    option("--offsets-from FILE", "file of `offsets export` with the offsets to begin at"),
 ]
 
 
 @app.command(cls=CreatingVerb)
 def create(
     context: typer.Context,
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="name of the connector")
-    ] = None,
+    name: Annotated[str | None, argument("[NAME]", "name of the connector")] = None,
     *,
     files: FilesOption = None,
     keys: SetOption = None,
@@ -157,11 +145,10 @@ def apply(
     *,
     files: FilesOption = None,
     prune: Annotated[
-        bool,
-        typer.Option("--prune", help="deletion of the selected connectors that no file describes"),
+        bool, option("--prune", "deletion of the selected connectors that no file describes")
     ] = False,
     no_validate: Annotated[
-        bool, typer.Option("--no-validate", help="no validation before the first change")
+        bool, option("--no-validate", "no validation before the first change")
     ] = False,
 ) -> None:
     """Create, change or delete connectors to match the files, after a plan and validation.
@@ -248,9 +235,7 @@ def patch(
 @app.command()
 def validate(
     context: typer.Context,
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="name of the connector")
-    ] = None,
+    name: Annotated[str | None, argument("[NAME]", "name of the connector")] = None,
     *,
     files: FilesOption = None,
     keys: SetOption = None,
@@ -284,24 +269,15 @@ def export(
     *,
     directory: Annotated[
         Path | None,
-        typer.Option(
-            "--dir",
-            "-d",
-            metavar="DIR",
-            help="directory for one JSON file per connector, instead of stdout",
-        ),
+        option("--dir/-d DIR", "directory for one JSON file per connector, instead of stdout"),
     ] = None,
     show_secrets: Annotated[
         bool,
-        typer.Option(
-            "--show-secrets", help="passwords in plain text; only you can read the files of --dir"
-        ),
+        option("--show-secrets", "passwords in plain text; only you can read the files of --dir"),
     ] = False,
     prune: Annotated[
         bool,
-        typer.Option(
-            "--prune", help="removal of the files in --dir whose connector does not exist any more"
-        ),
+        option("--prune", "removal of the files in --dir whose connector does not exist any more"),
     ] = False,
 ) -> None:
     """Write configurations as files that `apply` accepts."""
@@ -450,23 +426,18 @@ def create_with_offsets(
 ) -> str | None:
     """Create one connector with exactly these offsets; return a remark for its result line.
 
-    Offsets of an earlier connector of the name are backed up and replaced. After a failure the new
-    connector stays STOPPED: it has done nothing yet.
+    After a failure the new connector stays STOPPED: it has done nothing yet.
     """
-    client = session.client
-    cluster_id = session.worker.kafka_cluster_id
+    client, cluster_id = session.client, session.worker.kafka_cluster_id
     info = client.create_connector(file.name, file.config, initial_state="STOPPED")
-
-    def planner(view: OffsetsView) -> OffsetsPlan:
-        require_fitting(snapshot, view, cluster_id=cluster_id)
-        return plan_restore(view, snapshot.offsets, action=Action.IMPORT)
-
-    options = Around(resume=state == "RUNNING")
     try:
         wait_for_state(session, [file.name], "STOPPED")
         status = client.connector_status(file.name)
         view = ConnectorView(name=file.name, info=info, status=status)
-        remark = change_new_connector(session, view, planner, options)
+        resume = state == "RUNNING"
+        remark = place_offsets(
+            session, view, snapshot, action=Action.IMPORT, cluster_id=cluster_id, resume=resume
+        )
         if state == "PAUSED":
             client.pause_connector(file.name)
     except PyconnectError as error:

@@ -21,7 +21,7 @@ from pyconnect_cli.diagnostics import (
 from pyconnect_cli.errors import NotFound, PreconditionFailed
 from pyconnect_cli.rest.agent_client import RecordedChange
 from pyconnect_cli.session import session_of
-from pyconnect_cli.verbs import CreatingVerb, NameArgument
+from pyconnect_cli.verbs import CreatingVerb, NameArgument, option
 
 app = typer.Typer()
 
@@ -55,11 +55,10 @@ def rollback(
     *,
     to: Annotated[
         int | None,
-        typer.Option(
-            "--to",
-            metavar="N",
-            min=0,
-            help="number of the change whose result is wanted; default: before the last change",
+        option(
+            "--to N",
+            "number of the change whose result is wanted; default: before the last change",
+            least=0,
         ),
     ] = None,
     keys: SetOption = None,

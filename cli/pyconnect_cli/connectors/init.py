@@ -21,6 +21,7 @@ from pyconnect_cli.parsing.nouns import did_you_mean
 from pyconnect_cli.render.styles import json_text
 from pyconnect_cli.rest.answers import ConfigKey, Plugin
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import argument, option
 
 app = typer.Typer()
 
@@ -47,20 +48,15 @@ def refused_without_value(
 @app.command()
 def init(
     context: typer.Context,
-    plugin: Annotated[
-        str, typer.Argument(metavar="CONNECTOR", help="name such as sql-sink, simple name or class")
-    ],
+    plugin: Annotated[str, argument("CONNECTOR", "name such as sql-sink, simple name or class")],
     *,
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="name of the new connector")
-    ] = None,
+    name: Annotated[str | None, option("--name NAME", "name of the new connector")] = None,
     keys: SetOption = None,
     form: Annotated[
         str,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="json without comments; yaml or properties with all settings, described",
+        option(
+            "--format FORMAT",
+            "json without comments; yaml or properties with all settings, described",
         ),
     ] = "json",
 ) -> None:
@@ -210,16 +206,16 @@ def as_yaml(template: Template) -> str:
 
 def as_properties(template: Template) -> str:
     """Return all settings with their descriptions; those without a value are comments."""
-    return "\n".join(_described(template, _property))
 
+    def written(key: str, value: str) -> str:
+        # A value needs no escapes for `:` and `=`; without them it is easier to read.
+        escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+        if escaped[:1].isspace():
+            escaped = f"\\{escaped}"
+        plain_key = _KEY_MARKS.sub(r"\\\g<0>", key)
+        return f"{plain_key}={escaped}"
 
-def _property(key: str, value: str) -> str:
-    # A value needs no escapes for `:` and `=`; without them it is easier to read.
-    escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
-    if escaped[:1].isspace():
-        escaped = f"\\{escaped}"
-    plain_key = _KEY_MARKS.sub(r"\\\g<0>", key)
-    return f"{plain_key}={escaped}"
+    return "\n".join(_described(template, written))
 
 
 FORMATS = {"json": as_json, "yaml": as_yaml, "properties": as_properties}

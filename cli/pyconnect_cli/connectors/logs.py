@@ -19,7 +19,7 @@ from pyconnect_cli.render.styles import printable
 from pyconnect_cli.rest.agent_client import AgentClient, AgentLog, AgentLogLine, LogFilter
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import NameArgument
+from pyconnect_cli.verbs import NameArgument, option
 
 app = typer.Typer()
 
@@ -63,22 +63,17 @@ def logs(
     name: NameArgument,
     *,
     task: Annotated[
-        int | None,
-        typer.Option("--task", metavar="N", min=0, help="number of one task, instead of all"),
+        int | None, option("--task N", "number of one task, instead of all", least=0)
     ] = None,
     level: Annotated[
-        str, typer.Option("--level", metavar="LEVEL", help="lowest level: DEBUG, INFO, WARN, ERROR")
+        str, option("--level LEVEL", "lowest level: DEBUG, INFO, WARN, ERROR")
     ] = "ALL",
     since: Annotated[
-        str | None,
-        typer.Option("--since", metavar="TIME", help="age of the oldest line, for example 10m"),
+        str | None, option("--since TIME", "age of the oldest line, for example 10m")
     ] = None,
-    tail: Annotated[
-        int | None, typer.Option("--tail", metavar="N", min=0, help="number of the last lines")
-    ] = None,
+    tail: Annotated[int | None, option("--tail N", "number of the last lines", least=0)] = None,
     follow: Annotated[
-        bool,
-        typer.Option("--follow", help="new lines too, until Ctrl-C, or --timeout when it is given"),
+        bool, option("--follow", "new lines too, until Ctrl-C, or --timeout when it is given")
     ] = False,
 ) -> None:
     """Print the last log lines of a connector and its tasks, those before a crash included.

@@ -17,6 +17,9 @@ import typer
 
 from pyconnect_cli.acting.selection import read_views, select, selected_views, selection_from
 from pyconnect_cli.connectors.files import read_connector_files
+from pyconnect_cli.acting.conditions import select, selection_from
+from pyconnect_cli.acting.selection import read_views, selected_views
+from pyconnect_cli.connectors.files import read_connector_files, show_plan
 from pyconnect_cli.connectors.from_files import (
     SetOption,
     UnsetOption,
@@ -27,13 +30,14 @@ from pyconnect_cli.connectors.from_files import (
     required_files,
 )
 from pyconnect_cli.connectors.plan import Change, Config, ConnectorFile, PlannedChange, plan_apply
-from pyconnect_cli.connectors.validation import show_plan
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
 from pyconnect_cli.rest.masking import MASK, REFERENCES_ONLY, mask_url, mask_value
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of, session_of_context
 from pyconnect_cli.verbs import ActingVerb, FilesOption, NamesArgument
 from pyconnect_clients.config_values import is_secret_key
+from pyconnect_cli.verbs import ActingVerb, FilesOption, NamesArgument, option
+from pyconnect_clients.secret_keys import is_secret_key
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}")
 
@@ -51,13 +55,14 @@ class Remapping:
 
     def reference(self, value: str) -> str:
         """Return a value with its references remapped; the first pair that fits counts."""
-        return REFERENCE.sub(lambda found: f"${{{self._remapped(found[1])}}}", value)
 
-    def _remapped(self, reference: str) -> str:
-        for old, new in self.references:
-            if reference == old or reference.startswith((f"{old}:", f"{old}/")):
-                return new + reference.removeprefix(old)
-        return reference
+        def remapped(found: re.Match[str]) -> str:
+            for old, new in self.references:
+                if found[1] == old or found[1].startswith((f"{old}:", f"{old}/")):
+                    return f"${{{new}{found[1].removeprefix(old)}}}"
+            return found[0]
+
+        return REFERENCE.sub(remapped, value)
 
 
 def remapping(pairs: Sequence[str], values: Config) -> Remapping:
@@ -128,10 +133,9 @@ def promoted(
 
 MapOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--map",
-        metavar="FROM=TO",
-        help="beginning of a reference and its replacement on the other cluster, as"
+    option(
+        "--map FROM=TO",
+        "beginning of a reference and its replacement on the other cluster, as"
         " file:/run/dev=file:/run/prod; repeatable",
     ),
 ]
@@ -196,10 +200,8 @@ def diff(
     files: FilesOption = None,
     to_context: Annotated[
         str | None,
-        typer.Option(
-            "--to-context",
-            metavar="CONTEXT",
-            help="context of another cluster to compare with, instead of files",
+        option(
+            "--to-context CONTEXT", "context of another cluster to compare with, instead of files"
         ),
     ] = None,
     maps: MapOption = None,
@@ -247,23 +249,19 @@ def promote(
     context: typer.Context,
     names: NamesArgument = None,
     *,
-    to_context: Annotated[
-        str, typer.Option("--to-context", metavar="CONTEXT", help="context of the other cluster")
-    ],
+    to_context: Annotated[str, option("--to-context CONTEXT", "context of the other cluster")],
     maps: MapOption = None,
     keys: SetOption = None,
     unset: UnsetOption = None,
     initial_state: Annotated[
         str | None,
-        typer.Option(
-            "--initial-state",
-            metavar="STATE",
-            help="initial state of connectors that are new there: RUNNING, PAUSED or STOPPED"
-            " (KIP-980)",
+        option(
+            "--initial-state STATE",
+            "initial state of connectors that are new there: RUNNING, PAUSED or STOPPED (KIP-980)",
         ),
     ] = None,
     no_validate: Annotated[
-        bool, typer.Option("--no-validate", help="no validation before the first change")
+        bool, option("--no-validate", "no validation before the first change")
     ] = False,
 ) -> None:
     """Create or change connectors on another cluster to match those of this one.

@@ -25,14 +25,14 @@ from pyconnect_cli.render.tables import Column, state_column, table_lines, worke
 from pyconnect_cli.rest.masking import mask_config
 from pyconnect_cli.rest.model import ConnectorView, TaskState, root_cause
 from pyconnect_cli.session import session_of
-from pyconnect_cli.verbs import NameArgument, NamesArgument, SelectingVerb
+from pyconnect_cli.verbs import NameArgument, NamesArgument, SelectingVerb, option
 
 if TYPE_CHECKING:
     from pyconnect_cli.acting.workers import Restarts
 
 app = typer.Typer()
 
-ShowSecrets = Annotated[bool, typer.Option("--show-secrets", help="passwords in plain text")]
+ShowSecrets = Annotated[bool, option("--show-secrets", "passwords in plain text")]
 
 
 TASK_COLUMNS: Sequence[Column[TaskState]] = (
@@ -162,18 +162,10 @@ def wait(
     names: NamesArgument = None,
     *,
     target: Annotated[
-        str,
-        typer.Option(
-            "--for",
-            metavar="STATE",
-            help="state to wait for: RUNNING, PAUSED, STOPPED, FAILED or DELETED",
-        ),
+        str, option("--for STATE", "state to wait for: RUNNING, PAUSED, STOPPED, FAILED or DELETED")
     ] = "RUNNING",
     stable: Annotated[
-        str | None,
-        typer.Option(
-            "--stable", metavar="TIME", help="time for which the state has to last (default 0)"
-        ),
+        str | None, option("--stable TIME", "time for which the state has to last (default 0)")
     ] = None,
 ) -> None:
     """Wait until connectors and all their tasks are in a state; see --timeout."""
@@ -197,9 +189,7 @@ def watch(
     context: typer.Context,
     names: NamesArgument = None,
     *,
-    interval: Annotated[
-        str, typer.Option("--interval", metavar="TIME", help="time between two requests")
-    ] = "1s",
+    interval: Annotated[str, option("--interval TIME", "time between two requests")] = "1s",
 ) -> None:
     """Print a line for each change of state until Ctrl-C, or for --timeout when it is given.
 

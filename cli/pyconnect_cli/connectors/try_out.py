@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import typer
 
 from pyconnect_cli.connectors.files import read_connector_files
-from pyconnect_cli.connectors.plan import ConnectorFile, refuse_masked
+from pyconnect_cli.connectors.plan import refuse_masked
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
 from pyconnect_cli.kafka.admin import kafka_cluster
 from pyconnect_cli.kafka.reader import some_records
@@ -29,6 +29,7 @@ from pyconnect_cli.rest.request import LIST_PLUGINS, told
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.given_files import read_given, worker_properties
 from pyconnect_cli.topics import PURPOSE, record_json
+from pyconnect_cli.verbs import argument, option
 from pyconnect_clients.installation import install_command
 
 app = typer.Typer()
@@ -48,43 +49,25 @@ MOST_CHARACTERS = 2_000
 @app.command("try")
 def try_connector(
     context: typer.Context,
-    file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="connector as JSON, YAML or .properties; `-`: stdin"),
-    ],
+    file: Annotated[str, argument("FILE", "connector as JSON, YAML or .properties; `-`: stdin")],
     *,
-    most: Annotated[
-        int, typer.Option("--max", "-n", metavar="N", min=1, help="maximum number of records")
-    ] = 10,
+    most: Annotated[int, option("--max/-n N", "maximum number of records", least=1)] = 10,
     topic: Annotated[
-        str | None,
-        typer.Option(
-            "--topic", metavar="TOPIC", help="topic whose newest records a sink would get"
-        ),
+        str | None, option("--topic TOPIC", "topic whose newest records a sink would get")
     ] = None,
     records: Annotated[
         str | None,
-        typer.Option(
-            "--records",
-            metavar="FILE",
-            help="records that a sink would get, as `topics read -o json` prints them",
+        option(
+            "--records FILE", "records that a sink would get, as `topics read -o json` prints them"
         ),
     ] = None,
     worker_config: Annotated[
-        str | None,
-        typer.Option(
-            "--worker-config", metavar="FILE", help="worker.properties: plugins and converters"
-        ),
+        str | None, option("--worker-config FILE", "worker.properties: plugins and converters")
     ] = None,
     plugin_path: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--plugin-path", metavar="DIR", help="directory of plugin directories; repeatable"
-        ),
+        list[str] | None, option("--plugin-path DIR", "directory of plugin directories; repeatable")
     ] = None,
-    duration: Annotated[
-        str, typer.Option("--for", metavar="TIME", help="time for a source to return records")
-    ] = "15s",
+    duration: Annotated[str, option("--for TIME", "time for a source to return records")] = "15s",
 ) -> None:
     """Show what a connector makes of its first records, on this machine and without a worker.
 
@@ -93,7 +76,11 @@ def try_connector(
     --topic or --records, and put is not called.
     """
     session = session_of(context)
-    connector = _connector(file)
+    found = read_connector_files([file])
+    if len(found) != 1:
+        raise UsageError(f"{file}: try one connector at a time, not {len(found)}")
+    connector = found[0]
+    refuse_masked(connector)
     properties = {} if worker_config is None else worker_properties(worker_config)
     if plugin_path:
         properties = {**properties, "plugin.path": ",".join(map(str, map(Path, plugin_path)))}
@@ -186,14 +173,6 @@ def _shown(value: object) -> str:
 def _short(text: str) -> str:
     """Return a text for people; programs get all of it."""
     return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
-
-
-def _connector(place: str) -> ConnectorFile:
-    found = read_connector_files([place])
-    if len(found) != 1:
-        raise UsageError(f"{place}: try one connector at a time, not {len(found)}")
-    refuse_masked(found[0])
-    return found[0]
 
 
 def _given(

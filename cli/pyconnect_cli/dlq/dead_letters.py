@@ -1,39 +1,173 @@
-"""`connectors dlq`: the dead letters of a sink, grouped by cause or one by one."""
+"""`connectors dlq`: the dead letters of a sink, grouped by cause or one by one.
+
+The queue that a command names and the journal of its replays are here, for `dlq replay` too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pyconnect_cli.dlq.plan.causes import LetterGroup, LetterSorter, context_of, is_letter_of
-from pyconnect_cli.dlq.plan.replays import Letters, sent_spans
-from pyconnect_cli.dlq.queue import (
-    DeadLetterTopic,
-    ReplayJournal,
-    dead_letter_topic,
-    replay_directory,
-    warn_of_removed,
+from pyconnect_cli.acting.journal import JournalFile, entries_of
+from pyconnect_cli.acting.selection import known_connector
+from pyconnect_cli.directories import state_directory
+from pyconnect_cli.dlq.plan import (
+    LetterGroup,
+    Letters,
+    LetterSorter,
+    Replay,
+    ReplayEntry,
+    context_of,
+    is_letter_of,
+    read_replays,
+    sent_spans,
 )
-from pyconnect_cli.kafka.model import TopicRecord
-from pyconnect_cli.kafka.reader import some_records
+from pyconnect_cli.errors import Conflict, NotFound, PreconditionFailed, UsageError
+from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_cluster
+from pyconnect_cli.kafka.model import OffsetRange, TopicPartition, TopicRecord
+from pyconnect_cli.kafka.reader import records_between, some_records
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.topics import DEFAULT_MAX, record_json, shown_bytes, shown_time
+from pyconnect_cli.verbs import argument, option
+from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC
+
+PURPOSE = "reading dead letters needs Kafka's brokers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetterTopic:
+    """A topic of dead letters; `connector`: the sink whose letters are meant, None: all."""
+
+    topic: str
+    connector: str | None
+    config: Mapping[str, str | None]
+    settings: Mapping[str, str]
+    admin: KafkaAdmin
+
+    def ranges(self) -> dict[TopicPartition, OffsetRange]:
+        """Return the first and the last stable offset of each partition."""
+        found = self.admin.partitions([self.topic])
+        if not found:
+            raise NotFound(
+                f"topic {self.topic} does not exist",
+                hint="check its name, and that the context has the Kafka of the workers",
+            )
+        ends = self.admin.decided_ends(found)
+        return {
+            at: OffsetRange(earliest=each.earliest, latest=ends[at])
+            for at, each in sorted(self.admin.ranges(found).items())
+        }
+
+    def letters(self, ranges: Mapping[TopicPartition, OffsetRange]) -> Iterator[TopicRecord]:
+        places = {at: (each.earliest, each.latest) for at, each in ranges.items()}
+        return records_between(self.settings, places)
+
+    def read_by_connector(self, topic: str) -> bool:
+        """Whether the sink reads a topic, as far as its configuration says; True without one."""
+        if self.connector is None:
+            return True
+        names = {name.strip() for name in (self.config.get("topics") or "").split(",")}
+        pattern = self.config.get("topics.regex")
+        try:
+            return topic in names or bool(pattern and re.fullmatch(pattern, topic))
+        except re.error:
+            return True  # a pattern of Java that Python does not read
+
+    def journal(self, session: Session) -> ReplayJournal:
+        """Return the journal of the queue's replays. Raises PreconditionFailed."""
+        return ReplayJournal(replay_directory(session.environ), self.admin.cluster_id(), self.topic)
+
+    @property
+    def empty(self) -> str:
+        """The text for a list without letters."""
+        return f"{self.topic} has no record" + (f" of {self.connector}" if self.connector else "")
+
+
+def dead_letter_topic(session: Session, name: str | None, topic: str | None) -> DeadLetterTopic:
+    """Return the queue of a sink, a topic, or a sink's letters in a topic."""
+    if name is None and topic is None:
+        raise UsageError("name a sink connector, or a topic: --topic TOPIC")
+    config: Mapping[str, str | None] = {}
+    if name is not None:
+        config = known_connector(session, name).config
+        topic = topic or config.get(DEAD_LETTER_TOPIC)
+        if not topic:
+            raise PreconditionFailed(
+                f"{name} has no dead letter queue: {DEAD_LETTER_TOPIC} is not set",
+                hint="only sinks have one; it also needs errors.tolerance=all",
+            )
+    assert topic is not None
+    settings = kafka_cluster(session, PURPOSE).librdkafka()
+    admin = KafkaAdmin(settings, session.budget.remaining_s)
+    return DeadLetterTopic(
+        topic=topic, connector=name, config=config, settings=settings, admin=admin
+    )
+
+
+def warn_of_removed(session: Session, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
+    """Warn of offsets that retention has removed: their letters cannot be replayed."""
+    for at, each in ranges.items():
+        if each.earliest:
+            session.output.warning(
+                f"{at.topic}-{at.partition} begins at offset {each.earliest}: retention has removed"
+                f" {counted(each.earliest, 'offset')} before it"
+            )
+
+
+HISTORY = "list the replays: pyconnect dlq history"
+
+
+class ReplayJournal(JournalFile):
+    """The replays of one dead letter topic."""
+
+    def __init__(self, directory: Path, cluster_id: str, topic: str) -> None:
+        busy = Conflict(f"another replay of {topic} is running on this host", hint=HISTORY)
+        super().__init__(directory, cluster_id, topic, busy=busy)
+
+    def replays(self) -> dict[str, Replay]:
+        """Return the replays by their ids, oldest first."""
+        return replays_in(self.path)
+
+
+def replays_in(path: Path) -> dict[str, Replay]:
+    """Return the replays of a journal; UsageError names a file that cannot be read."""
+    try:
+        return read_replays(entries_of(path, ReplayEntry))
+    except (UsageError, KeyError) as exc:
+        reason = exc.message if isinstance(exc, UsageError) else f"replay {exc} has no plan"
+        raise UsageError(
+            f"{path}: {reason}",
+            hint="a newer version of this command may have written the file; without it the letters"
+            " that were replayed are not known",
+        ) from exc
+
+
+def all_replays(directory: Path) -> list[Replay]:
+    """Return the replays of all journals of this user, newest first."""
+    found = [
+        replay for path in sorted(directory.glob("*.jsonl")) for replay in replays_in(path).values()
+    ]
+    return sorted(found, key=lambda replay: replay.planned.at_ms, reverse=True)
+
+
+def replay_directory(environ: Mapping[str, str]) -> Path:
+    """Return the directory of this user's journals. Raises PreconditionFailed."""
+    return state_directory(environ) / "replays"
+
 
 app = typer.Typer()
 
 HEADERS = "errors.deadletterqueue.context.headers.enable"
-QueueArgument = Annotated[
-    str | None, typer.Argument(metavar="[NAME]", help="name of the sink connector")
-]
+QueueArgument = Annotated[str | None, argument("[NAME]", "name of the sink connector")]
 QueueTopicOption = Annotated[
-    str | None,
-    typer.Option(
-        "--topic", metavar="TOPIC", help="dead letter topic (default: that of the connector)"
-    ),
+    str | None, option("--topic TOPIC", "dead letter topic (default: that of the connector)")
 ]
 
 
@@ -101,15 +235,14 @@ def dead_letters(
     topic: QueueTopicOption = None,
     most: Annotated[
         int | None,
-        typer.Option(
-            "--max",
-            metavar="N",
-            min=1,
-            help="records to show one by one instead of the groups, the newest (default 10)",
+        option(
+            "--max N",
+            "records to show one by one instead of the groups, the newest (default 10)",
+            least=1,
         ),
     ] = None,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="the oldest records one by one")
+        bool, option("--from-beginning", "the oldest records one by one")
     ] = False,
 ) -> None:
     """Group a sink's dead letters by cause, or show the newest; needs --kafka-bootstrap.
@@ -123,12 +256,8 @@ def dead_letters(
     if most is not None or from_beginning:
         _show_records(session, queue, most or DEFAULT_MAX, newest=not from_beginning)
         return
-    journal = ReplayJournal(
-        replay_directory(session.environ), queue.admin.cluster_id(), queue.topic
-    )
-    sorter = LetterSorter(
-        connector=queue.connector, replayed=Letters(sent_spans(journal.replays().values()))
-    )
+    replayed = Letters(sent_spans(queue.journal(session).replays().values()))
+    sorter = LetterSorter(connector=queue.connector, replayed=replayed)
     ranges = queue.ranges()
     for record in queue.letters(ranges):
         sorter.take(record)
@@ -140,7 +269,7 @@ def dead_letters(
         GROUP_COLUMNS,
         groups,
         document=[{**one.to_json(spans), "example": _letter_json(one.example)} for one in groups],
-        empty=_empty(queue),
+        empty=queue.empty,
     )
 
 
@@ -154,7 +283,7 @@ def _show_records(session: Session, queue: DeadLetterTopic, most: int, *, newest
         records,
         document=[_letter_json(record) for record in records],
         names=[f"{record.topic}-{record.partition}@{record.offset}" for record in records],
-        empty=_empty(queue),
+        empty=queue.empty,
     )
 
 
@@ -172,7 +301,3 @@ def _remark(session: Session, queue: DeadLetterTopic, foreign: int, *, causes: b
         session.output.warning(
             f"{queue.topic} does not say why: set {HEADERS}=true for new records"
         )
-
-
-def _empty(queue: DeadLetterTopic) -> str:
-    return f"{queue.topic} has no record" + (f" of {queue.connector}" if queue.connector else "")

@@ -1,50 +1,62 @@
-"""`dlq replay`: dead letters are sent again, exactly once.
+"""`dlq replay history undo`: dead letters are sent again, exactly once.
 
-`connectors dlq` lists the groups that a replay chooses from.
+`connectors dlq` lists the groups that a replay chooses from; the journals of this machine know the
+replays.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pyconnect_cli.directories import new_identity
-from pyconnect_cli.dlq.carry_out import ReplayRun, require_complete, target_partitions
-from pyconnect_cli.dlq.dead_letters import QueueArgument, QueueTopicOption
-from pyconnect_cli.dlq.history import certainly_sent, queue_of_replay, replay_json
-from pyconnect_cli.dlq.mend import mender
-from pyconnect_cli.dlq.plan.causes import SHAPES, LetterGroup, LetterSorter, require_groups
-from pyconnect_cli.dlq.plan.replays import (
-    Letters,
-    Replay,
-    ReplayPlanned,
-    Span,
-    sent_spans,
-    unfinished,
+from pyconnect_cli.dlq.carry_out import (
+    ReplayRun,
+    mender,
+    registry_for,
+    require_complete,
+    take_back,
+    target_partitions,
 )
-from pyconnect_cli.dlq.queue import (
+from pyconnect_cli.dlq.dead_letters import (
     HISTORY,
     DeadLetterTopic,
+    QueueArgument,
+    QueueTopicOption,
     ReplayJournal,
+    all_replays,
     dead_letter_topic,
     replay_directory,
     warn_of_removed,
 )
-from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
+from pyconnect_cli.dlq.plan import (
+    SHAPES,
+    LetterGroup,
+    Letters,
+    LetterSorter,
+    Replay,
+    ReplayPlanned,
+    SentSpan,
+    Span,
+    require_groups,
+    sent_counts,
+    sent_places,
+    sent_spans,
+    unfinished,
+)
+from pyconnect_cli.errors import Conflict, NotFound, PreconditionFailed, UsageError
+from pyconnect_cli.parsing.values import utc_text
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import PlannedVerb
-from pyconnect_reconcile.spec import Registry
+from pyconnect_cli.verbs import PlannedVerb, argument, option
 
-app = typer.Typer()
+app = typer.Typer(help="Replay dead letters exactly once; list and undo replays.")
 
 ISOLATION = "consumer.override.isolation.level"
 PLAN_COLUMNS: Sequence[Column[Span]] = (
@@ -54,23 +66,18 @@ PLAN_COLUMNS: Sequence[Column[Span]] = (
     Column("LAST", lambda span: str(span.last), right=True),
     Column("LETTERS", lambda span: str(span.count), right=True),
 )
-MendTextOption = Annotated[
-    bool, typer.Option("--mend-text", help="texts for the program of --mend, not JSON")
-]
+MendTextOption = Annotated[bool, option("--mend-text", "texts for the program of --mend, not JSON")]
 RegistryOption = Annotated[
     str | None,
-    typer.Option(
-        "--registry",
-        metavar="URL",
-        help="schema registry of the values to mend (default: that of the connector)",
+    option(
+        "--registry URL", "schema registry of the values to mend (default: that of the connector)"
     ),
 ]
 RegistryPropertiesOption = Annotated[
     str | None,
-    typer.Option(
-        "--registry-properties",
-        metavar="FILE",
-        help="properties file of the access to it, with the keys of converters",
+    option(
+        "--registry-properties FILE",
+        "properties file of the access to it, with the keys of converters",
     ),
 ]
 
@@ -82,33 +89,24 @@ def replay(
     *,
     topic: QueueTopicOption = None,
     groups: Annotated[
-        list[str] | None,
-        typer.Option("--group", "-g", metavar="ID", help="id of a group to send; repeatable"),
+        list[str] | None, option("--group/-g ID", "id of a group to send; repeatable")
     ] = None,
-    all_groups: Annotated[bool, typer.Option("--all-groups", help="letters of all groups")] = False,
+    all_groups: Annotated[bool, option("--all-groups", "letters of all groups")] = False,
     to_topic: Annotated[
         str | None,
-        typer.Option(
-            "--to-topic",
-            metavar="TOPIC",
-            help="topic to send to, which the connector reads (default: the original topic)",
+        option(
+            "--to-topic TOPIC",
+            "topic to send to, which the connector reads (default: the original topic)",
         ),
     ] = None,
-    mend: Annotated[
-        str | None, typer.Option("--mend", metavar="PROGRAM", help="jq program for the values")
-    ] = None,
+    mend: Annotated[str | None, option("--mend PROGRAM", "jq program for the values")] = None,
     mend_text: MendTextOption = False,
     registry: RegistryOption = None,
     registry_properties: RegistryPropertiesOption = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", metavar="N", min=1, help="maximum number of letters")
-    ] = None,
-    rate: Annotated[
-        int | None, typer.Option("--rate", metavar="N", min=1, help="letters a second")
-    ] = None,
+    limit: Annotated[int | None, option("--limit N", "maximum number of letters", least=1)] = None,
+    rate: Annotated[int | None, option("--rate N", "letters a second", least=1)] = None,
     resume: Annotated[
-        str | None,
-        typer.Option("--resume", metavar="ID", help="id of an interrupted replay to finish"),
+        str | None, option("--resume ID", "id of an interrupted replay to finish")
     ] = None,
 ) -> None:
     """Send the dead letters of groups again, each exactly once; needs --kafka-bootstrap.
@@ -133,21 +131,32 @@ def replay(
     if mend_options and mend is None:
         raise UsageError("--mend-text and --registry are for --mend PROGRAM")
     queue = dead_letter_topic(session, name, topic)
-    schemas = _registry(queue.config, registry, registry_properties) if mend else None
-    plan = partial(_plan, to_topic=to_topic, mend=mend, mend_text=mend_text, registry=schemas)
+    schemas = registry_for(queue.config, registry, registry_properties) if mend else None
     if to_topic == queue.topic:
         raise UsageError(f"--to-topic: {to_topic} is the dead letter queue itself")
-    journal = ReplayJournal(
-        replay_directory(session.environ), queue.admin.cluster_id(), queue.topic
+    journal, now = queue.journal(session), datetime.now(UTC)
+    wish = ReplayPlanned(
+        replay=new_identity(now),
+        at_ms=round(now.timestamp() * 1000),
+        cluster_id=queue.admin.cluster_id(),
+        topic=queue.topic,
+        connector=queue.connector,
+        to_topic=to_topic,
+        targets=(),
+        mend=mend,
+        shapes=SHAPES,
+        spans=(),
+        mend_text=mend_text,
+        registry=schemas,
     )
     chosen = None if groups is None else frozenset(groups)
     sorter = LetterSorter(connector=queue.connector, chosen=chosen, limit=limit)
     if session.given.get("dry_run"):
-        plan(session, queue, journal, sorter)
+        _plan(session, queue, journal, sorter, wish)
         session.ends_with_plan(changes=sorter.taken > 0)
         return
     with journal.lock():
-        planned = plan(session, queue, journal, sorter)
+        planned = _plan(session, queue, journal, sorter, wish)
         if planned is None:
             return
         session.confirm(f"replay {counted(planned.total, 'dead letter')}?")
@@ -155,35 +164,15 @@ def replay(
         _run(session, queue, journal, Replay(planned=planned), rate)
 
 
-def _registry(
-    config: Mapping[str, str | None], url: str | None, properties: str | None
-) -> Registry | None:
-    """Return the schema registry for --mend: the given one, else the connector's if it is known."""
-    found = url or config.get("value.converter.schema.registry.url")
-    if not found or "${" in found:
-        return None
-    if "@" in found:
-        raise UsageError(
-            "the address of the schema registry has a user, and the journal would keep it",
-            hint="give --registry URL without a user, and --registry-properties FILE with"
-            " basic.auth.user.info",
-        )
-    return Registry(url=found, properties=properties and str(Path(properties).resolve()))
-
-
 def _plan(
     session: Session,
     queue: DeadLetterTopic,
     journal: ReplayJournal,
     sorter: LetterSorter,
-    *,
-    to_topic: str | None,
-    mend: str | None,
-    mend_text: bool,
-    registry: Registry | None,
+    wish: ReplayPlanned,
 ) -> ReplayPlanned | None:
-    """Show the plan of a replay and return it; None if no letter is left."""
-    before = journal.replays()
+    """Choose letters for a wish without any, show the plan and return it; None if none is left."""
+    before, to_topic = journal.replays(), wish.to_topic
     if (open_one := unfinished(before.values())) is not None:
         identity = open_one.planned.replay
         raise PreconditionFailed(
@@ -192,7 +181,7 @@ def _plan(
             f" dlq undo {identity}",
         )
     sorter.replayed = Letters(sent_spans(before.values()))
-    mended = mender(mend, text=mend_text, registry=registry)
+    mended = mender(wish.mend, text=wish.mend_text, registry=wish.registry)
     ranges = queue.ranges()
     for letter in queue.letters(ranges):
         if sorter.take(letter):
@@ -213,21 +202,7 @@ def _plan(
             f"{queue.connector} may get letters twice if the replay is killed: it reads uncommitted"
             f" records, unless its worker says otherwise; set {ISOLATION}=read_committed"
         )
-    now = datetime.now(UTC)
-    planned = ReplayPlanned(
-        replay=new_identity(now),
-        at_ms=round(now.timestamp() * 1000),
-        cluster_id=queue.admin.cluster_id(),
-        topic=queue.topic,
-        connector=queue.connector,
-        to_topic=to_topic,
-        targets=tuple(targets),
-        mend=mend,
-        shapes=SHAPES,
-        spans=spans,
-        mend_text=mend_text,
-        registry=registry,
-    )
+    planned = replace(wish, targets=tuple(targets), spans=spans)
     _show_plan(session, planned, sorter.groups)
     return planned if spans else None
 
@@ -317,3 +292,120 @@ def _resume(session: Session, identity: str, rate: int | None) -> None:
             )
         session.confirm(f"replay the {counted(planned.total, 'dead letter')} of {identity}?")
         _run(session, queue, journal, known, rate)
+
+
+HISTORY_COLUMNS: Sequence[Column[Replay]] = (
+    Column("ID", lambda replay: replay.planned.replay, whole=True),
+    Column(
+        "TIME",
+        lambda replay: utc_text(datetime.fromtimestamp(replay.planned.at_ms / 1000, UTC)),
+        whole=True,
+    ),
+    Column("STATE", lambda replay: replay.state),
+    Column("TOPIC", lambda replay: replay.planned.topic),
+    Column("TO", lambda replay: ", ".join(replay.planned.targets)),
+    Column("SENT", lambda replay: str(certainly_sent(replay)), right=True),
+    Column("LETTERS", lambda replay: str(replay.planned.total), right=True),
+    Column("CONNECTOR", lambda replay: replay.planned.connector or "-", wide=True),
+    Column("GROUP", lambda replay: replay.planned.group, whole=True, wide=True),
+)
+
+
+def certainly_sent(replay: Replay) -> int:
+    """Return the number of letters that were sent, without an uncertain last transaction."""
+    return sum(sent_counts(replay.certain).values())
+
+
+def replay_json(replay: Replay) -> dict[str, object]:
+    """Return the stable form for machines, with the places of sent letters."""
+    return {
+        "replay": replay.planned.replay,
+        "state": replay.state,
+        **{key: each for key, each in asdict(replay.planned).items() if key != "replay"},
+        "missing": replay.missing,
+        "sent": certainly_sent(replay),
+        "places": [asdict(place) for place in sent_places(replay.certain)],
+    }
+
+
+@app.command()
+def history(
+    context: typer.Context, name: QueueArgument = None, *, topic: QueueTopicOption = None
+) -> None:
+    """List the replays of this user on this machine, newest first.
+
+    -o json has the places of all sent letters. SENT of an unfinished replay lacks its last
+    transaction, because only the brokers know whether it was committed.
+    """
+    session = session_of(context)
+    found = [
+        each
+        for each in all_replays(replay_directory(session.environ))
+        if name in {None, each.planned.connector} and topic in {None, each.planned.topic}
+    ]
+    session.output.listing(
+        HISTORY_COLUMNS, found, document=[replay_json(each) for each in found], empty="no replays"
+    )
+
+
+@app.command(cls=PlannedVerb)
+def undo(
+    context: typer.Context, identity: Annotated[str, argument("ID", "id of the replay")]
+) -> None:
+    """Set a replay back, so that its letters can be replayed again; print where they were sent.
+
+    The sent records stay in their topics: Kafka does not remove single records.
+    """
+    session = session_of(context)
+    queue, journal = queue_of_replay(session, identity)
+    known = journal.replays()[identity]
+    places = sent_places(known.certain)
+    if session.ends_with_plan(changes=not known.undone):
+        _show_places(session, places)
+        return
+    if known.undone:
+        session.output.message(f"{identity}: it is undone already")
+        return
+    total = counted(sum(place.count for place in places), "record")
+    session.confirm(f"set {identity} back? Its {total} stay in {', '.join(known.planned.targets)}")
+    with journal.lock():
+        sent = take_back(queue.settings, journal, journal.replays()[identity])
+    _show_places(session, sent_places(sent))
+    session.output.message(f"{identity}: its letters can be replayed again")
+
+
+PLACE_COLUMNS: Sequence[Column[SentSpan]] = (
+    Column("TOPIC", lambda place: place.topic),
+    Column("PARTITION", lambda place: str(place.partition), right=True),
+    Column("FIRST", lambda place: str(place.first), right=True),
+    Column("LAST", lambda place: str(place.last), right=True),
+    Column("RECORDS", lambda place: str(place.count), right=True),
+    Column("GROUP", lambda place: place.group, whole=True),
+)
+
+
+def _show_places(session: Session, places: Collection[SentSpan]) -> None:
+    session.output.listing(
+        PLACE_COLUMNS,
+        list(places),
+        document=[asdict(place) for place in places],
+        names=[f"{place.topic}-{place.partition}@{place.first}" for place in places],
+        empty="no record was sent",
+    )
+
+
+def queue_of_replay(session: Session, identity: str) -> tuple[DeadLetterTopic, ReplayJournal]:
+    """Return the queue and the journal of a replay; PreconditionFailed on another cluster."""
+    directory = replay_directory(session.environ)
+    every = (each.planned for each in all_replays(directory))
+    planned = next((each for each in every if each.replay == identity), None)
+    if planned is None:
+        raise NotFound(f"{directory} has no replay {identity}", hint=HISTORY)
+    queue = dead_letter_topic(session, None, planned.topic)
+    cluster_id = queue.admin.cluster_id()
+    if cluster_id != planned.cluster_id:
+        raise PreconditionFailed(
+            f"{identity} is a replay on Kafka cluster {planned.cluster_id}, not on {cluster_id}",
+            hint="choose the context, or the brokers, of that cluster",
+        )
+    return queue, queue.journal(session)

@@ -6,7 +6,7 @@ without any it starts over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, NamedTuple
 
@@ -43,7 +43,7 @@ from pyconnect_cli.offsets.plan.change import (
     plan_alter,
     plan_reset,
 )
-from pyconnect_cli.offsets.plan.checks import (
+from pyconnect_cli.offsets.plan.entries import (
     SeekTarget,
     SeekTo,
     parse_assignment,
@@ -52,12 +52,12 @@ from pyconnect_cli.offsets.plan.checks import (
     seek_entries,
 )
 from pyconnect_cli.offsets.run import OffsetsVerb, SelectingOffsetsVerb, around, change_offsets
-from pyconnect_cli.offsets.stored import all_read, sink_offsets, topic_doubts
+from pyconnect_cli.offsets.stored import all_read, alter_plan, sink_offsets
 from pyconnect_cli.parsing.values import parse_moment
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import session_of
-from pyconnect_cli.verbs import NameArgument, NamesArgument, SelectingVerb
+from pyconnect_cli.verbs import NameArgument, NamesArgument, SelectingVerb, option
 
 app = typer.Typer()
 
@@ -83,20 +83,17 @@ def alter(
     *,
     file: Annotated[
         str | None,
-        typer.Option(
-            "--file", "-f", metavar="FILE",
-            help="file of offsets, as `get -o json` prints them; `-` for stdin"
-        ),
+        option("--file/-f FILE", "file of offsets, as `get -o json` prints them; `-` for stdin"),
     ] = None,
     assignments: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", "-s", metavar="PARTITION=OFFSET",
-            help="partition and offset, both JSON, or TOPIC:NUMBER=OFFSET of a sink;"
+        option(
+            "--set/-s PARTITION=OFFSET",
+            "partition and offset, both JSON, or TOPIC:NUMBER=OFFSET of a sink;"
             " null deletes the offset; repeatable",
         ),
     ] = None,
-) -> None:  # fmt: skip
+) -> None:
     """Set the offsets of some partitions of a STOPPED connector and keep the others."""
     session = session_of(context)
     options = around(session.given)
@@ -122,8 +119,7 @@ def alter(
     refuse_duplicates(wanted, place)
 
     def planner(view: OffsetsView) -> OffsetsPlan:
-        doubts = None if options.force else topic_doubts(session, view, wanted)
-        return plan_alter(view, wanted, force=options.force, topic_doubts=doubts)
+        return alter_plan(session, view, wanted, action=Action.ALTER, force=options.force)
 
     change_offsets(session, views, Action.ALTER, planner, options)
 
@@ -167,26 +163,20 @@ def seek(
     names: NamesArgument = None,
     *,
     to_start: Annotated[
-        bool, typer.Option("--to-start", help="start of a source: its offsets are deleted")
+        bool, option("--to-start", "start of a source: its offsets are deleted")
     ] = False,
     to_earliest: Annotated[
-        bool, typer.Option("--to-earliest", help="position of the first record in the topic")
+        bool, option("--to-earliest", "position of the first record in the topic")
     ] = False,
-    to_latest: Annotated[
-        bool, typer.Option("--to-latest", help="position after the last record")
-    ] = False,
+    to_latest: Annotated[bool, option("--to-latest", "position after the last record")] = False,
     shift_by: Annotated[
-        int | None,
-        typer.Option(
-            "--shift-by", metavar="N", help="number of records to move forward, or back if negative"
-        ),
+        int | None, option("--shift-by N", "number of records to move forward, or back if negative")
     ] = None,
     to_datetime: Annotated[
         str | None,
-        typer.Option(
-            "--to-datetime",
-            metavar="TIME",
-            help="position of the first record at or after this time (ISO 8601, UTC without a"
+        option(
+            "--to-datetime TIME",
+            "position of the first record at or after this time (ISO 8601, UTC without a"
             " time zone, or an age such as 2h)",
         ),
     ] = None,
@@ -194,9 +184,16 @@ def seek(
     """Move STOPPED sinks within their topics (needs --kafka-bootstrap), or reset sources."""
     session = session_of(context)
     options = around(session.given)
-    places = _places(
-        to_earliest=to_earliest, to_latest=to_latest, shift_by=shift_by, to_datetime=to_datetime
-    )
+    moment_ms = None
+    if to_datetime is not None:
+        moment_ms = parse_moment(to_datetime, what="--to-datetime", now=datetime.now(UTC))
+    numbers = {
+        SeekTo.EARLIEST: 0 if to_earliest else None,
+        SeekTo.LATEST: 0 if to_latest else None,
+        SeekTo.SHIFT: shift_by,
+        SeekTo.TIME: moment_ms,
+    }
+    places = [SeekTarget(to=to, number=n) for to, n in numbers.items() if n is not None]
     if len(places) + to_start != 1:
         raise UsageError(
             "exactly one position is needed",
@@ -239,38 +236,28 @@ def lag(context: typer.Context, names: NamesArgument = None) -> None:
     sinks = [view for view in views if view.type == "sink"]
     unread: list[PyconnectError] = []
     for view in sinks:
-        config = view.config
         try:
             offsets = sink_offsets(session, view)
         except PyconnectError as error:
             unread.append(unread_error(view.name, error))
             continue
         try:
-            rows += _lags(kafka, settings, view.name, config, offsets)
+            topics = sink_topics(view.config, offsets)
+            positions = sink_positions(topics, offsets, kafka.ends(kafka.partitions(topics)))
+            read = all_read(settings, view.config, positions)
         except Unreachable:
             raise  # Kafka, which the others need too
         except PyconnectError as error:
             unread.append(unread_error(view.name, error))
+            continue
+        rows += [
+            Lag(view.name, partition, position._replace(all_read=partition in read))
+            for partition, position in positions.items()
+        ]
     session.output.listing(
         COLUMNS, rows, document=[row.to_json() for row in rows], empty="no partitions"
     )
     report_unread(session, unread, len(sinks))
-
-
-def _lags(
-    kafka: KafkaAdmin,
-    settings: Mapping[str, str],
-    name: str,
-    config: Mapping[str, str | None],
-    offsets: Sequence[OffsetEntry],
-) -> list[Lag]:
-    topics = sink_topics(config, offsets)
-    positions = sink_positions(topics, offsets, kafka.ends(kafka.partitions(topics)))
-    read = all_read(settings, config, positions)
-    return [
-        Lag(name, partition, position._replace(all_read=partition in read))
-        for partition, position in positions.items()
-    ]
 
 
 def _seek(
@@ -285,22 +272,6 @@ def _seek(
     ranges = kafka.ranges(chosen or existing)
     at_time = kafka.offsets_at(ranges, target.number) if target.to is SeekTo.TIME else {}
     return seek_entries(target, view.offsets, ranges, at_time)
-
-
-def _places(
-    *, to_earliest: bool, to_latest: bool, shift_by: int | None, to_datetime: str | None
-) -> list[SeekTarget]:
-    places = []
-    if to_earliest:
-        places.append(SeekTarget(to=SeekTo.EARLIEST))
-    if to_latest:
-        places.append(SeekTarget(to=SeekTo.LATEST))
-    if shift_by is not None:
-        places.append(SeekTarget(to=SeekTo.SHIFT, number=shift_by))
-    if to_datetime is not None:
-        moment = parse_moment(to_datetime, what="--to-datetime", now=datetime.now(UTC))
-        places.append(SeekTarget(to=SeekTo.TIME, number=moment))
-    return places
 
 
 def _require_sink(name: str, connector_type: str) -> None:

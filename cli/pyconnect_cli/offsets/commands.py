@@ -1,15 +1,18 @@
 """`pyconnect offsets`: connectors' offsets, over REST (KIP-875).
 
-The verbs are in `show`, `kept`, `change` (lag and seek too), `restore` and `orphans`.
+The verbs are in `show`, `restore` (diff, export and history too), `change` (lag and seek too) and
+`orphans`.
 """
 
 from __future__ import annotations
 
 import typer
 
-from pyconnect_cli.offsets import change, kept, orphans, restore, show
+from pyconnect_cli.offsets import change, orphans, restore, show
 
 app = typer.Typer(help="Show, back up, change, copy and restore connectors' offsets.")
-for part in (show, kept, change, restore):
-    app.registered_commands.extend(part.app.registered_commands)
+kept = restore.app.registered_commands
+# Verbs that read come first.
+app.registered_commands += show.app.registered_commands + kept[:3]
+app.registered_commands += change.app.registered_commands + kept[3:]
 app.add_typer(orphans.app, name="orphans")

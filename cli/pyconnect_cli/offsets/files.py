@@ -16,18 +16,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from pyconnect_cli.directories import IDENTITY, KEPT_DAYS, expired, new_identity, state_directory
 from pyconnect_cli.errors import NotFound, OutputLost, PreconditionFailed, UsageError
-from pyconnect_cli.offsets.plan.checks import read_entries
-from pyconnect_cli.offsets.plan.snapshots import FORMAT, OffsetsSnapshot, read_snapshot
+from pyconnect_cli.offsets.plan.change import FORMAT, OffsetsSnapshot, read_snapshot
+from pyconnect_cli.offsets.plan.entries import read_entries
 from pyconnect_cli.parsing.values import parse_json
 from pyconnect_cli.render.streams import write_whole
 from pyconnect_cli.render.styles import counted, json_text
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import Session
 from pyconnect_cli.settings.given_files import read_given, yaml_documents
+from pyconnect_cli.verbs import option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +67,7 @@ def read_snapshot_file(place: str) -> OffsetsSnapshot:
 
 
 ExportFileOption = Annotated[
-    Path | None,
-    typer.Option("--file", "-f", metavar="FILE", help="file to write instead of stdout"),
+    Path | None, option("--file/-f FILE", "file to write instead of stdout")
 ]
 
 
@@ -189,6 +187,6 @@ def _text(snapshot: OffsetsSnapshot) -> str:
     return json.dumps(snapshot.to_json(), indent=1, ensure_ascii=False) + "\n"
 
 
-def backup_directory(environ: Mapping[str, str]) -> Path:
-    """Return the directory of this user's backups. Raises PreconditionFailed."""
-    return state_directory(environ) / "offsets"
+def backups_of(session: Session) -> Backups:
+    """Return the backups of the user. Raises PreconditionFailed."""
+    return Backups(state_directory(session.environ) / "offsets")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -22,10 +22,9 @@ from pyconnect_cli.errors import (
 from pyconnect_cli.kafka.admin import kafka_cluster
 from pyconnect_cli.kafka.model import StoredRecord, kafka_offset, topic_partition
 from pyconnect_cli.kafka.writer import ConsumerGroups, OffsetsTopics
-from pyconnect_cli.offsets.files import Backups, ExportFileOption, backup_directory, export_snapshot
-from pyconnect_cli.offsets.output import first_lines, show_plan
-from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView, plan_undo
-from pyconnect_cli.offsets.plan.orphans import (
+from pyconnect_cli.offsets.files import ExportFileOption, backups_of, export_snapshot
+from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsSnapshot, OffsetsView, plan_undo
+from pyconnect_cli.offsets.plan.entries import (
     SINK,
     Configs,
     Orphan,
@@ -35,9 +34,8 @@ from pyconnect_cli.offsets.plan.orphans import (
     source_entries,
     topics_of_others,
 )
-from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
-from pyconnect_cli.offsets.run import run_changes
 from pyconnect_cli.parsing.nouns import did_you_mean
+from pyconnect_cli.offsets.run import first_lines, run_changes, show_plan
 from pyconnect_cli.parsing.values import utc_text
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.agent_client import AgentClient
@@ -45,7 +43,7 @@ from pyconnect_cli.rest.model import ConnectCluster, ConnectorView
 from pyconnect_cli.rest.offset_entries import show_offset, show_partition
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.given_files import worker_properties
-from pyconnect_cli.verbs import BatchCronVerb
+from pyconnect_cli.verbs import BatchCronVerb, argument, option
 from pyconnect_clients.connect_names import SINK_GROUP_PREFIX
 
 NEEDS_KAFKA = "reading orphans needs Kafka itself: REST knows only connectors that exist"
@@ -58,18 +56,17 @@ class OrphanKeeper:
     def __init__(
         self,
         session: Session,
-        topics: Sequence[str] = (),
-        *,
-        worker_topics: Callable[[], Collection[str]] = tuple,
+        topics: Sequence[str] | None = None,
+        worker_config: str | None = None,
     ) -> None:
         self._session = session
         self._given = topics
-        self._ask_workers = worker_topics
+        self._worker_config = worker_config
         settings = kafka_cluster(session, NEEDS_KAFKA).librdkafka()
         remaining_s = session.budget.remaining_s
         self._records = OffsetsTopics(settings, remaining_s)
         self._groups = ConsumerGroups(settings, remaining_s)
-        self.backups = Backups(backup_directory(session.environ))
+        self.backups = backups_of(session)
         self.live: frozenset[str] = frozenset()
         """Names of sinks that run in no known connector: groups with members, as `find` saw."""
 
@@ -102,12 +99,7 @@ class OrphanKeeper:
     @cached_property
     def worker_topics(self) -> frozenset[str]:
         """The workers' offset.storage.topic, from agents or a worker's file."""
-        return frozenset(self._ask_workers())
-
-    @property
-    def searched(self) -> str:
-        """The places that were searched, as a text."""
-        return f"{', '.join(self.topics)} and the groups {SINK_GROUP_PREFIX}*"
+        return frozenset(worker_topics_of(self._session, self._worker_config))
 
     def find(self) -> list[Orphan]:
         """Read topics and groups; UsageError for a topic without offsets of connectors."""
@@ -260,24 +252,18 @@ app = typer.Typer(help="Show, export and purge offsets of deleted connectors, di
 
 TopicsOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--topic",
-        "-t",
-        metavar="TOPIC",
-        help="offsets topic: the workers' offset.storage.topic, or a connector's own;"
+    option(
+        "--topic/-t TOPIC",
+        "offsets topic: the workers' offset.storage.topic, or a connector's own;"
         " repeatable (default: as the agents report it)",
     ),
 ]
-OrphanNames = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]…", help="deleted connectors")
-]
-AllOption = Annotated[bool, typer.Option("--all", help="every connector that `list` shows")]
+OrphanNames = Annotated[list[str] | None, argument("[NAME]…", "deleted connectors")]
+AllOption = Annotated[bool, option("--all", "every connector that `list` shows")]
 
 
 def _time(written_ms: int | None) -> str:
-    if written_ms is None:
-        return "-"
-    return datetime.fromtimestamp(written_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return "-" if written_ms is None else utc_text(datetime.fromtimestamp(written_ms / 1000, UTC))
 
 
 COLUMNS: Sequence[Column[Orphan]] = (
@@ -293,7 +279,7 @@ COLUMNS: Sequence[Column[Orphan]] = (
 def list_orphans(context: typer.Context, *, topics: TopicsOption = None) -> None:
     """List deleted connectors with offsets; those of sinks are in consumer groups connect-NAME."""
     session = session_of(context)
-    keeper = _keeper(session, topics)
+    keeper = OrphanKeeper(session, topics)
     found = keeper.find()
     if keeper.live:
         session.output.message(
@@ -312,17 +298,15 @@ def list_orphans(context: typer.Context, *, topics: TopicsOption = None) -> None
 @app.command()
 def export(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="name of a deleted connector")],
+    name: Annotated[str, argument("NAME", "name of a deleted connector")],
     *,
     topics: TopicsOption = None,
-    sink: Annotated[
-        bool, typer.Option("--sink", help="offsets of the consumer group connect-NAME")
-    ] = False,
+    sink: Annotated[bool, option("--sink", "offsets of the consumer group connect-NAME")] = False,
     file: ExportFileOption = None,
 ) -> None:
     """Write a deleted connector's offsets to a file for `import --force` and `diff -f`."""
     session = session_of(context)
-    keeper = _keeper(session, topics)
+    keeper = OrphanKeeper(session, topics)
     wanted = [orphan for orphan in keeper.find() if (orphan.type == SINK) == sink]
     (orphan,) = _named(wanted, [name], keeper)
     export_snapshot(session, keeper.snapshot(orphan), file)
@@ -337,38 +321,35 @@ def purge(
     everything: AllOption = False,
     sink_groups: Annotated[
         bool,
-        typer.Option(
+        option(
             "--sink-groups",
-            help="deletion of the consumer groups connect-NAME too; another Connect cluster"
+            "deletion of the consumer groups connect-NAME too; another Connect cluster"
             " on the same Kafka may own them",
         ),
     ] = False,
     confirmed: Annotated[
         list[str] | None,
-        typer.Option(
-            "--confirm-topic",
-            metavar="TOPIC",
-            help="offsets topic that belongs to this Connect cluster although its workers do"
+        option(
+            "--confirm-topic TOPIC",
+            "offsets topic that belongs to this Connect cluster although its workers do"
             " not report it; repeatable",
         ),
     ] = None,
     worker_config: Annotated[
         str | None,
-        typer.Option(
-            "--worker-config",
-            metavar="FILE",
-            help="properties file of a worker, which names its offsets topic",
+        option(
+            "--worker-config FILE", "properties file of a worker, which names its offsets topic"
         ),
     ] = None,
     no_backup: Annotated[
-        bool, typer.Option("--no-backup", help="no backup: the change cannot be undone")
+        bool, option("--no-backup", "no backup: the change cannot be undone")
     ] = False,
 ) -> None:
     """Delete offsets of deleted connectors; existing connectors are refused, `undo` restores."""
     session = session_of(context)
     if bool(names) == everything:
         raise UsageError("no connector to purge is given", hint="name deleted connectors, or --all")
-    keeper = _keeper(session, topics, worker_config)
+    keeper = OrphanKeeper(session, topics, worker_config)
     found = keeper.find()
     wanted = found if everything else _named(found, names or (), keeper)
     chosen = [orphan for orphan in wanted if sink_groups or orphan.type != SINK]
@@ -410,14 +391,6 @@ def _purge(
     run_changes(session, steps, "purge", backups, what="name")
 
 
-def _keeper(
-    session: Session, topics: Sequence[str] | None, worker_config: str | None = None
-) -> OrphanKeeper:
-    return OrphanKeeper(
-        session, topics or (), worker_topics=lambda: worker_topics_of(session, worker_config)
-    )
-
-
 def worker_topics_of(session: Session, worker_config: str | None) -> set[str]:
     """Return the offsets topic, as agents, the context or the file of a Java worker name it."""
     urls = session.client.exchange.urls
@@ -433,21 +406,23 @@ def worker_topics_of(session: Session, worker_config: str | None) -> set[str]:
 
 
 def _named(found: Sequence[Orphan], names: Sequence[str], keeper: OrphanKeeper) -> list[Orphan]:
+    known = {orphan.name for orphan in found}
     for name in names:
         if name in keeper.existing:
             raise PreconditionFailed(
                 f"connector {name} exists, so its offsets are not orphans; nothing was done",
                 hint=f"to delete them: pyconnect offsets reset {name}",
             )
-        if name in keeper.live and name not in {orphan.name for orphan in found}:
+        if name in keeper.live and name not in known:
             raise PreconditionFailed(
                 f"consumer group connect-{name} has members: a sink of another Connect cluster"
                 " uses it; nothing was done"
             )
-        if name not in {orphan.name for orphan in found}:
-            near = did_you_mean(name, sorted({orphan.name for orphan in found}))
+        if name not in known:
+            near = did_you_mean(name, sorted(known))
             raise NotFound(
-                f"no offsets of a connector `{name}` were found in {keeper.searched}",
+                f"no offsets of a connector `{name}` were found in {', '.join(keeper.topics)} and"
+                f" the groups {SINK_GROUP_PREFIX}*",
                 hint=near or "list the orphans: pyconnect offsets orphans list",
             )
     return [orphan for orphan in found if orphan.name in names]

@@ -1,4 +1,4 @@
-"""Every change of offsets runs here: plan, confirmation, stop, backup, change, read back, resume.
+"""Every change of offsets: plan, its display, question, stop, backup, change, read back, resume.
 
 The planner is pure and called twice: for the plan that is shown, and again once the connector is
 STOPPED, for the request. A connector is never stopped unless `--stop` was given.
@@ -27,16 +27,17 @@ from pyconnect_cli.errors import (
     UsageError,
     WaitTimedOut,
 )
-from pyconnect_cli.offsets.files import Backups, backup_directory
-from pyconnect_cli.offsets.output import show_plans
+from pyconnect_cli.offsets.files import Backups, backups_of
 from pyconnect_cli.offsets.plan.change import (
     DONE,
     Action,
     OffsetsPlan,
+    OffsetsSnapshot,
     OffsetsView,
+    plan_restore,
     read_back_differs,
+    require_fitting,
 )
-from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.parsing.options import (
     CRON_OPTIONS,
     PLAN_OPTIONS,
@@ -50,8 +51,72 @@ from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.client import kafka_version
 from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorView, WorkerInfo
+from pyconnect_cli.rest.offset_entries import partition_key, show_offset, show_partition
 from pyconnect_cli.session import Session
 from pyconnect_cli.verbs import ActingVerb
+
+MOST_LINES = 20
+
+
+def show_plans(
+    session: Session,
+    plans: Sequence[OffsetsPlan],
+    refused: Sequence[PyconnectError],
+    *,
+    backup: bool,
+) -> None:
+    """Print the plans; all partitions with `-v` or `-o wide`, else each connector's first ones."""
+    lines = []
+    for plan in plans:
+        view = plan.view
+        if not plan.needed:
+            lines.append(f"{view.name}: nothing to change")
+            continue
+        short_class = view.class_name.rsplit(".", 1)[-1]
+        lines += [
+            f"{plan.action.value} offsets of {view.name} ({view.type}, {short_class})",
+            f"  state   {' -> '.join(plan.states)}",
+        ]
+        if plan.changes:
+            lines.append(f"  backup  {'first' if backup else 'none'}")
+        else:
+            lines.append("  no offsets are stored; the connector is asked to reset its own")
+        lines += [f"  {line}" for line in plan.since_lines]
+        left = {partition_key(change.partition): change.before for change in plan.since or ()}
+        changes = []
+        for change in plan.changes:
+            after = "forgotten" if change.after is None else show_offset(change.after)
+            key = partition_key(change.partition)
+            since = f"  (was left at {show_offset(left[key])})" if key in left else ""
+            moved = f"{show_offset(change.before)} -> {after}{since}"
+            changes.append(f"  {show_partition(change.partition)}  {moved}")
+        lines += first_lines(session, changes, len(changes))
+    show_plan(session, lines, [plan.to_json() for plan in plans])
+    for error in refused if session.given.get("dry_run") else ():
+        session.output.error(error)
+
+
+def show_plan(session: Session, lines: Sequence[str], document: object) -> None:
+    """Print a plan on stderr; with --dry-run on stdout, for machines as a document."""
+    dry_run = bool(session.given.get("dry_run"))
+    if dry_run and session.output.machine:
+        session.output.document(document)
+        return
+    for line in lines:
+        if dry_run:
+            session.output.line(line)
+        else:
+            session.output.message(line)
+
+
+def first_lines(session: Session, lines: Sequence[str], total: int) -> list[str]:
+    """Return the lines of partitions: the first ones, all with `-v` or `-o wide`."""
+    everything = bool(session.settings.verbose) or session.settings.output == "wide"
+    shown = [*lines] if everything else [*lines[:MOST_LINES]]
+    if total > len(shown):
+        shown.append(f"  … and {total - len(shown)} more; see all with -v")
+    return shown
+
 
 Planner = Callable[[OffsetsView], OffsetsPlan]
 READ_BACK_S = 10.0
@@ -115,8 +180,8 @@ def change_offsets(
     planned: dict[str, OffsetsPlan | PyconnectError] = {}
     for view in views:
         try:
-            found = _plan_or_raise(session, planner, offsets_view(session, view), around)
-            planned[view.name] = found
+            seen = offsets_view(session, view)
+            planned[view.name] = _plan_or_raise(session, planner, seen, around)
         except PyconnectError as error:
             planned[view.name] = error
     refused = [error for error in planned.values() if isinstance(error, PyconnectError)]
@@ -135,13 +200,9 @@ def change_offsets(
                 f"the worker runs version {version}: offsets can be changed over REST since"
                 " Kafka 3.6 (KIP-875); nothing was changed"
             )
-    run = _Changes(session, action, planner, around, views)
+    run, done = _Changes(session, planner, around, views), DONE[action]
     steps = [
-        BatchStep(
-            name=name,
-            done=DONE[action] if name in needed else UNCHANGED,
-            act=partial(run.act, plan),
-        )
+        BatchStep(name=name, done=done if name in needed else UNCHANGED, act=partial(run.act, plan))
         for name, plan in planned.items()
     ]
     run_changes(session, steps, action.value, run.backups)
@@ -149,12 +210,29 @@ def change_offsets(
     wait_if_asked(session, dict.fromkeys((plan.view.name for plan in plans), goal))
 
 
-def change_new_connector(
-    session: Session, view: ConnectorView, planner: Planner, around: Around
+def place_offsets(
+    session: Session,
+    view: ConnectorView,
+    snapshot: OffsetsSnapshot,
+    *,
+    action: Action,
+    cluster_id: str | None,
+    resume: bool = False,
 ) -> str | None:
-    """Give a connector that was just created its offsets, without asking; return a remark."""
+    """Give a STOPPED connector the offsets of a snapshot, without asking; return a remark.
+
+    Offsets of an earlier connector of the name are backed up and replaced. `cluster_id`: that of
+    its Kafka, which the snapshot has to fit; None: it need not fit.
+    """
+
+    def planner(found: OffsetsView) -> OffsetsPlan:
+        if cluster_id is not None:
+            require_fitting(snapshot, found, cluster_id=cluster_id)
+        return plan_restore(found, snapshot.offsets, action=action)
+
+    around = Around(resume=resume)
     plan = _plan_or_raise(session, planner, offsets_view(session, view), around)
-    return _Changes(session, Action.IMPORT, planner, around, [view]).act(plan)
+    return _Changes(session, planner, around, [view]).act(plan)
 
 
 def offsets_view(session: Session, view: ConnectorView) -> OffsetsView:
@@ -185,17 +263,11 @@ class _Changes:
     """The changes of one command; `act` may run in several threads, one connector each."""
 
     def __init__(
-        self,
-        session: Session,
-        action: Action,
-        planner: Planner,
-        around: Around,
-        views: Sequence[ConnectorView],
+        self, session: Session, planner: Planner, around: Around, views: Sequence[ConnectorView]
     ) -> None:
         self.session = session
         # Connectors whose offsets may have been changed.
         self._touched: set[str] = set()
-        self._action = action
         self._planner = planner
         self._around = around
         self._views = {view.name: view for view in views}
@@ -203,8 +275,7 @@ class _Changes:
     @cached_property
     def backups(self) -> Backups | None:
         """The directory of backups; None without a wish for one."""
-        wanted = self._around.backup
-        return Backups(backup_directory(self.session.environ)) if wanted else None
+        return backups_of(self.session) if self._around.backup else None
 
     @cached_property
     def connect(self) -> ConnectCluster:

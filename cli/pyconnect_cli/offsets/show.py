@@ -24,12 +24,11 @@ from pyconnect_cli.rest.offset_entries import (
     SINK_OFFSET_KEY,
     ConnectorOffsets,
     OffsetEntry,
-    partition_json,
     show_offset,
     show_partition,
 )
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import NamesArgument, SelectingVerb
+from pyconnect_cli.verbs import NamesArgument, SelectingVerb, option
 
 if TYPE_CHECKING:
     from pyconnect_cli.offsets.plan.change import OffsetChange
@@ -54,14 +53,14 @@ def get(
     *,
     watch: Annotated[
         bool,
-        typer.Option(
+        option(
             "--watch",
-            help="a line for each change of a connector's offset, until Ctrl-C or for --timeout"
+            "a line for each change of a connector's offset, until Ctrl-C or for --timeout"
             " when it is given",
         ),
     ] = False,
     interval: Annotated[
-        str, typer.Option("--interval", metavar="TIME", help="time between two requests of --watch")
+        str, option("--interval TIME", "time between two requests of --watch")
     ] = "2s",
 ) -> None:
     """Show the stored offsets of connectors.
@@ -109,7 +108,7 @@ def watch_offsets(session: Session, name: str, pause_s: float) -> None:
 
     The first look prints every offset as a change from none.
     """
-    from pyconnect_cli.offsets.stored import offset_differences
+    from pyconnect_cli.offsets.plan.change import offset_differences
 
     last: Sequence[OffsetEntry] = ()
     seen_s: float | None = None
@@ -125,12 +124,7 @@ def watch_offsets(session: Session, name: str, pause_s: float) -> None:
             elif records is not None:
                 text += f"  ({records:+,}, {records / max(elapsed_s, 0.001):,.0f}/s)"
             session.output.document(
-                {
-                    "time": moment.isoformat(timespec="milliseconds"),
-                    "partition": partition_json(change.partition),
-                    "before": change.before,
-                    "after": change.after,
-                },
+                {"time": moment.isoformat(timespec="milliseconds"), **change.to_json()},
                 text=f"{moment:%H:%M:%S}  {show_partition(change.partition)}  {text}",
             )
         last, seen_s = offsets.entries, moment_s

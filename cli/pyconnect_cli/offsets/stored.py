@@ -1,4 +1,4 @@
-"""The stored offsets of a cluster, their differences, and what Kafka knows about them."""
+"""What Kafka itself knows about offsets of sinks: the group's, those to read, those to set."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from pyconnect_cli.kafka.writer import ConsumerGroups
 from pyconnect_cli.offsets.plan.change import OffsetChange, OffsetsView
 from pyconnect_cli.offsets.plan.checks import outside_topics
 from pyconnect_cli.offsets.plan.orphans import sink_entries
+from pyconnect_cli.offsets.plan.change import Action, OffsetsPlan, OffsetsView, plan_alter
+from pyconnect_cli.offsets.plan.entries import outside_topics, sink_entries
 from pyconnect_cli.rest.model import ConnectorView
-from pyconnect_cli.rest.offset_entries import OffsetEntry, by_key, same_offset
+from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import Session
 from pyconnect_clients.connect_names import sink_group_id
 
@@ -30,21 +32,6 @@ def sink_offsets(session: Session, view: ConnectorView) -> tuple[OffsetEntry, ..
     settings = kafka_cluster(session, "the group's offsets").librdkafka()
     groups = ConsumerGroups(settings, session.budget.remaining_s)
     return sink_entries(groups.offsets(sink_group_id(view.name, config)))
-
-
-def offset_differences(
-    stored: Sequence[OffsetEntry], wanted: Sequence[OffsetEntry]
-) -> list[OffsetChange]:
-    """Return the partitions whose offset is not the same on both sides, in their order."""
-    ours, theirs = by_key(stored), by_key(wanted)
-    changes = []
-    for key in dict.fromkeys([*ours, *theirs]):
-        before = ours[key].offset if key in ours else None
-        after = theirs[key].offset if key in theirs else None
-        if not same_offset(before, after):
-            partition = (ours.get(key) or theirs[key]).partition
-            changes.append(OffsetChange(partition=partition, before=before, after=after))
-    return changes
 
 
 MOST_MARKERS = 10_000
@@ -77,17 +64,23 @@ def all_read(
         return set()
 
 
-def topic_doubts(
-    session: Session, view: OffsetsView, wanted: Sequence[OffsetEntry]
-) -> list[str] | None:
-    """Return doubts about offsets without a record; None if Kafka was not asked.
+def alter_plan(
+    session: Session,
+    view: OffsetsView,
+    wanted: Sequence[OffsetEntry],
+    *,
+    action: Action,
+    force: bool,
+) -> OffsetsPlan:
+    """Plan to set offsets; Kafka is asked whether those of a sink have a record, without `force`.
 
     Without --kafka-bootstrap nothing is asked: a worker refuses unknown partitions itself, and an
     offset past the end makes the sink begin as its auto.offset.reset says.
     """
-    if view.type != "sink" or not session.settings.kafka_bootstrap:
-        return None
-    kafka = kafka_admin(session, "the check of offsets")
-    named = {topic_partition(entry.partition) for entry in wanted}
-    existing = kafka.partitions({partition.topic for partition in named})
-    return outside_topics(wanted, kafka.ranges(named & existing))
+    doubts = None
+    if view.type == "sink" and session.settings.kafka_bootstrap and not force:
+        kafka = kafka_admin(session, "the check of offsets")
+        named = {topic_partition(entry.partition) for entry in wanted}
+        existing = kafka.partitions({partition.topic for partition in named})
+        doubts = outside_topics(wanted, kafka.ranges(named & existing))
+    return plan_alter(view, wanted, action=action, force=force, topic_doubts=doubts)

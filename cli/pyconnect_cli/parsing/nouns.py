@@ -30,12 +30,12 @@ connectors,connector connectors.commands List, create, change, pause, stop, rest
 tasks,task tasks List, inspect, restart and kill tasks.
 offsets,offset offsets.commands Show, back up, change, copy and restore connectors' offsets.
 topics,topic topics List and reset the topics that connectors use; show records.
-dlq dlq.commands Replay dead letters exactly once; list and undo replays.
+dlq dlq.replay Replay dead letters exactly once; list and undo replays.
 acls,acl acls.commands Check, explain and generate the ACLs that connectors and workers need.
 transactions,transaction,txn transactions.commands List and describe connectors' transactions, and abort those that hang.
 plugins,plugin plugins.commands List, describe and test the plugins of a worker.
 loggers,logger loggers Read and set log levels of running workers.
-reconcile reconcile.commands Audit moved data with Spark: losses, duplicates, gaps, differences.
+reconcile reconcile.repair Audit moved data with Spark: losses, duplicates, gaps, differences.
 upgrade upgrade.commands Move a cluster to another phase of exactly-once, worker by worker.
 backup backup.save Save configurations, states, offsets and loggers of a cluster in a directory.
 restore backup.restore Restore connectors, states, offsets and loggers from a backup.

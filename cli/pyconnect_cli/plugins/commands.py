@@ -1,7 +1,8 @@
-"""`pyconnect plugins`: the installed plugins of a worker, and the test of a plugin.
+"""`pyconnect plugins`: the installed plugins of a worker, and checks and tests of plugins.
 
-`plugins test` needs neither Kafka nor a worker: the agent's self-check runs the plugin in a
-separate process of this machine; its lines of JSON are the interface.
+`plugins check` reads class files; it starts neither Java nor a worker. `plugins test` needs neither
+Kafka nor a worker: the agent's self-check runs the plugin in a separate process of this machine;
+its lines of JSON are the interface.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from select import select
 from signal import SIGKILL, Signals
 from tempfile import TemporaryFile
@@ -25,16 +27,85 @@ from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
 from pyconnect_cli.parsing.nouns import did_you_mean
 from pyconnect_cli.parsing.values import parse_duration
-from pyconnect_cli.plugins import check, new
+from pyconnect_cli.plugins import new
+from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.answers import ConfigKey, Plugin
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import FilesOption
+from pyconnect_cli.verbs import FilesOption, argument, option
+from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.installation import install_command
+from pyconnect_clients.plugin_findings import LinkFinding, check_locations, plugin_path_of
+from pyconnect_clients.plugin_jars.kafka_api import kafka_api
+from pyconnect_clients.properties_file import load_properties
 
 app = typer.Typer(help="List, describe and test the plugins of a worker.")
 
-app.registered_commands += check.app.registered_commands + new.app.registered_commands
+LINK_COLUMNS: Sequence[Column[LinkFinding]] = (
+    Column("STATUS", lambda finding: finding.status, style=state_style),
+    Column("LOCATION", lambda finding: Path(finding.location).name, distinct=True),
+    Column("KAFKA", lambda finding: finding.kafka),
+    Column("DETAIL", lambda finding: finding.detail, prose=True),
+)
+
+
+@app.command("check")
+def check(
+    context: typer.Context,
+    directories: Annotated[
+        list[Path] | None, argument("[DIR]...", "plugin directories, or jars, of this machine")
+    ] = None,
+    *,
+    worker: Annotated[
+        Path | None, option("--worker FILE", "worker.properties, for its plugin.path")
+    ] = None,
+    kafka: Annotated[
+        str | None, option("--kafka RELEASE", "release that has to run all plugins, such as 4.4")
+    ] = None,
+) -> None:
+    """Check which releases of Kafka the Java plugins of a directory can run with.
+
+    The command reads the jars, without Java. It names classes and methods of Kafka that a plugin
+    needs and a release lacks, and exits with 1 when a plugin cannot run: with the release of
+    --kafka, else with any release.
+    """
+    session = session_of(context)
+    try:
+        if kafka is not None:
+            kafka_api().bit(kafka)
+    except KeyError:
+        raise UsageError(
+            f"the classes of Kafka {kafka} are not known; known are"
+            f" {', '.join(kafka_api().releases)}"
+        ) from None
+    entries = list(directories or ())
+    if worker is not None:
+        try:
+            entries += plugin_path_of(load_properties(str(worker)))
+        except ClientPropertyError as error:
+            raise UsageError(str(error)) from error
+    for entry in entries:
+        if not entry.exists():
+            raise NotFound(f"{entry} does not exist", hint="give a directory of plugins, or a jar")
+    findings = check_locations(entries, kafka)
+    if not findings:
+        raise NotFound(
+            "there are no Java plugins to check",
+            hint="name directories that hold jars, or a worker's file: --worker worker.properties",
+        )
+    failed = any(finding.status == "failed" for finding in findings)
+    if not session.output.silent(success=not failed):
+        session.output.listing(
+            LINK_COLUMNS,
+            findings,
+            document=[asdict(finding) for finding in findings],
+            names=[finding.location for finding in findings],
+        )
+    if failed:
+        raise typer.Exit(ExitCode.NEGATIVE)
+
+
+app.registered_commands += new.app.registered_commands
 
 SELF_CHECK = "pyconnect_agent.plugins.self_check"
 LOOK_S = 0.1
@@ -64,20 +135,14 @@ CHECK_COLUMNS: Sequence[Column[CheckStep]] = (
 @app.command("test")
 def try_out(
     context: typer.Context,
-    plugin: Annotated[str, typer.Argument(metavar="PLUGIN", help="class, simple name or alias")],
+    plugin: Annotated[str, argument("PLUGIN", "class, simple name or alias")],
     *,
     files: FilesOption = None,
     plugin_path: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--plugin-path", metavar="DIR", help="directory of plugin directories; repeatable"
-        ),
+        list[str] | None, option("--plugin-path DIR", "directory of plugin directories; repeatable")
     ] = None,
     duration: Annotated[
-        str,
-        typer.Option(
-            "--for", metavar="TIME", help="time that a step may take, and to wait for records"
-        ),
+        str, option("--for TIME", "time that a step may take, and to wait for records")
     ] = "10s",
 ) -> None:
     """Test a plugin on this machine without Kafka: load it, validate it, run a task of it.
@@ -214,23 +279,16 @@ COLUMNS: Sequence[Column[Plugin]] = (
 )
 
 
-def _default(key: ConfigKey) -> str:
-    if key.required:
-        return "(required)"
-    return "" if key.default_value is None else key.default_value
-
-
 KEY_COLUMNS: Sequence[Column[ConfigKey]] = (
     Column("KEY", lambda key: key.name, whole=True),
     Column("TYPE", lambda key: key.type),
-    Column("DEFAULT", _default),
+    Column("DEFAULT", lambda key: "(required)" if key.required else key.default_value or ""),
     Column("IMPORTANCE", lambda key: key.importance),
     Column("GROUP", lambda key: key.group or "", wide=True),
     Column("MEANING", lambda key: " ".join(key.documentation.split()), prose=True),
 )
 SearchOption = Annotated[
-    str | None,
-    typer.Option("--search", metavar="REGEX", help="regular expression that a row must contain"),
+    str | None, option("--search REGEX", "regular expression that a row must contain")
 ]
 
 
@@ -239,7 +297,7 @@ def list_plugins(
     context: typer.Context,
     *,
     everything: Annotated[
-        bool, typer.Option("--all", help="also converters, transformations and predicates")
+        bool, option("--all", "also converters, transformations and predicates")
     ] = False,
     search: SearchOption = None,
 ) -> None:
@@ -263,14 +321,11 @@ def list_plugins(
 @app.command()
 def describe(
     context: typer.Context,
-    plugin: Annotated[str, typer.Argument(metavar="PLUGIN", help="class, simple name or alias")],
+    plugin: Annotated[str, argument("PLUGIN", "class, simple name or alias")],
     *,
     search: SearchOption = None,
     version: Annotated[
-        str | None,
-        typer.Option(
-            "--version", metavar="VERSION", help="version of the plugin, if several are installed"
-        ),
+        str | None, option("--version VERSION", "version of the plugin, if several are installed")
     ] = None,
 ) -> None:
     """Show the configuration keys of a plugin."""

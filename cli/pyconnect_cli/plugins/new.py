@@ -15,7 +15,7 @@ import typer
 
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.session import session_of
-from pyconnect_cli.verbs import ChangingVerb
+from pyconnect_cli.verbs import ChangingVerb, argument
 
 app = typer.Typer()
 
@@ -187,10 +187,7 @@ _CONFIG = """\
 @app.command("new", cls=ChangingVerb)
 def new(
     context: typer.Context,
-    name: Annotated[
-        str,
-        typer.Argument(metavar="NAME", help="name of the project: lower-case words with dashes"),
-    ],
+    name: Annotated[str, argument("NAME", "name of the project: lower-case words with dashes")],
 ) -> None:
     """Write a project with a source, a sink and their tests into a new directory NAME."""
     if not _NAME.fullmatch(name):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -12,40 +12,42 @@ from pyconnect_cli.acting.selection import texts
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.admin import kafka_admin
 from pyconnect_cli.reconcile import connectors
-from pyconnect_cli.reconcile.connectors import Audited, Config, Document, Resolved
+from pyconnect_cli.reconcile.connectors import SINK, SOURCE, Audited, Document
 from pyconnect_cli.reconcile.resolution import SINKS, SOURCES, resolver
 from pyconnect_cli.reconcile.run import Audit, reconcile, reconcile_each
-from pyconnect_cli.reconcile.spec import CompareVerb, DataVerb, ReconcileVerb
+from pyconnect_cli.reconcile.spec import (
+    MAIN,
+    CompareVerb,
+    DataVerb,
+    ReconcileVerb,
+    absolute,
+    cluster_of,
+)
+from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import argument, option
+
+app = typer.Typer()
 
 ConnectorNames = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[CONNECTOR]…",
-        show_default=False,
-        help="connectors whose topics and data are compared, one after the other in one session of"
+    argument(
+        "[CONNECTOR]…",
+        "connectors whose topics and data are compared, one after the other in one session of"
         " Spark; not needed with --topic or --spec",
+        show_default=False,
     ),
 ]
 OF_ONE = ("topic", "files", "table", "spec", "ranges")
 """Options that say what is compared in place of what one connector says."""
 Key = Annotated[
-    str | None,
-    typer.Option(
-        "--key", metavar="WHERE", help="with --upsert, the key of a row: key, json:PATH or a column"
-    ),
+    str | None, option("--key WHERE", "with --upsert, the key of a row: key, json:PATH or a column")
 ]
 RightBootstrap = Annotated[
-    str | None,
-    typer.Option(
-        "--right-bootstrap", metavar="HOST:PORT,…", help="brokers of the cluster that has RIGHT"
-    ),
+    str | None, option("--right-bootstrap HOST:PORT,…", "brokers of the cluster that has RIGHT")
 ]
 RightProperties = Annotated[
-    str | None,
-    typer.Option(
-        "--right-properties", metavar="FILE", help="Kafka client properties file of that cluster"
-    ),
+    str | None, option("--right-properties FILE", "Kafka client properties file of that cluster")
 ]
 
 
@@ -69,119 +71,94 @@ FILE_SUFFIXES = {
 }
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to a noun."""
-    app.command("source-topic", cls=DataVerb)(source_topic)
-    app.command("topic-topic", cls=CompareVerb)(topic_topic)
-    app.command("topic-sink", cls=DataVerb)(topic_sink)
-    app.command("completeness", cls=ReconcileVerb)(completeness)
-
-
+@app.command("source-topic", cls=DataVerb)
 def source_topic(context: typer.Context, names: ConnectorNames = None, *, key: Key = None) -> None:
     """Compare sources, up to the connectors' committed offsets, with their topics."""
-    session = session_of(context)
-    audits = [source_audit(session, connector, key) for connector in _each(session, names)]
-    reconcile_each(session, "source-topic", audits)
+    _audit_each(session_of(context), SOURCE, names, key)
 
 
-def topic_sink(context: typer.Context, names: ConnectorNames = None, *, key: Key = None) -> None:
-    """Compare topics, up to the sinks' committed offsets, with the data that the sinks wrote."""
-    session = session_of(context)
-    audits = [sink_audit(session, connector, key) for connector in _each(session, names)]
-    reconcile_each(session, "topic-sink", audits)
-
-
-def _each(session: Session, names: list[str] | None) -> list[str | None]:
-    """Return the connectors, each once; None alone when options name what is compared."""
-    if not names:
-        return [None]
-    found: list[str | None] = list(dict.fromkeys(names))
-    for option in OF_ONE:
-        if len(found) > 1 and session.given.get(option):
+def _audit_each(session: Session, job: str, names: list[str] | None, key: str | None) -> None:
+    """Audit the connectors, each once, or what options name."""
+    found: list[str | None] = list(dict.fromkeys(names or ())) or [None]
+    for name in OF_ONE:
+        if len(found) > 1 and session.given.get(name):
             raise UsageError(
-                f"--{option} applies to a single connector, and {len(found)} are given",
+                f"--{name} applies to a single connector, and {len(found)} are given",
                 hint="run the command for each of them",
             )
-    return found
+    audits = [data_audit(session, job, connector, key) for connector in found]
+    reconcile_each(session, job, audits)
 
 
-def source_audit(session: Session, connector: str | None, key: str | None) -> Audit:
-    """Resolve the audit of a source, or of the data and the topic that options name."""
-    given, value = _common(session.given, key), session.given.get("value")
-    left, named = _data(session.given), list(texts(session.given, "topic"))
-    right: Document = {"kind": "topic", "topics": named}
-    found: Resolved | None = None
+def data_audit(session: Session, job: str, connector: str | None, key: str | None) -> Audit:
+    """Resolve the audit of a source or sink, or of the topic and the data that options name."""
+    sink = job != SOURCE
+    data, named = _data(session.given), list(texts(session.given, "topic"))
+    topic: Document = {"kind": "topic", "topics": named}
     document: Document = {}
+    secrets: Mapping[str, str] = {}
     if connector is not None:
-        config = _config(session, connector, "source")
-        used = named or connectors.source_topics(config, session.client.connector_topics(connector))
-        right["topics"] = used
-        document |= connectors.value_registry(config)
-        right["value"] = connectors.value_form(config) or "bytes"
-        resolve = resolver(config, SOURCES) if left is None else None
-        if resolve is not None:
+        info = session.client.connector(connector)
+        config, wanted, other = info.config, "source", SINK
+        if sink:
+            wanted, other = "sink", SOURCE
+        if info.type not in {wanted, "unknown"}:
+            raise UsageError(
+                f"{connector} is a {info.type}, not a {wanted}",
+                hint=f"try: pyconnect reconcile {other} {connector}",
+            )
+        resolve = resolver(config, SINKS if sink else SOURCES) if data is None else None
+        offsets: Sequence[OffsetEntry] = ()
+        if not sink and not named:
+            named = connectors.source_topics(config, session.client.connector_topics(connector))
+        if sink or resolve:
             offsets = session.client.connector_offsets(connector).entries
-            found = resolve(Audited(name=connector, config=config, topics=used, offsets=offsets))
-            left = _with_properties(found, session)
-            document |= found.members
-            right |= found.topic
-    right["value"] = value or right.get("value") or "bytes"
-    document |= given | _known_sides(session, left, right)
-    secrets = {"left": found.secrets} if found else {}
-    return Audit(target=connector or "", resolved=document, secrets=secrets)
-
-
-def sink_audit(session: Session, connector: str | None, key: str | None) -> Audit:
-    """Resolve the audit of a sink, or of the topic and the data that options name."""
-    given, value = _common(session.given, key), session.given.get("value")
-    right, named = _data(session.given), list(texts(session.given, "topic"))
-    left: Document = {"kind": "topic", "topics": named}
-    found: Resolved | None = None
-    document: Document = {}
-    if connector is not None:
-        config = _config(session, connector, "sink")
-        offsets = session.client.connector_offsets(connector).entries
-        bounds = connectors.sink_bounds(offsets)
-        if not named:
+        if sink:
+            bounds = connectors.sink_bounds(offsets)
             # A topic of the pattern without an offset is one that the sink has not written.
-            named = connectors.sink_topics(
+            named = named or connectors.sink_topics(
                 config, bounds, lambda: kafka_admin(session, "an audit").names()
             )
-        left["topics"] = named
+        topic["topics"] = named
         document |= connectors.value_registry(config)
-        left["value"] = connectors.value_form(config) or "bytes"
-        # Records after the committed offsets may arrive later.
-        document["until"] = {name: bounds.get(name, {}) for name in named}
-        resolve = resolver(config, SINKS) if right is None else None
+        if sink:
+            # Records after the committed offsets may arrive later.
+            document["until"] = {name: bounds.get(name, {}) for name in named}
+        topic["value"] = connectors.value_form(config)
         if resolve is not None:
             found = resolve(Audited(name=connector, config=config, topics=named, offsets=offsets))
-            right = _with_properties(found, session)
+            data, secrets = found.side, found.secrets
+            properties = session.given.get("jdbc_properties")
+            if data["kind"] == "table" and properties is not None:
+                # The user's file replaces the connector's secrets.
+                data = {**data, "properties": absolute(properties)}
             document |= found.members
-            left |= found.topic
-        left["value"] = value or left["value"]
-        if letters := connectors.dead_letters(config):
-            document["arrived"] = {**left, "topics": letters, "connector": connector}
-            if (config.get(DEAD_LETTER_CONTEXT) or "").strip().lower() != "true":
-                notes = document.get("notes")
-                document["notes"] = [*(notes if isinstance(notes, list) else []), NAMELESS_LETTERS]
-    else:
-        left["value"] = value or "bytes"
-    document |= given | _known_sides(session, left, right)
-    secrets = {"right": found.secrets} if found else {}
-    return Audit(target=connector or "", resolved=document, secrets=secrets)
+            topic |= found.topic
+    topic["value"] = session.given.get("value") or topic.get("value") or "bytes"
+    if connector is not None and sink and (letters := connectors.dead_letters(config)):
+        document["arrived"] = {**topic, "topics": letters, "connector": connector}
+        if (config.get(DEAD_LETTER_CONTEXT) or "").strip().lower() != "true":
+            notes = document.get("notes")
+            document["notes"] = [*(notes if isinstance(notes, list) else []), NAMELESS_LETTERS]
+    left, right = (topic, data) if sink else (data, topic)
+    document |= _common(session.given, key) | _known_sides(session, left, right)
+    side = "right" if sink else "left"
+    return Audit(
+        target=connector or "", resolved=document, secrets={side: secrets} if secrets else {}
+    )
 
 
+@app.command("topic-topic", cls=CompareVerb)
 def topic_topic(
     context: typer.Context,
-    left: Annotated[str, typer.Argument(metavar="LEFT", help="topic with the expected records")],
-    right: Annotated[str, typer.Argument(metavar="RIGHT", help="topic to compare with LEFT")],
+    left: Annotated[str, argument("LEFT", "topic with the expected records")],
+    right: Annotated[str, argument("RIGHT", "topic to compare with LEFT")],
     *,
     right_bootstrap: RightBootstrap = None,
     right_properties: RightProperties = None,
     key: Key = None,
     ordered: Annotated[
-        bool,
-        typer.Option("--ordered", help="check that the records of each key are in the same order"),
+        bool, option("--ordered", "check that the records of each key are in the same order")
     ] = False,
 ) -> None:
     """Compare two topics, also of two clusters: records, or the last version of each key."""
@@ -201,32 +178,34 @@ def topics_audit(session: Session, target: str, access: AuditAccess) -> Audit:
         for name in target.split(",")
     ]
     if access.right_bootstrap is not None:
-        from pyconnect_cli.reconcile.spec import MAIN, cluster_of
-
         other: Document = {"bootstrap": access.right_bootstrap}
         if access.right_properties is not None:
-            other["properties"] = str(Path(access.right_properties).expanduser().absolute())
+            other["properties"] = absolute(access.right_properties)
         document["clusters"] = {MAIN: cluster_of(session), "right": other}
         sides[1]["cluster"] = "right"
     document |= {"left": sides[0], "right": sides[1]}
     return Audit(target=target, resolved=document)
 
 
+@app.command("topic-sink", cls=DataVerb)
+def topic_sink(context: typer.Context, names: ConnectorNames = None, *, key: Key = None) -> None:
+    """Compare topics, up to the sinks' committed offsets, with the data that the sinks wrote."""
+    _audit_each(session_of(context), SINK, names, key)
+
+
+@app.command("completeness", cls=ReconcileVerb)
 def completeness(
     context: typer.Context,
     *,
     tiers: Annotated[
         list[str] | None,
-        typer.Option(
-            "--tier",
-            metavar="NAME=WHERE",
-            help="tier NAME=topic:TOPIC or NAME=files:PATH, with ;TIME for the place of the"
+        option(
+            "--tier NAME=WHERE",
+            "tier NAME=topic:TOPIC or NAME=files:PATH, with ;TIME for the place of the"
             " event time; repeatable",
         ),
     ] = None,
-    minutes: Annotated[
-        int, typer.Option("--bucket-minutes", metavar="N", min=1, help="length of a time bucket")
-    ] = 10,
+    minutes: Annotated[int, option("--bucket-minutes N", "length of a time bucket", least=1)] = 10,
 ) -> None:
     """Count records of two or more tiers by event time, with their latency and differences."""
     session = session_of(context)
@@ -274,31 +253,12 @@ def _data(given: Mapping[str, object]) -> Document | None:
         raise UsageError("--table needs --jdbc-url")
     side: Document = {"kind": "table", "url": given["jdbc_url"], "table": table}
     if properties := given.get("jdbc_properties"):
-        side["properties"] = str(Path(str(properties)).expanduser().absolute())
+        side["properties"] = absolute(properties)
     return side
 
 
 def _format_of(paths: list[str]) -> str:
     return FILE_SUFFIXES.get(Path(paths[0]).suffix, "text")
-
-
-def _config(session: Session, name: str, wanted: str) -> Config:
-    info = session.client.connector(name)
-    if info.type not in {wanted, "unknown"}:
-        other = "topic-sink" if wanted == "source" else "source-topic"
-        raise UsageError(
-            f"{name} is a {info.type}, not a {wanted}",
-            hint=f"try: pyconnect reconcile {other} {name}",
-        )
-    return info.config
-
-
-def _with_properties(found: Resolved, session: Session) -> Document:
-    """Return the connector's side; the user's file replaces its secrets."""
-    given = session.given.get("jdbc_properties")
-    if found.side["kind"] != "table" or given is None:
-        return found.side
-    return {**found.side, "properties": str(Path(str(given)).expanduser().absolute())}
 
 
 def _known_sides(session: Session, left: Document | None, right: Document | None) -> Document:

@@ -15,6 +15,8 @@ from pyconnect_cli.kafka.model import kafka_offset, topic_partition
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC
 
+SINK, TOPICS, SOURCE = "topic-sink", "topic-topic", "source-topic"
+"""Jobs that compare rows."""
 Config: TypeAlias = Mapping[str, str | None]
 Document: TypeAlias = dict[str, object]
 
@@ -46,8 +48,8 @@ class Resolved:
 
 
 def simple_class(config: Config) -> str:
-    """Return the last part of the connector's class."""
-    return (config.get("connector.class") or "").rpartition(".")[2]
+    """Return the last part of the connector's class, `SqlSink` of `….SqlSinkConnector`."""
+    return (config.get("connector.class") or "").rpartition(".")[2].removesuffix("Connector")
 
 
 def value_form(config: Config) -> str | None:

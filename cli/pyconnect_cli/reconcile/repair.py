@@ -3,6 +3,7 @@
 The process `pyconnect_repair` plans and changes rows and topics; here are the question and the
 audit's second run. A run that a kill ended in the state `started` or `undoing` goes on with the
 same command: each change of its file is to do, done, or refused, as the rows in the table show.
+The verbs of the noun come together here.
 """
 
 from __future__ import annotations
@@ -19,20 +20,24 @@ import typer
 from pyconnect_cli.acting.wait import describe, has_state
 from pyconnect_cli.errors import ExitCode, PreconditionFailed, PyconnectError, Undecided, UsageError
 from pyconnect_cli.parsing.options import PLAN_OPTIONS
+from pyconnect_cli.reconcile import compare, scan
 from pyconnect_cli.reconcile.compare import (
     AuditAccess,
     Key,
     RightBootstrap,
     RightProperties,
-    sink_audit,
-    source_audit,
+    data_audit,
     topics_audit,
 )
-from pyconnect_cli.reconcile.connectors import Config, simple_class, with_providers
-from pyconnect_cli.reconcile.repair_journal import (
+from pyconnect_cli.reconcile.connectors import (
     SINK,
     SOURCE,
     TOPICS,
+    Config,
+    simple_class,
+    with_providers,
+)
+from pyconnect_cli.reconcile.repair_journal import (
     Repair,
     RepairProgress,
     Repairs,
@@ -43,6 +48,11 @@ from pyconnect_cli.reconcile.run import Audit, name_secrets, reconcile_each, wri
 from pyconnect_cli.reconcile.spec import DataVerb, complete
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import argument
+
+app = typer.Typer(help="Audit moved data with Spark: losses, duplicates, gaps, differences.")
+# The verbs that only read come first.
+app.registered_commands += scan.app.registered_commands + compare.app.registered_commands
 
 SINKS = {"SqlSink": "sql", "LakeSink": "lake"}
 """The extras that sinks are in; so are those of SOURCES."""
@@ -59,21 +69,12 @@ class RepairVerb(DataVerb):
     shared_specs = (("Plan", PLAN_OPTIONS), *DataVerb.shared_specs)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to a noun."""
-    app.command("repair", cls=RepairVerb)(repair)
-    app.command("undo", cls=RepairVerb)(undo)
-
-
+@app.command(cls=RepairVerb)
 def repair(
     context: typer.Context,
     # Not `report`: that is the directory of the audit that follows (--report).
     found: Annotated[
-        Path,
-        typer.Argument(
-            metavar="REPORT",
-            help="directory of a report of topic-sink, source-topic or topic-topic",
-        ),
+        Path, argument("REPORT", "directory of a report of topic-sink, source-topic or topic-topic")
     ],
     *,
     right_bootstrap: RightBootstrap = None,
@@ -124,11 +125,11 @@ def repair(
         repairs.note(begun.id, RepairState.VERIFIED)
 
 
+@app.command(cls=RepairVerb)
 def undo(
     context: typer.Context,
     identity: Annotated[
-        str | None,
-        typer.Argument(metavar="[ID]", help="id of the repair (default: the newest one)"),
+        str | None, argument("[ID]", "id of the repair (default: the newest one)")
     ] = None,
     *,
     right_bootstrap: RightBootstrap = None,
@@ -183,10 +184,9 @@ class _Work:
                 hint=f"audit the connector by its name: pyconnect reconcile {job} CONNECTOR",
             )
         self._config = session.client.connector(target).config
-        if job == SOURCE:
-            if reason := _refusal_of_source(self._config):
+        if reason := _refusal(self._config, job):
+            if job == SOURCE:
                 raise UsageError(f"records of {target} are not written again: {reason}")
-        elif reason := _refusal(self._config):
             raise UsageError(
                 f"{target} writes neither a table of SqlSink nor an Iceberg table of LakeSink:"
                 f" {reason}"
@@ -196,8 +196,7 @@ class _Work:
         """Resolve the audit as it is now."""
         if self.job == TOPICS:
             return topics_audit(self.session, self._target, self._access)
-        resolve = source_audit if self.job == SOURCE else sink_audit
-        return resolve(self.session, self._target, self._access.key)
+        return data_audit(self.session, self.job, self._target, self._access.key)
 
     def require_stopped(self) -> None:
         """Raise PreconditionFailed unless the connector is STOPPED: it would write the same.
@@ -222,7 +221,7 @@ class _Work:
         report: Path | None = None,
     ) -> int | None:
         """Have the process do one thing; raise its error. Return a snapshot that it committed."""
-        from pyconnect_cli.reconcile.process import EventCalls, run_module
+        from pyconnect_cli.reconcile.run import EventCalls, run_module
         from pyconnect_cli.render.step_line import StepLine
 
         session = self.session
@@ -252,7 +251,7 @@ class _Work:
         if refusal is None and "ModuleNotFoundError" in ended.log:
             from pyconnect_clients.installation import install_command
 
-            extra = {**SINKS, **SOURCES}.get(_class_of(self._config)) or "sql"
+            extra = {**SINKS, **SOURCES}.get(simple_class(self._config)) or "sql"
             raise PreconditionFailed(
                 f"a repair writes as the agent does, which is not installed: {ended.log}",
                 hint=f"install it: {install_command(f'agent,{extra}')}",
@@ -303,31 +302,23 @@ def _progress(repairs: Repairs, begun: Repair, done: int, total: int) -> None:
     repairs.journal.append(RepairProgress(id=begun.id, done=done, total=total))
 
 
-def _class_of(config: Config) -> str:
-    return simple_class(config).removesuffix("Connector")
-
-
-def _refusal(config: Config) -> str | None:
-    written = _class_of(config)
-    if written == "IcebergSink":
-        return (
-            "this sink commits its offsets before the table, so files with rows that an audit"
-            " misses may wait in its control topic, and would be added to those of a repair"
-        )
-    if written not in SINKS:
-        return "rows of other sinks cannot be repaired"
-    if SINKS[written] == "lake" and config.get("format.class") != "iceberg":
-        return "files of a lake are not repaired"
-    return None
-
-
-def _refusal_of_source(config: Config) -> str | None:
-    """Return why a source's record cannot be made again of its row."""
-    source = _class_of(config)
-    if source == "LakeSource":
+def _refusal(config: Config, job: str) -> str | None:
+    """Return why a sink's row, or a source's record, cannot be made again."""
+    name = simple_class(config)
+    if job != SOURCE:
+        if name == "IcebergSink":
+            return (
+                "this sink commits its offsets before the table, so files with rows that an audit"
+                " misses may wait in its control topic, and would be added to those of a repair"
+            )
+        if name not in SINKS:
+            return "rows of other sinks cannot be repaired"
+        is_file = SINKS[name] == "lake" and config.get("format.class") != "iceberg"
+        return "files of a lake are not repaired" if is_file else None
+    if name == "LakeSource":
         return "a report does not name rows of files with columns"
-    if source not in SOURCES:
-        return f"it is not known which record {source} makes of a row"
+    if name not in SOURCES:
+        return f"it is not known which record {name} makes of a row"
     if config.get("transforms"):
         return "its transformations may depend on time and on records before"
     if (config.get(PROVENANCE) or "").strip().lower() == "true":

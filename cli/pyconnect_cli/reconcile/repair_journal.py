@@ -16,8 +16,7 @@ from typing import TypeAlias
 from pyconnect_cli.acting.journal import JournalFile, entries_of
 from pyconnect_cli.directories import expired, new_identity, state_directory
 from pyconnect_cli.errors import Conflict, NotFound
-
-SINK, TOPICS, SOURCE = "topic-sink", "topic-topic", "source-topic"
+from pyconnect_cli.reconcile.connectors import SINK
 
 
 class RepairState(Enum):

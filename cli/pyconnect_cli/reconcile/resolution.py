@@ -24,10 +24,19 @@ from typing import TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 from pyconnect_cli.errors import Undecided, UsageError
-from pyconnect_cli.reconcile import lake
 from pyconnect_cli.reconcile.connectors import Audited, Config, Resolved, simple_class
-from pyconnect_cli.reconcile.lake import read_lake, written_lake
-from pyconnect_cli.reconcile.tables import BY_HAND, read_table, single_table, written_table
+from pyconnect_cli.reconcile.tables import (
+    BY_HAND,
+    CATALOG,
+    FILES_BY_HAND,
+    files_side,
+    read_lake,
+    read_table,
+    single_table,
+    written_lake,
+    written_once,
+    written_table,
+)
 
 JDBC = "jdbc:"
 OF_TABLES = (
@@ -121,7 +130,14 @@ def written_by_confluent_s3(connector: Audited) -> Resolved:
         "s3.region": config.get("s3.region") or "us-west-2",
     }
     url = f"s3://{config.get('s3.bucket.name')}/{path}"
-    return _files(connector, written, url, words, exactly_once=_is_deterministic(config))
+    partitioner = (config.get("partitioner.class") or "DefaultPartitioner").rpartition(".")[2]
+    by_time = partitioner in {"TimeBasedPartitioner", "HourlyPartitioner", "DailyPartitioner"}
+    extractor = config.get("timestamp.extractor") or WALL_CLOCK
+    # Records that are written again are then in the same files again.
+    deterministic = config.get("rotate.schedule.interval.ms", "-1") == "-1" and not (
+        by_time and extractor == WALL_CLOCK
+    )
+    return _files(connector, written, url, words, exactly_once=deterministic)
 
 
 def written_by_aiven_s3(connector: Audited) -> Resolved:
@@ -185,20 +201,20 @@ def written_by_iceberg(connector: Audited) -> Resolved:
             raise _refusal(name, "records are not simply appended to one table")
     tables = [name.strip() for name in (config.get("iceberg.tables") or "").split(",")]
     table = single_table([name for name in tables if name], connector)
-    kind = config.get(f"{lake.CATALOG}.type") or ""
+    kind = config.get(f"{CATALOG}.type") or ""
     if kind not in {"rest", "jdbc"}:
-        raise _refusal(f"{lake.CATALOG}.type", f"a catalog of type {kind or 'none'} is not read")
+        raise _refusal(f"{CATALOG}.type", f"a catalog of type {kind or 'none'} is not read")
     words: dict[str, str | None] = {
         "format.class": "iceberg",
         "iceberg.tables": table,
-        "iceberg.catalog.s3.region": config.get(f"{lake.CATALOG}.client.region"),
+        "iceberg.catalog.s3.region": config.get(f"{CATALOG}.client.region"),
     }
     if kind == "jdbc":
         words |= {
-            f"{lake.CATALOG}.type": "sql",
-            f"{lake.CATALOG}.uri": _without_jdbc(config.get(f"{lake.CATALOG}.uri") or ""),
+            f"{CATALOG}.type": "sql",
+            f"{CATALOG}.uri": _without_jdbc(config.get(f"{CATALOG}.uri") or ""),
         }
-    found = lake.written_lake(replace(connector, config={**config, **words}))
+    found = written_lake(replace(connector, config={**config, **words}))
     interval_ms = config.get("iceberg.control.commit.interval-ms") or DEFAULT_INTERVAL_MS
     note = (
         f"rows that were written in the last {interval_ms} ms may not be in the table yet, because"
@@ -247,8 +263,8 @@ def _files(
         "aws.access.key.id": config.get("aws.access.key.id"),
         "aws.secret.access.key": config.get("aws.secret.access.key"),
     }
-    members = lake.written_once(translated)
-    return lake.files_side(translated, [url], written, members, payloads=True)
+    members = written_once(translated)
+    return files_side(translated, [url], written, members, payloads=True)
 
 
 def _converters(config: Config) -> Config:
@@ -280,18 +296,9 @@ def _format(
     if written is None:
         raise UsageError(
             f"files of {setting}={given} are not audited, only those of {', '.join(formats)}",
-            hint=lake.BY_HAND,
+            hint=FILES_BY_HAND,
         )
     return written
-
-
-def _is_deterministic(config: Config) -> bool:
-    """Return whether records that are written again are in the same files again."""
-    partitioner = (config.get("partitioner.class") or "DefaultPartitioner").rpartition(".")[2]
-    if config.get("rotate.schedule.interval.ms", "-1") != "-1":
-        return False
-    by_time = partitioner in {"TimeBasedPartitioner", "HourlyPartitioner", "DailyPartitioner"}
-    return not by_time or (config.get("timestamp.extractor") or WALL_CLOCK) != WALL_CLOCK
 
 
 def _is_true(config: Config, setting: str) -> bool:
@@ -306,7 +313,7 @@ def _refuse(config: Config, setting: str, reason: str) -> None:
 def _refusal(setting: str, reason: str) -> UsageError:
     return UsageError(
         f"{setting}: {reason}, so the rows cannot be found from the config",
-        hint=BY_HAND if "s3" not in setting and "file" not in setting else lake.BY_HAND,
+        hint=BY_HAND if "s3" not in setting and "file" not in setting else FILES_BY_HAND,
     )
 
 
@@ -341,19 +348,13 @@ Resolve: TypeAlias = Callable[[Audited], Resolved]
 
 SOURCES: Mapping[str, Resolve] = {
     "FileStreamSource": read_file,
-    "FileStreamSourceConnector": read_file,
     "LakeSource": read_lake,
-    "LakeSourceConnector": read_lake,
     "SqlSource": read_table,
-    "SqlSourceConnector": read_table,
 }
 SINKS: Mapping[str, Resolve] = {
     "FileStreamSink": written_file,
-    "FileStreamSinkConnector": written_file,
     "LakeSink": written_lake,
-    "LakeSinkConnector": written_lake,
     "SqlSink": written_table,
-    "SqlSinkConnector": written_table,
     "io.confluent.connect.jdbc.JdbcSinkConnector": written_by_jdbc,
     "io.aiven.connect.jdbc.JdbcSinkConnector": written_by_jdbc,
     "io.debezium.connector.jdbc.JdbcSinkConnector": written_by_debezium,

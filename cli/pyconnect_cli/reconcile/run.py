@@ -1,4 +1,8 @@
-"""Runs a resolved spec: Spark's process, progress on the terminal, the summary, the exit code."""
+"""Runs a resolved spec: Spark's process, progress on the terminal, the summary, the exit code.
+
+The process reads its stdin, which closes when this one ends: then it ends itself and Spark's JVM.
+The output of the JVM goes to spark.log beside the report.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,17 @@ import hashlib
 import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from pyconnect_cli.acting.unattended import held_lock
 from pyconnect_cli.errors import ExitCode, OutputLost, PyconnectError, Undecided
@@ -23,8 +31,145 @@ from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.render.styles import printable
 from pyconnect_cli.session import Session
 
-if TYPE_CHECKING:
-    from pyconnect_cli.reconcile.process import ProcessEnd
+ENDING_S = 20.0
+TAIL_LINES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkRefusal:
+    """The reason for a run without an answer, as the process reported it."""
+
+    message: str
+    hint: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessEnd:
+    """The end of the process; `refusals` by the report's directory, None: of every run.
+
+    `log` holds the last lines of Spark's log.
+    """
+
+    exit_code: int
+    refusals: Mapping[str | None, SparkRefusal]
+    log: str = ""
+
+    def refusal(self, report: Path) -> SparkRefusal | None:
+        """Return why the run of this report's directory has no answer, if it was reported."""
+        return self.refusals.get(str(report)) or self.refusals.get(None)
+
+    @property
+    def without_answer(self) -> str:
+        """The message about a process that left no report and no reason."""
+        ended = f"ended with exit status {self.exit_code}"
+        if self.exit_code < 0:
+            ended = f"was killed by signal {-self.exit_code}"
+        said = f"; the last lines of spark.log: {self.log}" if self.log else "; spark.log is empty"
+        return f"the Spark process {ended} without a report{said}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventCalls:
+    """Functions for events: a step's text, the numbers of done and all tasks, a snapshot's id."""
+
+    step: Callable[[str], None]
+    progress: Callable[[int, int], None]
+    committed: Callable[[int], None] = lambda _: None
+
+
+def run_process(
+    runs: Mapping[Path, Path], log: Path, told: EventCalls, environment: Mapping[str, str]
+) -> ProcessEnd:
+    """Run specs (report directory by spec file) in a process of their own and wait for it.
+
+    KeyboardInterrupt and every other exception end the process first: it cancels Spark's jobs.
+    """
+    reports = (part for report in runs.values() for part in ("--report", str(report)))
+    command = ("pyconnect_reconcile", *map(str, runs), *reports, "--events", "--tethered")
+    return run_module(command, log, told, environment)
+
+
+def run_module(
+    module: Sequence[str],
+    log: Path,
+    told: EventCalls,
+    environment: Mapping[str, str],
+    *,
+    silent_s: float | None = None,
+) -> ProcessEnd:
+    """Run a module with its arguments in a process of its own; `log` gets its other output.
+
+    It is killed when it reports nothing for `silent_s`.
+    """
+    with log.open("wb") as stderr:
+        # A separate process group: Ctrl-C reaches the child once, from this process.
+        process = subprocess.Popen(
+            (sys.executable, "-m", *module),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            env=dict(environment),
+            start_new_session=True,
+        )
+    try:
+        refusals = _relay(process, told, silent_s)
+        code = process.wait()
+    except BaseException:
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGINT)
+        try:
+            process.wait(ENDING_S)
+        except subprocess.TimeoutExpired:
+            _kill_group(process)
+        raise
+    finally:
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+    lines = log.read_text("utf-8", "replace").strip().splitlines()
+    tail = " / ".join(line.strip() for line in lines[-TAIL_LINES:])
+    return ProcessEnd(exit_code=code, refusals=refusals, log=tail)
+
+
+def _relay(
+    process: subprocess.Popen[str], told: EventCalls, silent_s: float | None
+) -> dict[str | None, SparkRefusal]:
+    """Relay events until the process closes its output; kill it when it is silent for so long."""
+    assert process.stdout is not None
+    refusals: dict[str | None, SparkRefusal] = {}
+    while True:
+        watch = threading.Timer(silent_s or 0.0, _kill_group, (process,))
+        if silent_s is not None:
+            watch.start()
+        try:
+            line = process.stdout.readline()
+        finally:
+            watch.cancel()
+        if not line:
+            return refusals
+        try:
+            event = json.loads(line)
+        except ValueError:
+            # Output of the JVM or a library on stdout.
+            continue
+        match event.get("event"):
+            case "step":
+                told.step(event["text"])
+            case "progress":
+                told.progress(event["done"], event["total"])
+            case "committed":
+                told.committed(event["snapshot"])
+            case "error":
+                refusal = SparkRefusal(message=event["message"], hint=event["hint"])
+                refusals[event["directory"]] = refusal
+
+
+def _kill_group(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 SHOWN = 12
@@ -48,30 +193,27 @@ def summary(report: Mapping[str, Any], directory: Path, paint: Paint) -> str:
     if findings:
         lines.append("")
         shown = of_every_kind([finding["kind"] for finding in findings], SHOWN)
-        lines += [_line(findings[index], paint) for index in shown]
+        for finding in map(findings.__getitem__, shown):
+            label = paint(str(finding["kind"]), SEVERITY_STYLES[str(finding["severity"])])
+            key = f" (key {finding['key']})" if finding.get("key") else ""
+            interval = ""
+            if finding.get("of") == "offsets":
+                partition = f"{finding['topic']}:{finding['partition']}"
+                interval = f"{partition} {finding['first']}..{finding['last']}: "
+            places = [
+                f"{copy['file']}:{copy['row']}"
+                if "file" in copy
+                else f"{copy['table']}:{copy['key']}"
+                if "table" in copy
+                else f"{copy['topic']}:{copy['partition']}@{copy['offset']}"
+                for copy in finding.get("copies", ())[:4]
+            ]
+            at = f" at {printable(', '.join(places))}" if places else ""
+            lines.append(f"  {label} {printable(interval + finding['message'] + key)}{at}")
         if (more := int(report["findings_kept"]) - SHOWN) > 0:
             lines.append(f"  and {more:,} more in findings/findings.ndjson")
     lines += ["", f"report: {directory / 'report.html'}"]
     return "\n".join(lines)
-
-
-def _line(finding: Mapping[str, Any], paint: Paint) -> str:
-    label = paint(str(finding["kind"]), SEVERITY_STYLES[str(finding["severity"])])
-    key = f" (key {finding['key']})" if finding.get("key") else ""
-    interval = ""
-    if finding.get("of") == "offsets":
-        partition = f"{finding['topic']}:{finding['partition']}"
-        interval = f"{partition} {finding['first']}..{finding['last']}: "
-    places = [
-        f"{copy['file']}:{copy['row']}"
-        if "file" in copy
-        else f"{copy['table']}:{copy['key']}"
-        if "table" in copy
-        else f"{copy['topic']}:{copy['partition']}@{copy['offset']}"
-        for copy in finding.get("copies", ())[:4]
-    ]
-    at = f" at {printable(', '.join(places))}" if places else ""
-    return f"  {label} {printable(interval + finding['message'] + key)}{at}"
 
 
 VERDICTS = {"agree": ExitCode.OK, "differ": ExitCode.NEGATIVE, "unknown": ExitCode.UNDECIDED}
@@ -88,14 +230,46 @@ class Audit:
     secrets: Secrets = field(default_factory=dict)
 
 
+Answer: TypeAlias = Mapping[str, Any] | PyconnectError
+"""The report of a run with its directory as `report`, or why there is none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
     """A run with its whole spec; `name` is that of the object in the summary."""
 
     name: str
+    job: str
     document: Document
     secrets: Secrets
     directory: Path
+
+    def answer(self, ended: ProcessEnd) -> Answer:
+        """Return the report, or why there is none."""
+        file, refusal = self.directory / "report.json", ended.refusal(self.directory)
+        if file.is_file() and str(self.directory) not in ended.refusals:
+            return {**json.loads(file.read_text("utf-8")), "report": str(self.directory)}
+        # Without a report an exit status of 1 is Python's for any exception, not a difference.
+        refused = ended.exit_code == ExitCode.USAGE and refusal is not None
+        known = refused or ended.exit_code == ExitCode.INTERRUPTED
+        return Undecided(
+            refusal.message if refusal else ended.without_answer,
+            hint=refusal.hint if refusal else None,
+            exit_code=ended.exit_code if known else None,
+        )
+
+    def result(self, answer: Answer) -> ObjectResult:
+        """Return the outcome for the summary."""
+        if isinstance(answer, PyconnectError):
+            return ObjectResult(
+                name=self.name, action=self.job, outcome=Outcome.FAILED, error=answer
+            )
+        return ObjectResult(
+            name=self.name,
+            action=self.job,
+            outcome=Outcome.DONE if answer["verdict"] == "agree" else Outcome.FAILED,
+            more={"verdict": answer["verdict"], "report": answer["report"]},
+        )
 
 
 def reconcile(session: Session, job: str, target: str, resolved: Document) -> None:
@@ -118,6 +292,7 @@ def reconcile_each(session: Session, job: str, audits: Sequence[Audit]) -> None:
     runs = [
         _Run(
             name=audit.target or job,
+            job=job,
             document=document,
             # A spec file may have replaced a side, which then names its own files.
             secrets={
@@ -140,23 +315,13 @@ def reconcile_each(session: Session, job: str, audits: Sequence[Audit]) -> None:
             work = stack.enter_context(tempfile.TemporaryDirectory(prefix="pyconnect-reconcile-"))
             ended = _run(session, runs, Path(work))
     except PyconnectError as error:
-        session.record = BatchRecord.of([_failed(run, job, error) for run in runs])
+        session.record = BatchRecord.of([run.result(error) for run in runs])
         raise
-    answers = [_answer(run, ended) for run in runs]
+    answers = [run.answer(ended) for run in runs]
     reports = [answer for answer in answers if not isinstance(answer, PyconnectError)]
     if reports and not session.output.style.quiet:
         show(session, reports, alone=len(runs) == 1)
-    results = [
-        _failed(run, job, answer)
-        if isinstance(answer, PyconnectError)
-        else ObjectResult(
-            name=run.name,
-            action=job,
-            outcome=Outcome.DONE if answer["verdict"] == "agree" else Outcome.FAILED,
-            more={"verdict": answer["verdict"], "report": answer["report"]},
-        )
-        for run, answer in zip(runs, answers, strict=True)
-    ]
+    results = [run.result(answer) for run, answer in zip(runs, answers, strict=True)]
     session.record = BatchRecord.of(results)
     _raise_failures(session, runs, answers)
 
@@ -166,27 +331,6 @@ def show(session: Session, reports: Sequence[Mapping[str, Any]], *, alone: bool)
     document: object = reports[0] if alone else list(reports)
     texts = (summary(report, Path(report["report"]), session.output.paint) for report in reports)
     session.output.document(document, text="\n\n".join(texts))
-
-
-Answer: TypeAlias = Mapping[str, Any] | PyconnectError
-"""The report of a run with its directory as `report`, or why there is none."""
-
-
-def _answer(run: _Run, ended: ProcessEnd) -> Answer:
-    file, refusal = run.directory / "report.json", ended.refusal(run.directory)
-    if file.is_file() and str(run.directory) not in ended.refusals:
-        return {**json.loads(file.read_text("utf-8")), "report": str(run.directory)}
-    # Without a report an exit status of 1 is Python's for any exception, not a difference.
-    refused = ended.exit_code == ExitCode.USAGE and refusal is not None
-    return Undecided(
-        refusal.message if refusal else ended.without_answer,
-        hint=refusal.hint if refusal else None,
-        exit_code=ended.exit_code if refused or ended.exit_code == ExitCode.INTERRUPTED else None,
-    )
-
-
-def _failed(run: _Run, job: str, error: PyconnectError) -> ObjectResult:
-    return ObjectResult(name=run.name, action=job, outcome=Outcome.FAILED, error=error)
 
 
 def _raise_failures(session: Session, runs: Sequence[_Run], answers: Sequence[Answer]) -> None:
@@ -209,7 +353,6 @@ def _raise_failures(session: Session, runs: Sequence[_Run], answers: Sequence[An
 
 
 def _run(session: Session, runs: Sequence[_Run], work: Path) -> ProcessEnd:
-    from pyconnect_cli.reconcile.process import EventCalls, run_process
     from pyconnect_cli.render.step_line import StepLine
 
     log, specs, environ = work / "spark.log", {}, session.environ

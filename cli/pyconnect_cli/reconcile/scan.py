@@ -11,34 +11,21 @@ from pyconnect_cli.reconcile.connectors import Document, sink_bounds, sink_topic
 from pyconnect_cli.reconcile.run import reconcile
 from pyconnect_cli.reconcile.spec import ReconcileVerb, earlier_reports
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import argument, option
+
+app = typer.Typer()
 
 Topics = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[TOPIC]…", show_default=False, help="topic to check; or give --connector NAME"
-    ),
+    argument("[TOPIC]…", "topic to check; or give --connector NAME", show_default=False),
 ]
-Connector = Annotated[
-    str | None,
-    typer.Option("--connector", metavar="NAME", help="connector whose topics are checked"),
-]
+Connector = Annotated[str | None, option("--connector NAME", "connector whose topics are checked")]
 Isolation = Annotated[
-    bool,
-    typer.Option(
-        "--uncommitted", help="check of the records that consumers without read_committed see"
-    ),
+    bool, option("--uncommitted", "check of the records that consumers without read_committed see")
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to a noun."""
-    app.command("ranges", cls=ReconcileVerb)(ranges)
-    app.command("transactions", cls=ReconcileVerb)(transactions)
-    app.command("sequence", cls=ReconcileVerb)(sequence)
-    app.command("duplicates", cls=ReconcileVerb)(duplicates)
-    app.command("offsets", cls=ReconcileVerb)(offsets)
-
-
+@app.command(cls=ReconcileVerb)
 def ranges(
     context: typer.Context,
     topics: Topics = None,
@@ -46,11 +33,7 @@ def ranges(
     connector: Connector = None,
     against: Annotated[
         str | None,
-        typer.Option(
-            "--against",
-            metavar="FILE",
-            help="report.json of an earlier run (default: the last of its kind)",
-        ),
+        option("--against FILE", "report.json of an earlier run (default: the last of its kind)"),
     ] = None,
 ) -> None:
     """Compare offsets and topic ids with the last run: retention, re-created topics. No Spark."""
@@ -63,6 +46,7 @@ def ranges(
     reconcile(session, "ranges", target, resolved)
 
 
+@app.command(cls=ReconcileVerb)
 def transactions(
     context: typer.Context, topics: Topics = None, *, connector: Connector = None
 ) -> None:
@@ -71,6 +55,7 @@ def transactions(
     reconcile(session, "transactions", *_target(session, topics, connector))
 
 
+@app.command(cls=ReconcileVerb)
 def sequence(
     context: typer.Context,
     topics: Topics = None,
@@ -78,24 +63,21 @@ def sequence(
     connector: Connector = None,
     number: Annotated[
         str | None,
-        typer.Option(
-            "--sequence",
-            metavar="WHERE",
-            help="place of the sequence number: header:NAME, json:PATH, regex:PATTERN, key or"
+        option(
+            "--sequence WHERE",
+            "place of the sequence number: header:NAME, json:PATH, regex:PATTERN, key or"
             " provenance",
         ),
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option(
-            "--per",
-            metavar="WHERE",
-            help="place of the id of the source that counts, in the same forms (default: one"
-            " source)",
+        option(
+            "--per WHERE",
+            "place of the id of the source that counts, in the same forms (default: one source)",
         ),
     ] = None,
     unordered: Annotated[
-        bool, typer.Option("--unordered", help="no check of the order within partitions")
+        bool, option("--unordered", "no check of the order within partitions")
     ] = False,
     uncommitted: Isolation = False,
 ) -> None:
@@ -119,6 +101,7 @@ def sequence(
     reconcile(session, "sequence", target, resolved)
 
 
+@app.command(cls=ReconcileVerb)
 def duplicates(
     context: typer.Context,
     topics: Topics = None,
@@ -126,10 +109,9 @@ def duplicates(
     connector: Connector = None,
     identity: Annotated[
         str,
-        typer.Option(
-            "--identity",
-            metavar="WHERE",
-            help="identity of a record: record (key and value), provenance, header:NAME,"
+        option(
+            "--identity WHERE",
+            "identity of a record: record (key and value), provenance, header:NAME,"
             " json:PATH or key",
         ),
     ] = "record",
@@ -142,31 +124,28 @@ def duplicates(
     reconcile(session, "duplicates", target, resolved)
 
 
+@app.command(cls=ReconcileVerb)
 def offsets(
     context: typer.Context,
     *,
     offsets_topic: Annotated[
         str | None,
-        typer.Option(
-            "--offsets-topic",
-            metavar="TOPIC",
-            help="offset.storage.topic (default: that of the context, or connect-offsets)",
+        option(
+            "--offsets-topic TOPIC",
+            "offset.storage.topic (default: that of the context, or connect-offsets)",
         ),
     ] = None,
     config_topic: Annotated[
         str | None,
-        typer.Option(
-            "--config-topic",
-            metavar="TOPIC",
-            help="config.storage.topic, for task configs that share a source",
+        option(
+            "--config-topic TOPIC", "config.storage.topic, for task configs that share a source"
         ),
     ] = None,
     status_topic: Annotated[
         str | None,
-        typer.Option(
-            "--status-topic",
-            metavar="TOPIC",
-            help="status.storage.topic, for the times at which workers held a task",
+        option(
+            "--status-topic TOPIC",
+            "status.storage.topic, for the times at which workers held a task",
         ),
     ] = None,
 ) -> None:

@@ -21,13 +21,14 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 from pyconnect_cli.errors import PreconditionFailed
-from pyconnect_cli.reconcile.process import EventCalls, ProcessEnd, run_process
+from pyconnect_cli.reconcile.run import EventCalls, ProcessEnd, run_process
 from pyconnect_clients.installation import install_command
 from pyconnect_sandbox.errors import JavaUnavailable
 from pyconnect_sandbox.jars import JarCache, Progress, download, on_stderr, silent
@@ -112,29 +113,24 @@ def require_java(environment: Mapping[str, str] | None = None) -> Java:
         ) from exc
 
 
-def kafka_source_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
-    """Return the jars of Spark's Kafka source, fetching them on first use.
+def jars_of_spark(use: str, *, progress: Progress = silent) -> tuple[Path, ...]:
+    """Return the jars with which Spark has a use that PySpark lacks, fetched on first use.
 
     Raises PreconditionFailed without Spark or Java, or when no jar serves this release of Spark;
     JarsUnavailable and JarResolutionFailed when they cannot be fetched.
     """
-    return _jars(known_jars(KAFKA), progress)
+    return _jars(known_jars(use), progress)
 
 
-def avro_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
-    """Return the jar with which Spark reads Avro, fetched on first use; it raises likewise."""
-    return _jars(known_jars(AVRO), progress)
+kafka_source_jars = partial(jars_of_spark, KAFKA)
+avro_jars = partial(jars_of_spark, AVRO)
+iceberg_jars = partial(jars_of_spark, ICEBERG)
 
 
 def jdbc_jars(url: str, *, progress: Progress = silent) -> tuple[Path, ...]:
     """Return the driver of a JDBC URL, fetched on first use; nothing for other databases."""
     driver = JDBC.get(url.removeprefix("jdbc:").partition(":")[0])
     return () if driver is None else _jars(driver, progress)
-
-
-def iceberg_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
-    """Return the jar with which Spark reads Iceberg tables; it raises likewise."""
-    return _jars(known_jars(ICEBERG), progress)
 
 
 def table_of(line: str) -> Path:
@@ -233,8 +229,12 @@ class SparkArchive:
             self._root.mkdir(parents=True, exist_ok=True)
             if shutil.disk_usage(self._root).free < FREE_BYTES:
                 return
-            with self._locked() as mine:
-                if not mine or self.is_complete() or self._refused.exists():
+            with self.path.with_suffix(".lock").open("w") as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return
+                if self.is_complete() or self._refused.exists():
                     return
                 progress("making an archive of Spark's classes, once: audits start faster with it")
                 self._make()
@@ -267,16 +267,6 @@ class SparkArchive:
         given = self._environ.get(OPTIONS_VARIABLE, "")
         # The user's options come last, because the last one of a kind counts.
         return {**self._environ, OPTIONS_VARIABLE: " ".join([*quoted, given]).strip()}
-
-    @contextmanager
-    def _locked(self) -> Iterator[bool]:
-        with self.path.with_suffix(".lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
 
 
 def _rehearse(work: Path, environ: Mapping[str, str]) -> ProcessEnd:

@@ -135,7 +135,7 @@ def complete(session: Session, job: str, target: str, resolved: Document) -> Doc
         told["url"] = str(url)
     if properties := given.get("registry_properties"):
         # The spec names the file, as it names Kafka's properties.
-        told["properties"] = str(Path(str(properties)).expanduser().absolute())
+        told["properties"] = absolute(properties)
     if told:
         registries[MAIN] = told
     if registries:
@@ -145,6 +145,11 @@ def complete(session: Session, job: str, target: str, resolved: Document) -> Doc
     clusters.setdefault(MAIN, cluster_of(session))
     document["spark"] = _spark(document.get("spark"), given)
     return document
+
+
+def absolute(given: object) -> str:
+    """Return the whole path of a file that the user named."""
+    return str(Path(str(given)).expanduser().absolute())
 
 
 def cluster_of(session: Session) -> Document:
@@ -159,7 +164,7 @@ def cluster_of(session: Session) -> Document:
     cluster: Document = {"bootstrap": settings.kafka_bootstrap}
     if settings.kafka_properties:
         # The spec names the file and does not hold its content: secrets stay in the file.
-        cluster["properties"] = str(Path(settings.kafka_properties).expanduser().absolute())
+        cluster["properties"] = absolute(settings.kafka_properties)
     return cluster
 
 
@@ -175,7 +180,7 @@ def report_directories(
     A single report has the given directory itself.
     """
     if given := session.given.get("report"):
-        directory = Path(str(given)).expanduser().absolute()
+        directory = Path(absolute(given))
         if len(targets) == 1:
             return [directory]
         return [directory / f"{job}-{quote(target, safe='')}" for target in targets]
@@ -203,7 +208,7 @@ def earlier_reports(session: Session, job: str, target: str) -> list[Path]:
     found = sorted(directory.glob(f"{stem_of(job, target)}-[0-9]*/report.json"), reverse=True)
     if given := session.given.get("report"):
         # Reports beside the new one, which the user keeps there.
-        beside = Path(str(given)).expanduser().absolute().parent
+        beside = Path(absolute(given)).parent
         found += [*beside.glob("*/report.json"), *beside.glob("*/*/report.json")]
     return found
 

@@ -33,31 +33,25 @@ from pyconnect_cli.transactions.find import (
     still_open,
 )
 from pyconnect_cli.transactions.plan import Owner, hanging, owner_of
-from pyconnect_cli.verbs import CronVerb, PlannedVerb
+from pyconnect_cli.verbs import CronVerb, PlannedVerb, argument, option
 
 app = typer.Typer(help="List and describe connectors' transactions, and abort those that hang.")
 
 PURPOSE = "only Kafka's brokers know about transactions"
 GroupOption = Annotated[
     str | None,
-    typer.Option(
-        "--group",
-        metavar="NAME",
-        help="group.id of the workers (default: as the agents or the context report it)",
+    option(
+        "--group NAME", "group.id of the workers (default: as the agents or the context report it)"
     ),
 ]
 ConnectorOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--connector", metavar="NAME", help="connector to look at; repeatable (default: all)"
-    ),
+    list[str] | None, option("--connector NAME", "connector to look at; repeatable (default: all)")
 ]
 MinIdleOption = Annotated[
     str,
-    typer.Option(
-        "--min-idle",
-        metavar="TIME",
-        help="minimum time since the last write; at least the brokers' transaction.max.timeout.ms",
+    option(
+        "--min-idle TIME",
+        "minimum time since the last write; at least the brokers' transaction.max.timeout.ms",
     ),
 ]
 
@@ -135,14 +129,9 @@ def list_(
     *,
     connectors: ConnectorOption = None,
     group_id: GroupOption = None,
-    open_only: Annotated[
-        bool, typer.Option("--open", help="only transactions that have not ended")
-    ] = False,
+    open_only: Annotated[bool, option("--open", "only transactions that have not ended")] = False,
     foreign: Annotated[
-        bool,
-        typer.Option(
-            "--all-ids", help="also ids that belong to no connector or leader of this cluster"
-        ),
+        bool, option("--all-ids", "also ids that belong to no connector or leader of this cluster")
     ] = False,
 ) -> None:
     """Show the transactional ids of the leader and of connectors' tasks; needs --kafka-bootstrap.
@@ -157,9 +146,9 @@ def list_(
         found = describe_transactions(protocol, owned)
     now_ms = _now_ms()
     listed = [
-        Listed(transaction, owner_of(transaction.transactional_id, *cluster.names), now_ms)
-        for transaction in found
-        if transaction.open or not open_only
+        Listed(each, owner_of(each.transactional_id, *cluster.names), now_ms)
+        for each in found
+        if each.open or not open_only
     ]
     session.output.listing(
         COLUMNS,
@@ -173,9 +162,7 @@ def list_(
 @app.command()
 def describe(
     context: typer.Context,
-    transactional_ids: Annotated[
-        list[str], typer.Argument(metavar="ID…", help="transactional ids")
-    ],
+    transactional_ids: Annotated[list[str], argument("ID…", "transactional ids")],
     *,
     group_id: GroupOption = None,
 ) -> None:
@@ -183,10 +170,7 @@ def describe(
     session = session_of(context)
     with kafka_protocol(session, PURPOSE) as protocol:
         found = describe_transactions(protocol, transactional_ids)
-    unknown = sorted(
-        set(transactional_ids) - {transaction.transactional_id for transaction in found}
-    )
-    if unknown:
+    if unknown := sorted(set(transactional_ids) - {each.transactional_id for each in found}):
         raise NotFound(
             f"no transaction coordinator knows {', '.join(unknown)}",
             hint="it was never used, or not for transactional.id.expiration.ms (7 days)",
@@ -194,10 +178,7 @@ def describe(
     known = group_id or session.settings.group
     names = asked_cluster(session, known).names if known else ("", (), "")
     now_ms = _now_ms()
-    listed = [
-        Listed(transaction, owner_of(transaction.transactional_id, *names), now_ms)
-        for transaction in found
-    ]
+    listed = [Listed(each, owner_of(each.transactional_id, *names), now_ms) for each in found]
     document = [one.to_json() for one in listed]
     session.output.document(
         document if len(document) > 1 else document[0],
@@ -212,10 +193,9 @@ def find_hanging(
     connectors: ConnectorOption = None,
     topics: Annotated[
         list[str] | None,
-        typer.Option(
-            "--topic",
-            metavar="TOPIC",
-            help="topic to search instead; repeatable (default: topics of connectors and workers)",
+        option(
+            "--topic TOPIC",
+            "topic to search instead; repeatable (default: topics of connectors and workers)",
         ),
     ] = None,
     group_id: GroupOption = None,
@@ -250,11 +230,9 @@ def find_hanging(
 @app.command(cls=PlannedVerb)
 def abort(
     context: typer.Context,
-    topic: Annotated[
-        str, typer.Argument(metavar="TOPIC", help="topic, as `find-hanging` shows it")
-    ],
-    partition: Annotated[int, typer.Argument(metavar="PARTITION", help="number of the partition")],
-    producer_id: Annotated[int, typer.Argument(metavar="PRODUCER-ID", help="id of the producer")],
+    topic: Annotated[str, argument("TOPIC", "topic, as `find-hanging` shows it")],
+    partition: Annotated[int, argument("PARTITION", "number of the partition")],
+    producer_id: Annotated[int, argument("PRODUCER-ID", "id of the producer")],
     *,
     min_idle: MinIdleOption = MIN_IDLE,
 ) -> None:
@@ -313,14 +291,11 @@ def abort(
 @app.command(cls=PlannedVerb)
 def terminate(
     context: typer.Context,
-    transactional_id: Annotated[
-        str, typer.Argument(metavar="ID", help="transactional id, as `list` shows it")
-    ],
+    transactional_id: Annotated[str, argument("ID", "transactional id, as `list` shows it")],
     *,
     group_id: GroupOption = None,
     force: Annotated[
-        bool,
-        typer.Option("--force", help="no check that the owner is known and its task has ended"),
+        bool, option("--force", "no check that the owner is known and its task has ended")
     ] = False,
 ) -> None:
     """End the open transaction of a dead producer before its timeout.

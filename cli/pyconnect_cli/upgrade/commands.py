@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -22,16 +22,26 @@ from pyconnect_cli.parsing.options import option_specs
 from pyconnect_cli.parsing.values import parse_duration
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.render.styles import counted
+from pyconnect_cli.render.tables import Column, worker_column
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.given_files import Inventory, read_inventory
 from pyconnect_cli.upgrade.cluster.observe import LOOK_S, Observer, Workers
 from pyconnect_cli.upgrade.output import runs, show_plan
 from pyconnect_cli.upgrade.perform import Journal, Performer, journal_directory, unfinished_group
+from pyconnect_cli.settings.inventory import Inventory, read_inventory
+from pyconnect_cli.upgrade.observe import LOOK_S, Observer, Workers
+from pyconnect_cli.upgrade.perform import (
+    Journal,
+    Performer,
+    journal_directory,
+    last_runs,
+    unfinished_group,
+)
 from pyconnect_cli.upgrade.plan.checks import PhaseWish
-from pyconnect_cli.upgrade.plan.decide import StepLimits
-from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
+from pyconnect_cli.upgrade.plan.decide import Plan, StepLimits, make_plan
+from pyconnect_cli.upgrade.plan.model import UpgradedWorker
 from pyconnect_cli.upgrade.plan.run import Finished, Resumed, Run, Started, applied
-from pyconnect_cli.verbs import ChangingVerb, Context, Verb
+from pyconnect_cli.verbs import ChangingVerb, Context, Verb, option
 from pyconnect_clients.connect_names import Phase
 
 CLUSTER_OPTIONS = option_specs("""
@@ -168,6 +178,24 @@ app = typer.Typer(
 KAFKA_NEEDED = "an upgrade needs Kafka itself, for the members of the group and for the lock"
 
 
+WORKER_COLUMNS: Sequence[Column[UpgradedWorker]] = (
+    worker_column(lambda worker: worker.url),
+    Column("KIND", lambda worker: worker.kind),
+    Column("VERSION", lambda worker: worker.version or "-"),
+    Column("PHASE", lambda worker: worker.phase_text),
+    Column("LEADER", lambda worker: "yes" if worker.leader else ""),
+    Column("CHANGED-BY", lambda worker: worker.means),
+)
+RUN_COLUMNS: Sequence[Column[Run]] = (
+    Column("GROUP", lambda run: run.started.group_id),
+    Column("TARGET", lambda run: run.started.target),
+    Column("STATE", lambda run: run.state),
+    Column("RUN", lambda run: run.started.run_id, whole=True),
+    Column("CLUSTER", lambda run: run.started.cluster_id, wide=True),
+    Column("DETAIL", lambda run: run.detail, prose=True),
+)
+
+
 @app.command(cls=PlanVerb)
 def plan(context: typer.Context) -> None:
     """Show the plan of `run` and the findings that forbid it; change nothing.
@@ -178,10 +206,10 @@ def plan(context: typer.Context) -> None:
     options = upgrade_options(session, phase_needed=True)
     with _cluster(session, options) as observer:
         unfinished = _unfinished(session, observer)
-        if unfinished is not None and _same(unfinished.started, options.wish):
+        if unfinished is not None and options.wish.is_of(unfinished.started):
             _tell_unfinished(session, unfinished)
             return
-        _show_refusable(session, _plan(session, observer, options), replaces=unfinished)
+        _show_plan(session, _plan(session, observer, options), replaces=unfinished)
 
 
 @app.command(cls=RunVerb)
@@ -189,17 +217,12 @@ def run(
     context: typer.Context,
     *,
     resume: Annotated[
-        bool, typer.Option("--resume", help="continuation of an unfinished run; no new run")
+        bool, option("--resume", "continuation of an unfinished run; no new run")
     ] = False,
     settle: Annotated[
-        str,
-        typer.Option(
-            "--settle", metavar="TIME", help="time without a rebalance or failure before each step"
-        ),
+        str, option("--settle TIME", "time without a rebalance or failure before each step")
     ] = "30s",
-    step_timeout: Annotated[
-        str, typer.Option("--step-timeout", metavar="TIME", help="time limit of one step")
-    ] = "7m",
+    step_timeout: Annotated[str, option("--step-timeout TIME", "time limit of one step")] = "7m",
 ) -> None:
     """Move a cluster to another phase of exactly-once, worker by worker.
 
@@ -223,13 +246,13 @@ def run(
                 "there is no run to continue",
                 hint="start one: pyconnect upgrade run --phase preparing",
             )
-        if unfinished is not None and (resume or _same(unfinished.started, wish)):
+        if unfinished is not None and (resume or wish.is_of(unfinished.started)):
             _tell_unfinished(session, unfinished)
             session.confirm(f"continue the run to {unfinished.started.target}?")
             _carry_out(session, observer, limits, Resumed(tool_version=version()))
             return
         planned = _plan(session, observer, options)
-        _show_refusable(session, planned, replaces=unfinished)
+        _show_plan(session, planned, replaces=unfinished)
         if planned.legs:
             session.confirm(
                 f"take {counted(len(planned.view.workers), 'worker')} to {wish.target}?"
@@ -242,7 +265,30 @@ def run(
 def status(context: typer.Context) -> None:
     """Show the last run of each cluster from this user's journals. No request is sent."""
     session = session_of(context)
-    runs(session, journal_directory(session.environ))
+    found, broken = last_runs(journal_directory(session.environ))
+    for reason in broken:
+        session.output.warning(reason)
+    session.output.listing(
+        RUN_COLUMNS,
+        found,
+        document=[
+            {
+                "run_id": run.started.run_id,
+                "group": run.started.group_id,
+                "kafka_cluster_id": run.started.cluster_id,
+                "target": run.started.target,
+                "state": run.state,
+                "leg": None if run.leg is None else str(run.leg),
+                "verified": sorted(run.verified),
+                "under_way": sorted(run.steps),
+                "reason": None if run.halted is None else run.halted.reason,
+                "hint": None if run.halted is None else run.halted.hint,
+            }
+            for run in found
+        ],
+        names=[run.started.run_id for run in found],
+        empty="this user has not run an upgrade on this host",
+    )
 
 
 @app.command(cls=ClusterVerb)
@@ -257,7 +303,7 @@ def abandon(context: typer.Context) -> None:
 @contextmanager
 def _cluster(session: Session, options: UpgradeOptions) -> Iterator[Observer]:
     from pyconnect_cli.kafka.admin import connected
-    from pyconnect_cli.upgrade.cluster.kafka_group import cluster_id, group_of_workers
+    from pyconnect_cli.upgrade.observe import cluster_id, group_of_workers
 
     cluster = kafka_cluster(session, KAFKA_NEEDED)
     workers = Workers(session.endpoint, options.inventory, verbosity=session.settings.verbose)
@@ -265,29 +311,23 @@ def _cluster(session: Session, options: UpgradeOptions) -> Iterator[Observer]:
         try:
             group = options.group or options.inventory.group
             urls = options.inventory.workers or session.client.exchange.urls
+            for url in urls if not group else ():
+                with suppress(PyconnectError):
+                    told = workers.admin(url).info().raw.get("group_id")
+                    if told is not None:
+                        group = str(told)
+                        break
             group = (
                 group
-                or _agents_group(workers, urls)
                 or session.settings.group
                 or unfinished_group(
                     journal_directory(session.environ), cluster_id(protocol), map(worker_url, urls)
                 )
+                or group_of_workers(protocol, urls)
             )
-            group = group or group_of_workers(protocol, urls)
             yield Observer(workers, protocol, group)
         finally:
             workers.close()
-
-
-def _agents_group(workers: Workers, urls: Sequence[str]) -> str | None:
-    for url in urls:
-        try:
-            group = workers.admin(url).info().raw.get("group_id")
-        except PyconnectError:
-            continue
-        if group is not None:
-            return str(group)
-    return None
 
 
 def _tell_unfinished(session: Session, run: Run) -> None:
@@ -296,14 +336,65 @@ def _tell_unfinished(session: Session, run: Run) -> None:
     )
 
 
-def _show_refusable(session: Session, planned: Plan, *, replaces: Run | None) -> None:
-    """Print a plan; PreconditionFailed if something forbids it."""
-    show_plan(session, planned, replaces=replaces)
-    if planned.refused:
-        raise PreconditionFailed(
-            f"refused, for {len(planned.refused)} reason{'' if len(planned.refused) == 1 else 's'}:"
-            " nothing was changed"
+def _show_plan(session: Session, plan: Plan, *, replaces: Run | None) -> None:
+    """Print workers, rolling restarts, notes, findings; PreconditionFailed if one forbids it."""
+    output = session.output
+    output.listing(
+        WORKER_COLUMNS,
+        plan.view.workers,
+        document={
+            "group": plan.view.group_id,
+            "kafka_cluster_id": plan.view.cluster_id,
+            "target": plan.wish.target,
+            "allowed": not plan.refused,
+            "rollings": [
+                {"rolling": str(leg), "order": [worker.url for worker in plan.order(leg)]}
+                for leg in plan.legs
+            ],
+            "workers": [
+                {
+                    "url": worker.url,
+                    "kind": worker.kind,
+                    "version": worker.version,
+                    "phase": worker.phase_text,
+                    "phase_source": worker.source,
+                    "leader": worker.leader,
+                    "fences": worker.fences,
+                    "changed_by": worker.means,
+                }
+                for worker in plan.view.workers
+            ],
+            "refusals": [asdict(finding) for finding in plan.refused],
+            "warnings": [asdict(finding) for finding in plan.warnings],
+            "notes": list(plan.notes),
+        },
+        empty="no workers",
+    )
+    if replaces is not None:
+        output.warning(
+            f"run {replaces.started.run_id} to {replaces.started.target} is unfinished"
+            f" ({replaces.state.lower()}); this run replaces it"
         )
+    for finding in plan.warnings:
+        output.warning(str(finding))
+    for finding in plan.refused:
+        output.message(f"refused: {finding}", style="bad")
+    if plan.refused:
+        raise PreconditionFailed(
+            f"refused, for {counted(len(plan.refused), 'reason')}: nothing was changed"
+        )
+    if not plan.legs:
+        output.message(f"every worker is {plan.wish.target} already")
+    for leg in plan.legs:
+        order = ", then ".join(worker.url for worker in plan.order(leg))
+        manner = (
+            "all workers stopped first"
+            if plan.wish.full_stop and not leg.replace
+            else "one worker at a time"
+        )
+        output.message(f"{leg}, {manner}: {order}")
+    for note in plan.notes:
+        output.message(f"note: {note}")
 
 
 def _plan(session: Session, observer: Observer, options: UpgradeOptions) -> Plan:
@@ -323,8 +414,7 @@ def _carry_out(
     replaces: Run | None = None,
 ) -> None:
     """Hold the locks and go on; `replaces`: the unfinished run that the plan was shown for."""
-    from pyconnect_cli.upgrade.cluster.lock import cluster_lock
-    from pyconnect_cli.upgrade.perform import Rolling
+    from pyconnect_cli.upgrade.perform import Rolling, cluster_lock
 
     journal = _journal(session, observer)
     cluster = kafka_cluster(session, KAFKA_NEEDED)
@@ -367,18 +457,19 @@ def _end_run(session: Session, observer: Observer) -> None:
     if run is None:
         session.output.message("there is no unfinished run")
         return
-    session.confirm(f"end run {run.started.run_id} to {run.started.target} in its present state?")
+    name = f"run {run.started.run_id}"
+    session.confirm(f"end {name} to {run.started.target} in its present state?")
     journal = _journal(session, observer)
     with journal.lock():
         now = journal.run()
         if now is None or now.finished or now.started != run.started:
             raise Conflict(
-                f"run {run.started.run_id} is not the unfinished run any more; nothing was changed",
+                f"{name} is not the unfinished run any more; nothing was changed",
                 hint="show the runs: pyconnect upgrade status",
             )
         journal.append(Finished(abandoned=True))
     session.output.message(
-        f"run {run.started.run_id} has ended; its workers keep their present phases:"
+        f"{name} has ended; its workers keep their present phases:"
         " show them with pyconnect agent status"
     )
 
@@ -389,12 +480,7 @@ def _unfinished(session: Session, observer: Observer) -> Run | None:
 
 
 def _journal(session: Session, observer: Observer) -> Journal:
-    from pyconnect_cli.upgrade.cluster.kafka_group import cluster_id
+    from pyconnect_cli.upgrade.observe import cluster_id
 
     directory = journal_directory(session.environ)
     return Journal(directory, cluster_id(observer.protocol), observer.group_id)
-
-
-def _same(started: Started, wish: PhaseWish) -> bool:
-    asked = (wish.target, wish.full_stop, wish.hard, wish.only)
-    return asked == (started.target, started.full_stop, started.hard, started.only)

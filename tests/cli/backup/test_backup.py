@@ -34,8 +34,7 @@ def test_a_backup_holds_all_of_a_cluster(run: Run, connect: FakeConnect, url: st
     orders = read(path, "connectors", "orders.json")
     assert (orders["name"], orders["initial_state"]) == ("orders", "PAUSED")
     assert read(path, "connectors", "broken.json")["initial_state"] == "STOPPED"
-    offsets = read(path, "offsets", "orders.json")
-    assert offsets["offsets"] == connect.connectors["orders"].offsets
+    assert read(path, "offsets", "orders.json")["offsets"] == connect.connectors["orders"].offsets
     assert read(path, "loggers.json") == {url: {"root": "INFO"}}
     manifest = read(path, "manifest.json")
     assert manifest["format"] == "pyconnect-backup/1"
@@ -116,24 +115,21 @@ def test_a_connector_deleted_meanwhile_is_left_out(run: Run, connect: FakeConnec
     assert "left out: it was deleted meanwhile" in run("backup", "b", code=0).out
 
 
-@cases("tasks, state", (["PAUSED", "FAILED"], "PAUSED"), (["RUNNING"], "RUNNING"))
-def test_tasks_show_the_target_state_of_a_failed_connector(
-    run: Run, connect: FakeConnect, tasks: list[str], state: str
+@cases(
+    "tasks, told, state",
+    (["PAUSED", "FAILED"], {}, "PAUSED"),
+    (["RUNNING"], {}, "RUNNING"),
+    ([], {"orders": "PAUSED"}, "PAUSED"),
+)
+def test_tasks_or_agents_show_the_target_state_of_a_failed_connector(
+    run: Run, connect: FakeConnect, tasks: list[str], told: dict[str, str], state: str
 ) -> None:
     """FAILED is not a target state: a paused connector that has failed is saved as PAUSED."""
+    connect.target_states = told or connect.target_states
     orders = connect.connectors["orders"]
     orders.state, orders.tasks = "FAILED", tasks
     assert run("backup", "b").code == 0
     assert read(backups_in()[0], "connectors", "orders.json")["initial_state"] == state
-
-
-def test_an_agent_tells_the_state_of_a_failed_connector(run: Run, connect: FakeConnect) -> None:
-    """Also that of one without tasks, and it goes before what old statuses of tasks show."""
-    connect.target_states = {"orders": "PAUSED"}
-    orders = connect.connectors["orders"]
-    orders.state, orders.tasks = "FAILED", []
-    assert run("backup", "b").code == 0
-    assert read(backups_in()[0], "connectors", "orders.json")["initial_state"] == "PAUSED"
 
 
 def test_a_target_state_that_nothing_shows_is_missing(run: Run, connect: FakeConnect) -> None:

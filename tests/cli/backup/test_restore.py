@@ -145,20 +145,15 @@ def test_a_masked_secret_stays_the_connectors_own(run: Run, connect: FakeConnect
     assert connect.connectors["orders"].config["db.password"] == reference
 
 
-@cases(
-    "damage, message",
-    ("offsets/orders.json", "is corrupt"),
-    ("connectors/broken.json", "is corrupt"),
-    ("loggers.json", "is corrupt"),
-)
+@cases("damage", "offsets/orders.json", "connectors/broken.json", "loggers.json")
 def test_a_corrupt_backup_is_refused_by_name(
-    run: Run, connect: FakeConnect, saved: Path, damage: str, message: str
+    run: Run, connect: FakeConnect, saved: Path, damage: str
 ) -> None:
     """One changed byte in any file: exit 2, before anything is changed."""
     file = saved / damage
     file.write_text(file.read_text() + " ")
     connect.connectors.clear()
-    assert f"{file}: {message}" in run("restore", "b", "--yes", code=2).err
+    assert f"{file}: is corrupt" in run("restore", "b", "--yes", code=2).err
     assert changes(connect) == []
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.conftest import Run
+from tests.cli.offsets_world import changes
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
@@ -18,15 +19,6 @@ def prod(run: Run) -> Iterator[FakeConnect]:
     with serve(cluster) as address:
         assert run("context", "set", "prod", "--url", address).code == 0
         yield cluster
-
-
-def changes(cluster: FakeConnect) -> list[str]:
-    """The requests that change something."""
-    return [
-        request
-        for request in cluster.requests
-        if not request.startswith("GET ") and not request.endswith("/validate")
-    ]
 
 
 def test_diff_shows_the_changes_of_promote(run: Run, prod: FakeConnect) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.connectors.validation import unknown_settings
+from pyconnect_cli.connectors.files import unknown_settings
 from tests.cli.conftest import Run
 from tests.support.fakes.connect_server import FakeConnect
 
@@ -34,6 +34,11 @@ def test_an_unknown_setting_is_warned_of(run: Run, connect: FakeConnect, tmp_pat
         assert (outcome.code, outcome.err.count(WARNING.format("new"))) == (0, 1), words
     outcome = run("connectors", "patch", "orders", "--set", "tasks.mx=4")
     assert (outcome.code, WARNING.format("orders") in outcome.err) == (0, True)
+    # Labels of users are no settings.
+    create = ("create", "x", "--set", "connector.class=X", "--set", "label.tier=1")
+    ended = run("connectors", *create, "--set", "team=a", "--set", "tasks.mx=1")
+    assert f"{WARNING.format('x')}\n" in ended.err
+    assert "team" not in ended.err
     # What was there before is not this change's matter.
     outcome = run("connectors", "patch", "orders", "--set", "team=b")
     assert (outcome.code, outcome.err) == (0, "")

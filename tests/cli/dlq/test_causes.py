@@ -2,8 +2,10 @@
 
 import pytest
 
-from pyconnect_cli.dlq.plan.causes import (
+from pyconnect_cli.dlq.plan import (
+    Letters,
     LetterSorter,
+    Span,
     as_sent,
     cause_of,
     context_of,
@@ -11,7 +13,6 @@ from pyconnect_cli.dlq.plan.causes import (
     message_shape,
     require_groups,
 )
-from pyconnect_cli.dlq.plan.replays import Letters, Span
 from pyconnect_cli.errors import NotFound, UsageError
 from pyconnect_cli.kafka.model import TopicRecord
 from tests.support.cases import cases

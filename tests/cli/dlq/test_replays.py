@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.dlq.mend import avro_form, mender
-from pyconnect_cli.dlq.plan.replays import (
+from pyconnect_cli.dlq.carry_out import avro_form, mender
+from pyconnect_cli.dlq.dead_letters import ReplayJournal, all_replays
+from pyconnect_cli.dlq.plan import (
     Letters,
     Replay,
     ReplayBatch,
@@ -22,7 +23,6 @@ from pyconnect_cli.dlq.plan.replays import (
     sent_spans,
     unfinished,
 )
-from pyconnect_cli.dlq.queue import ReplayJournal, all_replays
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.model import TopicRecord
 from pyconnect_reconcile.values.registry import RegisteredSchema

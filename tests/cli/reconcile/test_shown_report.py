@@ -5,10 +5,11 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pyconnect_cli.reconcile.run import show, summary
+from pyconnect_cli.reconcile.run import SHOWN, show, summary
 from pyconnect_cli.session import Session
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -17,19 +18,21 @@ DIRECTORY = Path(
 )
 
 
-def report_of(findings: int) -> dict[str, object]:
-    copies = [{"topic": "t", "partition": 1, "offset": 7}, {"file": "/in\x1b[2J", "row": 4}]
-    finding = {
-        "kind": "repeated", "severity": "error", "message": "[red]twice[/red] \x1b[2J", "count": 2,
-        "of": "offsets", "topic": "t", "partition": 1, "first": 7, "last": 9, "copies": copies,
-    }  # fmt: skip
+FINDING: dict[str, Any] = {
+    "kind": "repeated", "severity": "error", "message": "[red]twice[/red] \x1b[2J", "count": 2,
+    "of": "offsets", "topic": "t", "partition": 1, "first": 7, "last": 9,
+    "copies": [{"topic": "t", "partition": 1, "offset": 7}, {"file": "/in\x1b[2J", "row": 4}],
+}  # fmt: skip
+
+
+def report_of(findings: int) -> dict[str, Any]:
     return {
         "job": "duplicates",
         "target": "[bold]t\x1b[2J",
         "verdict": "differ" if findings else "agree",
         "duration_ms": 1500,
         "counts": {"rows_uncommitted": 1234567},
-        "findings": [finding] * findings,
+        "findings": [FINDING] * findings,
         "findings_kept": findings,
     }
 
@@ -66,8 +69,35 @@ def test_a_terminal_adds_colours_except_to_json(
     assert shown(monkeypatch, {**environ, "NO_COLOR": "1"}, terminal=True) == plain
     assert shown(monkeypatch, environ, terminal=True, no_color=True) == plain
     forced = shown(monkeypatch, {**environ, "FORCE_COLOR": "1"}, terminal=False)
-    coloured = shown(monkeypatch, environ, terminal=True)
-    assert coloured == forced != plain
+    assert shown(monkeypatch, environ, terminal=True) == forced != plain
     assert COLOUR.sub("", forced) == plain
     text = shown(monkeypatch, environ, terminal=True, output="json")
     assert json.loads(text) == {**report_of(1), "report": str(DIRECTORY)}
+
+
+def text_of(findings: int, *more: dict[str, object]) -> str:
+    found = [*report_of(findings)["findings"], *more]
+    report = {**report_of(1), "target": "t", "findings": found, "findings_kept": len(found)}
+    return summary(report, Path("/report"), lambda text, style: text)
+
+
+def test_the_summary_has_verdict_counts_places_and_report() -> None:
+    """Names cannot move the cursor."""
+    text = text_of(1)
+    assert text.startswith("duplicates t: differ (1.5 s)\n")
+    assert "rows uncommitted  1,234,567" in text
+    assert "t:1@7, /in" in text
+    assert text.endswith("report: /report/report.html")
+    assert "\x1b" not in text
+    assert "twice" in text_of(0, {**FINDING, "key": "order-7"})
+    assert "(key order-7) at t:1@7" in text_of(0, {**FINDING, "key": "order-7"})
+
+
+def test_many_findings_are_cut_and_hide_no_kind() -> None:
+    """Of many the first of each kind are shown; the rest is in the report."""
+    text = text_of(SHOWN + 3)
+    assert text.count("repeated") == SHOWN
+    assert "and 3 more in findings/findings.ndjson" in text
+    text = text_of(SHOWN + 3, {"kind": "rare", "severity": "note", "message": "seen", "count": 1})
+    assert text.count("repeated") == SHOWN - 1
+    assert "  rare seen\n" in text

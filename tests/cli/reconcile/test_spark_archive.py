@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from pyconnect_cli.reconcile import spark_jars
-from pyconnect_cli.reconcile.process import ProcessEnd
+from pyconnect_cli.reconcile.run import ProcessEnd
 from pyconnect_cli.reconcile.spark_jars import MOST_ARCHIVES, OPTIONS_VARIABLE, SparkArchive
 from pyconnect_sandbox.runtime import Java
 
@@ -20,9 +20,8 @@ DIFFER = 1
 class Rehearsals:
     """In place of Spark: writes what the options ask for, if this Java can."""
 
-    def __init__(self, *, able: bool = True) -> None:
-        self.count = 0
-        self.able = able
+    count = 0
+    able = True
 
     def __call__(self, work: Path, environ: Mapping[str, str]) -> ProcessEnd:
         self.count += 1
@@ -51,6 +50,11 @@ def archive_in(root: Path, environ: Mapping[str, str]) -> SparkArchive:
     return SparkArchive(Java(executable=java, version=17), environ, root)
 
 
+@pytest.fixture
+def archive(tmp_path: Path, environ: dict[str, str]) -> SparkArchive:
+    return archive_in(tmp_path / "archives", environ)
+
+
 def test_options_of_the_user_come_after_that_of_the_archive(
     tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
 ) -> None:
@@ -64,30 +68,25 @@ def test_options_of_the_user_come_after_that_of_the_archive(
     assert options.endswith('" -Xshare:off')
 
 
-def test_archives_are_kept(tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals) -> None:
+def test_archives_are_kept(archive: SparkArchive, rehearsals: Rehearsals) -> None:
     """The next audit uses the archive, and nothing unfinished stays beside it."""
-    archive = archive_in(tmp_path / "archives", environ)
     archive.make()
     archive.make()
     assert rehearsals.count == 1
     assert {path.suffix for path in archive.path.parent.iterdir()} == {".jsa", ".bytes", ".lock"}
 
 
-def test_the_fourth_audit_makes_the_archive(
-    tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
-) -> None:
+def test_the_fourth_audit_makes_the_archive(archive: SparkArchive, rehearsals: Rehearsals) -> None:
     """Three audits would not earn what making it costs."""
-    archive = archive_in(tmp_path / "archives", environ)
     for made in (0, 0, 0, 1, 1):
         archive.make_when_worth_it()
         assert rehearsals.count == made
 
 
 def test_an_archive_that_lost_its_end_is_not_mapped(
-    tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
+    archive: SparkArchive, environ: dict[str, str], rehearsals: Rehearsals
 ) -> None:
     """Java would crash on it; the next audit makes another one."""
-    archive = archive_in(tmp_path / "archives", environ)
     archive.make()
     os.truncate(archive.path, 3)
     assert archive.environment() == environ
@@ -97,23 +96,20 @@ def test_an_archive_that_lost_its_end_is_not_mapped(
 
 
 def test_a_java_that_cannot_make_one_is_asked_once(
-    tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    archive: SparkArchive, environ: dict[str, str], rehearsals: Rehearsals
 ) -> None:
     """Audits do not repeat what takes seconds and fails."""
-    unable = Rehearsals(able=False)
-    monkeypatch.setattr(spark_jars, "_rehearse", unable)
-    archive = archive_in(tmp_path / "archives", environ)
+    rehearsals.able = False
     archive.make()
     archive.make()
-    assert unable.count == 1
+    assert rehearsals.count == 1
     assert archive.environment() == environ
 
 
 def test_one_process_makes_it_while_others_go_on(
-    tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
+    archive: SparkArchive, rehearsals: Rehearsals
 ) -> None:
     """A second audit neither waits nor writes the same file."""
-    archive = archive_in(tmp_path / "archives", environ)
     archive.path.parent.mkdir()
     with archive.path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.reconcile.connectors import Audited, Config, Document
+from pyconnect_cli.reconcile.connectors import Audited, Config, Document, sink_topics
 from pyconnect_cli.reconcile.resolution import SINKS, SOURCES, resolver
 from pyconnect_cli.reconcile.run import name_secrets, write_private
 from pyconnect_cli.reconcile.tables import read_table, written_table
@@ -69,11 +69,7 @@ def test_a_sink_is_resolved_with_its_table_and_its_offsets(run: Run, connect: Fa
         "upsert",
         {"of": "value", "keys": ["a", "b"]},
     ),
-    (
-        {"pk.mode": "record_key", "delete.enabled": "true"},
-        "upsert",
-        {"of": "key", "keys": []},
-    ),
+    ({"pk.mode": "record_key", "delete.enabled": "true"}, "upsert", {"of": "key", "keys": []}),
 )
 def test_the_key_of_rows_is_that_of_the_sink(settings: Config, mode: str, row: Document) -> None:
     """Rows are compared by key where later records change rows of earlier ones."""
@@ -208,3 +204,14 @@ def test_parameters_of_an_address_lead_to_the_table_of_the_connector() -> None:
     mysql = {**SINK, "connection.url": "mysql+pymysql://h/shop?unix_socket=/tmp/other.sock"}
     with pytest.raises(UsageError, match="parameter unix_socket"):
         written_table(audited(mysql, "orders"))
+
+
+def test_a_pattern_names_topics_without_a_committed_offset() -> None:
+    """Records of a topic that the sink has never read are not left out of an audit."""
+    committed = {"orders-1": {0: 5}, "gone": {0: 1}}
+    existing = ["orders-1", "orders-2", "others"]
+    pattern = {"topics.regex": "orders-.*"}
+    assert sink_topics(pattern, committed, lambda: existing) == ["orders-1", "orders-2"]
+    expected = ["gone", "orders-1"]
+    assert sink_topics({"topics.regex": "orders-("}, committed, lambda: existing) == expected
+    assert sink_topics({"topics": "b, a"}, committed, lambda: existing) == ["b", "a"]

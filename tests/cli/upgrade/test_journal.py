@@ -13,30 +13,17 @@ from pyconnect_cli.upgrade.plan.run import (
     Entry,
     Finished,
     Halted,
-    Inventoried,
-    Leg,
     LegFinished,
     Resumed,
-    Started,
     StepChanged,
     StepStarted,
     StepVerified,
     replay,
 )
 from pyconnect_clients.connect_names import Phase
+from tests.cli.upgrade.plan.upgrade_world import STARTED
 from tests.support.cases import cases
 
-STARTED = Started(
-    run_id="r",
-    group_id="g",
-    cluster_id="k",
-    target=Phase.PREPARING,
-    legs=(Leg(start=Phase.DISABLED, target=Phase.PREPARING),),
-    inventory=(Inventoried(url="http://w", version="4.3.1", phase="disabled", config_sha256=None),),
-    protocol="sessioned",
-    tool_version="1",
-    failed=("c/0",),
-)
 ENTRIES: tuple[Entry, ...] = (
     STARTED,
     Resumed(tool_version="2"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,31 +11,18 @@ import pytest
 from pyconnect_cli.acting.journal import entries_of
 from pyconnect_cli.errors import Conflict
 from pyconnect_cli.session import Session
-from pyconnect_cli.upgrade import commands
-from pyconnect_cli.upgrade.cluster import lock
+from pyconnect_cli.upgrade import commands, perform
 from pyconnect_cli.upgrade.perform import Journal, journal_directory
-from pyconnect_cli.upgrade.plan.run import Entry, Finished, Leg, Run, Started
+from pyconnect_cli.upgrade.plan.run import Entry, Finished, Leg, Run
 from pyconnect_clients.connect_names import Phase
+from tests.cli.upgrade.plan.upgrade_world import STARTED
 
-OURS = Started(
-    run_id="ours",
-    group_id="g",
-    cluster_id="k",
-    target=Phase.PREPARING,
-    legs=(Leg(start=Phase.DISABLED, target=Phase.PREPARING),),
-    inventory=(),
-    protocol="sessioned",
-    tool_version="1",
-)
-THEIRS = Started(
+OURS = replace(STARTED, run_id="ours", inventory=(), failed=())
+THEIRS = replace(
+    OURS,
     run_id="theirs",
-    group_id="g",
-    cluster_id="k",
     target=Phase.ENABLED,
     legs=(Leg(start=Phase.PREPARING, target=Phase.ENABLED),),
-    inventory=(),
-    protocol="sessioned",
-    tool_version="1",
 )
 # The parts of an observer that are used before the first step.
 ADMIN = SimpleNamespace(describe_cluster=lambda: {"cluster_id": "k"})
@@ -47,7 +35,7 @@ def session(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Session
     def free(*_: object) -> Iterator[None]:
         yield
 
-    monkeypatch.setattr(lock, "cluster_lock", free)
+    monkeypatch.setattr(perform, "cluster_lock", free)
     monkeypatch.setattr(Session, "confirm", lambda *_: None)
     return Session({**environ, "PYCONNECT_KAFKA_BOOTSTRAP": "127.0.0.1:1"})
 

@@ -8,21 +8,11 @@ from pyconnect_cli.app import load_noun
 from pyconnect_cli.parsing.nouns import find_noun
 from pyconnect_cli.upgrade.commands import UpgradeGroup
 from pyconnect_cli.upgrade.perform import Journal, journal_directory
-from pyconnect_cli.upgrade.plan.run import Halted, Inventoried, Leg, Started, StepStarted
+from pyconnect_cli.upgrade.plan.run import Halted, StepStarted
 from pyconnect_clients.connect_names import Phase
 from tests.cli.conftest import Run
+from tests.cli.upgrade.plan.upgrade_world import STARTED
 from tests.support.cases import cases
-
-STARTED = Started(
-    run_id="r1",
-    group_id="g",
-    cluster_id="k",
-    target=Phase.PREPARING,
-    legs=(Leg(start=Phase.DISABLED, target=Phase.PREPARING),),
-    inventory=(Inventoried(url="http://w", version="1", phase="disabled", config_sha256=None),),
-    protocol="sessioned",
-    tool_version="1",
-)
 
 
 def test_a_phase_and_kafka_must_be_named(run: Run) -> None:

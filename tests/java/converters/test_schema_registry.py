@@ -29,7 +29,7 @@ from pyconnect_api import (
     Struct,
     Type,
 )
-from pyconnect_cli.dlq.mend import mender
+from pyconnect_cli.dlq.carry_out import mender
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.model import TopicRecord
 from pyconnect_reconcile.spec import Registry

@@ -15,8 +15,9 @@ bindings.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from pyconnect_cli.errors import ExitCode
@@ -70,15 +71,14 @@ class Authorizer:
         self._allow_everyone = allow_everyone
         self._literal: dict[Resource, list[Binding]] = defaultdict(list)
         self._prefixed: dict[Resource, list[Binding]] = defaultdict(list)
-        lengths: dict[ResourceType, set[int]] = defaultdict(set)
+        self._lengths: dict[ResourceType, set[int]] = defaultdict(set)
         for binding in bindings:
             resource = Resource(binding.type, binding.name)
             if binding.pattern is Pattern.LITERAL:
                 self._literal[resource].append(binding)
             else:
                 self._prefixed[resource].append(binding)
-                lengths[binding.type].add(len(binding.name))
-        self._lengths = {kind: sorted(found) for kind, found in lengths.items()}
+                self._lengths[binding.type].add(len(binding.name))
 
     def decide(
         self, principal: str, operation: GrantOperation, resource: Resource, host: str | None = None
@@ -91,7 +91,17 @@ class Authorizer:
             return AclDecision(True, f"{principal} is a super user")
         matched = False
         allowing: Binding | None = None
-        for binding in self._matching(resource):
+        kind, name = resource
+        matching = chain(
+            self._literal.get(resource, ()),
+            () if name == ANY else self._literal.get(Resource(kind, ANY), ()),
+            *(
+                self._prefixed.get(Resource(kind, name[:length]), ())
+                for length in self._lengths.get(kind, ())
+                if length <= len(name)
+            ),
+        )
+        for binding in matching:
             matched = True
             if binding.principal not in (principal, ANYBODY):
                 continue
@@ -112,16 +122,6 @@ class Authorizer:
         if self._allow_everyone:
             return AclDecision(True, "no ACL on it, and allow.everyone.if.no.acl.found")
         return AclDecision(False, "no ACL on it")
-
-    def _matching(self, resource: Resource) -> Iterator[Binding]:
-        kind, name = resource
-        yield from self._literal.get(resource, ())
-        if name != ANY:
-            yield from self._literal.get(Resource(kind, ANY), ())
-        for length in self._lengths.get(kind, ()):
-            if length > len(name):
-                break
-            yield from self._prefixed.get(Resource(kind, name[:length]), ())
 
 
 def _hosted(binding: Binding, host: str | None, *, unknown: bool) -> bool:

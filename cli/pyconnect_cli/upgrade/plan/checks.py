@@ -17,6 +17,7 @@ from pyconnect_cli.upgrade.plan.run import (
     FIRST_WITH_STOPPED,
     FIRST_WITHOUT_KNOWN_FAULTS,
     PROTOCOLS,
+    Started,
     is_before,
 )
 from pyconnect_clients.connect_names import Phase, alter_transactional_id, collisions
@@ -41,6 +42,11 @@ class PhaseWish:
     declared: bool = False
     strict: bool = False
 
+    def is_of(self, run: Started) -> bool:
+        """Whether a run that was begun makes this change."""
+        asked = (self.target, self.full_stop, self.hard, self.only)
+        return asked == (run.target, run.full_stop, run.hard, run.only)
+
 
 @dataclass(frozen=True, slots=True)
 class PlanFinding:
@@ -50,10 +56,19 @@ class PlanFinding:
     hint: str = ""
     blocks: bool = True
 
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
 
 warning = partial(PlanFinding, blocks=False)
 
 Check = Callable[[View, PhaseWish], Iterator[PlanFinding]]
+CHECKS: list[Check] = []
+
+
+def _check(check: Check) -> Check:
+    CHECKS.append(check)
+    return check
 
 
 def findings(view: View, wish: PhaseWish) -> tuple[PlanFinding, ...]:
@@ -61,6 +76,7 @@ def findings(view: View, wish: PhaseWish) -> tuple[PlanFinding, ...]:
     return tuple(finding for check in CHECKS for finding in check(view, wish))
 
 
+@_check
 def _group(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """The group is stable, has a leader, and has the members of the inventory."""
     if not view.stable:
@@ -88,6 +104,7 @@ def _group(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
         )
 
 
+@_check
 def _workers(view: View, _wish: PhaseWish) -> Iterator[PlanFinding]:
     """Every worker answers, has a fitting version, and runs with its present properties file."""
     clusters = {worker.cluster_id for worker in view.workers if worker.cluster_id}
@@ -127,6 +144,7 @@ def _older(worker: UpgradedWorker, first: tuple[int, int, int]) -> bool:
     return worker.kind is Kind.JAVA and is_before(worker.version, first)
 
 
+@_check
 def _protocol(view: View, _wish: PhaseWish) -> Iterator[PlanFinding]:
     """Signatures of internal requests need `sessioned`; the group uses its weakest protocol."""
     if view.protocol in PROTOCOLS and view.protocol != "sessioned":
@@ -138,6 +156,7 @@ def _protocol(view: View, _wish: PhaseWish) -> Iterator[PlanFinding]:
         )
 
 
+@_check
 def _java_phases(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """The REST API of a Java worker does not show whether it is `disabled` or `preparing`."""
     for worker in view.workers:
@@ -161,6 +180,7 @@ def _java_phases(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
             yield warning(f"{worker.url}: phase {worker.phase_text}; {AGENTS_ONLY}")
 
 
+@_check
 def _health(view: View, _wish: PhaseWish) -> Iterator[PlanFinding]:
     """Warn about instances that are FAILED already; refuse if transactions hang."""
     if view.hanging:
@@ -177,6 +197,7 @@ def _health(view: View, _wish: PhaseWish) -> Iterator[PlanFinding]:
         yield warning(f"already FAILED: {', '.join(failed)}")
 
 
+@_check
 def _acls(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """The grants of the next phase, for every principal."""
     command = f"pyconnect acls check --phase {wish.target}"
@@ -190,6 +211,7 @@ def _acls(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
         )
 
 
+@_check
 def _brokers(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """Transactions work, and the topics of Connect have the required settings."""
     brokers = view.brokers
@@ -220,6 +242,7 @@ def _brokers(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
             )
 
 
+@_check
 def _sources(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """Sources that cannot do exactly-once, and those that require it on a downgrade."""
     for source in view.sources:
@@ -249,6 +272,7 @@ def _sources(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
             )
 
 
+@_check
 def _clients(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """Every client uses one cluster, with settings that transactions allow."""
     if wish.target is Phase.DISABLED:
@@ -279,6 +303,7 @@ def _clients(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
             )
 
 
+@_check
 def _ids(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """An id has one owner; while no worker here is transactional, no producer uses the ids."""
     if wish.target is not Phase.ENABLED:
@@ -307,6 +332,7 @@ def _ids(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
         )
 
 
+@_check
 def _aborted(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """A Java worker below `enabled` takes aborted offsets for valid ones."""
     enabled = [w for w in view.workers if Phase.ENABLED in w.phases and w.reachable]
@@ -330,6 +356,7 @@ def _aborted(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
         )
 
 
+@_check
 def _stopped(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """Workers before 3.5 take STOPPED for PAUSED."""
     if not view.stopped:
@@ -344,6 +371,7 @@ def _stopped(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
         yield warning(f"STOPPED: {names}; a worker before 3.5 treats them as PAUSED")
 
 
+@_check
 def _means(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """Warn of restarts by hand, and of plugins that a restarted Java worker cannot run."""
     yield from (PlanFinding(message=text, blocks=False) for text in view.unusable_plugins)
@@ -354,20 +382,3 @@ def _means(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
             f"restarts by hand, one worker at a time (exit 75 each time): {', '.join(chosen)}",
             "agents: agent.allow.phase.change=true; others: commands in an --inventory file",
         )
-
-
-CHECKS: tuple[Check, ...] = (
-    _group,
-    _workers,
-    _protocol,
-    _java_phases,
-    _health,
-    _acls,
-    _brokers,
-    _sources,
-    _clients,
-    _ids,
-    _aborted,
-    _stopped,
-    _means,
-)

@@ -170,6 +170,13 @@ class Run:
             return "VERIFYING"
         return f"ROLLING ({len(self.verified)} of {len(self.selected)})"
 
+    @property
+    def detail(self) -> str:
+        """The reason of a halt, or the workers that are being changed."""
+        if self.halted is not None:
+            return self.halted.reason
+        return f"under way: {', '.join(sorted(self.steps))}" if self.steps else ""
+
 
 def applied(run: Run, entry: Entry) -> Run:
     """Return the run after one more entry; `Started` begins another one."""

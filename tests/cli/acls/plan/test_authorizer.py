@@ -10,6 +10,12 @@ from tests.support.cases import cases
 CLIENT = "User:c"
 HOST = "10.0.0.5"
 ID = Resource(ResourceType.TRANSACTIONAL_ID, "g-x-0")
+READ, WRITE, DESCRIBE, ALL = (
+    GrantOperation.READ,
+    GrantOperation.WRITE,
+    GrantOperation.DESCRIBE,
+    GrantOperation.ALL,
+)
 
 
 def binding(
@@ -25,56 +31,28 @@ def binding(
     return Binding(ID.type, name, pattern, principal, host, operation, allow)
 
 
-READ, WRITE, DESCRIBE, ALL = (
-    GrantOperation.READ,
-    GrantOperation.WRITE,
-    GrantOperation.DESCRIBE,
-    GrantOperation.ALL,
-)
+ALTER_CONFIGS = binding(GrantOperation.ALTER_CONFIGS, "g-x-0")
+NOT_DESCRIBE = [binding(ALL, "*"), binding(DESCRIBE, "g", prefixed=True, allow=False)]
+NOT_EVERYBODY = [binding(ALL, "g-x-0"), binding(WRITE, "*", principal="User:*", allow=False)]
 
 
 @cases(
     "bindings, operation, everyone, allowed",
     ([binding(WRITE, "g-x-", prefixed=True)], DESCRIBE, False, True),
     ([binding(DESCRIBE, "g-x-0")], WRITE, False, False),
-    (
-        [binding(ALL, "*"), binding(DESCRIBE, "g", prefixed=True, allow=False)],
-        WRITE,
-        False,
-        True,
-    ),
-    (
-        [binding(ALL, "*"), binding(DESCRIBE, "g", prefixed=True, allow=False)],
-        DESCRIBE,
-        False,
-        False,
-    ),
-    (
-        [binding(ALL, "g-x-0"), binding(WRITE, "*", principal="User:*", allow=False)],
-        WRITE,
-        False,
-        False,
-    ),
+    (NOT_DESCRIBE, WRITE, False, True),
+    (NOT_DESCRIBE, DESCRIBE, False, False),
+    (NOT_EVERYBODY, WRITE, False, False),
     ([binding(WRITE, "g-x*")], WRITE, False, False),
     ([binding(WRITE, "g-x-0", prefixed=True, principal="User:other")], WRITE, True, False),
     ([], WRITE, True, True),
     ([], WRITE, False, False),
     ([binding(WRITE, "g-x-0", host="10.0.0.6")], WRITE, False, False),
     ([binding(WRITE, "g-x-0", host=HOST)], WRITE, False, True),
-    (
-        [binding(READ, "g-x-0", allow=False), binding(READ, "g-x-0")],
-        DESCRIBE,
-        False,
-        True,
-    ),
+    ([binding(READ, "g-x-0", allow=False), binding(READ, "g-x-0")], DESCRIBE, False, True),
     ([binding(WRITE, "g-x-0", principal="user:c")], WRITE, False, False),
-    (
-        [binding(GrantOperation.ALTER_CONFIGS, "g-x-0")],
-        GrantOperation.DESCRIBE_CONFIGS,
-        False,
-        True,
-    ),
-    ([binding(GrantOperation.ALTER_CONFIGS, "g-x-0")], DESCRIBE, False, False),
+    ([ALTER_CONFIGS], GrantOperation.DESCRIBE_CONFIGS, False, True),
+    ([ALTER_CONFIGS], DESCRIBE, False, False),
     ([binding(WRITE, "g-x-0-and-more", prefixed=True)], WRITE, True, True),
 )
 def test_vectors(

@@ -2,6 +2,8 @@
 
 from pyconnect_cli.acls.plan.check import check
 from pyconnect_cli.acls.plan.explain import explain
+from pyconnect_cli.acls.plan.grants import explain
+from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts
 from pyconnect_clients.acls.model import Evidence
 from pyconnect_clients.acls.needs import ClusterFacts, ConnectorFacts
 from pyconnect_clients.connect_names import Phase

@@ -10,11 +10,7 @@ PRODUCER = "producer.override."
     "worker, connector, expected",
     ({}, {}, ()),
     ({"producer.enable.idempotence": "false"}, {}, ("producer.enable.idempotence=false",)),
-    (
-        {"producer.enable.idempotence": "false"},
-        {f"{PRODUCER}enable.idempotence": "TRUE"},
-        (),
-    ),
+    ({"producer.enable.idempotence": "false"}, {f"{PRODUCER}enable.idempotence": "TRUE"}, ()),
     ({}, {f"{PRODUCER}transactional.id": "x"}, (f"{PRODUCER}transactional.id=x",)),
     (
         {"consumer.isolation.level": "read_uncommitted"},

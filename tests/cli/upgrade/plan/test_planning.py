@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pyconnect_cli.upgrade.gather import unusable_plugins
 from pyconnect_cli.upgrade.plan.checks import PhaseWish
+from pyconnect_cli.upgrade.plan.decide import Plan, make_plan
 from pyconnect_cli.upgrade.plan.model import (
     Brokers,
     Kind,
@@ -16,7 +17,6 @@ from pyconnect_cli.upgrade.plan.model import (
     UpgradedWorker,
     View,
 )
-from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
 from pyconnect_clients.connect_names import Phase
 from tests.support.cases import cases
 from tests.support.plugins.java_jars import SOURCE_CONNECTOR, class_file, make_jar
@@ -118,6 +118,11 @@ SOURCE = SourceFacts(name="s", state="RUNNING", tasks=1)
 FOREIGN = OpenTransaction(transactional_id="g-s-0", started_ms=1, timeout_ms=60_000)
 
 
+def of_source(**members: object) -> View:
+    """A cluster in the phase preparing, with one source."""
+    return view(*P, sources=(replace(SOURCE, **members),))  # type: ignore[arg-type]
+
+
 @cases(
     "seen, wish, reason",
     (view(A, B), TO_2, "preparing would be skipped: http://a, http://b is disabled"),
@@ -154,12 +159,8 @@ FOREIGN = OpenTransaction(transactional_id="g-s-0", started_ms=1, timeout_ms=60_
         TO_2,
         "transaction.timeout.ms 100000 is above",
     ),
-    (
-        view(*P, sources=(replace(SOURCE, preflight=("no",), requires_exactly_once=True),)),
-        TO_2,
-        "s: no",
-    ),
-    (view(*P, sources=(replace(SOURCE, preflight=("no",)),)), replace(TO_2, strict=True), "s: no"),
+    (of_source(preflight=("no",), requires_exactly_once=True), TO_2, "s: no"),
+    (of_source(preflight=("no",)), replace(TO_2, strict=True), "s: no"),
     (replace(view(*P), states_known=False), TO_2, "no worker reports the states"),
     (view(*P, stopped=("s",)), replace(TO_0, hard=True), "STOPPED: s; software before 3.5"),
     (view(java("a", DISABLED, PREPARING)), TO_2, "its REST API does not show"),
@@ -181,15 +182,11 @@ FOREIGN = OpenTransaction(transactional_id="g-s-0", started_ms=1, timeout_ms=60_
         "w: retries=0: no transactional producer",
     ),
     (
-        view(*P, sources=(replace(SOURCE, breaking=("producer.acks=1",)),)),
+        of_source(breaking=("producer.acks=1",)),
         TO_2,
         "s: producer.acks=1: no transactional producer",
     ),
-    (
-        view(*P, sources=(replace(SOURCE, own_cluster=True, several_clusters=True),)),
-        TO_2,
-        "have different clusters",
-    ),
+    (of_source(own_cluster=True, several_clusters=True), TO_2, "have different clusters"),
 )
 def test_unsafe_upgrades_are_refused(seen: View, wish: PhaseWish, reason: str) -> None:
     """Each with the reason, before anything is touched."""
@@ -203,9 +200,9 @@ def test_unsafe_upgrades_are_refused(seen: View, wish: PhaseWish, reason: str) -
     (view(A, java("b", DISABLED, version="3.3.2")), TO_1, "repaired by 3.4.1"),
     (view(A, B, instances={"c/0": "FAILED"}), TO_1, "already FAILED: c/0"),
     (view(A, replace(B, means=Means.OPERATOR)), TO_1, "restarts by hand, one worker at a time"),
-    (view(*P, sources=(replace(SOURCE, preflight=("no",)),)), TO_2, "s: no"),
+    (of_source(preflight=("no",)), TO_2, "s: no"),
     (
-        view(*P, sources=(replace(SOURCE, boundary="interval", boundary_interval_ms=120_000),)),
+        of_source(boundary="interval", boundary_interval_ms=120_000),
         TO_2,
         "s: its transactions last 120000 ms",
     ),
@@ -222,11 +219,11 @@ def test_unsafe_upgrades_are_refused(seen: View, wish: PhaseWish, reason: str) -
         "w: transactional.id=x will be ignored",
     ),
     (
-        view(*P, sources=(replace(SOURCE, replaced=("producer.transactional.id=x",)),)),
+        of_source(replaced=("producer.transactional.id=x",)),
         TO_2,
         "s: producer.transactional.id=x will be ignored",
     ),
-    (view(*P, sources=(replace(SOURCE, own_cluster=True),)), TO_2, "s writes to another cluster"),
+    (of_source(own_cluster=True), TO_2, "s writes to another cluster"),
     (
         view(*P, sources=(SOURCE, replace(SOURCE, name="s-0"))),
         TO_2,

@@ -7,7 +7,7 @@ must never happen is checked at every change: two workers away at once, a leader
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyconnect_cli.upgrade.plan.decide import Act, Memory, StepLimits, WorkerAction, decide
 from pyconnect_cli.upgrade.plan.model import (
@@ -32,6 +32,17 @@ from pyconnect_cli.upgrade.plan.run import (
 )
 from pyconnect_clients.connect_names import Phase
 
+STARTED = Started(
+    run_id="r",
+    group_id="g",
+    cluster_id="k",
+    target=Phase.PREPARING,
+    legs=(Leg(start=Phase.DISABLED, target=Phase.PREPARING),),
+    inventory=(Inventoried(url="http://w", version="4.3.1", phase="disabled", config_sha256=None),),
+    protocol="sessioned",
+    tool_version="1",
+    failed=("c/0",),
+)
 LIMITS = StepLimits(settle_ms=300, step_ms=10_000)
 LOOK_MS = 100
 AWAY_LOOKS = 3
@@ -142,16 +153,13 @@ class World:
             )
             for w in self.workers.values()
         )
-        started = Started(
-            run_id="r",
-            group_id="g",
-            cluster_id="k",
+        started = replace(
+            STARTED,
             target=legs[-1].target,
             legs=legs,
             inventory=inventory,
             protocol=self.protocol,
-            tool_version="1",
-            **members,  # type: ignore[arg-type]
+            **{"failed": (), **members},  # type: ignore[arg-type]
         )
         self.full_stop = started.full_stop
         self.journal.append(started)

@@ -1,6 +1,6 @@
 """The meaning of a Java worker's answers."""
 
-from pyconnect_cli.upgrade.cluster.observe import PROBE, fences
+from pyconnect_cli.upgrade.observe import PROBE, fences
 from tests.support.cases import cases
 
 

@@ -1,20 +1,30 @@
-"""The strict checks of offsets from a user: a worker would store wrong ones silently.
+"""Entries of offsets that REST did not return: of users, and of deleted connectors. Pure.
 
-Apache's REST interface stores any offsets of a source. Here every entry is checked before the first
-request. Pure; UsageError (exit 2) names place and entry. `seek_entries` makes the offsets of a
-`seek`.
+Apache's REST interface stores any offsets of a source, also wrong ones, so every entry of a user is
+checked before the first request. UsageError (exit 2) names place and entry.
+
+The offsets of a deleted source are records of an offsets topic: key `["connector",{partition}]`,
+value the offset, null to delete it. A sink's offsets are those of a consumer group `connect-NAME`.
+The bytes of a key are kept unchanged: only they address the same record.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.kafka.model import Ranges, TopicPartition, kafka_offset, topic_partition
+from pyconnect_cli.kafka.model import (
+    Ranges,
+    SinkGroup,
+    StoredRecord,
+    TopicPartition,
+    kafka_offset,
+    topic_partition,
+)
 from pyconnect_cli.parsing.values import parse_json
 from pyconnect_cli.rest.offset_entries import (
     SINK_OFFSET_KEY,
@@ -25,6 +35,7 @@ from pyconnect_cli.rest.offset_entries import (
     by_key,
     show_partition,
 )
+from pyconnect_clients.connect_names import SINK_GROUP_PREFIX, sink_group_id
 
 LARGEST_KAFKA_OFFSET = 2**63 - 1
 LARGEST_PARTITION = 2**31 - 1
@@ -248,29 +259,31 @@ def seek_entries(
     A shift stays inside the topic; a time after the last record is the end.
     """
     current = {topic_partition(entry.partition): kafka_offset(entry) for entry in stored}
-    entries = []
-    for partition in sorted(ranges):
-        found = ranges[partition]
+    offsets = {}
+    for partition, found in ranges.items():
         match target.to:
             case SeekTo.EARLIEST:
-                offset = found.earliest
+                offsets[partition] = found.earliest
             case SeekTo.LATEST:
-                offset = found.latest
+                offsets[partition] = found.latest
             case SeekTo.TIME:
                 at = at_time.get(partition)
-                offset = found.latest if at is None else at
-            case SeekTo.SHIFT:
-                before = current.get(partition)
-                if before is None:
-                    continue
-                offset = min(max(before + target.number, found.earliest), found.latest)
-        entries.append(
-            OffsetEntry(
-                partition={"kafka_topic": partition.topic, "kafka_partition": partition.partition},
-                offset={SINK_OFFSET_KEY: offset},
-            )
+                offsets[partition] = found.latest if at is None else at
+            case SeekTo.SHIFT if (before := current.get(partition)) is not None:
+                shifted = before + target.number
+                offsets[partition] = min(max(shifted, found.earliest), found.latest)
+    return sink_entries(offsets)
+
+
+def sink_entries(offsets: Mapping[TopicPartition, int]) -> tuple[OffsetEntry, ...]:
+    """Return a group's offsets as REST would show them."""
+    return tuple(
+        OffsetEntry(
+            partition={"kafka_topic": at.topic, "kafka_partition": at.partition},
+            offset={SINK_OFFSET_KEY: offset},
         )
-    return tuple(entries)
+        for at, offset in sorted(offsets.items())
+    )
 
 
 def outside_topics(wanted: Sequence[OffsetEntry], ranges: Ranges) -> list[str]:
@@ -287,3 +300,114 @@ def outside_topics(wanted: Sequence[OffsetEntry], ranges: Ranges) -> list[str]:
         elif offset is not None and offset < found.earliest:
             doubts.append(f"{shown}: {offset} is before the first record, {found.earliest}")
     return doubts
+
+
+SOURCE, SINK = "source", "sink"
+
+Configs = Mapping[str, Mapping[str, str | None]]
+"""The configurations of the connectors that exist, by their names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orphan:
+    """The offsets that one name left: of a source (`records`) or of a sink (`group`)."""
+
+    name: str
+    records: tuple[StoredRecord, ...] = ()
+    group: SinkGroup | None = None
+    entries: tuple[OffsetEntry, ...] = field(compare=False)
+
+    @property
+    def type(self) -> str:
+        return SINK if self.group else SOURCE
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The topics or the group that hold them."""
+        if self.group:
+            return (self.group.group,)
+        return tuple(sorted({record.topic for record in self.records}))
+
+    @property
+    def count(self) -> int:
+        return len(self.group.offsets) if self.group else len(self.records)
+
+    @property
+    def written_ms(self) -> int | None:
+        """The time of the newest record in ms since the epoch; None for a group."""
+        return max((record.timestamp_ms or 0 for record in self.records), default=0) or None
+
+
+def find_orphans(
+    records: Iterable[StoredRecord], groups: Iterable[SinkGroup], existing: Configs
+) -> list[Orphan]:
+    """Return the orphans by name; a key that is not a Connect key belongs to no connector.
+
+    A group with members has a sink that runs, in another Connect cluster.
+    """
+    by_name: dict[str, list[StoredRecord]] = {}
+    for record in records:
+        name = connector_of(record.key)
+        if name is not None and name not in existing:
+            by_name.setdefault(name, []).append(record)
+    found = [
+        Orphan(name=name, records=tuple(own), entries=source_entries(own))
+        for name, own in by_name.items()
+    ]
+    used = {sink_group_id(name, config) for name, config in existing.items()}
+    for group in groups:
+        if group.live:
+            continue
+        name = group.group.removeprefix(SINK_GROUP_PREFIX)
+        if name != group.group and name not in existing and group.group not in used:
+            found.append(Orphan(name=name, group=group, entries=sink_entries(group.offsets)))
+    return sorted(found, key=lambda orphan: (orphan.name, orphan.type))
+
+
+def topics_of_others(records: Iterable[StoredRecord]) -> list[str]:
+    """Return the topics that hold records and no offset of a connector."""
+    holds_offsets: dict[str, bool] = {}
+    for record in records:
+        known = holds_offsets.get(record.topic, False)
+        holds_offsets[record.topic] = known or connector_of(record.key) is not None
+    return sorted(topic for topic, holds in holds_offsets.items() if not holds)
+
+
+def connector_of(key: bytes) -> str | None:
+    """Return the connector that a key names, None if it is not a key of Connect."""
+    parts = _key_parts(key)
+    return parts[0] if parts else None
+
+
+def source_entries(records: Sequence[StoredRecord]) -> tuple[OffsetEntry, ...]:
+    """Return offsets as REST would show them, without those that no worker can read."""
+    entries = []
+    for record in records:
+        parts = _key_parts(record.key)
+        try:
+            value = None if record.value is None else json.loads(record.value)
+            document = {"partition": parts[1] if parts else None, "offset": value}
+            entries.append(read_entry(document, SOURCE, ""))
+        except (ValueError, UsageError):
+            continue
+    return tuple(by_key(entries).values())
+
+
+def own_topics(existing: Configs) -> set[str]:
+    """Return the offsets topics of single sources on the workers' Kafka."""
+    return {
+        topic
+        for config in existing.values()
+        if (topic := config.get("offsets.storage.topic"))
+        and not config.get("producer.override.bootstrap.servers")
+    }
+
+
+def _key_parts(key: bytes) -> tuple[str, object] | None:
+    try:
+        parts = json.loads(key)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(parts, list) or len(parts) != 2 or not isinstance(parts[0], str):
+        return None
+    return parts[0], parts[1]

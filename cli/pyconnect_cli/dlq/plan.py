@@ -1,4 +1,8 @@
-"""Replays of dead letters: the entries of their journal, and what these say together. Pure.
+"""Dead letters in groups by their causes, and replays as their journal knows them. Pure.
+
+A cause is what a worker's headers say, without all that varies. A worker adds error and
+origin as headers if the sink has errors.deadletterqueue.context.headers.enable (KIP-298). Java
+workers and agents write the same headers as texts.
 
 The committed offsets of a replay's group decide what was sent. A batch is journaled before its
 transaction is committed, so the journal alone does not know whether the last batch was sent.
@@ -6,12 +10,18 @@ transaction is committed, so the journal alone does not know whether the last ba
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import TypeAlias
 
+from pyconnect_cli.errors import NotFound, UsageError
+from pyconnect_cli.kafka.model import TopicRecord
 from pyconnect_reconcile.spec import Registry
 
 GROUP_PREFIX = "pyconnect-replay-"
@@ -261,3 +271,207 @@ class Letters:
         """Whether a letter may be in one of these spans, too."""
         known = [span for spans in self._spans.values() for span in spans]
         return any(span.meets(other) for span in known for other in others)
+
+
+PREFIX = "__connect.errors."
+SHAPES = 2
+"""The version of `message_shape`; a replay is resumed with the version that planned it."""
+LONGEST_SHAPE = 300
+LONGEST_MESSAGE = 4_000
+_HEX = "[0-9a-fA-F]"
+_QUOTED = re.compile(r"""(?<!\w)(["'`]).*?\1(?!\w)""", re.DOTALL)
+_VARYING = re.compile(
+    rf"\b{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}\b"  # a UUID
+    rf"|@{_HEX}{{4,}}\b"  # an object of Java, as in [B@1f2e3d
+    rf"|\b(?=[a-fA-F]*\d){_HEX}{{8,}}\b"
+    r"|(?<!\w)-?\d\w*(?:[.,:+-]+\d\w*)*"
+    r"|\d{3,}"
+)
+_UTF_8 = re.compile(
+    r"can't decode bytes?(?: \w+)? in position \S+: "
+    r"(?:invalid (?:start|continuation) byte|unexpected end of data)"
+    r"|Invalid UTF-8 (?:start|middle) byte \w+"
+)
+"""How Python and Jackson say that bytes are not UTF-8: the bytes decide which of the texts."""
+_ROOT = re.compile(r"^Caused by: ([\w.$]+)", re.MULTILINE)
+
+
+LetterContext: TypeAlias = Mapping[str, str | None]
+"""The headers that the worker added to a letter, by name without their prefix."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """The facts that dead letters of a group share; empty texts without headers.
+
+    `root` is the class of the innermost exception, `processor` that of the converter, the
+    transformation or the task that failed, `topic` the original one.
+    """
+
+    stage: str
+    exception: str
+    root: str
+    message: str
+    processor: str
+    topic: str
+
+
+def context_of(record: TopicRecord) -> LetterContext:
+    """Decode the context of a letter: it may have a stack trace, so once for each letter."""
+    return {
+        name.removeprefix(PREFIX): None if data is None else data.decode(errors="replace")
+        for name, data in record.headers
+        if name.startswith(PREFIX)
+    }
+
+
+def cause_of(known: LetterContext) -> Cause:
+    """Return the cause of a dead letter with this context."""
+    return Cause(
+        stage=known.get("stage") or "",
+        exception=known.get("exception.class.name") or "",
+        root=next(reversed(_ROOT.findall(known.get("exception.stacktrace") or "")), ""),
+        message=message_shape(known.get("exception.message") or ""),
+        processor=known.get("class.name") or "",
+        topic=known.get("topic") or "",
+    )
+
+
+@lru_cache(maxsize=1_000)
+@lru_cache(maxsize=10_000)
+def message_shape(message: str) -> str:
+    """Return a message with `…` for each quoted part and N for each number or identifier."""
+    text = _UTF_8.sub("invalid bytes", message[:LONGEST_MESSAGE])
+    text = _QUOTED.sub(lambda found: f"{found[1]}…{found[1]}", text)
+    return " ".join(_VARYING.sub("N", text).split())[:LONGEST_SHAPE]
+
+
+@lru_cache(maxsize=10_000)
+def group_id(cause: Cause) -> str:
+    """Return the id of a group, the same for each listing."""
+    text = json.dumps(asdict(cause), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+@dataclass(slots=True, kw_only=True)
+class LetterGroup:
+    """The letters of one cause; `left`: those that no replay has, `example`: the first letter."""
+
+    id: str
+    cause: Cause
+    example: TopicRecord
+    count: int = 0
+    left: int = 0
+    first_ms: int
+    last_ms: int
+
+    def to_json(self, spans: Collection[Span]) -> dict[str, object]:
+        """The stable form for machines, without the example."""
+        places = [asdict(span) for span in spans if span.group == self.id]
+        return {
+            "group": self.id,
+            **asdict(self.cause),
+            "count": self.count,
+            "left": self.left,
+            "first_timestamp_ms": self.first_ms,
+            "last_timestamp_ms": self.last_ms,
+            "places": [{key: place[key] for key in place if key != "group"} for place in places],
+        }
+
+
+@dataclass(slots=True, kw_only=True)
+class LetterSorter:
+    """Sorts the letters of a queue, each partition in the order of its offsets.
+
+    `connector`: letters of other sinks are left out. `replayed`: letters of replays. `chosen`: ids
+    of groups, None for all. `limit`: number of letters to take.
+    """
+
+    connector: str | None = None
+    replayed: Letters = field(default_factory=lambda: Letters(()))
+    chosen: Collection[str] | None = None
+    limit: int | None = None
+    groups: dict[str, LetterGroup] = field(default_factory=dict)
+    spans: SpanBuilder = field(default_factory=SpanBuilder)
+    taken: int = 0
+    foreign: int = 0
+
+    def take(self, record: TopicRecord) -> bool:
+        """Sort a letter; return whether a replay would send it."""
+        known = context_of(record)
+        if not is_letter_of(known, self.connector):
+            self.foreign += 1
+            return False
+        cause = cause_of(known)
+        identity = group_id(cause)
+        group = self.groups.get(identity)
+        if group is None:
+            at_ms = record.timestamp_ms
+            group = self.groups[identity] = LetterGroup(
+                id=identity, cause=cause, example=record, first_ms=at_ms, last_ms=at_ms
+            )
+        group.count += 1
+        group.first_ms = min(group.first_ms, record.timestamp_ms)
+        group.last_ms = max(group.last_ms, record.timestamp_ms)
+        if self.replayed.include(identity, record.partition, record.offset):
+            self.spans.interrupt(identity, record.partition)
+            return False
+        group.left += 1
+        if self.chosen is not None and identity not in self.chosen:
+            return False
+        if self.limit is not None and self.taken >= self.limit:
+            return False
+        self.taken += 1
+        self.spans.add(identity, record.partition, record.offset)
+        return True
+
+    def by_count(self) -> list[LetterGroup]:
+        """Return the groups, the largest first."""
+        return sorted(self.groups.values(), key=lambda group: (-group.count, group.id))
+
+
+def is_letter_of(known: LetterContext, connector: str | None) -> bool:
+    """Return whether a letter is a connector's; one without headers may be anyone's."""
+    return connector is None or known.get("connector.name", connector) == connector
+
+
+def require_groups(
+    groups: Mapping[str, LetterGroup], chosen: Collection[str], to_topic: str | None
+) -> None:
+    """Raise NotFound for an id without letters, UsageError for letters without a target."""
+    if unknown := sorted(set(chosen) - set(groups)):
+        raise NotFound(
+            f"no dead letter belongs to the group {', '.join(unknown)}",
+            hint="list the groups: pyconnect connectors dlq NAME",
+        )
+    nowhere = sorted(name for name in chosen if not groups[name].cause.topic)
+    if nowhere and to_topic is None:
+        raise UsageError(
+            f"the dead letters of {', '.join(nowhere)} have no header with their original topic",
+            hint="name a topic: --to-topic TOPIC; a sink writes these headers with"
+            " errors.deadletterqueue.context.headers.enable=true",
+        )
+
+
+def as_sent(
+    record: TopicRecord,
+    known: LetterContext,
+    to_topic: str | None,
+    partitions: Mapping[str, int],
+    value: bytes | None,
+) -> TopicRecord:
+    """Return the record that a replay writes for a letter; the value may be mended.
+
+    The partition is that of the original record. If the target does not have it, the key decides
+    (-1). `partitions`: the number of partitions of each target.
+    """
+    topic = to_topic or known.get("topic") or ""
+    number = known.get("partition") or ""
+    partition = int(number) if number.isascii() and number.isdigit() else -1
+    return replace(
+        record,
+        topic=topic,
+        partition=partition if partition < partitions[topic] else -1,
+        value=value,
+        headers=tuple(header for header in record.headers if not header[0].startswith(PREFIX)),
+    )

@@ -1,1 +1,0 @@
-"""Decisions about dead letters and replays. Pure."""

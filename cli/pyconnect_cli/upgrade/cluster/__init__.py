@@ -1,1 +1,0 @@
-"""Reads workers and brokers for an upgrade, and holds its lock on the cluster."""
