@@ -36,6 +36,7 @@ class FixedFiles:
     in place of a directory; `beyond` are those of them that a source has not read to the end.
     `table` is the name of an Iceberg table in Spark, one snapshot, which has no files here;
     `snapshot` says which one: `table_uuid`, and `snapshot_id`, None for a table without any.
+    `nanoseconds` is one of its data files that may have some, which another writer made.
     `digest` is the SHA-256 of a committed part.
     `marked` are files that begin with a byte order mark, and copies with two: Hadoop's reader of
     lines takes one away, which would be a change that nobody sees.
@@ -49,6 +50,7 @@ class FixedFiles:
     beyond: tuple[str, ...] = ()
     table: str | None = None
     snapshot: Mapping[str, object] | None = None
+    nanoseconds: str | None = None
     digest: str | None = None
     marked: Mapping[str, str] = field(default_factory=dict)
 

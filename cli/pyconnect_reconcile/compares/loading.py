@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from codecs import BOM_UTF8
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from pyspark.sql import DataFrame, DataFrameReader
+from pyspark.sql import Column, DataFrame, DataFrameReader
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -21,7 +22,7 @@ from pyconnect_reconcile.data_sides import (
     MARK,
     FileSide,
 )
-from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.errors import NotAuditable, ReconcileError
 from pyconnect_reconcile.files import FixedFiles, in_plain_directories, is_local, partition_columns
 from pyconnect_reconcile.spark.errors import spark_errors
 from pyconnect_reconcile.spec import TopicSide
@@ -38,6 +39,8 @@ PATTERN_MARKS, ESCAPED = re.compile(r"([\\*?\[\]{}])"), r"\\\1"
 COLUMNAR = frozenset({"csv", "parquet", "orc", AVRO})
 JSON_FORMS = frozenset({"json", "connect-json", "json-schema"})
 EMPTY = f"{MARK}empty"
+_BYTES = "ISO-8859-1"
+"""An encoding of which each byte is one character."""
 TIME_FIELDS = "Spark does not support time fields"
 # Values of CSV may have newlines and doubled quotes; files may have columns that others have not.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
@@ -83,9 +86,17 @@ def _parquet(
 
 def require_microseconds(bench: Bench, side: FileSide, fields: Iterable[StructField]) -> None:
     """Raise NotAuditable where compared columns have timestamps that Spark would cut."""
-    if side.format in {"parquet", "orc"}:
-        paths = bench.files.get(side.place, FixedFiles()).listed or side.paths
-        refuse_nanoseconds(bench.spark, side.format, paths, [*fields], _located)
+    files = bench.files.get(side.place, FixedFiles())
+    timed = [field for field in fields if "timestamp" in field.dataType.simpleString()]
+    if timed and side.format in {"parquet", "orc"}:
+        paths = (*files.listed, *files.beyond) or side.paths
+        refuse_nanoseconds(bench.spark, side.format, paths, timed, _located)
+    if timed and files.nanoseconds is not None:
+        raise NotAuditable(
+            f"{files.nanoseconds}, a file of {side.paths[0]}, may have nanoseconds in"
+            f" {', '.join(field.name for field in timed)}, of which Iceberg reads microseconds",
+            hint="name the other columns: --column NAME",
+        )
 
 
 def load(bench: Bench, side: FileSide, paths: tuple[str, ...], line_end: str) -> DataFrame:
@@ -127,7 +138,7 @@ def load(bench: Bench, side: FileSide, paths: tuple[str, ...], line_end: str) ->
             ) from exc
         return frame
     if form == "csv":
-        return _csv(reader, located)
+        return _csv(reader, located, options, named)
     if form == AVRO:
         frame = with_clock_texts(reader.load(located), clock_units(options[READER_SCHEMA]))
     elif form == "parquet":
@@ -147,18 +158,44 @@ def load(bench: Bench, side: FileSide, paths: tuple[str, ...], line_end: str) ->
     return frame.withColumns({n: sql.col(quoted(n)).alias(n, metadata=held) for n in named})
 
 
-def _csv(reader: DataFrameReader, located: list[str]) -> DataFrame:
-    names = reader.load(located).schema.names
+def _csv(
+    reader: DataFrameReader,
+    located: list[str],
+    options: Mapping[str, str],
+    directories: Collection[str],
+) -> DataFrame:
+    """Read CSV as texts; `directories` are columns in the names of directories."""
+    # In place of bytes that are no UTF-8 Spark would read one character, whatever they are.
+    is_raw = not {"encoding", "charset"} & {*map(str.lower, options)}
+    if is_raw:
+        of_bytes = {name: value.encode().decode(_BYTES) for name, value in options.items()}
+        reader = reader.options(**of_bytes, encoding=_BYTES)
+
+    def text(name: str) -> Column:
+        found = sql.col(quoted(name))
+        is_text = name in directories or not is_raw
+        return found if is_text else sql.encode(found, _BYTES).cast("string")
+
+    stored = reader.load(located).schema.names
+    names = [
+        name if name in directories or not is_raw else _name_of(name.encode(_BYTES))
+        for name in stored
+    ]
     # Spark would leave out what a row has behind its last column.
-    whole = StructType([StructField(name, StringType()) for name in (*names, CORRUPT)])
-    reader = reader.schema(whole).option("columnNameOfCorruptRecord", CORRUPT)
-    corrupt = sql.col(CORRUPT)
+    whole = StructType([StructField(name, StringType()) for name in (*stored, CORRUPT)])
+    rows = reader.schema(whole).option("columnNameOfCorruptRecord", CORRUPT).load(located)
+    corrupt = text(CORRUPT)
     if len(names) == 1:
         # LakeSink's row of a null in the only column: an empty line would be no row.
-        corrupt = sql.when(corrupt != ",", corrupt).alias(CORRUPT)
-    texts = (sql.col(quoted(name)) for name in names)
+        corrupt = sql.when(corrupt != ",", corrupt)
     kept = (
-        sql.when(text != EMPTY, text).when(text == EMPTY, "").alias(name)
-        for name, text in zip(names, texts, strict=True)
+        sql.when(found != EMPTY, found).when(found == EMPTY, "").alias(name)
+        for name, found in zip(names, map(text, stored), strict=True)
     )
-    return reader.load(located).select(*kept, corrupt)
+    return rows.select(*kept, corrupt.alias(CORRUPT))
+
+
+def _name_of(raw: bytes) -> str:
+    """Return the name of a column; the first one may have a byte order mark before its quotes."""
+    text = raw.removeprefix(BOM_UTF8).decode(errors="replace")
+    return text.strip('"') if raw.startswith(BOM_UTF8) else text

@@ -51,6 +51,8 @@ REFUSALS = (
 LAKE_HINT = "install the extra lake, which names them: pip install '.[lake]'"
 _MICROS_OF = {"ms": 1000, "us": 1}
 _MOST_DIGITS = 38
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
+_DAY_MICROS = 86_400_000_000
 _OPTIONS = {"recursiveFileLookup": "true", "mergeSchema": "true"}
 
 
@@ -95,10 +97,16 @@ def readable_schema(paths: Sequence[str], wanted: Collection[str]) -> StructType
 
 
 def with_clock_texts(frame: DataFrame, units: Mapping[str, str]) -> DataFrame:
-    """Return rows whose times of day, numbers of these units (`ms`, `us`), are texts."""
+    """Return rows whose times of day, numbers of these units (`ms`, `us`), are texts.
+
+    A number beyond a day becomes a text that is no time.
+    """
     for name, unit in units.items():
-        micros = sql.timestamp_micros(sql.col(quoted(name)).cast("bigint") * _MICROS_OF[unit])
-        text = sql.date_format(micros, "HH:mm:ss.SSSSSS")
+        number = sql.col(quoted(name)).cast("bigint")
+        most = _DAY_MICROS // _MICROS_OF[unit] - 1
+        micros = sql.timestamp_micros(number * _MICROS_OF[unit])
+        text = sql.when(number.between(0, most), sql.date_format(micros, "HH:mm:ss.SSSSSS"))
+        text = text.otherwise(sql.concat(number.cast("string"), sql.lit(f" {unit}")))
         frame = frame.withColumn(name, text.alias(name, metadata={HELD: TIME}))
     return frame
 
@@ -140,17 +148,16 @@ def refuse_nanoseconds(
     spark: SparkSession,
     form: str,
     paths: Sequence[str],
-    fields: Sequence[StructField],
+    timed: Sequence[StructField],
     located: Callable[[str], str],
 ) -> None:
-    """Raise NotAuditable where compared columns of Parquet or ORC have more than microseconds.
+    """Raise NotAuditable where columns of timestamps in Parquet or ORC have more than microseconds.
 
     `located` writes a path as Spark takes it. Read as bytes or texts the timestamps are whole.
     """
-    timed = [field for field in fields if "timestamp" in field.dataType.simpleString()]
-    if timed and form == "parquet":
+    if form == "parquet":
         paths = _with_int96(spark, paths, [field.name for field in timed], located)
-    if not timed or not paths:
+    if not paths:
         return
     schema = StructType([StructField(each.name, _whole(each.dataType, form)) for each in timed])
     reader = spark.read.format(form).options(**_OPTIONS).schema(schema)
@@ -170,34 +177,50 @@ def refuse_nanoseconds(
 def _with_int96(
     spark: SparkSession, paths: Sequence[str], names: Sequence[str], located: Callable[[str], str]
 ) -> list[str]:
-    """Return the files that have one of the columns as INT96; Spark's own have microseconds."""
+    """Return the local files that have one of the columns as INT96; Spark's own are left out."""
+    try:
+        import pyarrow as pa  # noqa: F401
+    except ImportError:
+        unread = [*paths]
+    else:
+        unread = [path for path in paths if not is_local(path)]
+    if unread and _has_foreign_int96(spark, [*map(located, unread)]):
+        raise NotAuditable(
+            f"{unread[0]} has timestamps of nanoseconds (INT96), of which Spark reads microseconds",
+            hint="copy the files to this machine, or name the other columns: --column NAME;"
+            f" {LAKE_HINT}",
+        )
+    files = map(str, local_files([path for path in paths if path not in unread]))
+    return [file for file in files if int96_columns(file) & {*names}]
+
+
+def _has_foreign_int96(spark: SparkSession, located: Sequence[str]) -> bool:
     with _switched_off(spark, "spark.sql.parquet.int96AsTimestamp"):
         try:
-            spark.read.options(**_OPTIONS).parquet(*map(located, paths)).schema  # noqa: B018
+            spark.read.options(**_OPTIONS).parquet(*located).schema  # noqa: B018
         except spark_errors() as exc:
-            if "INT96" not in str(exc):
-                return []
-        else:
-            return []
-    if remote := [path for path in paths if not is_local(path)]:
-        raise NotAuditable(
-            f"{remote[0]} has timestamps of nanoseconds (INT96), of which Spark reads microseconds",
-            hint="copy the files to this machine, or name the other columns: --column NAME",
-        )
+            return "INT96" in str(exc)
+    return False
+
+
+def int96_columns(file: str) -> set[str]:
+    """Return the columns of a Parquet file that have INT96, none of a file that Spark wrote.
+
+    Spark's timestamps have microseconds. Another writer may have kept the schema of a file of
+    Spark, where Spark looks for no INT96.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
     try:
-        from pyarrow import parquet
-    except ImportError as exc:
-        raise ReconcileError(
-            "which columns of these Parquet files are INT96 cannot be read", hint=LAKE_HINT
-        ) from exc
-    found = []
-    for file in map(str, local_files(paths)):
-        schema = parquet.ParquetFile(file).schema
-        columns = [schema.column(number) for number in range(len(schema))]
-        old = {each.path for each in columns if each.physical_type == "INT96"}
-        if any({path, path.partition(".")[0]} & {*names} for path in old):
-            found.append(file)
-    return found
+        footer = parquet.read_metadata(file)
+    except (OSError, pa.ArrowInvalid) as exc:
+        raise ReconcileError(f"{file} is not a Parquet file: {exc}") from exc
+    if footer.created_by.startswith("parquet-mr") and _SPARK_SCHEMA in (footer.metadata or {}):
+        return set()
+    columns = [footer.schema.column(number) for number in range(len(footer.schema))]
+    old = [each.path for each in columns if each.physical_type == "INT96"]
+    return {name for path in old for name in (path, path.partition(".")[0])}
 
 
 @contextmanager
@@ -222,7 +245,7 @@ def _whole(kind: DataType, form: str) -> DataType:
         case ArrayType():
             return ArrayType(_whole(kind.elementType, form))
         case MapType():
-            return MapType(kind.keyType, _whole(kind.valueType, form))
+            return MapType(_whole(kind.keyType, form), _whole(kind.valueType, form))
     return kind
 
 
@@ -242,6 +265,7 @@ def _has_more(value: Column, kind: DataType, form: str) -> Column:
         case ArrayType():
             found = sql.exists(value, lambda each: _has_more(each, kind.elementType, form))
         case MapType():
-            each_value = sql.map_values(value)
-            found = sql.exists(each_value, lambda each: _has_more(each, kind.valueType, form))
+            keys, values = sql.map_keys(value), sql.map_values(value)
+            found = sql.exists(keys, lambda each: _has_more(each, kind.keyType, form))
+            found |= sql.exists(values, lambda each: _has_more(each, kind.valueType, form))
     return sql.coalesce(found, sql.lit(False))

@@ -63,6 +63,7 @@ _DRIVERS = {"postgresql": {"driver": "org.postgresql.Driver"}}
 _MARIADB = "jdbc:mariadb:"
 _JOINED = {"sessionInitStatement": "; ", "sessionVariables": ","}
 MOST_DIGITS, UNLIMITED = 38, 31
+AS_TEXTS = "have the database write them as texts: --table '(SELECT … AS …) rows'"
 FETCH_ROWS = "10000"
 _KINDS = (
     "SELECT format_type(coalesce(b.oid, t.oid), NULL) FROM pg_catalog.pg_type AS t"
@@ -149,8 +150,12 @@ def exact_rows(read: Read, url: str, table: str, zone: str) -> DataFrame:
             # Oracle's NUMBER is one: Spark would round it to ten digits behind the point.
             if rounded := [field.name for field in fields if _decimal(field) == NUMERIC]:
                 raise NotAuditable(
-                    f"Spark may round the numbers of {', '.join(rounded)} in {table}",
-                    hint="have the database write them as texts: --table '(SELECT … AS …) rows'",
+                    f"Spark may round the numbers of {', '.join(rounded)} in {table}", hint=AS_TEXTS
+                )
+            if cut := [field.name for field in fields if _is_cut(field)]:
+                raise NotAuditable(
+                    f"times of {', '.join(cut)} in {table} may have more digits than Spark reads",
+                    hint=AS_TEXTS,
                 )
             return rows
     quote = "`" if _family(url) == "mysql" else '"'
@@ -240,6 +245,13 @@ def _decimal(field: StructField) -> str:
     """Return the type of a decimal column; Spark gives those of more digits than it has 38."""
     type_ = field.dataType.simpleString()
     return NUMERIC if type_.startswith(f"decimal({MOST_DIGITS},") else type_
+
+
+def _is_cut(field: StructField) -> bool:
+    """Return whether a time may be more exact than Spark: microseconds, of times of day seconds."""
+    is_clock = "logical_time_type" in field.metadata
+    is_time = is_clock or field.dataType.simpleString().startswith("timestamp")
+    return is_time and int(field.metadata.get("scale", 0)) > (0 if is_clock else 6)
 
 
 def _typed(frame: DataFrame, columns: list[_Column]) -> DataFrame:
