@@ -24,6 +24,7 @@ from pyconnect_reconcile.findings import Finding, Severity, count_of
 Fingerprint = tuple[tuple[str, int, int], ...]
 COPY_BYTES = 2**20
 COMPRESSED = frozenset({".gz", ".bz2", ".deflate", ".lz4", ".snappy", ".zst"})
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,3 +336,23 @@ def rows_of_lines(
                 for content in {whole, whole.removesuffix(b"\r")} & found.keys():
                     found[content].append((str(path), number))
     return found
+
+
+def int96_columns(file: str) -> set[str]:
+    """Return the columns of a Parquet file that have INT96, none of a file that Spark wrote.
+
+    Spark's timestamps have microseconds. Another writer may have kept the schema of a file of
+    Spark, where Spark looks for no INT96.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        footer = parquet.read_metadata(file)
+    except (OSError, pa.ArrowInvalid) as exc:
+        raise ReconcileError(f"{file} is not a Parquet file: {exc}") from exc
+    if footer.created_by.startswith("parquet-mr") and _SPARK_SCHEMA in (footer.metadata or {}):
+        return set()
+    columns = [footer.schema.column(number) for number in range(len(footer.schema))]
+    old = [each.path for each in columns if each.physical_type == "INT96"]
+    return {name for path in old for name in (path, path.partition(".")[0])}

@@ -18,7 +18,7 @@ from pyconnect_reconcile.data_sides import FileSide
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events, end_with_parent
 from pyconnect_reconcile.spec import read_spec
-from pyconnect_repair.job import Job
+from pyconnect_repair.records import Job
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

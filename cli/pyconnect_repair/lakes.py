@@ -40,9 +40,8 @@ from pyconnect_reconcile.data_sides import ICEBERG, FileSide
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import count_of
-from pyconnect_repair.job import Job
 from pyconnect_repair.plan import Place, Refused, Wanted
-from pyconnect_repair.records import Basis, read_records, require_unmoved
+from pyconnect_repair.records import Basis, Job, read_records, require_unmoved
 
 AUDIT_AGAIN = "audit again, and repair by the new report"
 NEWEST_FORMAT = 2

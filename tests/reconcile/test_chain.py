@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pyconnect_reconcile.chain import Base, base_of, continued
+from pyconnect_reconcile.capture import Base, base_of, continued
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict, verdict_of
 from pyconnect_reconcile.report.contents import Report

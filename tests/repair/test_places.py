@@ -15,8 +15,7 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.spec import Cluster, Spec, read_spec
 from pyconnect_repair import tables
-from pyconnect_repair.job import VERSION, Job
-from pyconnect_repair.records import ReadRecords
+from pyconnect_repair.records import VERSION, Job, ReadRecords
 
 QUIET = Events(machine=True, stream=io.StringIO())
 URL = "jdbc:postgresql://h:5432/shop"

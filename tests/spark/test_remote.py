@@ -37,7 +37,7 @@ import sys
 from pathlib import Path
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.bench import read_topics
-from pyconnect_reconcile.spark.session import spark_session
+from pyconnect_reconcile.sessions import spark_session
 from pyconnect_reconcile.topics.snapshot import PartitionRange
 from pyconnect_reconcile.spec import Cluster, SparkSettings
 url, topic, bootstrap, properties = sys.argv[1:]
@@ -55,7 +55,7 @@ BESIDE_AVRO = """
 import sys
 from pathlib import Path
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.spark.session import spark_session
+from pyconnect_reconcile.sessions import spark_session
 from pyconnect_reconcile.spec import SparkSettings
 url, *jars = sys.argv[1:]
 def session(*jars):

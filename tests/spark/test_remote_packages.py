@@ -11,7 +11,7 @@ import pytest
 from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.spark.session import spark_session
+from pyconnect_reconcile.sessions import spark_session
 from pyconnect_reconcile.spec import SparkSettings
 
 pytestmark = pytest.mark.spark

@@ -22,7 +22,7 @@ from pyconnect_cli.render.styles import json_text
 from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import Registry
-from pyconnect_reconcile.values.registry import RegisteredSchema, open_registry
+from pyconnect_reconcile.values.schemas import RegisteredSchema, open_registry
 
 Mend = Callable[[TopicRecord], bytes | None]
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Observation, Row
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.compares import key_order, stages, uncertain
+from pyconnect_reconcile.compares import key_order, stages
 from pyconnect_reconcile.compares.columns import (
     columns_of_records,
     columns_without_values,
@@ -188,12 +188,12 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
     if sums.bad:
         bench.events.step(f"examining {len(sums.bad)} of {sums.buckets} buckets that differ")
         looked = _keys(bench, first) if spec.mode == "upsert" else _rows(bench, first)
-        findings += uncertain.doubted(bench, first.left, first.right, looked.findings)
+        findings += stages.doubted(bench, first.left, first.right, looked.findings)
     differing = len(sums.bad) if any(looked.totals.values()) else 0
-    findings += uncertain.under_way(spec, first.left, first.right, sums, ahead=looked.ahead)
+    findings += stages.under_way(spec, first.left, first.right, sums, ahead=looked.ahead)
     if sums.tail_right:
         missing = looked.totals.get("missing", 0)
-        findings += uncertain.unfinished(first.right, sums, first.compared, missing=missing)
+        findings += stages.unfinished(first.right, sums, first.compared, missing=missing)
     totals = dict(looked.totals)
     if unheld := [each.count for each in looked.findings if each.kind == UNHELD]:
         totals[UNHELD] = sum(unheld)
@@ -290,7 +290,7 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
             yield from removed_beginnings(snapshot, severity, untold)
             if bench.spec.mode == "append":
                 yield from unknown_policies(snapshot)
-            yield from uncertain.keyless_tombstones(bench.spec, rows, rows.side)
+            yield from stages.keyless_tombstones(bench.spec, rows, rows.side)
     absent, keyless, tied = first.absent, first.sums.keyless, first.sums.tied
     messages = {
         "not-compared": f"the columns {', '.join(absent)} have values that were not compared, as no"

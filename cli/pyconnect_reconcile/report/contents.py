@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from pyconnect_reconcile.chain import Base
+from pyconnect_reconcile.capture import Base
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import (
     COPIES,

@@ -24,7 +24,7 @@ from uuid import uuid4
 from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.data_sides import SQL, FileSide, IcebergCatalog, Store, TableSide
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.files import FixedFiles, complete_files, is_data
+from pyconnect_reconcile.files import FixedFiles, complete_files, int96_columns, is_data
 from pyconnect_reconcile.properties import store_properties
 
 if TYPE_CHECKING:
@@ -179,8 +179,6 @@ def current_table(
 
 def _with_nanoseconds(spark: SparkSession, table: str, root: Path) -> str | None:
     """Return a data file that may have timestamps of nanoseconds; `root` is before their paths."""
-    from pyconnect_reconcile.stores.file_types import int96_columns
-
     for row in spark.read.format("iceberg").load(f"{table}.files").collect():
         file = root / re.sub("^[a-z0-9]+:/*", "", str(row.file_path)).lstrip("/")
         form = str(row.file_format).lower()

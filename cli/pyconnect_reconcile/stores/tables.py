@@ -36,11 +36,10 @@ from pyconnect_reconcile.data_sides import (
     committed_bounds,
 )
 from pyconnect_reconcile.document import Bounds
-from pyconnect_reconcile.errors import NotAuditable, ReconcileError
+from pyconnect_reconcile.errors import NotAuditable, ReconcileError, spark_errors_translated
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.findings import count_of
 from pyconnect_reconcile.properties import table_properties
-from pyconnect_reconcile.spark.errors import spark_errors_translated
 from pyconnect_reconcile.stores import sqlite
 
 Read = Callable[[str], DataFrame]

@@ -11,7 +11,7 @@ import fastavro
 import pytest
 
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.values.avro_schemas import UNIT, reader_schema
+from pyconnect_reconcile.values.schemas import UNIT, reader_schema
 
 CLOCK = {"type": "int", "logicalType": "time-millis"}
 PRICE = {"type": "bytes", "logicalType": "decimal", "precision": 64, "scale": 2}

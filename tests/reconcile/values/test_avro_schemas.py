@@ -8,7 +8,7 @@ import json
 import fastavro
 import pytest
 
-from pyconnect_reconcile.values.avro_schemas import MARK, framed_schema
+from pyconnect_reconcile.values.schemas import MARK, framed_schema
 
 ADDRESS = {
     "type": "record",

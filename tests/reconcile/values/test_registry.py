@@ -13,7 +13,7 @@ import pytest
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import Registry
-from pyconnect_reconcile.values.registry import open_registry
+from pyconnect_reconcile.values.schemas import open_registry
 
 pytestmark = pytest.mark.wire
 

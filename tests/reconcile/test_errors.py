@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyconnect_reconcile.spark.errors import summary, translated
+from pyconnect_reconcile.errors import summary, translated
 
 REFUSED = """An error occurred while calling o99.load.
 : org.postgresql.util.PSQLException: FATAL: database "shop" does not exist

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_reconcile.findings import Place
-from pyconnect_reconcile.internal_topics.task_statuses import Statuses, StatusReport, read_status
-from tests.reconcile.internal_topics.internal_records import stopped, task
+from pyconnect_reconcile.task_records import Statuses, StatusReport, read_status
+from tests.reconcile.internal_records import stopped, task
 
 Report = tuple[str, str | None, int]
 """Worker, state (None: a removal), generation."""

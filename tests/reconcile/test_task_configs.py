@@ -5,13 +5,9 @@ from __future__ import annotations
 import json
 
 from pyconnect_reconcile.findings import Place, Severity
-from pyconnect_reconcile.internal_topics.offset_history import (
-    Circumstances,
-    LastCommits,
-    read_commit,
-)
-from pyconnect_reconcile.internal_topics.task_configs import TaskConfigSet, sharing
-from tests.reconcile.internal_topics.internal_records import config_records
+from pyconnect_reconcile.offset_history import Circumstances, LastCommits, read_commit
+from pyconnect_reconcile.task_records import TaskConfigSet, sharing
+from tests.reconcile.internal_records import config_records
 
 SOURCE = '{"filename":"b"}'
 

@@ -14,13 +14,7 @@ from datetime import UTC, datetime
 from itertools import combinations, pairwise
 
 from pyconnect_reconcile.findings import Finding, Place, Severity
-from pyconnect_reconcile.internal_topics.task_configs import (
-    TaskConfigSet,
-    equal_tasks,
-    overlap,
-    sharing,
-)
-from pyconnect_reconcile.internal_topics.task_statuses import Statuses
+from pyconnect_reconcile.task_records import Statuses, TaskConfigSet, equal_tasks, overlap, sharing
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ import re
 
 import pytest
 
-from pyconnect_reconcile.spark.connect import remote_of
-from pyconnect_reconcile.spark.errors import translated
-from pyconnect_reconcile.spark.session import REDACTED_TEXT
+from pyconnect_reconcile.errors import translated
+from pyconnect_reconcile.sessions import REDACTED_TEXT, remote_of
 from pyconnect_reconcile.spec import SparkSettings
 
 SHOWN = """options {

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from pyconnect_reconcile import sessions
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.spark import session
 from pyconnect_reconcile.spec import SparkSettings
 
 WAIT_S = 30.0
@@ -52,15 +52,15 @@ class FakeSpark:
 def spark(monkeypatch: pytest.MonkeyPatch) -> FakeSpark:
     fake = FakeSpark()
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
-    monkeypatch.setattr(session, "_session", fake.start)
-    monkeypatch.setattr(session, "_end_jvm", fake.end_jvm)
+    monkeypatch.setattr(sessions, "_session", fake.start)
+    monkeypatch.setattr(sessions, "_end_jvm", fake.end_jvm)
     return fake
 
 
 @contextmanager
 def starting(directory: Path, *, at_once: bool = True) -> Iterator[Callable[[], object]]:
     events = Events(machine=True, stream=io.StringIO())
-    with session.starting_session(
+    with sessions.starting_session(
         SparkSettings(), app_name="tests", work_directory=directory, events=events, at_once=at_once
     ) as waiting:
         yield waiting
@@ -89,7 +89,7 @@ def test_a_start_that_fails_is_reported_to_each_that_waits(
     spark: FakeSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The JVM may have started before the session failed."""
-    monkeypatch.setattr(session, "_session", spark.refuse)
+    monkeypatch.setattr(sessions, "_session", spark.refuse)
     with starting(tmp_path) as waiting:
         for _ in range(2):
             with pytest.raises(ReconcileError, match="did not start"):
