@@ -278,7 +278,16 @@ def growing_copies(paths: Sequence[str], directory: Path) -> FixedFiles:
             copy = directory / f"copy-{number}"
             with Path(name).open("rb") as source:
                 _copy(source, copy, size)
-            if line := _cut_unfinished(copy):
+            with copy.open("r+b") as file:
+                length = at = file.seek(0, os.SEEK_END)
+                line = b""
+                while at > 0 and b"\n" not in line:
+                    at = max(at - COPY_BYTES, 0)
+                    file.seek(at)
+                    line = file.read(length - at)
+                line = line[line.rfind(b"\n") + 1 :]
+                file.truncate(length - len(line))
+            if line:
                 unfinished.write(line + b"\n")
             copies[copy] = name
     return FixedFiles(
@@ -295,20 +304,6 @@ def _copy(source: BinaryIO, target: Path, limit_bytes: int | None) -> None:
         ):
             copy.write(chunk)
             left = None if left is None else left - len(chunk)
-
-
-def _cut_unfinished(copy: Path) -> bytes:
-    """Cut the last line off a file if it has no end, and return it."""
-    with copy.open("r+b") as file:
-        size = at = file.seek(0, os.SEEK_END)
-        line = b""
-        while at > 0 and b"\n" not in line:
-            at = max(at - COPY_BYTES, 0)
-            file.seek(at)
-            line = file.read(size - at)
-        line = line[line.rfind(b"\n") + 1 :]
-        file.truncate(size - len(line))
-    return line
 
 
 def begins_with(path: str, head: Path) -> bool:

@@ -151,8 +151,14 @@ class TableImages:
             for image in gone:
                 row, values = self._row_of(found, image)
                 self._execute(f"DELETE FROM {self._table} WHERE {row}", values)  # noqa: S608
+            columns = [self._columns[name] for name in self._written_names]
+            names = ", ".join(column.name for column in columns)
+            given = ", ".join(column.value.format(self._mark) for column in columns)
+            # Or columns that are GENERATED ALWAYS AS IDENTITY would refuse their values.
+            own = "OVERRIDING SYSTEM VALUE " if self._family == "postgresql" else ""
+            insert = f"INSERT INTO {self._table} ({names}) {own}VALUES ({given})"
             for image in added:
-                self._insert(image)
+                self._execute(insert, [_driver_value(image[name]) for name in self._written_names])
         if change.state_of(self.rows(change.identity)) is not RowState.DONE:
             raise ReconcileError(
                 f"{change.name} is not what was written: a trigger or a rule of the table"
@@ -182,15 +188,6 @@ class TableImages:
         row, values = self._row_of(found, old)
         values = [*(_driver_value(new[name]) for name in names), *values]
         self._execute(f"UPDATE {self._table} SET {set_to} WHERE {row}", values)  # noqa: S608
-
-    def _insert(self, image: Image) -> None:
-        columns = [self._columns[name] for name in self._written_names]
-        names = ", ".join(column.name for column in columns)
-        given = ", ".join(column.value.format(self._mark) for column in columns)
-        values = [_driver_value(image[name]) for name in self._written_names]
-        # Or columns that are GENERATED ALWAYS AS IDENTITY would refuse their values.
-        own = "OVERRIDING SYSTEM VALUE " if self._family == "postgresql" else ""
-        self._execute(f"INSERT INTO {self._table} ({names}) {own}VALUES ({given})", values)
 
     def _row_of(self, found: list[_Found], image: Image) -> _Sql:
         """Return the condition of one of the rows that have an image; it is taken from `found`."""
@@ -398,8 +395,12 @@ class SinkTable:
                 raise Refused(f"the table has no columns {', '.join(missing)}")
             columns = write_columns(shape, self._table, connection.dialect, settings)
             [row] = shape.rows([record], columns)
-        except (DataException, *UNFIT) as exc:
-            raise Refused(self._reason(record, exc)) from None
+        except DataException as exc:
+            raise Refused(str(exc)) from None
+        except UNFIT:
+            odd = shape.odd_value(record, self._table, columns)
+            said = "its columns cannot hold the record" if odd is None else str(odd)
+            raise Refused(said) from None
         names = shape.parameters(settings.insert_mode)
         statement = shape.statement(self._table, settings.insert_mode, connection.dialect.name)
         # As for many rows: for one, SQLAlchemy would add a RETURNING of its own.
@@ -429,14 +430,6 @@ class SinkTable:
                 yield savepoint
         except IntegrityError as exc:
             raise Refused(f"another row is in its place ({reason(exc)})") from None
-
-    def _reason(self, record: SinkRecord, error: Exception) -> str:
-        if isinstance(error, DataException):
-            return str(error)
-        shape = shape_of(record, self._settings)
-        columns = write_columns(shape, self._table, self._connection.dialect, self._settings)
-        odd = shape.odd_value(record, self._table, columns)
-        return str(odd) if odd is not None else "its columns cannot hold the record"
 
 
 @contextmanager

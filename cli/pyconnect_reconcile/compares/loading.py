@@ -9,7 +9,6 @@ microseconds without a word: files that have such ones are refused.
 from __future__ import annotations
 
 import re
-from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
@@ -206,23 +205,20 @@ def _with_int96(
         unread = [*paths]
     else:
         unread = [path for path in paths if not is_local(path)]
-    if unread and _has_foreign_int96(spark, [*map(located, unread)]):
-        raise NotAuditable(
-            f"{unread[0]} has timestamps of nanoseconds (INT96), of which Spark reads microseconds",
-            hint="copy the files to this machine, or name the other columns: --column NAME;"
-            f" {LAKE_HINT}",
-        )
+    try:
+        with _switched_off(spark, "spark.sql.parquet.int96AsTimestamp"):
+            if unread:
+                spark.read.options(**_OPTIONS).parquet(*map(located, unread)).schema  # noqa: B018
+    except spark_errors() as exc:
+        if "INT96" in str(exc):
+            raise NotAuditable(
+                f"{unread[0]} has timestamps of nanoseconds (INT96), of which Spark reads"
+                " microseconds",
+                hint="copy the files to this machine, or name the other columns: --column NAME;"
+                f" {LAKE_HINT}",
+            ) from exc
     files = map(str, local_files([path for path in paths if path not in unread]))
     return [file for file in files if int96_columns(file) & {*names}]
-
-
-def _has_foreign_int96(spark: SparkSession, located: Sequence[str]) -> bool:
-    with _switched_off(spark, "spark.sql.parquet.int96AsTimestamp"):
-        try:
-            spark.read.options(**_OPTIONS).parquet(*located).schema  # noqa: B018
-        except spark_errors() as exc:
-            return "INT96" in str(exc)
-    return False
 
 
 @contextmanager
@@ -415,10 +411,14 @@ def _csv(
         return found if is_text else sql.encode(found, _BYTES).cast("string")
 
     stored = reader.load(located).schema.names
-    names = [
-        name if name in directories or not is_raw else _name_of(name.encode(_BYTES))
-        for name in stored
-    ]
+    names = stored
+    if is_raw:
+        names = [
+            name if name in directories else name.encode(_BYTES).decode(errors="replace")
+            for name in stored
+        ]
+        # Behind a byte order mark quotes are none.
+        names[:1] = [n[1:].strip('"') if n.startswith("\ufeff") else n for n in names[:1]]
     # Spark would leave out what a row has behind its last column.
     whole = StructType([StructField(name, StringType()) for name in (*stored, CORRUPT)])
     rows = reader.schema(whole).option("columnNameOfCorruptRecord", CORRUPT).load(located)
@@ -431,9 +431,3 @@ def _csv(
         for name, found in zip(names, map(text, stored), strict=True)
     )
     return rows.select(*kept, corrupt.alias(CORRUPT))
-
-
-def _name_of(raw: bytes) -> str:
-    """Return the name of a column; the first one may have a byte order mark before its quotes."""
-    text = raw.removeprefix(BOM_UTF8).decode(errors="replace")
-    return text.strip('"') if raw.startswith(BOM_UTF8) else text

@@ -6,6 +6,7 @@ come from the page's style by class, so that they follow its light and dark them
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -432,7 +433,17 @@ def _kind(report: Json, kind: str, findings: Sequence[Json]) -> str:
     for finding in findings:
         by_message.setdefault((finding["severity"], finding["message"]), []).append(finding)
     worst = findings[0]["severity"]
-    command = f"<p>Next: <code>{escape(_command(report, meaning.next, findings))}</code></p>"
+    topics = report["asked"]["topics"]
+    places = (each for finding in findings for each in (finding, *finding.get("copies", ())))
+    named = [each["topic"] for each in places if "topic" in each]
+    names = {
+        "{job}": report["job"],
+        "{target}": " ".join(topics) or report["target"],
+        "{topics}": " ".join(topics) or "TOPIC",
+        "{topic}": next(iter((*named, *topics)), "TOPIC"),
+    }
+    command = re.sub(r"\{\w+\}", lambda mark: names[mark[0]], meaning.next)
+    command = f"<p>Next: <code>{escape(command)}</code></p>"
     head = '<tr class="head"><th>what</th><th>count</th><th>where</th></tr>'
     return (
         f'<section class="kind"><h3><span class="severity-{worst}">{escape(kind)}</span>'
@@ -440,25 +451,6 @@ def _kind(report: Json, kind: str, findings: Sequence[Json]) -> str:
         f"<p>{escape(meaning.sentence)}</p>{command if meaning.next else ''}"
         f"<table>{head}{''.join(map(_row, by_message.values()))}</table></section>"
     )
-
-
-def _command(report: Json, template: str, findings: Sequence[Json]) -> str:
-    topics = report["asked"]["topics"]
-    named = [
-        each["topic"]
-        for finding in findings
-        for each in (finding, *finding.get("copies", ()))
-        if "topic" in each
-    ]
-    names = {
-        "{job}": report["job"],
-        "{target}": " ".join(topics) or report["target"],
-        "{topics}": " ".join(topics) or "TOPIC",
-        "{topic}": next(iter(named), None) or next(iter(topics), "TOPIC"),
-    }
-    for mark, name in names.items():
-        template = template.replace(mark, name)
-    return template
 
 
 def _row(equal: Sequence[Json]) -> str:

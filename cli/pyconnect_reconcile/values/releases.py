@@ -65,24 +65,23 @@ def canonical(text: str | None, member: str | None = None) -> str | None:
     With `member`, that member of the first element. None for what is not JSON, has a member twice,
     or lacks the member.
     """
+
+    def once_each(members: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(members)
+        if len(found) != len(members):
+            raise ValueError("a member occurs twice")
+        # Java compares UTF-16, as Spark does.
+        return dict(sorted(found.items(), key=lambda member: member[0].encode("utf-16-be")))
+
+    def refused(constant: str) -> object:
+        raise ValueError(constant)
+
     if text is None:
         return None
     try:
-        found = json.loads(text, object_pairs_hook=_once_each, parse_constant=_refused)
+        found = json.loads(text, object_pairs_hook=once_each, parse_constant=refused)
         if member is not None:
             found = found[0][member]
         return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
     except (ValueError, RecursionError, LookupError, TypeError):
         return None
-
-
-def _once_each(members: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(members)
-    if len(found) != len(members):
-        raise ValueError("a member occurs twice")
-    # Java compares UTF-16, as Spark does.
-    return dict(sorted(found.items(), key=lambda member: member[0].encode("utf-16-be")))
-
-
-def _refused(constant: str) -> object:
-    raise ValueError(constant)
