@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.findings import Finding, Severity, count_of
+from pyconnect_reconcile.findings import Finding, count_of, unknown
 
 Fingerprint = tuple[tuple[str, int, int], ...]
 COPY_BYTES = 2**20
@@ -208,9 +208,8 @@ def _changed(files: Iterable[str]) -> list[Finding]:
     if not names:
         return []
     return [
-        Finding(
+        unknown(
             kind="file-changed",
-            severity=Severity.UNKNOWN,
             message=f"files were written while they were read: {', '.join(names[:5])}; the"
             " findings may be due to that",
             count=len(names),

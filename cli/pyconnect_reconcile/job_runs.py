@@ -25,7 +25,7 @@ from pyconnect_reconcile.capture import (
 )
 from pyconnect_reconcile.errors import InvalidQuestion, NotAuditable, ReconcileError, RecordsRemoved
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict
+from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict, unknown
 from pyconnect_reconcile.report.contents import Report, arranged, make_directory, write_report
 from pyconnect_reconcile.sessions import starting_session
 from pyconnect_reconcile.spec import COMPARES, MAIN, Spec
@@ -180,7 +180,7 @@ def _run(
 
 
 def _undecided(kind: str, message: str) -> CheckOutcome:
-    finding = Finding(kind=kind, severity=Severity.UNKNOWN, message=message)
+    finding = unknown(kind=kind, message=message)
     return CheckOutcome(findings=(finding,), totals={kind: 1})
 
 

@@ -28,7 +28,7 @@ from pyconnect_clients.connect_names import (
     TASK,
     split_task,
 )
-from pyconnect_reconcile.findings import Finding, Place, Severity
+from pyconnect_reconcile.findings import Finding, Place, error, note
 
 STATUS_KEYS = (STATUS_TASK, STATUS_CONNECTOR)
 # States of a task that a worker holds; in all others it holds none, or one that has ended.
@@ -116,9 +116,8 @@ class Statuses:
             for pairs in proofs.values():
                 other, status = pairs[0]
                 places = dict.fromkeys(each.place for proof in pairs for each in proof)
-                finding = Finding(
+                finding = error(
                     kind="double-run",
-                    severity=Severity.ERROR,
                     message=f"task {status.task} was held by two workers at once: {other.worker}"
                     f" reported {other.state} in generation {other.generation}, and after that"
                     f" {status.worker} reported {status.state} in generation {status.generation}."
@@ -331,9 +330,8 @@ def equal_tasks(tasks: TaskSet) -> Shared | None:
 def overlap(tasks: TaskSet, shared: Shared, source: str | None) -> Finding:
     """Return a note about shared tasks; `source` None: about all sources of the connector."""
     what = "every source partition" if source is None else source
-    return Finding(
+    return note(
         kind="overlapping-tasks",
-        severity=Severity.NOTE,
         message=f"{shared}: each task reads {what} and overwrites the offset of the others,"
         " unless the connector divides the work in another way",
         topic=tasks.place.topic,

@@ -46,6 +46,8 @@ from pyconnect_reconcile.findings import (
     Severity,
     Verdict,
     count_of,
+    error,
+    unknown,
     verdict_of,
 )
 from pyconnect_reconcile.spec import Spec, TopicSide
@@ -212,7 +214,7 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
             findings += rows.files.changes(rows.side.paths)
     if sums.left == 0 and verdict_of(findings) is not Verdict.DIFFER:
         message = f"there is nothing to compare: {first.left.name} has no row in the range"
-        findings.append(Finding(kind="empty-range", severity=Severity.UNKNOWN, message=message))
+        findings.append(unknown(kind="empty-range", message=message))
     return CheckOutcome(
         findings=tuple(findings),
         totals=totals,
@@ -302,7 +304,7 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
     }
     for (kind, message), count in zip(messages.items(), (len(absent), keyless, tied), strict=True):
         if count:
-            yield Finding(kind=kind, severity=Severity.UNKNOWN, message=message, count=count)
+            yield unknown(kind=kind, message=message, count=count)
 
 
 def _unparsable(bench: Bench, first: _First) -> Iterator[Finding]:
@@ -373,17 +375,15 @@ def _row_finding(bench: Bench, row: Row, places: Places, first: _First) -> Findi
     copies = tuple(places.get(identity_of(row, HASHES), ()))
     known, present = row.committed + row.uncommitted, row.committed - row.missing
     if row.missing and not present:
-        return Finding(
+        return error(
             kind="missing",
-            severity=Severity.ERROR,
             message=f"in {here}, not in {there}",
             count=row.missing,
             copies=copies,
         )
     if known == 0:
-        return Finding(
+        return error(
             kind="extra",
-            severity=Severity.ERROR,
             message=f"in {there}, not in {here}",
             count=row.there,
             copies=copies,
@@ -429,9 +429,8 @@ def _keys(bench: Bench, first: _First) -> _Looked:
         wanted = [identity_of(row, KEY_HASHES) for row in rows]
         places = [places_of(side, wanted, KEY_HASHES) for side in (left, right)]
         findings = [
-            Finding(
+            error(
                 kind=row.kind,
-                severity=Severity.ERROR,
                 message=KEY_TEXTS[row.kind].format(left=left.name, right=right.name),
                 # The last version of each side stands for it.
                 copies=tuple(place for each in places for place in each.get(key, ())[-1:]),

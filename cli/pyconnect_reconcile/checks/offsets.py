@@ -1,8 +1,8 @@
 """offsets: the history of each source partition and its writers, from the internal topics.
 
 Spark reads the topics and keeps what is about source offsets, task configurations and statuses;
-these topics are compacted and small, so what they say is looked at in one place: `offset_history`,
-`offset_comparisons`, `task_configs`, `task_statuses`.
+these topics are compacted and small, so what they say is looked at in one place: `offset_history`
+and `task_records`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from pyspark.sql import functions as sql
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.capture import ends_moved, is_bounded
 from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows
-from pyconnect_reconcile.findings import Finding, Severity, count_of
+from pyconnect_reconcile.findings import Finding, Severity, count_of, unknown
 from pyconnect_reconcile.spec import Spec, TopicSide
 from pyconnect_reconcile.values.canonical import HASHES
 
@@ -268,9 +268,8 @@ def doubted(bench: Bench, left: Rows, right: Rows, findings: Sequence[Finding]) 
             continue
         parts = bench.snapshot(rows.side.topics, rows.side.cluster).partitions
         if removed := sum(len(part.removed) for part in parts):
-            reason = Finding(
+            reason = unknown(
                 kind="expired",
-                severity=Severity.UNKNOWN,
                 message=f"{count_of(removed, f'offset at the beginning of {rows.name} has')} been"
                 f" removed: records that are {' or '.join(sorted(kinds))} may have been among them",
                 count=removed,
@@ -286,9 +285,8 @@ def doubted(bench: Bench, left: Rows, right: Rows, findings: Sequence[Finding]) 
         and is_bounded(bench.spec, left.side)
         and ends_moved(bench.spec, left.side, bench.snapshot(left.side.topics, left.side.cluster))
     ):
-        reason = Finding(
+        reason = unknown(
             kind="written-meanwhile",
-            severity=Severity.UNKNOWN,
             message=f"{left.name} received records while {right.name} was read: records that"
             f" are {' or '.join(sorted(kinds))} may come from them",
         )
@@ -356,9 +354,8 @@ def keyless_tombstones(spec: Spec, rows: Rows, side: TopicSide) -> Iterator[Find
     if spec.key.partition(":")[0] in {"key", "key.json", "header", "timestamp"}:
         return
     if count := rows.rows.where("tombstone AND NOT tail").count():
-        yield Finding(
+        yield unknown(
             kind="keyless",
-            severity=Severity.UNKNOWN,
             message=f"{count_of(count, f'tombstone in {rows.name} has')}"
             f" no key (`{spec.key}`): whether what is removed is gone was not compared; name a key"
             " of the record (`key.json:PATH`)",

@@ -12,10 +12,8 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any, NamedTuple
 
-WIDTH, LABEL, BAR, ROW = 900, 220, 600, 24
-MOST_ROWS, MOST_COLUMNS = 60, 300
-LEAST_WIDTH = 1.5
-LONGEST_NAME = 32
+WIDTH, LABEL, BAR, ROW, LEAST_WIDTH = 900, 220, 600, 24, 1.5
+MOST_ROWS, MOST_COLUMNS, LONGEST_NAME = 60, 300, 32
 Json = Mapping[str, Any]
 
 
@@ -89,9 +87,7 @@ def event_time_buckets(series: Json) -> str:
     sums = [[sum(each["rows"][i] for each in part) for i in range(len(tiers))] for part in columns]
     differ = [any(len(set(each["rows"])) > 1 for each in part) for part in columns]
     highest = max(map(max, sums)) or 1
-    step = BAR / len(columns)
-    height = 70
-    parts = []
+    step, height, parts = BAR / len(columns), 70, list[str]()
     for index, tier in enumerate(tiers):
         top = index * (height + 24)
         parts.append(_text(0, top + height, _shortened(tier)))
@@ -275,7 +271,6 @@ MEANINGS = {
     ),
     "not-audited": Meaning("The job cannot answer its question for this data."),
 }
-NO_MEANING = Meaning("")
 
 
 # So many findings of the same words are named in one row.
@@ -425,7 +420,7 @@ def _scope(report: Json) -> str:
 
 def _kind(report: Json, kind: str, findings: Sequence[Json]) -> str:
     """Draw the findings of one kind: what it means, what to do next, and where they are."""
-    meaning = MEANINGS.get(kind, NO_MEANING)
+    meaning = MEANINGS.get(kind, Meaning(""))
     kept = report["findings_by_kind"][kind]
     number = f"{kept:,} finding{'s' if kept > 1 else ''}"
     shown = f", {len(findings):,} of them here" if kept > len(findings) else ""
@@ -444,28 +439,27 @@ def _kind(report: Json, kind: str, findings: Sequence[Json]) -> str:
     }
     command = re.sub(r"\{\w+\}", lambda mark: names[mark[0]], meaning.next)
     command = f"<p>Next: <code>{escape(command)}</code></p>"
-    head = '<tr class="head"><th>what</th><th>count</th><th>where</th></tr>'
+    rows = ['<tr class="head"><th>what</th><th>count</th><th>where</th></tr>']
+    # Findings of the same words are one row, with the places of the first of them.
+    for (_, message), equal in by_message.items():
+        places_of = [text for finding in equal[:SHOWN] if (text := _places(finding))]
+        if len(equal) > SHOWN:
+            places_of.append(f"and {len(equal) - SHOWN:,} more")
+        # A line does not end between the word and its number.
+        shown_places = (
+            escape(text).replace(" offset ", " offset&nbsp;")
+            for text in places_of or ["no place is known"]
+        )
+        rows.append(
+            f'<tr><td class="what">{escape(message)}</td>'
+            f'<td class="count">{sum(finding["count"] for finding in equal):,}</td>'
+            f"<td><ul>{''.join(f'<li>{text}</li>' for text in shown_places)}</ul></td></tr>"
+        )
     return (
         f'<section class="kind"><h3><span class="severity-{worst}">{escape(kind)}</span>'
         f' <span class="soft">{number}{shown}</span></h3>'
         f"<p>{escape(meaning.sentence)}</p>{command if meaning.next else ''}"
-        f"<table>{head}{''.join(map(_row, by_message.values()))}</table></section>"
-    )
-
-
-def _row(equal: Sequence[Json]) -> str:
-    """Draw findings of the same words as one row, with the places of the first of them."""
-    places = [text for finding in equal[:SHOWN] if (text := _places(finding))]
-    if len(equal) > SHOWN:
-        places.append(f"and {len(equal) - SHOWN:,} more")
-    count = sum(finding["count"] for finding in equal)
-    places = places or ["no place is known"]
-    # A line does not end between the word and its number.
-    shown = (escape(text).replace(" offset ", " offset&nbsp;") for text in places)
-    where = "".join(f"<li>{text}</li>" for text in shown)
-    return (
-        f'<tr><td class="what">{escape(equal[0]["message"])}</td>'
-        f'<td class="count">{count:,}</td><td><ul>{where}</ul></td></tr>'
+        f"<table>{''.join(rows)}</table></section>"
     )
 
 

@@ -33,7 +33,7 @@ from pyspark.sql.types import (
 from pyconnect_reconcile.data_sides import MARK as TOKEN
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.findings import Finding, Severity, count_of
+from pyconnect_reconcile.findings import Finding, count_of, note
 from pyconnect_reconcile.spec import AVRO, MAIN, Registry, Spec, TopicSide
 from pyconnect_reconcile.values.canonical import text_token, token, typed_document
 from pyconnect_reconcile.values.normal import (
@@ -175,9 +175,8 @@ def avro_schemas(records: DataFrame, registry: SchemaRegistry) -> AvroSchemas:
             continue
         said = count_of(count, "record")
         findings.append(
-            Finding(
+            note(
                 kind="unknown-schema",
-                severity=Severity.NOTE,
                 message=f"schema {number} of {said}: {usable}; its values do not parse",
                 of="schema",
                 first=number,
