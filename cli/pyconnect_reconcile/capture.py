@@ -341,19 +341,24 @@ class _Taken:
         """Return what was taken; saved ranges replace those of the main cluster."""
         if self.spec.ranges is None:
             return self._snapshots
-        path, now = self.spec.ranges, self._snapshots[MAIN]
-        saved = load_snapshot(path).of_topics([topic.topic for topic in now.topics])
-        require_cluster(path, saved, now)
-        ids = {topic.topic: topic.topic_id for topic in now.topics}
-        for topic in saved.topics:
-            if ids[topic.topic] != topic.topic_id:
-                raise ReconcileError(
-                    f"{topic.topic} was deleted and created again since these ranges were saved",
-                    hint="run the command without --ranges",
-                )
-        if missing := sorted(ids.keys() - {topic.topic for topic in saved.topics}):
-            raise ReconcileError(f"{path} has no ranges of {', '.join(missing)}")
+        saved = _replayed(self.spec.ranges, self._snapshots[MAIN])
         return self._snapshots | {MAIN: stable_only(saved) if self.spec.stable_only else saved}
+
+
+def _replayed(path: str, now: TopicsSnapshot) -> TopicsSnapshot:
+    """Return saved ranges, after a look whether they can still be read."""
+    saved = load_snapshot(path).of_topics([topic.topic for topic in now.topics])
+    require_cluster(path, saved, now)
+    ids = {topic.topic: topic.topic_id for topic in now.topics}
+    for topic in saved.topics:
+        if ids[topic.topic] != topic.topic_id:
+            raise ReconcileError(
+                f"{topic.topic} was deleted and created again since these ranges were saved",
+                hint="run the command without --ranges",
+            )
+    if missing := sorted(ids.keys() - {topic.topic for topic in saved.topics}):
+        raise ReconcileError(f"{path} has no ranges of {', '.join(missing)}")
+    return saved
 
 
 def require_cluster(path: str, saved: TopicsSnapshot, now: TopicsSnapshot) -> None:

@@ -146,7 +146,15 @@ class TableImages:
         gone = difference(change.before, change.after)
         added = difference(change.after, change.before)
         if len(gone) == len(added) == 1:
-            self._replace(found, gone[0], added[0])
+            [old], [new] = gone, added
+            # MariaDB gives columns with ON UPDATE a new time, unless a statement sets them.
+            is_set = self._family == "mysql"
+            changed = [name for name in self._written_names if is_set or old[name] != new[name]]
+            row, values = self._row_of(found, old)
+            values = [*(_driver_value(new[name]) for name in changed), *values]
+            columns = [self._columns[name] for name in changed]
+            set_to = ", ".join(f"{c.name} = {c.value.format(self._mark)}" for c in columns)
+            self._execute(f"UPDATE {self._table} SET {set_to} WHERE {row}", values)  # noqa: S608
         else:
             for image in gone:
                 row, values = self._row_of(found, image)
@@ -178,16 +186,6 @@ class TableImages:
         rows = self._connection.exec_driver_sql(query, tuple(values)).all()
         count = len(self._handle)
         return [_Found(handle=row[:count], image=self._image(row[count:])) for row in rows]
-
-    def _replace(self, found: list[_Found], old: Image, new: Image) -> None:
-        # MariaDB gives columns with ON UPDATE a new time, unless a statement sets them.
-        is_set = self._family == "mysql"
-        names = [name for name in self._written_names if is_set or old[name] != new[name]]
-        columns = [self._columns[name] for name in names]
-        set_to = ", ".join(f"{c.name} = {c.value.format(self._mark)}" for c in columns)
-        row, values = self._row_of(found, old)
-        values = [*(_driver_value(new[name]) for name in names), *values]
-        self._execute(f"UPDATE {self._table} SET {set_to} WHERE {row}", values)  # noqa: S608
 
     def _row_of(self, found: list[_Found], image: Image) -> _Sql:
         """Return the condition of one of the rows that have an image; it is taken from `found`."""
