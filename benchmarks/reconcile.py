@@ -36,7 +36,7 @@ from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import verdict_of
 from pyconnect_reconcile.job_runs import check
-from pyconnect_reconcile.spark.session import spark_session
+from pyconnect_reconcile.sessions import spark_session
 from pyconnect_reconcile.spec import SparkSettings, read_spec
 from pyconnect_sandbox.jars import find_runtime
 from tests.support.servers.kafka import Servers

@@ -13,7 +13,6 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events, end_with_parent
@@ -49,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     events = Events(machine=options.events)
     if options.tethered:
         end_with_parent(INTERRUPTED)
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         specs = [load_spec(path) for path in options.specs]
     except ReconcileError as error:
@@ -86,10 +85,6 @@ def load_spec(path: Path) -> Spec:
     except (yaml.YAMLError, UnicodeDecodeError) as exc:
         raise ReconcileError(f"{path}: is neither YAML nor JSON: {exc}") from exc
     return read_spec(document)
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

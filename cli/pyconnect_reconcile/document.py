@@ -210,7 +210,7 @@ def check_extraction(text: str) -> None:
     if kind != "regex":
         return
     # Python reads the pattern, with what only Java knows replaced. So a rare pattern may pass here
-    # and be refused by Spark; `spark.errors` words that in the same way.
+    # and be refused by Spark; `errors` words that in the same way.
     if _PYTHON_ONLY.search(argument):
         raise invalid_pattern(argument, "Java does not support `(?P`, `(?(` and `(?#`")
     readable = argument

@@ -1,11 +1,16 @@
-"""Why a run has no answer.
+"""Why a run has no answer; errors of Spark and Kafka's Java client become one message, no trace.
 
 ReconcileError        a run cannot begin or go on; exit code 11
 ├── InvalidQuestion   the spec cannot be read, or asks what cannot be done; exit code 2
-└── RecordsRemoved    records of the range were gone when they were read; becomes a finding
+├── RecordsRemoved    records of the range were gone when they were read; becomes a finding
+└── NotAuditable      the data is such that the job cannot answer; becomes a finding
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class ReconcileError(Exception):
@@ -20,7 +25,7 @@ class ReconcileError(Exception):
 
 
 class InvalidQuestion(ReconcileError):
-    """The spec asks what cannot be done; raised by `spark.connect`."""
+    """The spec asks what cannot be done; raised by `sessions`."""
 
     exit_code = 2
 
@@ -31,3 +36,124 @@ class RecordsRemoved(ReconcileError):
 
 class NotAuditable(ReconcileError):
     """The data is such that the job cannot answer: the run leaves a report that says why."""
+
+
+# The texts of `failOnDataLoss` in Spark's versions.
+_REMOVED = re.compile(
+    "OffsetOutOfRange|DATA_LOSS|data may have been lost|fetched earliest offset", re.IGNORECASE
+)
+_SILENT = ("An error occurred", "at ", "... ", "Suppressed: ", "Caused by: ")
+# Failures by what their text holds: a pattern, the message for people, and a hint.
+_KNOWN: tuple[tuple[str, str, str | None], ...] = (
+    ("UnknownTopicOrPartition", "a topic was deleted while it was read", None),
+    (
+        "AuthorizationException",
+        "Kafka denies the access: the principal lacks Read on the topic or on the groups of Spark",
+        "grant Read on the topic, and on the groups with the prefix spark-kafka",
+    ),
+    (
+        "ArithmeticException: long overflow",
+        "a record has a timestamp beyond the year 294,247, which Spark's Kafka source cannot read",
+        "leave the record out by its offset: `since` or `until`",
+    ),
+    (
+        "SaslAuthentication|SslAuthentication|SSLHandshake",
+        "Spark could not authenticate with Kafka",
+        "see --kafka-properties",
+    ),
+    (
+        "PBES2 SecretKeyFactory not available",
+        "this Java cannot read the encrypted PEM key of the Kafka client properties",
+        "give the key in a PKCS#12 store, or run Spark on Java 19 or newer",
+    ),
+    (
+        "Failed to find data source: kafka|DATA_SOURCE_NOT_FOUND",
+        "Spark has no Kafka source",
+        (
+            "give --packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION of your Spark, or"
+            " with --remote its jars with --jars"
+        ),
+    ),
+    (
+        # The last ones are what clients say after all retries: before Spark 4.1, and since.
+        (
+            "Received incorrect server side session identifier|SESSION_CHANGED"
+            "|RETRIES_EXCEEDED|StatusCode[.]UNAVAILABLE"
+        ),
+        "the connection to the Spark Connect server was lost during the run",
+        "run the command again when the server is back",
+    ),
+    (
+        "INVALID_PARAMETER_VALUE.(PATTERN|REGEX_GROUP_INDEX)|PatternSyntaxException",
+        "a pattern (regex:) is not valid for Java, or has no group",
+        r"write a Java regular expression whose first group is the value: regex:id=(\d+)",
+    ),
+    (
+        "CSV header does not conform to the schema",
+        "the CSV files have different columns, or the same ones in another order",
+        "compare the files of each header by themselves: --files",
+    ),
+    (
+        "No suitable driver",
+        "Spark finds no driver for the database's URL",
+        "name its class in the table's `options`, as `driver`, and its jar with --jars",
+    ),
+    (
+        "OutOfMemoryError|Java heap space",
+        "Spark ran out of memory",
+        "give Spark more memory: --conf spark.driver.memory=8g",
+    ),
+    (
+        "PATH_NOT_FOUND|FileNotFoundException|FILE_NOT_EXIST",
+        "a file is missing, or was replaced while it was read",
+        (
+            "compare files that are not being written, or copy them first; with --master on several"
+            " machines, files and --report are on storage that these machines share"
+        ),
+    ),
+)
+
+
+@contextmanager
+def spark_errors_translated() -> Iterator[None]:
+    """Raise ReconcileError in place of Spark's errors within the block."""
+    try:
+        yield
+    except spark_errors() as exc:
+        raise translated(str(exc)) from exc
+
+
+def spark_errors() -> tuple[type[Exception], ...]:
+    """Return the classes of Spark's errors; before Spark 4 some come as Py4J has them."""
+    from pyspark.errors import PySparkException
+
+    try:
+        from py4j.protocol import Py4JError
+    except ImportError:
+        # The client of Spark Connect alone has no JVM of its own.
+        return (PySparkException,)
+    return (PySparkException, Py4JError)
+
+
+def translated(text: str) -> ReconcileError:
+    """Return the error for what Spark said."""
+    if _REMOVED.search(text):
+        return RecordsRemoved(
+            "records of the range were removed before they were read, by retention or with their"
+            f" topic: {summary(text)}",
+            hint="run it again",
+        )
+    for pattern, message, hint in _KNOWN:
+        if re.search(pattern, text, re.IGNORECASE):
+            return ReconcileError(f"{message}: {summary(text)}", hint=hint)
+    return ReconcileError(f"Spark failed: {summary(text)}", hint="spark.log may have details")
+
+
+def summary(text: str) -> str:
+    """Return the lines that say something: the first, and the last cause."""
+    # Py4J writes a colon before Java's error.
+    lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
+    said = [line for line in lines if not line.startswith(_SILENT)]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    first = said[0] if said else "no message"
+    return (f"{first} ({causes[-1]})" if causes and causes[-1] != first else first)[:600]

@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.findings import Finding, Severity, count_of
+from pyconnect_reconcile.findings import Finding, count_of, unknown
 
 Fingerprint = tuple[tuple[str, int, int], ...]
 COPY_BYTES = 2**20
 COMPRESSED = frozenset({".gz", ".bz2", ".deflate", ".lz4", ".snappy", ".zst"})
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class FixedFiles:
     in place of a directory; `beyond` are those of them that a source has not read to the end.
     `table` is the name of an Iceberg table in Spark, one snapshot, which has no files here;
     `snapshot` says which one: `table_uuid`, and `snapshot_id`, None for a table without any.
+    `nanoseconds` is one of its data files that may have some, which another writer made.
     `digest` is the SHA-256 of a committed part.
     `marked` are files that begin with a byte order mark, and copies with two: Hadoop's reader of
     lines takes one away, which would be a change that nobody sees.
@@ -49,6 +51,7 @@ class FixedFiles:
     beyond: tuple[str, ...] = ()
     table: str | None = None
     snapshot: Mapping[str, object] | None = None
+    nanoseconds: str | None = None
     digest: str | None = None
     marked: Mapping[str, str] = field(default_factory=dict)
 
@@ -205,9 +208,8 @@ def _changed(files: Iterable[str]) -> list[Finding]:
     if not names:
         return []
     return [
-        Finding(
+        unknown(
             kind="file-changed",
-            severity=Severity.UNKNOWN,
             message=f"files were written while they were read: {', '.join(names[:5])}; the"
             " findings may be due to that",
             count=len(names),
@@ -275,7 +277,16 @@ def growing_copies(paths: Sequence[str], directory: Path) -> FixedFiles:
             copy = directory / f"copy-{number}"
             with Path(name).open("rb") as source:
                 _copy(source, copy, size)
-            if line := _cut_unfinished(copy):
+            with copy.open("r+b") as file:
+                length = at = file.seek(0, os.SEEK_END)
+                line = b""
+                while at > 0 and b"\n" not in line:
+                    at = max(at - COPY_BYTES, 0)
+                    file.seek(at)
+                    line = file.read(length - at)
+                line = line[line.rfind(b"\n") + 1 :]
+                file.truncate(length - len(line))
+            if line:
                 unfinished.write(line + b"\n")
             copies[copy] = name
     return FixedFiles(
@@ -292,20 +303,6 @@ def _copy(source: BinaryIO, target: Path, limit_bytes: int | None) -> None:
         ):
             copy.write(chunk)
             left = None if left is None else left - len(chunk)
-
-
-def _cut_unfinished(copy: Path) -> bytes:
-    """Cut the last line off a file if it has no end, and return it."""
-    with copy.open("r+b") as file:
-        size = at = file.seek(0, os.SEEK_END)
-        line = b""
-        while at > 0 and b"\n" not in line:
-            at = max(at - COPY_BYTES, 0)
-            file.seek(at)
-            line = file.read(size - at)
-        line = line[line.rfind(b"\n") + 1 :]
-        file.truncate(size - len(line))
-    return line
 
 
 def begins_with(path: str, head: Path) -> bool:
@@ -333,3 +330,23 @@ def rows_of_lines(
                 for content in {whole, whole.removesuffix(b"\r")} & found.keys():
                     found[content].append((str(path), number))
     return found
+
+
+def int96_columns(file: str) -> set[str]:
+    """Return the columns of a Parquet file that have INT96, none of a file that Spark wrote.
+
+    Spark's timestamps have microseconds. Another writer may have kept the schema of a file of
+    Spark, where Spark looks for no INT96.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        footer = parquet.read_metadata(file)
+    except (OSError, pa.ArrowInvalid) as exc:
+        raise ReconcileError(f"{file} is not a Parquet file: {exc}") from exc
+    if footer.created_by.startswith("parquet-mr") and _SPARK_SCHEMA in (footer.metadata or {}):
+        return set()
+    columns = [footer.schema.column(number) for number in range(len(footer.schema))]
+    old = [each.path for each in columns if each.physical_type == "INT96"]
+    return {name for path in old for name in (path, path.partition(".")[0])}

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -89,6 +90,11 @@ class Finding:
         if self.copies:
             shown["copies"] = list(map(_known, self.copies))
         return shown
+
+
+error = partial(Finding, severity=Severity.ERROR)
+unknown = partial(Finding, severity=Severity.UNKNOWN)
+note = partial(Finding, severity=Severity.NOTE)
 
 
 def _known(value: Finding | Place) -> dict[str, object]:

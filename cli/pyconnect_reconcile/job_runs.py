@@ -1,29 +1,95 @@
-"""Runs specs: snapshot, session, job, report. The only place that knows every job."""
+"""Runs specs: snapshot, session, job, report. The only place that knows every job.
+
+ranges: offsets and topic ids against the last saved run; nothing is read from the topics.
+"""
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyconnect_reconcile.capture import Capture, capture, copies_rows
-from pyconnect_reconcile.chain import continued
+from pyconnect_reconcile.capture import (
+    Capture,
+    capture,
+    continued,
+    copies_rows,
+    load_snapshot,
+    require_cluster,
+)
 from pyconnect_reconcile.errors import InvalidQuestion, NotAuditable, ReconcileError, RecordsRemoved
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict
+from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict, unknown
 from pyconnect_reconcile.report.contents import Report, arranged, make_directory, write_report
-from pyconnect_reconcile.spark.session import starting_session
+from pyconnect_reconcile.sessions import starting_session
 from pyconnect_reconcile.spec import COMPARES, MAIN, Spec
+from pyconnect_reconcile.topics.range_findings import (
+    against_previous,
+    hanging,
+    open_tails,
+    without_previous,
+)
+from pyconnect_reconcile.topics.snapshot import TopicsSnapshot, read_snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pyconnect_reconcile.bench import Bench
+
+
+# transaction.max.timeout.ms of brokers, 15 minutes: the coordinator aborts what is older.
+HANGING_MS = 15 * 60 * 1000
+
+
+def check_ranges(spec: Spec, snapshot: TopicsSnapshot) -> CheckOutcome:
+    """Compare a snapshot with the one of `spec.previous`, when there is one."""
+    before = previous_snapshot(spec, snapshot)
+    # No record is audited here, and producers of open transactions show their age.
+    named = {(part.topic, part.partition) for part in snapshot.partitions if part.open_producers}
+    findings: list[Finding] = [
+        *(
+            replace(finding, severity=Severity.NOTE)
+            if finding.kind == "open-transaction" and (finding.topic, finding.partition) in named
+            else finding
+            for finding in open_tails(snapshot)
+        ),
+        *hanging(snapshot, older_than_ms=HANGING_MS),
+        *without_previous(snapshot, before),
+    ]
+    if before is not None:
+        findings += against_previous(snapshot, before)
+    return CheckOutcome(
+        findings=tuple(findings),
+        counts={
+            "offsets": snapshot.length,
+            "partitions": len(snapshot.partitions),
+            "open_offsets": sum(part.open_tail for part in snapshot.partitions),
+        },
+    )
+
+
+def previous_snapshot(spec: Spec, now: TopicsSnapshot) -> TopicsSnapshot | None:
+    """Return the snapshot to compare with: `spec.previous`, else the last of the same question.
+
+    Names of files are no proof: a report of another cluster or target may have a like name.
+    """
+    if spec.previous is not None:
+        before = load_snapshot(spec.previous)
+        require_cluster(spec.previous, before, now)
+        return before
+    for path in spec.earlier:
+        with suppress(OSError, ValueError, ReconcileError):
+            document = json.loads(Path(path).read_text("utf-8"))
+            before = read_snapshot(document)
+            if (document["target"], before.cluster_id) == (spec.target, now.cluster_id):
+                return before
+    return None
 
 
 def run_each(runs: Sequence[tuple[Spec, Path]], events: Events) -> list[int]:
@@ -79,14 +145,12 @@ def _run(
         with tempfile.TemporaryDirectory(dir=directory, prefix=".work-") as copies:
             captured = capture(spec, Path(copies), session)
             if spec.job == "ranges":
-                from pyconnect_reconcile.checks import ranges
-
-                outcome = ranges.check(captured.spec, captured.snapshots[MAIN])
+                outcome = check_ranges(captured.spec, captured.snapshots[MAIN])
                 report = _report(captured, outcome, started, spark_version="")
             else:
                 spark = session()
                 from pyconnect_reconcile.bench import Bench
-                from pyconnect_reconcile.spark.errors import spark_errors_translated
+                from pyconnect_reconcile.errors import spark_errors_translated
 
                 with spark_errors_translated():
                     bench = Bench(
@@ -116,7 +180,7 @@ def _run(
 
 
 def _undecided(kind: str, message: str) -> CheckOutcome:
-    finding = Finding(kind=kind, severity=Severity.UNKNOWN, message=message)
+    finding = unknown(kind=kind, message=message)
     return CheckOutcome(findings=(finding,), totals={kind: 1})
 
 
@@ -150,7 +214,7 @@ def check(bench: Bench) -> CheckOutcome:
         sequence,
         transactions,
     )
-    from pyconnect_reconcile.spark.errors import spark_errors_translated
+    from pyconnect_reconcile.errors import spark_errors_translated
 
     jobs = {
         "transactions": transactions.check,

@@ -18,7 +18,7 @@ from pyconnect_reconcile.data_sides import FileSide
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events, end_with_parent
 from pyconnect_reconcile.spec import read_spec
-from pyconnect_repair.job import Job
+from pyconnect_repair.records import Job
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,7 +39,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows=Path(document["rows"]),
             report=Path(document.get("report") or ""),
         )
-        _do(document["action"], job, events)
+        # Each kind of repair needs libraries that the others do without.
+        if job.audit.job != "topic-sink":
+            from pyconnect_repair.topics import carry_out, plan
+        elif isinstance(job.audit.right, FileSide):
+            from pyconnect_repair.lakes import carry_out, plan
+        else:
+            from pyconnect_repair.tables import carry_out, plan
+        if document["action"] == "plan":
+            plan(job, events)
+        else:
+            carry_out(job, events, undo=document["action"] == "undo")
     except ReconcileError as error:
         events.error(error.message, error.hint)
         return ReconcileError.exit_code
@@ -49,20 +59,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         events.error(f"the repair failed: {type(exc).__name__}", None)
         return ReconcileError.exit_code
     return 0
-
-
-def _do(action: str, job: Job, events: Events) -> None:
-    # Each kind of repair needs libraries that the others do without.
-    if job.audit.job != "topic-sink":
-        from pyconnect_repair.topics import carry_out, plan
-    elif isinstance(job.audit.right, FileSide):
-        from pyconnect_repair.lakes import carry_out, plan
-    else:
-        from pyconnect_repair.tables import carry_out, plan
-    if action == "plan":
-        plan(job, events)
-    else:
-        carry_out(job, events, undo=action == "undo")
 
 
 if __name__ == "__main__":

@@ -40,9 +40,8 @@ from pyconnect_reconcile.data_sides import ICEBERG, FileSide
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import count_of
-from pyconnect_repair.job import Job
 from pyconnect_repair.plan import Place, Refused, Wanted
-from pyconnect_repair.records import Basis, read_records, require_unmoved
+from pyconnect_repair.records import Basis, Job, read_records, require_unmoved
 
 AUDIT_AGAIN = "audit again, and repair by the new report"
 NEWEST_FORMAT = 2
@@ -121,7 +120,16 @@ class LakeTable:
         found, looked = LakeChange(), dict[str, _Looked]()
         for target in targets:
             try:
-                row = self._row(target, made)
+                record = None if target.place is None else made[target.place]
+                if record is None or record.value is None:
+                    raise Refused("the connector makes no row of a record")
+                if (name := self._tables.table_of(str(record.topic))) != self.name:
+                    raise Refused(f"the connector writes the record to {name}")
+                # What the sink writes.
+                batch = self._target.batch(self.name, record.value_schema, [record])
+                if problem := misfit(self._table.schema(), batch.schema):
+                    raise Refused(problem)
+                row = pa.Table.from_batches([batch])
                 [text] = _texts(self._held(row))
                 if text in looked:
                     raise Refused(f"{looked[text].target.name} has the same row in the table")
@@ -170,18 +178,6 @@ class LakeTable:
             )
         with self._table.manage_snapshots() as managed:
             managed.rollback_to_snapshot(base)
-
-    def _row(self, target: Wanted, made: Mapping[Place, SinkRecord | None]) -> Any:
-        """Return the row that the sink writes, as an Arrow table."""
-        record = None if target.place is None else made[target.place]
-        if record is None or record.value is None:
-            raise Refused("the connector makes no row of a record")
-        if (name := self._tables.table_of(str(record.topic))) != self.name:
-            raise Refused(f"the connector writes the record to {name}")
-        row = self._target.batch(self.name, record.value_schema, [record])
-        if problem := misfit(self._table.schema(), row.schema):
-            raise Refused(problem)
-        return pa.Table.from_batches([row])
 
     def _held(self, rows: Any) -> Any:
         """Return rows with the columns and types of the table."""

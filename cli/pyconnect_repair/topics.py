@@ -25,8 +25,9 @@ from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import COPIES, count_of
 from pyconnect_reconcile.spec import Cluster, TopicSide, source_position
 from pyconnect_reconcile.topics.snapshot import TopicSnapshot, read_snapshot
-from pyconnect_repair.job import VERSION, Job
-from pyconnect_repair.messages import (
+from pyconnect_repair.plan import Findings, Place, Refused, require_complete, targets_of
+from pyconnect_repair.records import VERSION, Job, Row, source_records
+from pyconnect_repair.sources import (
     RepairRecord,
     bytes_of,
     client_settings,
@@ -34,8 +35,6 @@ from pyconnect_repair.messages import (
     messages_at,
     messages_from,
 )
-from pyconnect_repair.plan import Findings, Place, Refused, require_complete, targets_of
-from pyconnect_repair.records import Row, source_records
 
 STAYS = "a record of a topic cannot be taken back"
 TRANSACTION_S = 60.0

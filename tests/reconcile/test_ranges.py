@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_reconcile.checks.ranges import previous_snapshot
 from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.job_runs import previous_snapshot
 from pyconnect_reconcile.spec import Spec, read_spec
 from pyconnect_reconcile.topics.snapshot import TopicsSnapshot
 

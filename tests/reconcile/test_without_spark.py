@@ -10,7 +10,7 @@ import pytest
 WITHOUT_SPARK = "import sys; sys.modules['pyspark'] = None; import {module}"
 
 
-@pytest.mark.parametrize("module", ["__main__", "capture", "checks.ranges", "stores.lakes"])
+@pytest.mark.parametrize("module", ["__main__", "capture", "job_runs", "stores.lakes"])
 def test_modules_before_a_session_import_no_spark(module: str) -> None:
     """Each imports in an interpreter in which Spark cannot be imported."""
     command = [sys.executable, "-c", WITHOUT_SPARK.format(module=f"pyconnect_reconcile.{module}")]

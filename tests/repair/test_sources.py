@@ -24,8 +24,8 @@ from pyconnect_reconcile.report.contents import Report, write_report
 from pyconnect_reconcile.spec import MAIN, read_spec
 from pyconnect_reconcile.topics.cluster_view import ClusterView
 from pyconnect_repair import topics
-from pyconnect_repair.job import Job
-from pyconnect_repair.messages import messages_from
+from pyconnect_repair.records import Job
+from pyconnect_repair.sources import messages_from
 from pyconnect_repair.topics import STAYS, carry_out, plan
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedBroker

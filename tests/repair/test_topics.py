@@ -20,10 +20,10 @@ from pyconnect_reconcile.findings import CheckOutcome, Finding, Place, Severity
 from pyconnect_reconcile.report.contents import Report, write_report
 from pyconnect_reconcile.spec import MAIN, read_spec
 from pyconnect_reconcile.topics.cluster_view import ClusterView
-from pyconnect_repair import messages
+from pyconnect_repair import sources
 from pyconnect_repair import topics as repaired_topics
-from pyconnect_repair.job import Job
-from pyconnect_repair.messages import messages_from
+from pyconnect_repair.records import Job
+from pyconnect_repair.sources import messages_from
 from pyconnect_repair.topics import STAYS, carry_out, plan
 from tests.support.commands import killed_command
 from tests.support.commands.processes import run_python
@@ -249,7 +249,7 @@ def test_a_passing_error_of_a_broker_is_waited_out(
                 return SimpleNamespace(error=partial(KafkaError, codes.pop()))
             return super().poll(timeout)
 
-    monkeypatch.setattr(messages, "Consumer", Disturbed)
+    monkeypatch.setattr(sources, "Consumer", Disturbed)
     assert topics.values(topics.left) == Counter({("a", "1"): 1})
     codes[:] = [KafkaError.TOPIC_AUTHORIZATION_FAILED]
     with pytest.raises(KafkaException):

@@ -23,7 +23,7 @@ from pyconnect_cli.reconcile.spark_jars import (
     require_java,
 )
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.spark.session import spark_session
+from pyconnect_reconcile.sessions import spark_session
 from pyconnect_reconcile.spec import SparkSettings
 from tests.support.audits.audits import Audit
 from tests.support.eventually import eventually

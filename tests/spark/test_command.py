@@ -12,10 +12,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from pyconnect_agent.builtin.converters.avro.converter import AvroConverter
 from pyconnect_api import INT64_SCHEMA, SchemaBuilder, Struct
+from pyconnect_cli.reconcile.spark_jars import SparkArchive
 from tests.support.audits.seeding import Record, Seed, seed_topic
 from tests.support.commands.processes import python_environment
 from tests.support.commands.reconcile_command import QUICK
@@ -121,3 +123,11 @@ def test_a_killed_command_takes_spark_with_it(seed: Seed, tmp_path: Path) -> Non
     process.kill()
     process.communicate(timeout=RUN_S)
     assert psutil.wait_procs(children, timeout=RUN_S)[1] == []
+
+
+def test_the_driver_maps_the_archive(spark: SparkSession, spark_archive: SparkArchive) -> None:
+    """The option reaches the driver, and Java accepts the archive for its class path."""
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    maps = Path(f"/proc/{gateway.proc.pid}/maps").read_text()
+    assert str(spark_archive.path) in maps

@@ -13,9 +13,8 @@ from pyarrow import parquet
 from pyspark.sql import Row, SparkSession
 
 from pyconnect_reconcile.spec import ColumnRule
-from pyconnect_reconcile.values.flat import MOST_MEMBERS, with_flat_objects
 from pyconnect_reconcile.values.kinds import Compared
-from pyconnect_reconcile.values.normal import Columns, json_columns
+from pyconnect_reconcile.values.normal import MOST_FLAT, Columns, json_columns, with_flat_objects
 from tests.support.seeds import LONG
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
@@ -148,13 +147,13 @@ def test_plain_values_are_not_parsed(spark: SparkSession, tmp_path: Path) -> Non
 
 def test_many_members_are_read(spark: SparkSession, tmp_path: Path) -> None:
     """As many as the expression takes; with more members the parsers read all."""
-    for count in (MOST_MEMBERS, MOST_MEMBERS + 1):
+    for count in (MOST_FLAT, MOST_FLAT + 1):
         names = [f"column_{number}" for number in range(count)]
         text = json.dumps({name: f"{name}, é" for name in names}).encode()
         read, flat = with_flat_objects(
             spark.read.parquet(written(tmp_path, [text]).as_uri()), names, closed=True
         )
-        assert read.where(flat.holds).count() == (count == MOST_MEMBERS)
+        assert read.where(flat.holds).count() == (count == MOST_FLAT)
 
 
 def test_members_that_the_first_object_lacks_have_a_place(

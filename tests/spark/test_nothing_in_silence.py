@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import io
 import sqlite3
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.types import (
+    DoubleType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.capture import capture
@@ -124,12 +131,26 @@ def test_values_that_differ_at_their_end_differ(spark: SparkSession) -> None:
     assert [case for case, *both in zip(cases, one, other, strict=True) if both[0] == both[1]] == []
 
 
-def test_numbers_that_another_database_may_round_are_refused(spark: SparkSession) -> None:
-    """Spark reads Oracle's NUMBER with ten digits behind the point."""
+def test_values_that_another_database_may_round_are_refused(spark: SparkSession) -> None:
+    """Spark reads Oracle's NUMBER with ten digits behind the point, and times in microseconds."""
     frame = spark.createDataFrame([], "id decimal(18,2), n decimal(38,10)")
     with pytest.raises(NotAuditable, match="may round the numbers of n in t"):
         exact_rows(lambda _: frame, "jdbc:oracle:thin:@h:1521/d", "t", "UTC")
     assert exact_rows(lambda _: frame.select("id"), "jdbc:oracle:x", "t", "UTC").columns == ["id"]
+    clock = {"logical_time_type": True}
+    for kind, metadata, is_refused in (
+        (TimestampType(), {"scale": 9}, True),
+        (TimestampNTZType(), {"scale": 7}, True),
+        (TimestampType(), {"scale": 6}, False),
+        (TimestampType(), clock | {"scale": 3}, True),
+        (TimestampType(), clock | {"scale": 0}, False),
+        (DoubleType(), {"scale": 9}, False),
+    ):
+        schema = StructType([StructField("a", kind, metadata=metadata)])
+        rows = spark.createDataFrame([], schema)
+        refusal = pytest.raises(NotAuditable, match="times of a in t may have more digits")
+        with refusal if is_refused else nullcontext():
+            assert exact_rows(lambda _, rows=rows: rows, "jdbc:db2:x", "t", "UTC") is rows  # type: ignore[misc]
 
 
 def test_columns_of_either_side_are_compared(spark: SparkSession) -> None:

@@ -13,7 +13,7 @@ import pytest
 from platformdirs import user_cache_path
 from pyspark import cloudpickle
 
-from pyconnect_reconcile.values import json_text
+from pyconnect_reconcile.values import releases as json_text
 from tests.support.audits.every_audit import check, every_audit, specs
 from tests.support.audits.seeding import seed_topic
 from tests.support.commands.processes import run_python

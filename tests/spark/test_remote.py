@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +17,12 @@ import pytest
 
 from pyconnect_api import INT64_SCHEMA, SchemaBuilder
 from pyconnect_cli.reconcile.spark_jars import SparkArchive, avro_jars
+from pyconnect_clients.installation import install_command
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.sessions import spark_session
+from pyconnect_reconcile.spec import SparkSettings
+from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker import BrokerSecurity
 from pyconnect_sandbox.server import LOOPBACK, free_port
 from tests.support.audits.seeding import Record, seed_topic
@@ -37,7 +45,7 @@ import sys
 from pathlib import Path
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.bench import read_topics
-from pyconnect_reconcile.spark.session import spark_session
+from pyconnect_reconcile.sessions import spark_session
 from pyconnect_reconcile.topics.snapshot import PartitionRange
 from pyconnect_reconcile.spec import Cluster, SparkSettings
 url, topic, bootstrap, properties = sys.argv[1:]
@@ -55,7 +63,7 @@ BESIDE_AVRO = """
 import sys
 from pathlib import Path
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.spark.session import spark_session
+from pyconnect_reconcile.sessions import spark_session
 from pyconnect_reconcile.spec import SparkSettings
 url, *jars = sys.argv[1:]
 def session(*jars):
@@ -217,3 +225,19 @@ def test_settings_that_a_shared_server_cannot_take_are_refused(
     memory, packages = map(reconcile.end, started)
     assert (memory.code, "refuses the setting spark.driver.memory" in memory.err) == (2, True)
     assert (packages.code, "does not accept packages" in packages.err) == (2, True)
+
+
+def test_spark_connect_names_the_packages_it_needs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The client of Spark Connect is an extra of pyspark: the error says how to install it."""
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    session = spark_session(
+        SparkSettings(remote="sc://127.0.0.1:1"),
+        app_name="tests",
+        work_directory=tmp_path,
+        events=Events(machine=True, stream=io.StringIO()),
+    )
+    with pytest.raises(ReconcileError, match="Spark Connect needs more packages") as refused:
+        session.__enter__()
+    assert refused.value.hint == f"install them: {install_command('reconcile-connect')}"

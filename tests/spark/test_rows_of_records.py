@@ -9,6 +9,7 @@ from contextlib import closing
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import NoReturn, cast
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -26,8 +27,11 @@ from pyconnect_api import (
 from pyconnect_reconcile.compares.columns import columns_of
 from pyconnect_reconcile.data_sides import MARK, TOKENS, RowRule, TableSide
 from pyconnect_reconcile.errors import NotAuditable
+from pyconnect_reconcile.spec import ColumnRule
 from pyconnect_reconcile.stores.sqlite import copied
 from pyconnect_reconcile.values import rows
+from pyconnect_reconcile.values.kinds import Compared
+from pyconnect_reconcile.values.normal import Columns
 from pyconnect_reconcile.values.rows import contents_of, record_content, row_plan
 from pyconnect_reconcile.values.table_rows import table_content
 
@@ -257,3 +261,30 @@ def test_a_copy_of_sqlite_has_the_declared_types(spark: SparkSession, tmp_path: 
         (None,) * 9,
     ]
     assert frame.columns[-2:] == ["a `b.c", TOKENS]
+
+
+PLACE = ("topic", "partition", "offset")
+COLUMNS = (*((name, "string") for name in PLACE), ("line", "string"))
+
+
+class Unread:
+    """Records of a topic whose reading would cost a pass over it."""
+
+    def where(self, _condition: str) -> NoReturn:
+        raise AssertionError("the topic was read")
+
+
+@pytest.mark.parametrize("of", ["value", "kafka"])
+def test_a_topic_of_texts_is_not_read_for_a_plan(of: str) -> None:
+    """A text has no fields, and no column comes from the key."""
+    table = Columns(
+        all=tuple(
+            Compared(rule=ColumnRule(name=name, path=name), kind=kind) for name, kind in COLUMNS
+        ),
+        closed=True,
+    )
+    rule = RowRule(of=of, keys=PLACE if of == "kafka" else (), whole="line")
+    plan = row_plan(cast("DataFrame", Unread()), rule, table, writes=True)
+    compared = {column.name: (column.of, column.kind) for column in plan.columns}
+    assert compared["line"] == ("value", "text")
+    assert plan.left_out == (() if of == "kafka" else PLACE)

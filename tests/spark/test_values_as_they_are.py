@@ -6,8 +6,9 @@ import gzip
 import itertools
 import json
 import sqlite3
+import struct
 from codecs import BOM_UTF8
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyarrow import orc, parquet
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, TimestampType
 from pyspark.sql import SparkSession
 
 from pyconnect_reconcile.findings import Verdict
@@ -454,6 +458,119 @@ def test_nanoseconds_that_spark_cuts_are_not_audited(audit: RecordedAudit) -> No
         assert answer.kinds() == ({"not-audited"} if more else set())
     named = audit.run("topic-sink", topics, left=topic(LEFT), right=right, columns=["t"])
     assert named.verdict is AGREE
+
+
+def test_nanoseconds_in_keys_and_beside_sparks_own_schema_are_found(audit: RecordedAudit) -> None:
+    """Another writer may keep the schema of Spark's file, in which Spark looks for no INT96."""
+    nanos = 1704067200 * 10**9 + 123456001
+    moments = pa.array([nanos], pa.timestamp("ns"))
+    [own] = Path(audit.parquet("SELECT now() AS t")["paths"][0]).glob("*.parquet")  # type: ignore[index]
+    kept = pa.table({"t": moments}).replace_schema_metadata(parquet.read_schema(own).metadata)
+    keys = pa.table({"t": pa.array([[(nanos, 1)]], pa.map_(pa.timestamp("ns"), pa.int64()))})
+    text = '"2024-01-01T00:00:00.123456Z"'
+    for form, table, value in (
+        ("parquet", kept, text),
+        ("parquet", keys, '{"2024-01-01 00:00:00.123456":1}'),
+        ("orc", keys, '{"2024-01-01 00:00:00.123456":1}'),
+    ):
+        file = str(audit.directory / f"sink.{form}")
+        if form == "orc":
+            orc.write_table(table, file)
+        else:
+            parquet.write_table(table, file, use_deprecated_int96_timestamps=True)
+        right = {"kind": "files", "paths": [file], "format": form}
+        topics = {LEFT: given(f'{{"t":{value}}}')}
+        answer = audit.run("topic-sink", topics, left=topic(LEFT), right=right)
+        assert (answer.verdict, answer.kinds()) == (UNKNOWN, {"not-audited"}), (form, value)
+
+
+def test_nanoseconds_in_files_that_were_added_to_an_iceberg_table_are_not_audited(
+    audit: RecordedAudit, tmp_path: Path
+) -> None:
+    """Iceberg reads the microseconds of INT96, which it does not write itself."""
+    url = f"sqlite:///{tmp_path}/catalog.db"
+    catalog = SqlCatalog("iceberg", uri=url, warehouse=f"file://{tmp_path}/warehouse")
+    catalog.create_namespace("db")
+    columns = (NestedField(1, "id", LongType()), NestedField(2, "t", TimestampType()))
+    table = catalog.create_table("db.events", Schema(*columns))
+    file = tmp_path / "data.parquet"
+    rows = pa.table({"id": [1], "t": pa.array([1704067200123456], pa.timestamp("us"))})
+    parquet.write_table(rows, file)
+    table.add_files([f"file://{file}"])
+    right = {
+        "kind": "files",
+        "paths": ["db.events"],
+        "format": "iceberg",
+        "catalog": {"kind": "sql", "url": f"jdbc:sqlite:{tmp_path}/catalog.db"},
+    }
+    sides = {"left": topic(LEFT), "right": right}
+    topics = {LEFT: given('{"id":1,"t":"2024-01-01T00:00:00.123456Z"}')}
+    assert audit.run("topic-sink", topics, **sides).verdict is AGREE
+    moments = pa.array([1704067200123456001], pa.timestamp("ns"))
+    rows = rows.set_column(1, "t", moments)
+    parquet.write_table(rows, file, use_deprecated_int96_timestamps=True)
+    answer = audit.run("topic-sink", topics, **sides)
+    assert (answer.verdict, answer.kinds()) == (UNKNOWN, {"not-audited"})
+    assert audit.run("topic-sink", topics, **sides, columns=["id"]).verdict is AGREE
+
+
+def test_times_of_files_beyond_a_day_are_no_times(audit: RecordedAudit) -> None:
+    """They are not those of the day after."""
+    hour = 3_600_000_000
+    times = pa.array([hour, 25 * hour, -23 * hour, 24 * hour - 1], pa.time64("us"))
+    file = str(audit.directory / "sink.parquet")
+    parquet.write_table(pa.table({"t": times}), file)
+    right = {"kind": "files", "paths": [file], "format": "parquet"}
+    topics = {LEFT: given(*['{"t":"01:00:00"}'] * 3, '{"t":"23:59:59.999999"}')}
+    answer = audit.run("topic-sink", topics, left=topic(LEFT), right=right)
+    assert answer.outcome.totals == {"missing": 2, "extra": 2, "repeated": 0}
+
+
+def test_bytes_that_are_no_text_are_kept_in_files(audit: RecordedAudit, tmp_path: Path) -> None:
+    """Within values of Parquet, and in CSV; Spark has one character in place of any of them."""
+
+    def texts(held: bytes) -> pa.Array:
+        ends = pa.py_buffer(struct.pack("<ii", 0, len(held)))
+        return pa.Array.from_buffers(pa.string(), 1, [None, ends, pa.py_buffer(held)])
+
+    bounds, one = pa.array([0, 1], pa.int32()), pa.array([1], pa.int64())
+    wraps: list[Callable[[pa.Array], pa.Array]] = [
+        lambda each: pa.StructArray.from_arrays([each], ["s"]),
+        lambda each: pa.ListArray.from_arrays(bounds, each),
+        lambda each: pa.MapArray.from_arrays(bounds, each, one),
+    ]
+    for other in (b"\xfe", "\ufffd".encode(), b"\xff"):
+        for at, held in enumerate((b"\xff", other)):
+            values = [wrap(texts(held)) for wrap in wraps]
+            rows = [pa.table({f"c{n}": value}) for n, value in enumerate(values)]
+            parquet.write_table(
+                pa.concat_tables(rows, promote_options="default"), f"{tmp_path}/{at}.parquet"
+            )
+            (tmp_path / f"{at}.csv").write_bytes('tä,"ü;"\n'.encode() + held + ',ö"\n'.encode())
+        for kind, count in (("parquet", len(wraps)), ("csv", 1)):
+            left, right = (
+                {"kind": "files", "paths": [f"{tmp_path}/{at}.{kind}"], "format": kind}
+                for at in (0, 1)
+            )
+            answer = audit.run("topic-topic", {}, left=left, right=right)
+            lost = 0 if other == b"\xff" else count
+            assert answer.outcome.totals.get("missing", 0) == lost, (kind, other)
+            assert answer.verdict is (DIFFER if lost else AGREE)
+
+
+def test_csv_is_read_in_its_encoding(audit: RecordedAudit, tmp_path: Path) -> None:
+    """UTF-8 with a byte order mark, in columns and separators, and one that options name."""
+    text = 'tä§u\n"ö§ü"§€\n'
+    values = given('{"tä":"ö§ü","u":"€"}')
+    for number, (content, encoding) in enumerate(
+        ((text.encode(), ""), (text.encode("utf-8-sig"), ""), (text.encode("utf-16"), "UTF-16"))
+    ):
+        file = tmp_path / f"{number}.csv"
+        file.write_bytes(content)
+        options = {"sep": "§", **({"encoding": encoding} if encoding else {})}
+        right = {"kind": "files", "paths": [str(file)], "format": "csv", "options": options}
+        answer = audit.run("topic-sink", {LEFT: values}, left=topic(LEFT), right=right)
+        assert answer.verdict is AGREE, (number, answer.outcome.findings)
 
 
 def test_lines_are_read_from_their_first_byte_in_every_directory(audit: RecordedAudit) -> None:

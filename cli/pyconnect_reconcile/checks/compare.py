@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Observation, Row
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.compares import key_order, stages, uncertain
+from pyconnect_reconcile.compares import key_order, stages
 from pyconnect_reconcile.compares.columns import (
     columns_of_records,
     columns_without_values,
@@ -46,6 +46,8 @@ from pyconnect_reconcile.findings import (
     Severity,
     Verdict,
     count_of,
+    error,
+    unknown,
     verdict_of,
 )
 from pyconnect_reconcile.spec import Spec, TopicSide
@@ -188,12 +190,12 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
     if sums.bad:
         bench.events.step(f"examining {len(sums.bad)} of {sums.buckets} buckets that differ")
         looked = _keys(bench, first) if spec.mode == "upsert" else _rows(bench, first)
-        findings += uncertain.doubted(bench, first.left, first.right, looked.findings)
+        findings += stages.doubted(bench, first.left, first.right, looked.findings)
     differing = len(sums.bad) if any(looked.totals.values()) else 0
-    findings += uncertain.under_way(spec, first.left, first.right, sums, ahead=looked.ahead)
+    findings += stages.under_way(spec, first.left, first.right, sums, ahead=looked.ahead)
     if sums.tail_right:
         missing = looked.totals.get("missing", 0)
-        findings += uncertain.unfinished(first.right, sums, first.compared, missing=missing)
+        findings += stages.unfinished(first.right, sums, first.compared, missing=missing)
     totals = dict(looked.totals)
     if unheld := [each.count for each in looked.findings if each.kind == UNHELD]:
         totals[UNHELD] = sum(unheld)
@@ -212,7 +214,7 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
             findings += rows.files.changes(rows.side.paths)
     if sums.left == 0 and verdict_of(findings) is not Verdict.DIFFER:
         message = f"there is nothing to compare: {first.left.name} has no row in the range"
-        findings.append(Finding(kind="empty-range", severity=Severity.UNKNOWN, message=message))
+        findings.append(unknown(kind="empty-range", message=message))
     return CheckOutcome(
         findings=tuple(findings),
         totals=totals,
@@ -290,7 +292,7 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
             yield from removed_beginnings(snapshot, severity, untold)
             if bench.spec.mode == "append":
                 yield from unknown_policies(snapshot)
-            yield from uncertain.keyless_tombstones(bench.spec, rows, rows.side)
+            yield from stages.keyless_tombstones(bench.spec, rows, rows.side)
     absent, keyless, tied = first.absent, first.sums.keyless, first.sums.tied
     messages = {
         "not-compared": f"the columns {', '.join(absent)} have values that were not compared, as no"
@@ -302,7 +304,7 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
     }
     for (kind, message), count in zip(messages.items(), (len(absent), keyless, tied), strict=True):
         if count:
-            yield Finding(kind=kind, severity=Severity.UNKNOWN, message=message, count=count)
+            yield unknown(kind=kind, message=message, count=count)
 
 
 def _unparsable(bench: Bench, first: _First) -> Iterator[Finding]:
@@ -373,17 +375,15 @@ def _row_finding(bench: Bench, row: Row, places: Places, first: _First) -> Findi
     copies = tuple(places.get(identity_of(row, HASHES), ()))
     known, present = row.committed + row.uncommitted, row.committed - row.missing
     if row.missing and not present:
-        return Finding(
+        return error(
             kind="missing",
-            severity=Severity.ERROR,
             message=f"in {here}, not in {there}",
             count=row.missing,
             copies=copies,
         )
     if known == 0:
-        return Finding(
+        return error(
             kind="extra",
-            severity=Severity.ERROR,
             message=f"in {there}, not in {here}",
             count=row.there,
             copies=copies,
@@ -429,9 +429,8 @@ def _keys(bench: Bench, first: _First) -> _Looked:
         wanted = [identity_of(row, KEY_HASHES) for row in rows]
         places = [places_of(side, wanted, KEY_HASHES) for side in (left, right)]
         findings = [
-            Finding(
+            error(
                 kind=row.kind,
-                severity=Severity.ERROR,
                 message=KEY_TEXTS[row.kind].format(left=left.name, right=right.name),
                 # The last version of each side stands for it.
                 copies=tuple(place for each in places for place in each.get(key, ())[-1:]),

@@ -19,7 +19,14 @@ from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.sides import named_rows, rows_of
 from pyconnect_reconcile.data_sides import FileSide
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, count_of, most_severe
+from pyconnect_reconcile.findings import (
+    CheckOutcome,
+    Finding,
+    Severity,
+    count_of,
+    most_severe,
+    unknown,
+)
 from pyconnect_reconcile.spec import Tier, TopicSide
 from pyconnect_reconcile.topics.range_findings import (
     of_ranges,
@@ -94,11 +101,7 @@ def check(bench: Bench) -> CheckOutcome:
         "under-way": dated and all(bucket.under_way for bucket in buckets),
         "too-many-spans": len(dated) > len(kept),
     }
-    untold = [
-        Finding(kind=kind, severity=Severity.UNKNOWN, message=UNTOLD[kind])
-        for kind, is_so in found.items()
-        if is_so
-    ]
+    untold = [unknown(kind=kind, message=UNTOLD[kind]) for kind, is_so in found.items() if is_so]
     for snapshot in snapshots:
         untold += of_ranges(snapshot, Severity.UNKNOWN, "their rows are not counted")
     if strange := sum(timeless):

@@ -1,8 +1,8 @@
 """offsets: the history of each source partition and its writers, from the internal topics.
 
 Spark reads the topics and keeps what is about source offsets, task configurations and statuses;
-these topics are compacted and small, so what they say is looked at in one place: `offset_history`,
-`offset_comparisons`, `task_configs`, `task_statuses`.
+these topics are compacted and small, so what they say is looked at in one place: `offset_history`
+and `task_records`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from pyconnect_reconcile.findings import (
     count_of,
     most_severe,
 )
-from pyconnect_reconcile.internal_topics import task_configs, task_statuses
-from pyconnect_reconcile.internal_topics.offset_history import (
+from pyconnect_reconcile.offset_history import (
     Circumstances,
     LastCommits,
     OffsetCommit,
@@ -35,9 +34,15 @@ from pyconnect_reconcile.internal_topics.offset_history import (
     histories,
     read_commit,
 )
-from pyconnect_reconcile.internal_topics.task_configs import TaskConfigSet
-from pyconnect_reconcile.internal_topics.task_statuses import Statuses, StatusReport, read_status
 from pyconnect_reconcile.spec import AuditedTopics
+from pyconnect_reconcile.task_records import (
+    CONFIG_KEYS,
+    STATUS_KEYS,
+    Statuses,
+    StatusReport,
+    TaskConfigSet,
+    read_status,
+)
 from pyconnect_reconcile.topics.range_findings import empty_ranges, open_tails
 
 MOST_RECORDS = 2_000_000
@@ -156,14 +161,14 @@ def _read(bench: Bench, topics: AuditedTopics) -> _Read:
             f"from_json(CAST(value AS STRING), {fields}) AS fields",
             "value IS NULL AS removed",
         )
-        for row in _rows(bench, (topics.status,), KEY, *columns, prefixes=task_statuses.KEYS):
+        for row in _rows(bench, (topics.status,), KEY, *columns, prefixes=STATUS_KEYS):
             content = row.fields.asDict() if row.fields is not None else {}
             place = _place(row, row.key)
             status = read_status(place, None if row.removed else content)
             statuses.append(status) if status is not None else strange.append(place)
     tasks: list[Row] = []
     if topics.config is not None:
-        tasks = _rows(bench, (topics.config,), KEY, "value", prefixes=task_configs.KEYS)
+        tasks = _rows(bench, (topics.config,), KEY, "value", prefixes=CONFIG_KEYS)
     configs = TaskConfigSet((_place(row, row.key), _bytes(row.value)) for row in tasks)
     return _Read(
         commits=commits, statuses=statuses, configs=configs, records=len(rows), strange=strange

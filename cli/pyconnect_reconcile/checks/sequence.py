@@ -24,6 +24,7 @@ from pyconnect_reconcile.findings import (
     Interval,
     Severity,
     count_of,
+    error,
     hidden,
     holes_within,
     most_severe,
@@ -222,9 +223,8 @@ def _judged(bench: Bench, folded: _Folded) -> CheckOutcome:
     if folded.hidden and missing > perhaps:
         said = count_of(missing - perhaps, "number more is")
         split.append(
-            Finding(
+            error(
                 kind="missing",
-                severity=Severity.ERROR,
                 message=f"{said} missing than the {count_of(folded.hidden, 'offset')} outside of"
                 " the range can hold",
                 of="sequence",
@@ -365,9 +365,8 @@ def _copies(read: _Pass, repeated: DataFrame, limit: int) -> Iterator[Finding]:
     )
     found = places(read.records, [row[:2] for row in rows], ("group", "sequence"))
     for group, number, count in rows:
-        yield Finding(
+        yield error(
             kind="repeated",
-            severity=Severity.ERROR,
             message=f"number {number}{_of(group)} occurs {count_of(count, 'time')}",
             group=group or None,
             of="sequence",
@@ -397,9 +396,8 @@ def _disorder(bench: Bench, folded: _Folded) -> tuple[int, list[Finding]]:
     # These columns need no value of a record to be parsed.
     found = places(folded.read.records.select(*AT, "timestamp_ms", "key"), at, AT)
     findings = [
-        Finding(
+        error(
             kind="disorder",
-            severity=Severity.ERROR,
             message=f"number {row.sequence}{_of(row.group)} comes after a higher one",
             topic=row.topic,
             partition=row.partition,

@@ -18,8 +18,10 @@ from pyconnect_reconcile.findings import (
     Finding,
     PartitionCounts,
     Severity,
+    note,
     numbers_of,
     runs_of,
+    unknown,
 )
 from pyconnect_reconcile.topics.range_findings import (
     empty_ranges,
@@ -78,9 +80,8 @@ def check(bench: Bench) -> CheckOutcome:
     # Without a gap in the offsets nothing has been removed.
     gapped = snapshot.of_topics([topic for topic, count in gaps.items() if count])
     compacted = [
-        Finding(
+        unknown(
             kind="compacted",
-            severity=Severity.UNKNOWN,
             message="the topic is compacted: its transaction markers cannot be distinguished"
             " from removed records",
             topic=topic.topic,
@@ -124,9 +125,8 @@ def _aborted(masks: DataFrame, limit: int) -> list[Finding]:
     for topic, partition, bucket, mask in rows.collect():
         offsets.setdefault((topic, partition), []).extend(numbers_of(bucket, mask))
     return [
-        Finding(
+        note(
             kind="aborted",
-            severity=Severity.NOTE,
             message="records of aborted transactions: consumers of committed records never see"
             " them",
             topic=topic,

@@ -26,7 +26,7 @@ from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.places import places_in_topic
 from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows
 from pyconnect_reconcile.compares.stages import Checksums
-from pyconnect_reconcile.findings import Finding, Severity, count_of
+from pyconnect_reconcile.findings import Finding, count_of, error, unknown
 from pyconnect_reconcile.numbered import EARLIER
 from pyconnect_reconcile.values.canonical import HASHES, hashes
 from pyconnect_reconcile.values.extract import with_text
@@ -153,7 +153,7 @@ def check(bench: Bench, left: Rows, right: Rows, known: Identities) -> tuple[lis
         "keyless": f"{count_of(known.keyless, 'record has')} no key: no order was checked",
     }
     found += [
-        Finding(kind=kind, severity=Severity.UNKNOWN, message=message, count=count)
+        unknown(kind=kind, message=message, count=count)
         for (kind, message), count in zip(messages.items(), (spread, known.keyless), strict=True)
         if count
     ]
@@ -242,9 +242,8 @@ def _one_by_one(
         for side, name in zip(sides, ("left", "right"), strict=True)
     )
     findings = [
-        Finding(
+        error(
             kind="disorder",
-            severity=Severity.ERROR,
             message=f"a record comes after another record of its key in {sides[1].name},"
             f" and before that record in {sides[0].name}",
             topic=there.topic,

@@ -18,7 +18,7 @@ from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.sides import KEY_HASHES, LANE_BITS, Rows, line_of
 from pyconnect_reconcile.data_sides import FileSide
 from pyconnect_reconcile.files import local_files, rows_of_lines
-from pyconnect_reconcile.findings import Finding, Place, Severity, count_of
+from pyconnect_reconcile.findings import Finding, Place, Severity, count_of, error
 from pyconnect_reconcile.spec import Side, TopicSide
 from pyconnect_reconcile.values.canonical import HASHES
 
@@ -217,9 +217,8 @@ def unheld_findings(lost: DataFrame, sink: str) -> list[Finding]:
     rows = counted.limit(MOST_FIELDS).collect()
     found = places(each, [(field,) for field, _ in rows], ("field",))
     return [
-        Finding(
+        error(
             kind=UNHELD,
-            severity=Severity.ERROR,
             message=f"{count_of(count, f'value of `{field}` has')}"
             f" no place in {sink}: its columns cannot hold such values",
             of="field",

@@ -114,7 +114,20 @@ def rows_of(
         case FileSide():
             return _files(bench, side, columns, plan)
         case TableSide():
-            return _table(bench, side, columns, plan)
+            pass
+    table = bench.tables[side.place]
+    frame = _of_this_run(bench, table.frame, plan).withColumn("tail", sql.lit(False))
+    keys = () if plan is None else plan.keys
+    if side.position is not None:
+        frame = with_tail_of(table.frame, side.position)
+        keys = keys or tuple(filter(None, [side.position.incrementing]))
+    if keys:
+        frame = frame.withColumn(ROW, row_key(frame, keys))
+    if plan is None:
+        rows = _from_columns(bench, _of_zone(frame, side.zone), columns)
+    else:
+        rows = _from_plan(bench, frame, plan, side.zone)
+    return Rows(name=side.table, rows=rows, side=side, files=table.files)
 
 
 def plan_of(bench: Bench, columns: Columns) -> RowPlan | None:
@@ -334,22 +347,6 @@ def _files(bench: Bench, side: FileSide, columns: Columns, plan: RowPlan | None)
     else:
         rows = _from_columns(bench, frame, columns)
     return Rows(name=", ".join(side.paths), rows=rows, side=side, files=files)
-
-
-def _table(bench: Bench, side: TableSide, columns: Columns, plan: RowPlan | None) -> Rows:
-    table = bench.tables[side.place]
-    frame = _of_this_run(bench, table.frame, plan).withColumn("tail", sql.lit(False))
-    keys = () if plan is None else plan.keys
-    if side.position is not None:
-        frame = with_tail_of(table.frame, side.position)
-        keys = keys or tuple(filter(None, [side.position.incrementing]))
-    if keys:
-        frame = frame.withColumn(ROW, row_key(frame, keys))
-    if plan is None:
-        rows = _from_columns(bench, _of_zone(frame, side.zone), columns)
-    else:
-        rows = _from_plan(bench, frame, plan, side.zone)
-    return Rows(name=side.table, rows=rows, side=side, files=table.files)
 
 
 def _of_this_run(bench: Bench, frame: DataFrame, plan: RowPlan | None) -> DataFrame:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from pyconnect_reconcile.chain import Base
+from pyconnect_reconcile.capture import Base
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import (
     COPIES,
@@ -84,7 +84,23 @@ class Report:
             "duration_ms": self.duration_ms,
             "spark_version": self.spark_version,
             "question": question_of(spec),
-            "asked": _asked(spec),
+            # Members of the spec that hold no credentials.
+            "asked": {
+                "topics": list(spec.topics),
+                "clusters": {name: cluster.bootstrap for name, cluster in spec.clusters.items()},
+                "isolation": spec.isolation,
+                "sequence": spec.sequence,
+                "group": spec.group,
+                "identity": spec.identity,
+                "mode": spec.mode,
+                "since": {topic: dict(offsets) for topic, offsets in spec.since.items()},
+                "since_ms": spec.since_ms,
+                "until": {topic: dict(offsets) for topic, offsets in spec.until.items()},
+                "stable_only": spec.stable_only,
+                "columns": [column.name for column in spec.columns],
+                "duplicates_allowed": spec.duplicates_allowed,
+                "position": list(source_position(spec)),
+            },
             "counts": dict(outcome.counts),
             "totals": {kind: count for kind, count in outcome.totals.items() if count},
             "findings": [findings[index].to_json() for index in of_every_kind(kinds, SAMPLES)],
@@ -126,26 +142,6 @@ def arranged(outcome: CheckOutcome, *, hide_keys: bool) -> CheckOutcome:
     if hide_keys:
         findings = [with_hidden_keys(finding) for finding in findings]
     return replace(outcome, findings=tuple(findings))
-
-
-def _asked(spec: Spec) -> dict[str, object]:
-    """Return the spec without members that may hold credentials."""
-    return {
-        "topics": list(spec.topics),
-        "clusters": {name: cluster.bootstrap for name, cluster in spec.clusters.items()},
-        "isolation": spec.isolation,
-        "sequence": spec.sequence,
-        "group": spec.group,
-        "identity": spec.identity,
-        "mode": spec.mode,
-        "since": {topic: dict(offsets) for topic, offsets in spec.since.items()},
-        "since_ms": spec.since_ms,
-        "until": {topic: dict(offsets) for topic, offsets in spec.until.items()},
-        "stable_only": spec.stable_only,
-        "columns": [column.name for column in spec.columns],
-        "duplicates_allowed": spec.duplicates_allowed,
-        "position": list(source_position(spec)),
-    }
 
 
 def make_directory(directory: Path) -> None:

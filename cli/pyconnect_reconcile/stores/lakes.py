@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,7 @@ from uuid import uuid4
 from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.data_sides import SQL, FileSide, IcebergCatalog, Store, TableSide
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.files import FixedFiles, complete_files, is_data
+from pyconnect_reconcile.files import FixedFiles, complete_files, int96_columns, is_data
 from pyconnect_reconcile.properties import store_properties
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ TIMEOUT_S, STORE_TIMEOUT_S = 15.0, 10.0
 NOT_FOUND = 404
 SEPARATOR = "\x1f"
 """Between the levels of a namespace, in the REST protocol."""
+NAME_MAPPING = "schema.name-mapping.default"
+"""The property of a table to which files of other writers were added."""
 NAMESPACE, NAME = "audited", "table"
 """Of each table in the catalog that it gets in Spark."""
 S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
@@ -166,7 +169,22 @@ def current_table(
     # Older writers wrote -1 for no snapshot.
     number = None if found.get("current-snapshot-id") == -1 else found.get("current-snapshot-id")
     snapshot = {"table_uuid": found.get("table-uuid"), "snapshot_id": number}
-    return FixedFiles(table=f"{own}.{NAMESPACE}.{NAME}", snapshot=snapshot)
+    name = f"{own}.{NAMESPACE}.{NAME}"
+    odd = None
+    # Iceberg writes no INT96. Files of other writers have their columns found by this mapping.
+    if NAME_MAPPING in found.get("properties", {}):
+        odd = _with_nanoseconds(session(), name, directory if scheme in S3_SCHEMES else Path("/"))
+    return FixedFiles(table=name, snapshot=snapshot, nanoseconds=odd)
+
+
+def _with_nanoseconds(spark: SparkSession, table: str, root: Path) -> str | None:
+    """Return a data file that may have timestamps of nanoseconds; `root` is before their paths."""
+    for row in spark.read.format("iceberg").load(f"{table}.files").collect():
+        file = root / re.sub("^[a-z0-9]+:/*", "", str(row.file_path)).lstrip("/")
+        form = str(row.file_format).lower()
+        if form == "orc" or (form == "parquet" and int96_columns(str(file))):
+            return str(row.file_path)
+    return None
 
 
 def _ending(name: str) -> str:

@@ -12,8 +12,8 @@ import json
 import math
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -96,35 +96,42 @@ class SqliteCopy:
 
 def copied(side: TableSide, rows: Path) -> SqliteCopy:
     """Write a table's rows to a new file; ReconcileError when it cannot be read."""
-    with _opened(side) as connection:
-        # The first statement of the transaction fixes what the others see. Names of tables cannot
-        # be parameters; the connection only reads.
-        connection.execute("BEGIN")
-        committed: Bounds = {}
-        if side.offsets is not None:
-            query = f"SELECT {', '.join(OFFSET_COLUMNS)} FROM {side.offsets.table}"  # noqa: S608
-            committed = committed_bounds(side.offsets.connector, connection.execute(query))
-        connection.execute(f"CREATE TEMP VIEW {VIEW} AS SELECT * FROM {side.table}")  # noqa: S608
-        columns = {
-            str(name): spark_type(str(declared))
-            for _, name, declared, *_ in connection.execute(f"PRAGMA table_info({VIEW})")
-        }
-        kinds = list(columns.items())
-        # json.dumps would make an encoder for each row.
-        encode = json.JSONEncoder(ensure_ascii=False).encode
-        with rows.open("w", encoding="utf-8") as stream:
-            for row in connection.execute(f"SELECT * FROM {VIEW}"):  # noqa: S608
-                line: dict[str, object] = {}
-                tokens = {}
-                for (name, kind), value in zip(kinds, row, strict=True):
-                    written = None if value is None else _written(value, kind)
-                    if written is not None:
-                        line[name] = written
-                    elif value is not None:
-                        tokens[name] = _token(value)
-                if tokens:
-                    line[TOKENS] = tokens
-                stream.write(encode(line) + "\n")
+    file = Path(side.url.removeprefix(SQLITE))
+    try:
+        with closing(
+            sqlite3.connect(f"file:{quote(str(file))}?mode=ro", uri=True, timeout=WAIT_S)
+        ) as connection:
+            connection.isolation_level = None
+            # The first statement of the transaction fixes what the others see. Names of tables
+            # cannot be parameters; the connection only reads.
+            connection.execute("BEGIN")
+            committed: Bounds = {}
+            if side.offsets is not None:
+                query = f"SELECT {', '.join(OFFSET_COLUMNS)} FROM {side.offsets.table}"  # noqa: S608
+                committed = committed_bounds(side.offsets.connector, connection.execute(query))
+            connection.execute(f"CREATE TEMP VIEW {VIEW} AS SELECT * FROM {side.table}")  # noqa: S608
+            columns = {
+                str(name): spark_type(str(declared))
+                for _, name, declared, *_ in connection.execute(f"PRAGMA table_info({VIEW})")
+            }
+            kinds = list(columns.items())
+            # json.dumps would make an encoder for each row.
+            encode = json.JSONEncoder(ensure_ascii=False).encode
+            with rows.open("w", encoding="utf-8") as stream:
+                for row in connection.execute(f"SELECT * FROM {VIEW}"):  # noqa: S608
+                    line: dict[str, object] = {}
+                    tokens = {}
+                    for (name, kind), value in zip(kinds, row, strict=True):
+                        written = None if value is None else _written(value, kind)
+                        if written is not None:
+                            line[name] = written
+                        elif value is not None:
+                            tokens[name] = _token(value)
+                    if tokens:
+                        line[TOKENS] = tokens
+                    stream.write(encode(line) + "\n")
+    except sqlite3.Error as exc:
+        raise ReconcileError(f"{file}: {side.table} cannot be read: {exc}") from exc
     return SqliteCopy(columns=columns, committed=committed)
 
 
@@ -134,19 +141,6 @@ def spark_type(declared: str) -> str:
     if (sized := _SIZED.search(kind)) and int(sized[1]) <= MOST_DIGITS:
         return f"decimal({sized[1]},{sized[2] or 0})"
     return next((found for part, found in _TYPES if part in kind), "string")
-
-
-@contextmanager
-def _opened(side: TableSide) -> Iterator[sqlite3.Connection]:
-    file = Path(side.url.removeprefix(SQLITE))
-    try:
-        with closing(
-            sqlite3.connect(f"file:{quote(str(file))}?mode=ro", uri=True, timeout=WAIT_S)
-        ) as connection:
-            connection.isolation_level = None
-            yield connection
-    except sqlite3.Error as exc:
-        raise ReconcileError(f"{file}: {side.table} cannot be read: {exc}") from exc
 
 
 def _written(value: object, kind: str) -> object:

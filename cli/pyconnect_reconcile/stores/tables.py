@@ -36,11 +36,10 @@ from pyconnect_reconcile.data_sides import (
     committed_bounds,
 )
 from pyconnect_reconcile.document import Bounds
-from pyconnect_reconcile.errors import NotAuditable, ReconcileError
+from pyconnect_reconcile.errors import NotAuditable, ReconcileError, spark_errors_translated
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.findings import count_of
 from pyconnect_reconcile.properties import table_properties
-from pyconnect_reconcile.spark.errors import spark_errors_translated
 from pyconnect_reconcile.stores import sqlite
 
 Read = Callable[[str], DataFrame]
@@ -63,7 +62,9 @@ _DRIVERS = {"postgresql": {"driver": "org.postgresql.Driver"}}
 _MARIADB = "jdbc:mariadb:"
 _JOINED = {"sessionInitStatement": "; ", "sessionVariables": ","}
 MOST_DIGITS, UNLIMITED = 38, 31
+AS_TEXTS = "have the database write them as texts: --table '(SELECT … AS …) rows'"
 FETCH_ROWS = "10000"
+# The type of a column by its name, of a domain the one below it.
 _KINDS = (
     "SELECT format_type(coalesce(b.oid, t.oid), NULL) FROM pg_catalog.pg_type AS t"
     " LEFT JOIN pg_catalog.pg_type AS b ON b.oid = t.typbasetype"
@@ -138,10 +139,16 @@ def exact_rows(read: Read, url: str, table: str, zone: str) -> DataFrame:
     match _family(url):
         case "postgresql":
             names = [_quoted(field.name, '"') for field in fields]
-            kinds = _kinds_of_postgres(read, table, names)
+            kinds = ", ".join(
+                f"({_KINDS.format(name=f'pyconnect_table.{name}')}) AS kind_{number}"
+                for number, name in enumerate(names)
+            )
+            # One row without values: no row of the table is read.
+            one = f"(SELECT 1) AS one LEFT JOIN {_aliased(table)} ON false"
+            [row] = read(f"(SELECT {kinds} FROM {one}) AS kinds").collect()  # noqa: S608
             columns = [
-                _of_postgres(field, name, kind)
-                for field, name, kind in zip(fields, names, kinds, strict=True)
+                _of_postgres(field, name, str(kind))
+                for field, name, kind in zip(fields, names, row, strict=True)
             ]
         case "mysql":
             columns = [_of_mysql(field, _quoted(field.name, "`")) for field in fields]
@@ -149,8 +156,20 @@ def exact_rows(read: Read, url: str, table: str, zone: str) -> DataFrame:
             # Oracle's NUMBER is one: Spark would round it to ten digits behind the point.
             if rounded := [field.name for field in fields if _decimal(field) == NUMERIC]:
                 raise NotAuditable(
-                    f"Spark may round the numbers of {', '.join(rounded)} in {table}",
-                    hint="have the database write them as texts: --table '(SELECT … AS …) rows'",
+                    f"Spark may round the numbers of {', '.join(rounded)} in {table}", hint=AS_TEXTS
+                )
+            # Spark reads microseconds, and seconds of times of day.
+            clocks = {each.name for each in fields if "logical_time_type" in each.metadata}
+            cut = [
+                each.name
+                for each in fields
+                if each.dataType.simpleString().startswith("timestamp")
+                and each.metadata.get("scale", 0) > (0 if each.name in clocks else 6)
+            ]
+            if cut:
+                raise NotAuditable(
+                    f"times of {', '.join(cut)} in {table} may have more digits than Spark reads",
+                    hint=AS_TEXTS,
                 )
             return rows
     quote = "`" if _family(url) == "mysql" else '"'
@@ -167,19 +186,6 @@ def _quoted(name: str, quote: str) -> str:
 
 def _aliased(table: str) -> str:
     return f"(SELECT * FROM {table}) AS pyconnect_table"  # noqa: S608
-
-
-def _kinds_of_postgres(read: Read, table: str, names: list[str]) -> list[str]:
-    """Return the names of the columns' types, of domains those below them."""
-    asked = ", ".join(
-        f"({_KINDS.format(name=f'pyconnect_table.{name}')}) AS kind_{number}"
-        for number, name in enumerate(names)
-    )
-    # One row without values: no row of the table is read.
-    rows = f"(SELECT 1) AS one LEFT JOIN {_aliased(table)} ON false"
-    query = f"(SELECT {asked} FROM {rows}) AS kinds"  # noqa: S608
-    [row] = read(query).collect()
-    return [str(kind) for kind in row]
 
 
 def _of_postgres(field: StructField, name: str, kind: str) -> _Column:

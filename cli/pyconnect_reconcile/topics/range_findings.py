@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import NotAuditable
-from pyconnect_reconcile.findings import Finding, Severity, count_of
+from pyconnect_reconcile.findings import Finding, Severity, count_of, error, unknown
 from pyconnect_reconcile.topics.snapshot import UNKNOWN_POLICY, PartitionRange, TopicsSnapshot
 
 
 def _of_offsets(
-    part: PartitionRange,
-    first: int,
-    last: int,
-    count: int,
-    *,
-    kind: str,
-    severity: Severity,
-    message: str,
+    part: PartitionRange, offsets: range, kind: str, severity: Severity, message: str
 ) -> Finding:
     return Finding(
         kind=kind,
@@ -27,9 +21,9 @@ def _of_offsets(
         topic=part.topic,
         partition=part.partition,
         of="offsets",
-        first=first,
-        last=last,
-        count=count,
+        first=offsets.start,
+        last=offsets.stop - 1,
+        count=len(offsets),
     )
 
 
@@ -50,12 +44,10 @@ def open_tails(snapshot: TopicsSnapshot) -> Iterator[Finding]:
         if bound > part.high_watermark:
             yield _of_offsets(
                 part,
-                part.high_watermark,
-                bound - 1,
-                bound - part.high_watermark,
-                kind="cut-range",
-                severity=Severity.UNKNOWN,
-                message=f"the range was asked for up to offset {bound}, but the partition ends"
+                range(part.high_watermark, bound),
+                "cut-range",
+                Severity.UNKNOWN,
+                f"the range was asked for up to offset {bound}, but the partition ends"
                 f" at offset {part.high_watermark}: were records lost, or was the topic created"
                 " again?",
             )
@@ -71,12 +63,10 @@ def open_tails(snapshot: TopicsSnapshot) -> Iterator[Finding]:
         scope = "audited" if cut else "asked for"
         yield _of_offsets(
             part,
-            part.last_stable,
-            part.high_watermark - 1,
-            part.open_tail,
-            kind="open-transaction",
-            severity=Severity.UNKNOWN if cut else Severity.NOTE,
-            message=f"{count_of(part.open_tail, 'offset beyond the last stable one was')} not"
+            range(part.last_stable, part.high_watermark),
+            "open-transaction",
+            Severity.UNKNOWN if cut else Severity.NOTE,
+            f"{count_of(part.open_tail, 'offset beyond the last stable one was')} not"
             f" {scope}: a transaction is open ({producers or 'its producer is not known'})",
         )
 
@@ -92,12 +82,10 @@ def removed_beginnings(
         if part.removed:
             yield _of_offsets(
                 part,
-                part.removed.start,
-                part.removed.stop - 1,
-                len(part.removed),
-                kind="expired",
-                severity=severity,
-                message=f"{count_of(len(part.removed), 'offset at the beginning has')} been"
+                part.removed,
+                "expired",
+                severity,
+                f"{count_of(len(part.removed), 'offset at the beginning has')} been"
                 f" removed: {consequence}",
             )
 
@@ -106,9 +94,8 @@ def empty_ranges(snapshot: TopicsSnapshot) -> Iterator[Finding]:
     """Yield one finding when there is nothing to read at all: that is no agreement."""
     if snapshot.length == 0:
         topics = ", ".join(topic.topic for topic in snapshot.topics)
-        yield Finding(
+        yield unknown(
             kind="empty-range",
-            severity=Severity.UNKNOWN,
             message=f"there is nothing to read in {topics or 'no topic'}: the range is empty",
         )
 
@@ -121,9 +108,8 @@ def without_commits(snapshot: TopicsSnapshot, until: Bounds) -> Iterator[Finding
     for topic in snapshot.topics:
         records = sum(part.beyond_end.length for part in topic.partitions)
         if records and topic.topic in until and not until[topic.topic]:
-            yield Finding(
+            yield unknown(
                 kind="not-audited",
-                severity=Severity.UNKNOWN,
                 message=f"no offset of {topic.topic} is committed: none of its"
                 f" {count_of(records, 'offset')} was compared",
                 topic=topic.topic,
@@ -145,9 +131,8 @@ def unknown_policies(snapshot: TopicsSnapshot) -> Iterator[Finding]:
     """Yield topics that may be compacted, for jobs that refuse such: they prove little there."""
     for topic in snapshot.topics:
         if topic.cleanup_policy == UNKNOWN_POLICY:
-            yield Finding(
+            yield unknown(
                 kind="unknown-policy",
-                severity=Severity.UNKNOWN,
                 message="it is not known whether the topic is compacted, so records may"
                 " have been removed; grant DescribeConfigs on it",
                 topic=topic.topic,
@@ -164,12 +149,10 @@ def without_previous(now: TopicsSnapshot, before: TopicsSnapshot | None) -> Iter
         run = "has this partition" if part.topic in known else "has this topic"
         yield _of_offsets(
             part,
-            0,
-            part.earliest - 1,
-            part.earliest,
-            kind="expired",
-            severity=Severity.UNKNOWN,
-            message=f"retention has removed {count_of(part.earliest, 'offset')}, and no"
+            range(part.earliest),
+            "expired",
+            Severity.UNKNOWN,
+            f"retention has removed {count_of(part.earliest, 'offset')}, and no"
             f" earlier run {run}: it is not known whether they had been read",
         )
 
@@ -182,9 +165,8 @@ def against_previous(now: TopicsSnapshot, before: TopicsSnapshot) -> Iterator[Fi
         if old is None:
             continue
         if old.topic_id != topic.topic_id:
-            yield Finding(
+            yield error(
                 kind="recreated-topic",
-                severity=Severity.ERROR,
                 message=f"{topic.topic} was deleted and created again since the saved run: topic id"
                 f" {old.topic_id} became {topic.topic_id}",
                 topic=topic.topic,
@@ -202,23 +184,19 @@ def _moved(part: PartitionRange, old: PartitionRange) -> Iterator[Finding]:
         unread = max(part.earliest - old.end, 0)
         yield _of_offsets(
             part,
-            old.earliest,
-            part.earliest - 1,
-            part.earliest - old.earliest,
-            kind="retention-loss",
-            severity=Severity.ERROR if unread else Severity.NOTE,
-            message=f"retention removed {count_of(part.earliest - old.earliest, 'offset')}"
+            range(old.earliest, part.earliest),
+            "retention-loss",
+            Severity.ERROR if unread else Severity.NOTE,
+            f"retention removed {count_of(part.earliest - old.earliest, 'offset')}"
             f" since the saved run: {read:,} in its range, {unread:,} never audited",
         )
     if part.high_watermark < old.high_watermark:
         yield _of_offsets(
             part,
-            part.high_watermark,
-            old.high_watermark - 1,
-            old.high_watermark - part.high_watermark,
-            kind="truncated",
-            severity=Severity.ERROR,
-            message="the partition ends before the end of the saved run: records were lost",
+            range(part.high_watermark, old.high_watermark),
+            "truncated",
+            Severity.ERROR,
+            "the partition ends before the end of the saved run: records were lost",
         )
 
 
@@ -228,14 +206,13 @@ def hanging(snapshot: TopicsSnapshot, *, older_than_ms: int) -> Iterator[Finding
         for producer in part.open_producers:
             age_ms = snapshot.taken_ms - producer.last_timestamp_ms
             if age_ms > older_than_ms:
-                yield _of_offsets(
+                finding = _of_offsets(
                     part,
-                    producer.transaction_start_offset,
-                    part.high_watermark - 1,
-                    part.open_tail,
-                    kind="hanging-transaction",
-                    severity=Severity.ERROR,
-                    message=f"the transaction of producer {producer.producer_id} (epoch"
+                    range(producer.transaction_start_offset, part.high_watermark),
+                    "hanging-transaction",
+                    Severity.ERROR,
+                    f"the transaction of producer {producer.producer_id} (epoch"
                     f" {producer.producer_epoch}) last wrote {age_ms // 1000} s ago and holds back"
                     " consumers of committed records",
                 )
+                yield replace(finding, count=part.open_tail)

@@ -47,7 +47,7 @@ from pyspark.sql.types import (
 
 from pyconnect_reconcile.data_sides import MARK
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.values.releases import canonical_json, member_of_first
+from pyconnect_reconcile.values.releases import canonical_json, is_utf8, member_of_first
 
 HASHES = ("first", "second")
 """Rows as two 64-bit hashes, which pass through exchanges in place of payloads; `first` alone
@@ -352,12 +352,20 @@ def _with_tokens(column: Column, kind: DataType) -> Column:
             named = sql.transform(
                 sql.map_entries(column),
                 lambda each: sql.struct(
-                    each["key"].cast("string").alias("key"),
+                    _nested_text(each["key"].cast("string")).alias("key"),
                     _with_tokens(each["value"], kind.valueType).alias("value"),
                 ),
             )
             return sql.map_from_entries(named)
+        case StringType():
+            return _nested_text(column)
     return token(column, kind)
+
+
+def _nested_text(text: Column) -> Column:
+    """Return the token of a text; bytes that are no UTF-8 would become one character in JSON."""
+    raw = sql.concat(sql.lit(f"{MARK}b"), sql.hex(text.cast("binary")))
+    return sql.when(is_utf8(text), text_token(text)).otherwise(raw)
 
 
 def member_name(name: str) -> str:

@@ -33,9 +33,8 @@ from pyspark.sql.types import (
 from pyconnect_reconcile.data_sides import MARK as TOKEN
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.findings import Finding, Severity, count_of
+from pyconnect_reconcile.findings import Finding, count_of, note
 from pyconnect_reconcile.spec import AVRO, MAIN, Registry, Spec, TopicSide
-from pyconnect_reconcile.values.avro_schemas import END, MARK, VALUE, framed_schema, micro_clocks
 from pyconnect_reconcile.values.canonical import text_token, token, typed_document
 from pyconnect_reconcile.values.normal import (
     Columns,
@@ -46,8 +45,17 @@ from pyconnect_reconcile.values.normal import (
     whole_values,
     with_tokens,
 )
-from pyconnect_reconcile.values.registry import RegisteredSchema, SchemaRegistry, open_registry
 from pyconnect_reconcile.values.releases import from_avro
+from pyconnect_reconcile.values.schemas import (
+    END,
+    MARK,
+    VALUE,
+    RegisteredSchema,
+    SchemaRegistry,
+    framed_schema,
+    micro_clocks,
+    open_registry,
+)
 
 AVRO_MEMBER = "avro:"
 MOST_SCHEMAS = 100
@@ -167,9 +175,8 @@ def avro_schemas(records: DataFrame, registry: SchemaRegistry) -> AvroSchemas:
             continue
         said = count_of(count, "record")
         findings.append(
-            Finding(
+            note(
                 kind="unknown-schema",
-                severity=Severity.NOTE,
                 message=f"schema {number} of {said}: {usable}; its values do not parse",
                 of="schema",
                 first=number,
@@ -182,7 +189,7 @@ def avro_schemas(records: DataFrame, registry: SchemaRegistry) -> AvroSchemas:
 
 def _usable(records: DataFrame, schema: RegisteredSchema | None) -> tuple[str, DataType] | str:
     """Return Spark's text and type of a schema, or why there is none."""
-    from pyconnect_reconcile.spark.errors import spark_errors_translated
+    from pyconnect_reconcile.errors import spark_errors_translated
 
     if schema is None:
         return "the registry does not know it"

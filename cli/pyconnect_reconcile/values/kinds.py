@@ -111,15 +111,32 @@ def kind_steps(column: Compared) -> list[Step]:
     if column.untyped:
         steps.append(partial(of_untyped, kind))
     steps += _leaf_steps(kind)
-    if column.nested is not None:
-        steps.append(partial(_with_read_leaves, column.nested, column.base64))
+    if (nested_type := column.nested) is not None:
+
+        def with_read_leaves(found: Column) -> Column:
+            text = canonical.without_nulls(found.substr(3, _REST))
+            parsed = sql.from_json(text, _with_texts(nested_type))
+            # A value that has more than the type, or another form, stays as it is.
+            same = canonical_json(sql.to_json(parsed)) == text
+            read = nested(sql.to_json(_read(parsed, nested_type, column.base64)))
+            return sql.when(found.startswith(f"{MARK}j") & same, read).otherwise(found)
+
+        steps.append(with_read_leaves)
     return steps
 
 
 def _leaf_steps(kind: str) -> list[Step]:
     """Return the step that reads what JSON has in place of a value of a kind."""
-    if kind in _UNITS:
-        return [partial(_instant, kind)]
+
+    def instant(value: Column) -> Column:
+        micros = sql.concat(value, sql.lit("0" * _UNITS[kind])).substr(2, _REST)
+        read = sql.when(value.rlike(_ISO), value.cast("timestamp"))
+        number = (
+            sql.when(value == f"{MARK}0", "0")
+            .when(value.rlike(_INTEGER), micros)
+            .otherwise(sql.unix_micros(read).cast("string"))
+        )
+        return sql.coalesce(sql.concat(sql.lit(f"{MARK}i"), number), value)
 
     def binary(value: Column) -> Column:
         hexed = sql.concat(sql.lit(f"{MARK}b"), sql.hex(sql.unbase64(value)))
@@ -131,7 +148,7 @@ def _leaf_steps(kind: str) -> list[Step]:
         text = sql.concat(sql.lit(f"{MARK}d"), sql.unix_date(read).cast("string"))
         return sql.when(value.rlike(_INTEGER), days).otherwise(sql.coalesce(text, value))
 
-    found: dict[str, Step] = {"date": date, TIME: clock, "binary": binary}
+    found = {"date": date, TIME: clock, "binary": binary, **dict.fromkeys(_UNITS, instant)}
     return [found[kind]] if kind in found else []
 
 
@@ -149,18 +166,6 @@ def leaves_to_read(kind: DataType) -> bool:
 
 def _leaf_kind(kind: DataType) -> str:
     return "timestamp" if isinstance(kind, TimestampNTZType) else kind.simpleString()
-
-
-def _with_read_leaves(kind: DataType, base64: bool, found: Column) -> Column:
-    """Return the token of a nested value with leaves that are read as their types say.
-
-    A value that has more than the type, or another form, stays as it is.
-    """
-    text = canonical.without_nulls(found.substr(3, _REST))
-    parsed = sql.from_json(text, _with_texts(kind))
-    same = canonical_json(sql.to_json(parsed)) == text
-    read = nested(sql.to_json(_read(parsed, kind, base64)))
-    return sql.when(found.startswith(f"{MARK}j") & same, read).otherwise(found)
 
 
 def _with_texts(kind: DataType) -> DataType:
@@ -248,17 +253,6 @@ def of_untyped(kind: str, value: Column) -> Column:
             .otherwise(value)
         )
     return value
-
-
-def _instant(kind: str, value: Column) -> Column:
-    micros = sql.concat(value, sql.lit("0" * _UNITS[kind])).substr(2, _REST)
-    read = sql.when(value.rlike(_ISO), value.cast("timestamp"))
-    instant = (
-        sql.when(value == f"{MARK}0", "0")
-        .when(value.rlike(_INTEGER), micros)
-        .otherwise(sql.unix_micros(read).cast("string"))
-    )
-    return sql.coalesce(sql.concat(sql.lit(f"{MARK}i"), instant), value)
 
 
 def _long_number(number: Column) -> Column:

@@ -1,7 +1,13 @@
-"""Functions of values that Spark's releases do not have in common."""
+"""Functions of values that Spark's releases do not have in common.
+
+Spark 3.5 has no type for JSON: `canonical` brings JSON into the form of Spark 4 in plain Python. It
+is shipped to executors by value, so it uses the standard library alone.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
 from functools import cache
 
@@ -9,8 +15,6 @@ import pyspark
 from pyspark import cloudpickle
 from pyspark.sql import Column
 from pyspark.sql import functions as sql
-
-from pyconnect_reconcile.values import json_text
 
 IS_3 = pyspark.__version__.startswith("3.")
 """Whether this is Spark 3.5, the only line before 4.0 that audits run on."""
@@ -32,8 +36,8 @@ def member_of_first(text: Column, member: str) -> Column:
 @cache
 def _in_python() -> Callable[..., Column]:
     # Executors have Python, but not this package.
-    cloudpickle.register_pickle_by_value(json_text)
-    function: Callable[..., Column] = sql.udf(json_text.canonical, "string")
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    function: Callable[..., Column] = sql.udf(canonical, "string")
     return function
 
 
@@ -53,3 +57,31 @@ def from_avro(body: Column, schema: str) -> Column:
         return decoded(body, schema, {"mode": "PERMISSIVE"})
     permissive = sql.create_map(sql.lit("mode"), sql.lit("PERMISSIVE"))
     return sql.call_function("from_avro", body, sql.lit(schema), permissive)
+
+
+def canonical(text: str | None, member: str | None = None) -> str | None:
+    """Return JSON with sorted members and without spaces, as Spark 4 writes a parsed JSON.
+
+    With `member`, that member of the first element. None for what is not JSON, has a member twice,
+    or lacks the member.
+    """
+
+    def once_each(members: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(members)
+        if len(found) != len(members):
+            raise ValueError("a member occurs twice")
+        # Java compares UTF-16, as Spark does.
+        return dict(sorted(found.items(), key=lambda member: member[0].encode("utf-16-be")))
+
+    def refused(constant: str) -> object:
+        raise ValueError(constant)
+
+    if text is None:
+        return None
+    try:
+        found = json.loads(text, object_pairs_hook=once_each, parse_constant=refused)
+        if member is not None:
+            found = found[0][member]
+        return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return None

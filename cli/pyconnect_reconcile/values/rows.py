@@ -44,15 +44,16 @@ from pyconnect_reconcile.values.canonical import (
     text_token,
     with_marked,
 )
-from pyconnect_reconcile.values.flat import FlatObjects, with_flat_objects
 from pyconnect_reconcile.values.kinds import NUMBER_TYPES, Compared, clock, of_base64
 from pyconnect_reconcile.values.normal import (
     END,
     Columns,
     Content,
+    FlatObjects,
     first_object,
     objects,
     unheld,
+    with_flat_objects,
     with_tokens,
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
@@ -52,7 +52,13 @@ def _of_table(
     """Return what a row has for a column, the steps to its token, and what it is then."""
     found, type_ = field_of(frame, column.name)
     held, kind = held_type(frame, column.name), column.converted
-    instant = partial(_micros, unit=1 if writes else 1000)
+
+    def instant(timestamp: Column, kind: str = "i") -> Column:
+        """Return the token of an instant or a time of day; a source cuts those of its rows."""
+        micros = sql.unix_micros(timestamp)
+        whole = micros - sql.pmod(micros, sql.lit(1 if writes else 1000))
+        return sql.concat(sql.lit(f"{MARK}{kind}"), whole.cast("string"))
+
     as_it_is = replace(kind, kind="string")
     match column.kind:
         case "timestamp" if held == "timestamp_ntz":
@@ -101,13 +107,6 @@ def _of_table(
     steps = declared_steps(frame, column.name)
     # A text of a number or a boolean stands for it, where the field of the records is one.
     return *steps, replace(kind, untyped=held == "string" and column.kind != "string")
-
-
-def _micros(timestamp: Column, kind: str = "i", *, unit: int) -> Column:
-    """Return the token of an instant or a time in `unit` microseconds: a source cuts its rows."""
-    micros = sql.unix_micros(timestamp)
-    whole = micros - sql.pmod(micros, sql.lit(unit))
-    return sql.concat(sql.lit(f"{MARK}{kind}"), whole.cast("string"))
 
 
 def row_key(frame: DataFrame, keys: Sequence[str]) -> Column:

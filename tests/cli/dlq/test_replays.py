@@ -25,7 +25,7 @@ from pyconnect_cli.dlq.plan import (
 )
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.model import TopicRecord
-from pyconnect_reconcile.values.registry import RegisteredSchema
+from pyconnect_reconcile.values.schemas import RegisteredSchema
 from tests.support.cases import cases
 
 PLANNED = ReplayPlanned(

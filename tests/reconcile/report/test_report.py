@@ -19,9 +19,8 @@ from pyconnect_reconcile.findings import (
     most_severe,
     verdict_of,
 )
-from pyconnect_reconcile.report.charts import event_time_buckets, partition_ranges
 from pyconnect_reconcile.report.contents import Report, arranged
-from pyconnect_reconcile.report.page import MEANINGS, page
+from pyconnect_reconcile.report.page import MEANINGS, event_time_buckets, page, partition_ranges
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics.snapshot import PartitionRange, TopicSnapshot, TopicsSnapshot
 

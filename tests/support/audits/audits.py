@@ -11,10 +11,9 @@ from typing import NoReturn
 
 from pyspark.sql import SparkSession
 
+from pyconnect_reconcile import job_runs
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.capture import capture
-from pyconnect_reconcile.chain import continued
-from pyconnect_reconcile.checks import ranges
+from pyconnect_reconcile.capture import capture, continued
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict, verdict_of
 from pyconnect_reconcile.job_runs import check
@@ -62,7 +61,7 @@ class Audit:
             captured = capture(spec, Path(work), lambda: self.spark)
             snapshots = captured.snapshots
             if job == "ranges":
-                return Answer(ranges.check(spec, snapshots[MAIN]))
+                return Answer(job_runs.check(spec, snapshots[MAIN]))
             bench = Bench(
                 spark=self.spark,
                 spec=captured.spec,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_reconcile.values.json_text import canonical
+from pyconnect_reconcile.values.releases import canonical
 
 
 @pytest.mark.parametrize(

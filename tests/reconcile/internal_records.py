@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from pyconnect_reconcile.findings import Place
-from pyconnect_reconcile.internal_topics.task_statuses import StatusReport, read_status
+from pyconnect_reconcile.task_records import StatusReport, read_status
 
 
 def status(

@@ -13,14 +13,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import combinations, pairwise
 
-from pyconnect_reconcile.findings import Finding, Place, Severity
-from pyconnect_reconcile.internal_topics.task_configs import (
-    TaskConfigSet,
-    equal_tasks,
-    overlap,
-    sharing,
-)
-from pyconnect_reconcile.internal_topics.task_statuses import Statuses
+from pyconnect_reconcile.findings import Finding, Place, Severity, error, note
+from pyconnect_reconcile.task_records import Statuses, TaskConfigSet, equal_tasks, overlap, sharing
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +149,10 @@ def findings_of(history: History, circumstances: Circumstances | None = None) ->
     known = circumstances or Circumstances()
     found: list[Finding] = []
 
-    def note(kind: str, commit: OffsetCommit, done: str) -> None:
+    def noted(kind: str, commit: OffsetCommit, done: str) -> None:
         found.append(
-            Finding(
+            note(
                 kind=kind,
-                severity=Severity.NOTE,
                 message=f"offset of {commit.source} was {done}",
                 topic=commit.topic,
                 group=commit.connector,
@@ -173,11 +166,11 @@ def findings_of(history: History, circumstances: Circumstances | None = None) ->
         stopped = known.statuses.stopped_at(commit.connector, commit.timestamp_ms)
         when = time_text(commit.place)
         if commit.value is None:
-            note("reset", commit, f"deleted at {when}, {RESET_BY[stopped]}")
+            noted("reset", commit, f"deleted at {when}, {RESET_BY[stopped]}")
             parts.append([])
         elif stopped:
             by = "over REST, or by other tools"
-            note("altered", commit, f"set at {when}, while the connector was stopped: {by}")
+            noted("altered", commit, f"set at {when}, while the connector was stopped: {by}")
             parts.append([commit])
         else:
             parts[-1].append(commit)
@@ -238,9 +231,8 @@ def _gone_back(
             " from the beginning repeatedly"
         )
     writers = known.of_writers(last.connector, last.source, last.timestamp_ms)
-    return Finding(
+    return error(
         kind="two-writers" if in_turns else "regression",
-        severity=Severity.ERROR,
         message=f"offset of {last.source} {said}{writers}",
         topic=last.topic,
         group=last.connector,
@@ -274,9 +266,8 @@ class LastCommits:
             if commit.value is not None and commit.connector not in known:
                 alive.setdefault(commit.connector, []).append(commit)
         return [
-            Finding(
+            note(
                 kind="orphan",
-                severity=Severity.NOTE,
                 message=f"offsets of {len(left)} source partitions of a connector that is not"
                 " configured; pyconnect offsets orphans purge removes them",
                 group=connector,

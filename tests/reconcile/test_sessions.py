@@ -1,8 +1,9 @@
-"""A local session starts and ends beside its caller; Spark itself is a fake here."""
+"""Sessions of Spark: local ones, and those at a Spark Connect server."""
 
 from __future__ import annotations
 
 import io
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,9 +12,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile import sessions
+from pyconnect_reconcile.errors import ReconcileError, translated
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.spark import session
+from pyconnect_reconcile.sessions import REDACTED_TEXT, remote_of
 from pyconnect_reconcile.spec import SparkSettings
 
 WAIT_S = 30.0
@@ -52,15 +54,15 @@ class FakeSpark:
 def spark(monkeypatch: pytest.MonkeyPatch) -> FakeSpark:
     fake = FakeSpark()
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
-    monkeypatch.setattr(session, "_session", fake.start)
-    monkeypatch.setattr(session, "_end_jvm", fake.end_jvm)
+    monkeypatch.setattr(sessions, "_session", fake.start)
+    monkeypatch.setattr(sessions, "_end_jvm", fake.end_jvm)
     return fake
 
 
 @contextmanager
 def starting(directory: Path, *, at_once: bool = True) -> Iterator[Callable[[], object]]:
     events = Events(machine=True, stream=io.StringIO())
-    with session.starting_session(
+    with sessions.starting_session(
         SparkSettings(), app_name="tests", work_directory=directory, events=events, at_once=at_once
     ) as waiting:
         yield waiting
@@ -89,7 +91,7 @@ def test_a_start_that_fails_is_reported_to_each_that_waits(
     spark: FakeSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The JVM may have started before the session failed."""
-    monkeypatch.setattr(session, "_session", spark.refuse)
+    monkeypatch.setattr(sessions, "_session", spark.refuse)
     with starting(tmp_path) as waiting:
         for _ in range(2):
             with pytest.raises(ReconcileError, match="did not start"):
@@ -106,3 +108,64 @@ def test_a_caller_that_may_fail_early_starts_no_jvm(spark: FakeSpark, tmp_path: 
     with starting(tmp_path, at_once=False) as waiting:
         waiting()
     assert spark.happened == ["started", "stopped", "JVM ended"]
+
+
+SHOWN = """options {
+  key: "kafka.bootstrap.servers"
+  value: "broker:9092"
+}
+options {
+  key: "%s"
+  value: "a \\"hunter2\\" b\\n\\\\"
+}
+options {
+  key: "minPartitions"
+  value: "4"
+}"""
+
+
+def test_a_server_comes_from_the_spec_or_else_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As with Spark's own tools; a master that is named wins over the environment."""
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    assert remote_of(SparkSettings()) is None
+    monkeypatch.setenv("SPARK_REMOTE", "sc://there")
+    assert remote_of(SparkSettings()) == "sc://there"
+    assert remote_of(SparkSettings(remote="sc://here")) == "sc://here"
+    assert remote_of(SparkSettings(master="local[1]")) is None
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["kafka.sasl.jaas.config", "kafka.ssl.keystore.password", "kafka.ssl.keystore.key", "password"],
+)
+def test_only_secrets_are_cut_out_of_a_request_s_text(option: str) -> None:
+    """Escaped quotes do not end a value; other options stay readable."""
+    shown = re.sub(REDACTED_TEXT, "-", SHOWN % option)
+    assert shown == re.sub(r'  key: "\S+"\n  value: "a.*\n', "  -\n", SHOWN % option)
+    assert "hunter2" not in shown
+    assert "broker:9092" in shown
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "[RETRIES_EXCEEDED] The maximum number of retries has been exceeded.",
+            "was lost during the run",
+        ),
+        (
+            "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE",
+            "was lost during the run",
+        ),
+        ("[INVALID_HANDLE.SESSION_CHANGED] The handle is invalid.", "was lost during the run"),
+        ("NoSuchAlgorithmException: PBES2 SecretKeyFactory not available", "encrypted PEM key"),
+        ("Failed to find data source: kafka. Deploy the application", "no Kafka source"),
+    ],
+)
+def test_errors_of_spark_are_reported_with_a_remedy(said: str, told: str) -> None:
+    """Never Spark's words alone."""
+    error = translated(said)
+    assert told in error.message
+    assert error.hint

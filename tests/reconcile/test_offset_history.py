@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from pyconnect_reconcile.findings import Severity
-from pyconnect_reconcile.internal_topics.offset_history import (
+from pyconnect_reconcile.offset_history import (
     Circumstances,
     LastCommits,
     OffsetCommit,
@@ -13,9 +13,8 @@ from pyconnect_reconcile.internal_topics.offset_history import (
     histories,
     read_commit,
 )
-from pyconnect_reconcile.internal_topics.task_configs import TaskConfigSet
-from pyconnect_reconcile.internal_topics.task_statuses import Statuses
-from tests.reconcile.internal_topics.internal_records import config_records, stopped, task
+from pyconnect_reconcile.task_records import Statuses, TaskConfigSet
+from tests.reconcile.internal_records import config_records, stopped, task
 
 STEP_MS = 1000
 

@@ -1,1 +1,0 @@
-"""Source offsets and their writers, from Connect's internal topics. Pure."""
