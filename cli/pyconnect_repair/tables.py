@@ -163,7 +163,7 @@ class SinkTable:
             shape = shape_of(record, settings)
             if missing := sorted(set(shape.columns) - set(self._table.columns.keys())):
                 raise Refused(f"the table has no columns {', '.join(missing)}")
-            columns = write_columns(shape, self._table, connection.dialect, settings)
+            columns = write_columns(shape, self._table, connection, settings)
             [row] = shape.rows([record], columns)
         except (DataException, *UNFIT) as exc:
             raise Refused(self._reason(record, exc)) from None

@@ -121,6 +121,8 @@ class Rows:
         columns: list[list[Any]] = []
         for reading, found in zip(self._readings, batch.columns, strict=True):
             column = found.storage if isinstance(found, pa.ExtensionArray) else found
+            # Some functions of Arrow's take no dictionary.
+            column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
             values = None if reading.quick is None else reading.quick(column)
             if values is None:
                 stored = column if column.type == reading.stored else column.cast(reading.stored)

@@ -35,7 +35,7 @@ from pyiceberg.io.pyarrow import (
     _dataframe_to_data_files,
 )
 from pyiceberg.manifest import DataFile
-from pyiceberg.schema import Schema
+from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import parse_transform
@@ -45,6 +45,7 @@ from requests import RequestException
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
 from pyconnect_api import ConnectException, RetriableException
+from pyconnect_connectors.lake.names import PARTITION_BY
 from pyconnect_connectors.lake.settings import TableSettings
 from pyconnect_connectors.lake.storage import reason
 
@@ -108,10 +109,28 @@ def new_table(catalog: Catalog, name: str, schema: Any, partition_by: Sequence[s
         transaction.update_spec() as spec,
     ):
         for text in partition_by:
-            found = re.fullmatch(r"(\w+)\((.+)\)", text)
-            transform, field = ("identity", text) if found is None else (found[1], found[2])
+            transform, field = _partitioning(text)
             spec.add_field(field, parse_transform(transform))
     return catalog.load_table(identifier)
+
+
+def _partitioning(text: str) -> tuple[str, str]:
+    """Return the transform and the field of an entry of the partitioning."""
+    found = re.fullmatch(r"(\w+)\((.+)\)", text)
+    return ("identity", text) if found is None else (found[1], found[2])
+
+
+def check_partitioning(rows: Any, partition_by: Sequence[str]) -> None:
+    """Raise ValueError if a table of an Arrow schema cannot be partitioned so."""
+    schema = assign_fresh_schema_ids(Catalog._convert_schema_if_needed(rows))  # noqa: SLF001
+    for text in partition_by:
+        transform, name = _partitioning(text)
+        try:
+            kind = schema.find_type(name)
+        except ValueError:
+            raise ValueError(f"{PARTITION_BY} names {name}, which the rows lack") from None
+        if not parse_transform(transform).can_transform(kind):
+            raise ValueError(f"{PARTITION_BY} has {text}, and the field is {kind}")
 
 
 def add_columns(table: Table, schema: Any) -> None:

@@ -83,7 +83,7 @@ def reflected(connection: Connection, name: str, schema: str | None) -> Table:
         known.ischema_names = {**_FURTHER_MYSQL_TYPES, **known.ischema_names}
     if connection.dialect.name == "postgresql":
         known = connection.dialect
-        further = {"name": Name, '"char"': Char, "bpchar": types.CHAR}
+        further = {"name": Name, '"char"': Char, "bpchar": types.CHAR, "xml": types.Text}
         known.ischema_names = {**known.ischema_names, **further}
 
     def unquote(_inspector: object, _table: Table, column: dict[str, Any]) -> None:
@@ -156,6 +156,13 @@ def fraction_step(found: Any, dialect: str) -> int:
         digits = getattr(found, "precision", None)
         digits = 6 if digits is None else digits
     return int(10 ** (6 - digits))
+
+
+def is_unknown(found: types.TypeEngine[Any]) -> bool:
+    """Return whether PostgreSQL has a type, or that of an array's elements, and SQLAlchemy not."""
+    item = getattr(found, "item_type", None)
+    # The arguments of a domain's type are known for columns only.
+    return isinstance(item or found, types.NullType) or isinstance(item, postgresql.DOMAIN)
 
 
 def is_decimal(found: types.TypeEngine[Any]) -> bool:

@@ -73,8 +73,8 @@ _POSTGRES_VALUE = re.compile(r"\$\d+ = |^COPY .+, .+, .+: \"")
 _MYSQL_ROWS = frozenset(
     # Null, unknown value of a column, too long, wrong value, out of range, wrong text; partitions;
     # constraints; a trigger's or function's own error; a row or packet that is too large.
-    {1048, 1062, 1118, 1136, 1138, 1216, 1217, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1411}
-    | {1416, 1451, 1452, 1526, 1644, 1690, 1748, 3819, 4025, 4031, 4079}
+    {1048, 1062, 1118, 1136, 1138, 1216, 1217, 1264, 1265, 1292, 1364, 1366, 1367, 1369, 1406}
+    | {1411, 1416, 1451, 1452, 1526, 1644, 1690, 1748, 3819, 4025, 4031, 4079}
 )
 _STRICT = (
     "STRICT_ALL_TABLES,STRICT_TRANS_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,"

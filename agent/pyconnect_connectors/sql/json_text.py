@@ -109,10 +109,11 @@ def checked_members(text: str) -> str:
 
 def array_literal(value: Iterable[object]) -> str:
     """Return a list as PostgreSQL writes arrays."""
-    return "{" + ",".join(map(_element, value)) + "}"
+    return "{" + ",".join(map(array_element, value)) + "}"
 
 
-def _element(value: object) -> str:
+def array_element(value: object) -> str:
+    """Return a value as PostgreSQL writes it within an array."""
     match value:
         case None:
             return "NULL"

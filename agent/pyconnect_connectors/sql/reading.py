@@ -102,6 +102,7 @@ class TableReader:
         self._make: _RecordMaker | None = None
         self._columns: Sequence[ReadColumn] = ()
         self._built: tuple[Collection[str], Select[Any], Mapping[str, int]] | None = None
+        self._has_encoding = True
         self._by_instants = False
         """Whether SQLite has to compute the order of times."""
         self._version: object = None
@@ -118,7 +119,14 @@ class TableReader:
         dialect, settings = connection.dialect, self._settings
         if self._make is None:
             zone, policy = settings.connection.zone, settings.odd_values
-            self._columns = [ReadColumn(c, dialect, zone, policy) for c in self._table.columns]
+            self._has_encoding = (
+                dialect.name != "postgresql"
+                or connection.exec_driver_sql("SHOW server_encoding").scalar() != "SQL_ASCII"
+            )
+            self._columns = [
+                ReadColumn(c, dialect, zone, policy, has_encoding=self._has_encoding)
+                for c in self._table.columns
+            ]
             self._make = _RecordMaker(
                 self._table, self._columns, settings, self._place, self.partition, self._topic
             )
@@ -252,7 +260,7 @@ class TableReader:
         if settings.incrementing is not None and settings.mode.has_total_order:
             identity = self._identity(settings.incrementing, connection.dialect)
             order.append(identity)
-            if is_decimal(identity.type):
+            if is_decimal(identity.type) or not self._has_encoding:
                 parts[INCREMENTING_FIELD] = len(columns)
                 columns.append(type_coerce(identity, types.NullType()))
             else:

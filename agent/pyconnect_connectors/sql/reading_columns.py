@@ -24,12 +24,13 @@ from sqlalchemy import (
     cast,
     func,
     literal_column,
+    or_,
     type_coerce,
     types,
 )
 from sqlalchemy.dialects import mysql, postgresql
 
-from pyconnect_api import Schema, SchemaBuilder, date_builder, decimal_builder
+from pyconnect_api import Schema, SchemaBuilder, Type, date_builder, decimal_builder
 from pyconnect_api.logical import time_builder, timestamp_builder
 from pyconnect_connectors.odd_values import OddValues
 from pyconnect_connectors.sql.column_types import BINARIES, MYSQL, has_zone, is_decimal
@@ -62,8 +63,15 @@ class ReadColumn:
     """One column. A conversion takes many rows at once; null stays null."""
 
     def __init__(
-        self, column: Column[Any], dialect: Dialect, zone: ZoneInfo, policy: OddValues
+        self,
+        column: Column[Any],
+        dialect: Dialect,
+        zone: ZoneInfo,
+        policy: OddValues,
+        *,
+        has_encoding: bool = True,
     ) -> None:
+        """`has_encoding`: whether the database knows that of its texts."""
         self.name = column.name
         self.is_key = column.primary_key
         if dialect.name == "sqlite":
@@ -81,6 +89,11 @@ class ReadColumn:
         optional = (column.nullable and not column.primary_key) or self._becomes_null
         self.schema: Schema = (form.builder.optional() if optional else form.builder).build()
         self.selected = as_selected(column, dialect)
+        self._is_bytes = not has_encoding and self.schema.type is Type.STRING
+        if self._is_bytes:
+            # Or one text that is not UTF-8 would fail the query. A cast would cut a CHAR.
+            raw = func.convert_to(func.format("%s", self.selected), "SQL_ASCII")
+            self.selected = case((column.is_not(None), raw))
         self._convert, self._quick = form.convert, form.quick
 
     @property
@@ -94,6 +107,8 @@ class ReadColumn:
         convert = self._convert
         if convert is None:
             return found
+        if self._is_bytes:
+            found = [v if v is None else v.decode("utf-8", "surrogateescape") for v in found]
         try:
             quick = None if self._quick is None else self._quick(found)
             if quick is not None:
@@ -127,6 +142,8 @@ def kind_of(value: object) -> str:
 
 _KINDS: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"[\ud800-\udfff]"), "a text that is not valid Unicode"),
+    (re.compile(r"^\[-?\d+:"), "an array whose first index is not 1"),
+    (re.compile(r"^\{"), "an array with a null of JSON, beside that of SQL"),
     (re.compile(r"^[+-]?inf", re.IGNORECASE), "infinity"),
     (re.compile(r"^nan$", re.IGNORECASE), "NaN (not a number)"),
     (re.compile(r" BC$"), "a year before 1"),
@@ -173,9 +190,11 @@ def _form(found: types.TypeEngine[Any], dialect: Dialect, zone: ZoneInfo) -> _Fo
             return _Form(SchemaBuilder.bytes(), bytes)
         case _ if isinstance(found, BINARIES):
             return _Form(SchemaBuilder.bytes(), bytes)
+        case postgresql.ARRAY():
+            return _Form(SchemaBuilder.string(), _array, may_be_odd=True)
     if dialect.name == "postgresql":
-        # Each of them was selected as text.
-        return _Form(SchemaBuilder.string())
+        # Each of them was selected as text, which is of any encoding in a database of SQL_ASCII.
+        return _Form(SchemaBuilder.string(), _unicode, _all_unicode)
     return _Form(SchemaBuilder.string(), _text_of, _all_of(str))
 
 
@@ -212,7 +231,12 @@ def as_selected(column: ColumnElement[Any], dialect: Dialect) -> ColumnElement[A
     selected, plain = column, types.NullType()
     match dialect.name, column.type:
         case "postgresql", postgresql.ARRAY():
-            selected = cast(func.to_json(column), types.Text())
+            text = cast(column, types.Text())
+            # JSON has neither bounds nor two kinds of null.
+            is_odd = func.array_dims(column).op("!~")(r"^(\[1:\d+\])+$")
+            if isinstance(column.type.item_type, types.JSON):
+                is_odd = or_(is_odd, text.op("~")(r'[{,]"\s*null\s*"[,}]'))
+            selected = case((is_odd, text), else_=cast(func.to_json(column), types.Text()))
         case "postgresql", postgresql.MONEY():
             # Without a currency and the separators of a locale.
             selected = cast(cast(column, types.Numeric()), types.Text())
@@ -342,6 +366,12 @@ def _text_of(value: Any) -> str:
         case datetime() | date() | time():
             return value.isoformat()
     raise TypeError("not a text")
+
+
+def _array(value: Any) -> str:
+    if not re.match(r"\[(?!-?\d+:)", value):
+        raise ValueError("not JSON")
+    return _unicode(value)
 
 
 def _unicode(value: Any) -> str:

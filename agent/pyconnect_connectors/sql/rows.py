@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-from sqlalchemy import Dialect, Table, UpdateBase, bindparam, delete, func, insert, types, update
+from sqlalchemy import Connection, Table, UpdateBase, bindparam, delete, func, insert, types, update
 from sqlalchemy import column as named
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
@@ -84,9 +84,10 @@ class Shape:
 
     def parameters(self, mode: InsertMode) -> list[str]:
         """Return the names of the statement's parameters; an update's are not those of columns."""
-        names = [f"p{index}" for index in range(len(self.columns))]
-        is_taken = mode is InsertMode.UPDATE and not self.columns.keys().isdisjoint(names)
-        return [f"__connect_{name}" for name in names] if is_taken else names
+        prefix = "p"
+        while mode is InsertMode.UPDATE and any(name.startswith(prefix) for name in self.columns):
+            prefix = f"_{prefix}"
+        return [f"{prefix}{index}" for index in range(len(self.columns))]
 
     def is_key(self, mode: InsertMode, column: str) -> bool:
         """Return whether rows are found by a column."""
@@ -146,6 +147,8 @@ def shape_of(record: SinkRecord, settings: SinkSettings) -> Shape:
     fields, values = _value_part(record)
     match settings.pk_mode:
         case PrimaryKeyMode.NONE:
+            if not fields:
+                raise DataException("The value has no fields, and so no columns")
             return Shape(columns=fields, keys=(), deletes=False, take=values)
         case PrimaryKeyMode.RECORD_VALUE:
             keys = settings.pk_fields
@@ -176,17 +179,18 @@ def shape_of(record: SinkRecord, settings: SinkSettings) -> Shape:
 
 
 def write_columns(
-    shape: Shape, table: Table, dialect: Dialect, settings: SinkSettings
+    shape: Shape, table: Table, connection: Connection, settings: SinkSettings
 ) -> list[WriteColumn]:
     """Return the columns of a table that a shape writes, in its order."""
     nulls = settings.odd_values is OddValues.NULL
     return [
         WriteColumn(
             column,
-            dialect,
+            connection.dialect,
             settings.connection.zone,
             becomes_null=nulls and bool(column.nullable) and column.name not in shape.keys,
             is_key=shape.is_key(settings.insert_mode, column.name),
+            connection=connection,
         )
         for column in (table.columns[name] for name in shape.columns)
     ]

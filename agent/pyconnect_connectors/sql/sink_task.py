@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain, groupby
+from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -40,6 +40,7 @@ from pyconnect_connectors.sql.target_tables import TableChanged, TargetTables, f
 from pyconnect_connectors.sql.writing_columns import WriteColumn
 
 _PLACE = attrgetter("original_topic", "original_kafka_partition")
+_AT_ONCE = "SET CONSTRAINTS ALL IMMEDIATE"
 TOGETHER = 20
 """Records at a savepoint, after a database has refused one of many."""
 
@@ -187,20 +188,55 @@ class SqlSinkTask(SinkTask):
                 connection.exec_driver_sql("BEGIN")
             if self._offsets is not None:
                 self._offsets.advance(connection, self._epochs, ends)
-            starts = range(0, len(records), TOGETHER)
-            parts = [self._written_apart(connection, records[n : n + TOGETHER]) for n in starts]
+            failed = self._kept(connection, records)
             self._tables.check(connection, topics)
-            self._report(list(chain.from_iterable(parts)))
+            self._report([(records[number], failed[number]) for number in sorted(failed)])
+
+    def _kept(
+        self, connection: Connection, records: Sequence[SinkRecord]
+    ) -> Mapping[int, DataException]:
+        """Write as many records as possible; return the errors of the others by their numbers.
+
+        A constraint that is deferred is looked at behind all of them: its error names no row.
+        """
+        attempt = connection.begin_nested()
+        failed = self._written_apart(connection, records)
+        if not _breaks_deferred(connection):
+            attempt.commit()
+            return failed
+        attempt.rollback()
+        attempt = connection.begin_nested()
+        connection.exec_driver_sql(_AT_ONCE)
+        failed = self._written_apart(connection, records)
+        attempt.rollback()
+        # Some only lack a later one, as a child before its parent: the last are tried first.
+        for number in sorted(failed, reverse=True):
+            tried = [r for n, r in enumerate(records) if n == number or n not in failed]
+            attempt = connection.begin_nested()
+            if not self._written_apart(connection, tried) and not _breaks_deferred(connection):
+                del failed[number]
+            attempt.rollback()
+        self._written_apart(connection, [r for n, r in enumerate(records) if n not in failed])
+        return failed
 
     def _written_apart(
         self, connection: Connection, records: Sequence[SinkRecord]
-    ) -> list[tuple[SinkRecord, DataException]]:
-        """Write as many records as possible; return the others with their errors, in order."""
+    ) -> dict[int, DataException]:
+        """Write as many records as possible; return the errors of the others by their numbers."""
+        failed: dict[int, DataException] = {}
+        for begin in range(0, len(records), TOGETHER):
+            part = self._part_written(connection, records[begin : begin + TOGETHER])
+            failed.update({begin + number: error for number, error in part.items()})
+        return failed
+
+    def _part_written(
+        self, connection: Connection, records: Sequence[SinkRecord]
+    ) -> Mapping[int, DataException]:
         try:
             with connection.begin_nested():
                 for write in self._prepared(connection, records):
                     write.execute(connection, None)
-            return []
+            return {}
         except (DataException, *UNFIT, DBAPIError) as error:
             if isinstance(error, DBAPIError) and not concerns_row(error):
                 raise
@@ -223,7 +259,7 @@ class SqlSinkTask(SinkTask):
                     raise
                 del waiting[number]
                 failed[number] = self._error_of(connection, records[number], error)
-        return [(records[number], failed[number]) for number in sorted(failed)]
+        return failed
 
     def _error_of(
         self, connection: Connection, record: SinkRecord, error: Exception
@@ -281,7 +317,7 @@ class SqlSinkTask(SinkTask):
         topic = run[0].topic
         assert topic is not None
         table = self._tables.prepared(connection, topic, shape.columns, shape.keys)
-        return table, write_columns(shape, table, connection.dialect, self._settings)
+        return table, write_columns(shape, table, connection, self._settings)
 
     def _connected(self) -> Connection:
         if self._connection is None:
@@ -297,6 +333,23 @@ class SqlSinkTask(SinkTask):
             connection.close()
 
 
+def _breaks_deferred(connection: Connection) -> bool:
+    """Return whether what was written breaks a constraint that is looked at when it is committed."""
+    if connection.dialect.name != "postgresql":
+        return False
+    attempt = connection.begin_nested()
+    try:
+        connection.exec_driver_sql(_AT_ONCE)
+    except DBAPIError as error:
+        if not concerns_row(error):
+            raise
+        return True
+    finally:
+        # The next rows are looked at later again.
+        attempt.rollback()
+    return False
+
+
 class _Write(NamedTuple):
     """The rows of a run and their table."""
 
@@ -309,7 +362,7 @@ class _Write(NamedTuple):
         """Write the rows in the open transaction; `staged` None: without temporary tables."""
         columns, keys = tuple(self.shape.columns), self.shape.keys
         if has_copy(connection) and not self.shape.deletes:
-            if self.mode is InsertMode.INSERT:
+            if self.mode is InsertMode.INSERT and self.table.info.get("copied"):
                 copy_rows(connection, self.table, columns, self.rows)
                 return
             upserts = staged if self.mode is InsertMode.UPSERT else None

@@ -19,7 +19,6 @@ from pyconnect_connectors.sql.rows import Row
 
 FEWEST_ROWS = 50
 """For fewer rows the further statements cost more than COPY saves."""
-_ORDER = "__connect_row"
 _MAY_STAGE = (
     "SELECT has_database_privilege(current_database(), 'TEMP') "
     "AND has_table_privilege(%s, 'SELECT')"
@@ -68,6 +67,9 @@ class StagedUpserts:
         quoted = [preparer.quote(name) for name in columns]
         key_names = ", ".join(preparer.quote(name) for name in keys)
         names = ", ".join(quoted)
+        order = "__connect_row"
+        while order in columns:
+            order += "_"
         staged = f"pyconnect_rows_{zlib.crc32(f'{target} {names}'.encode()):08x}"
         changes = ", ".join(
             f"{name} = excluded.{name}"
@@ -83,7 +85,7 @@ class StagedUpserts:
                 cursor.execute(
                     _unescaped(
                         f"CREATE TEMPORARY TABLE {staged} ON COMMIT DELETE ROWS "  # noqa: S608
-                        f"AS SELECT {names}, 0::bigint AS {_ORDER} FROM {target} WITH NO DATA"
+                        f"AS SELECT {names}, 0::bigint AS {order} FROM {target} WITH NO DATA"
                     )
                 )
             elif self._filled[staged] is transaction:
@@ -91,12 +93,12 @@ class StagedUpserts:
                 cursor.execute(f"DELETE FROM pg_temp.{staged}")  # noqa: S608
             self._filled[staged] = transaction
             numbered = ((*row, number) for number, row in enumerate(rows))
-            _copy(cursor, f"pg_temp.{staged} ({names}, {_ORDER})", numbered)
+            _copy(cursor, f"pg_temp.{staged} ({names}, {order})", numbered)
             cursor.execute(
                 _unescaped(
                     f"INSERT INTO {target} ({names}) "  # noqa: S608  the names are quoted
                     f"SELECT DISTINCT ON ({key_names}) {names} FROM pg_temp.{staged} "
-                    f"ORDER BY {key_names}, {_ORDER} DESC "
+                    f"ORDER BY {key_names}, {order} DESC "
                     f"ON CONFLICT ({key_names}) DO {conflict}"
                 )
             )

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from decimal import Decimal
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from sqlalchemy import types
 
 from pyconnect_connectors.sql.column_types import BINARIES
-from pyconnect_connectors.sql.json_text import Convert, Unfit, array_literal, json_text, text_of
+from pyconnect_connectors.sql.json_text import (
+    Convert,
+    Unfit,
+    array_element,
+    array_literal,
+    json_text,
+    text_of,
+)
 
 _INTERVALS = (
     r"(-?\d+ years?)?",
@@ -24,6 +32,10 @@ _PART_OF_YEAR = re.compile(r"[.]\d*[1-9]\d* *(y|dec|c|mil(?!lis))", re.IGNORECAS
 _DECIMALS = re.compile(r"[.](\d+)")
 _ELEMENTS = re.compile(r'("(?:[^"\\]|\\.)*")|([^{},"\s][^{},"]*)', re.DOTALL)
 """Those of PostgreSQL's own form of an array."""
+_BOUNDS = re.compile(r"((?:\[-?\d+:-?\d+\])+=)?\{.*", re.DOTALL)
+_KEYS = re.compile(r'(?:"((?:[^"\\]|\\.)*)"|([^\s=>,"]+))\s*=>', re.DOTALL)
+_CLOCKS = re.compile(r"(\d\d:\d\d(?::\d\d)?(?:\.\d+)?) ?([+-]\d\d|(?!BC|AM|PM)[A-Za-z])?")
+_STRUCTURE = re.compile(r'[\\"(),{}<>\[\]]+')
 
 
 def uncut_text(value: Any, longest_bytes: int) -> str:
@@ -40,6 +52,62 @@ def money(value: Any) -> str:
     return text
 
 
+def bits(value: Any) -> str:
+    """PostgreSQL would take the decimal digits of a number for bits."""
+    if value.__class__ in (bool, int) and value in (0, 1):
+        return str(int(value))
+    if not isinstance(value, str):
+        raise Unfit("a value that is not a text of bits")
+    return value
+
+
+def hstore(value: Any) -> str:
+    text = text_of(value)
+    keys = [quoted or plain for quoted, plain in _KEYS.findall(text)]
+    if len(set(keys)) < len(keys):
+        raise Unfit("a key twice, of which the column keeps one,")
+    return text
+
+
+def range_conversion(*, clock: bool = True, zone: bool | None = None) -> Convert:
+    """PostgreSQL leaves out what bounds do not have: a time of day, a zone.
+
+    `zone`: whether a time of day must have one or must have none, None for both.
+    """
+
+    def convert(value: Any) -> str:
+        text = text_of(value)
+        zones = [found[1] != "" for found in _CLOCKS.findall(text)]
+        if zones and not clock:
+            raise Unfit("a time of day")
+        if zone is not None and (not zone) in zones:
+            raise Unfit(f"a time {'without' if zone else 'with'} a zone")
+        if any(len(digits) > 6 for digits in _DECIMALS.findall(text)):
+            raise Unfit("a fraction of a second with more digits than the column")
+        return text
+
+    return convert
+
+
+def is_changed(given: str, found: str, *, strict: bool) -> bool:
+    """Return whether PostgreSQL has made another value of a text, whose own text is `found`.
+
+    Numbers are compared by value. Unless `strict`, other parts are left to a type, which may have
+    an alphabet of its own, such as PostGIS.
+    """
+    parts, others = ([p for p in _STRUCTURE.split(text) if p] for text in (given, found))
+    if len(parts) != len(others):
+        return strict
+    for part, other in zip(parts, others, strict=True):
+        try:
+            if part != other and Decimal(part) != Decimal(other):
+                return True
+        except InvalidOperation:
+            if strict:
+                return True
+    return False
+
+
 def interval_conversion(precision: int | None, fields: str | None) -> Convert:
     """PostgreSQL rounds fractions, those of years to months, and leaves out shorter parts."""
     least = (fields or "second").split()[-1]
@@ -47,6 +115,8 @@ def interval_conversion(precision: int | None, fields: str | None) -> Convert:
     form = re.compile(".*" if least == "second" else rf"{kept} ?(00:00:00)?", re.DOTALL)
 
     def convert(value: Any) -> str:
+        if not isinstance(value, str):
+            raise Unfit("a value that is not a text, and so has no unit,")
         text = text_of(value)
         if any(len(d) > (6 if precision is None else precision) for d in _DECIMALS.findall(text)):
             raise Unfit("a fraction of a second with more digits than the column")
@@ -72,15 +142,22 @@ def array_conversion(convert: Convert, item: Any) -> Convert:
             return [each(element, change) for element in value]
         return None if value is None else change(value)
 
+    def element(found: re.Match[str]) -> str:
+        quoted, plain = found.groups()
+        if plain and plain.upper() == "NULL":
+            return found[0]
+        changed = convert(plain or re.sub(r"\\(.)", r"\1", quoted[1:-1]))
+        # PostgreSQL would leave out a zone that the column has not.
+        return array_element(changed) if isinstance(changed, datetime) else found[0]
+
     def convert_array(value: Any) -> str:
-        if isinstance(value, str) and value.startswith("{"):
+        literal = _BOUNDS.fullmatch(value) if isinstance(value, str) else None
+        if literal is not None:
             # A boolean has words of its own there, which lose nothing.
-            for quoted, plain in _ELEMENTS.findall(
-                "" if isinstance(item, types.Boolean) else value
-            ):
-                if plain.upper() != "NULL":
-                    convert(plain or re.sub(r"\\(.)", r"\1", quoted[1:-1]))
-            return value
+            if isinstance(item, types.Boolean):
+                return str(value)
+            bounds = literal[1] or ""
+            return bounds + _ELEMENTS.sub(element, value[len(bounds) :])
         change = convert
         if isinstance(value, str):
             value = json.loads(value, parse_float=Decimal, parse_int=Decimal)

@@ -526,6 +526,30 @@ def test_a_row_whose_partition_of_a_table_cannot_be_made_is_reported(
     assert ids(tmp_path, "iceberg") == [0, 2, 3]
 
 
+@pytest.mark.parametrize(
+    ("partition_by", "problem"),
+    [
+        ("more", "names more, which the rows lack"),
+        ("day(text)", "has day(text), and the field is string"),
+    ],
+)
+def test_a_record_that_a_new_table_cannot_be_partitioned_by_is_reported(
+    tmp_path: Path, partition_by: str, problem: str
+) -> None:
+    """Before the table is made: a later record may have the field."""
+    settings = {"iceberg.tables.default-partition-by": partition_by}
+    sink = started(tmp_path, "iceberg", settings)
+    sink.send(odd(0), value_schema=ROW)
+    value = Struct(MORE).put("id", 1).put("more", "x")
+    sink.send(value, value_schema=MORE)
+    sink.deliver()
+    sink.stop()
+    assert [r.kafka_offset for r, _ in reports(sink)] == ([0] if partition_by == "more" else [0, 1])
+    assert f"iceberg.tables.default-partition-by {problem} (record topic-0@0)" in str(
+        reports(sink)[0][1]
+    )
+
+
 @pytest.mark.parametrize("path", ["../a", "topics/../a", "topics//a", "topics/./a", "topics/x\0"])
 def test_a_topic_is_not_a_way_out_of_the_lake(tmp_path: Path, path: str) -> None:
     """A transformation can make any name."""

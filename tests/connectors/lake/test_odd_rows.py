@@ -17,6 +17,7 @@ import pytest
 from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_api import ConnectException, DataException, SourceRecord, Struct
 from pyconnect_api.testing import SourceHarness
+from pyconnect_connectors.lake.arrow_rows import Rows
 from pyconnect_connectors.lake.source import LakeSourceConnector
 from pyconnect_connectors.odd_values import OddValueException
 from tests.connectors.lake.test_source import props, started
@@ -238,6 +239,17 @@ def test_arrow_types_have_a_form_in_connect(
     """No value becomes Python's own text."""
     found = [row[1] for row in rows(parquet(tmp_path, column).run(len(expected)))]
     assert [v.stored_values()[0] if isinstance(v, Struct) else v for v in found] == expected
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.timestamp("ns", "Asia/Tokyo")])
+def test_a_dictionary_of_times_before_1970_is_read(kind: Any) -> None:
+    """As its values are."""
+    column = pa.array([-1_500_000, None, 1_500_000], pa.int64()).cast(kind)
+    batch = pa.record_batch([column.dictionary_encode(), column], names=["v", "w"])
+    found, odd = Rows(batch.schema, "topic").structs(batch)
+    assert odd == {}
+    for row in found:
+        assert row.get("v") == row.get("w")
 
 
 def test_a_type_that_connect_has_not_is_named_with_its_file(tmp_path: Path) -> None:

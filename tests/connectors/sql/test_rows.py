@@ -61,6 +61,13 @@ def test_a_database_without_upsert_is_refused() -> None:
         shape().statement(TABLE, InsertMode.UPSERT, mssql.dialect().name)
 
 
+def test_a_record_without_a_field_has_no_row() -> None:
+    """Databases differ in what they make of a statement without columns."""
+    empty = SinkRecord("t", 0, None, None, SchemaBuilder.struct().build(), {}, 0)
+    with pytest.raises(DataException, match="no fields, and so no columns"):
+        shape_of(empty, SinkSettings.parse({"name": "s", "connection.url": "sqlite://"}))
+
+
 def test_runs_keep_the_order_of_records() -> None:
     """A tombstone or another topic or shape ends a run."""
     struct = Struct(SCHEMA).put("id", 1).put("item", "a")

@@ -457,6 +457,20 @@ def test_rows_that_the_database_refuses_are_reported(
     harness.stop()
 
 
+def test_a_row_that_a_view_does_not_show_is_reported(mariadb: MariaDbServer, database: str) -> None:
+    """WITH CHECK OPTION refuses it, and not the others."""
+    view = "CREATE VIEW topic AS SELECT * FROM stored WHERE id > 0 WITH CHECK OPTION"
+    execute(mariadb, database, "CREATE TABLE stored (id int, v text)", view)
+    harness = sink(mariadb, database, reporter := RecordingReporter(), errors_tolerance="all")
+    schema = ROW.build()
+    for number in range(3):
+        harness.send(Struct.of_checked(schema, [number, "a"]), value_schema=schema)
+    harness.deliver()
+    assert [record.kafka_offset for record, _ in reporter.reports] == [0]
+    assert execute(mariadb, database, "SELECT id FROM stored ORDER BY id") == [(1,), (2,)]
+    harness.stop()
+
+
 def test_values_that_do_not_fit_become_null_when_asked(
     mariadb: MariaDbServer, database: str
 ) -> None:

@@ -277,11 +277,13 @@ def test_what_was_read_can_be_written_into_a_table_of_the_same_types(
         " raw bytea, note text, code varchar(3), day date, clock time, clockz timetz,"
         " at timestamp, atz timestamptz, exact numeric(12, 2), free numeric, ints int[],"
         " words text[], days date[], deep int[][], span interval, doc json, docb jsonb,"
-        " ident uuid, address inet, bits bit(3), cash money, spans tstzrange, place point"
+        " ident uuid, address inet, bits bit(3), cash money, spans tstzrange, place point,"
+        " two pair, pairs pair[], way path, rule jsonpath"
     )
     execute(
         postgres,
         database,
+        "CREATE TYPE pair AS (a numeric(5, 2), b text)",
         f"CREATE TABLE odd ({columns})",
         f"CREATE TABLE topic ({columns})",
         "INSERT INTO odd VALUES (1, -32768, 9223372036854775807, 0.1, 0.1, true, '\\x0000ff',"
@@ -291,7 +293,8 @@ def test_what_was_read_can_be_written_into_a_table_of_the_same_types(
         " '{2024-01-01}', '{{1,2},{3,4}}', '-1 mon 2 days 03:04:05.678',"
         ' \'{"a": 1.10}\', \'{"a": 12345678901234567890.123456789, "b": null}\','
         " '00000000-0000-0000-0000-000000000001', '::1/128', '101', -1234.5,"
-        " '[2024-01-01 00:00Z,)', '(0.1,1e300)')",
+        " '[2024-01-01 00:00Z,)', '(0.1,1e300)', '(1.2,\"a \\\\\"\"\"\"b\")', '{\"(1,x)\",NULL}',"
+        " '[(1,NaN),(3,4)]', '$.a')",
         "INSERT INTO odd (id) VALUES (2)",
     )
     harness = source(postgres, database)
@@ -330,6 +333,73 @@ def test_texts_of_odd_values_can_be_written(postgres: PostgresServer, database: 
     same = "SELECT o::text = t::text FROM odd o JOIN topic t USING (id)"
     assert execute(postgres, database, same) == [(True,), (True,)]
     writer.stop()
+
+
+def test_an_array_that_json_cannot_hold_is_odd(postgres: PostgresServer, database: str) -> None:
+    """JSON has neither bounds nor two kinds of null; a text of PostgreSQL has, and is written."""
+    columns = "id int PRIMARY KEY, v int[], j jsonb[], t timestamp[]"
+    odd = {2: "[2:3]={1,2}", 3: "[0:1][1:2]={{1,2},{3,4}}"}
+    execute(
+        postgres,
+        database,
+        f"CREATE TABLE odd ({columns})",
+        f"CREATE TABLE topic ({columns})",
+        """INSERT INTO odd VALUES (1, '{1,2}', '{"\\"null\\"",NULL,"[null]"}', NULL)""",
+        *(f"INSERT INTO odd VALUES ({n}, '{v}', NULL, NULL)" for n, v in odd.items()),
+        """INSERT INTO odd VALUES (4, '{}', '{"null",NULL}', NULL)""",
+    )
+    harness = source(postgres, database)
+    (first,) = harness.run(1)
+    assert (field([first], "v"), field([first], "j")) == (["[1,2]"], ['["null",null,[null]]'])
+    with pytest.raises(OddValueException, match="v of table odd, row id=2: an array whose first"):
+        harness.poll()
+    harness = source(postgres, database, values_out_of_range="null")
+    assert field(harness.run(4), "v") == ["[1,2]", None, None, "[]"]
+    harness = source(postgres, database, values_out_of_range="text")
+    records = harness.run(4)
+    assert field(records, "v") == ["[1,2]", *odd.values(), "[]"]
+    assert field(records, "j")[3] == '{"null",NULL}'
+    writer = sink(postgres, database)
+    for record in records:
+        writer.send(record.value, value_schema=record.value_schema)
+    writer.deliver()
+    writer.stop()
+    same = "SELECT o::text = t::text FROM odd o JOIN topic t USING (id)"
+    assert execute(postgres, database, same) == [(True,)] * 4
+
+
+def test_a_zone_within_an_array_is_not_left_out(postgres: PostgresServer, database: str) -> None:
+    """PostgreSQL ignores it in a text for a column without one."""
+    execute(postgres, database, "CREATE TABLE topic (id int, v timestamp[])")
+    schema = ROW.build()
+    writer = sink(postgres, database)
+    row = [1, '{2024-01-01 10:00+02,NULL,"2024-01-01T12:00:00"}']
+    writer.send(Struct.of_checked(schema, row), value_schema=schema)
+    writer.deliver()
+    written = '{"2024-01-01 08:00:00",NULL,"2024-01-01 12:00:00"}'
+    assert execute(postgres, database, "SELECT v::text FROM topic") == [(written,)]
+    writer.stop()
+
+
+def test_a_text_that_is_not_utf8_is_the_fault_of_its_row(postgres: PostgresServer) -> None:
+    """A database of SQL_ASCII keeps any bytes; the others of its texts are read as UTF-8."""
+    database = postgres.new_database("ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE 'C'")
+    execute(
+        postgres,
+        database,
+        "CREATE TABLE odd (id varchar(3) PRIMARY KEY, v text, c char(3), l text[])",
+        r"INSERT INTO odd VALUES ('a', 'ä', 'ü', '{ß,NULL}'), ('b', E'\xe4'), ('c', NULL)",
+    )
+    harness = source(postgres, database)
+    (first,) = harness.run(1)
+    assert isinstance(first.value, Struct)
+    assert first.value.stored_values() == ["a", "ä", "ü ", '["ß",null]']
+    assert first.source_offset == {"incrementing": "a"}
+    with pytest.raises(OddValueException, match="Column v of table odd, row id=b: a text that is"):
+        harness.poll()
+    harness = source(postgres, database, errors_tolerance="all")
+    assert field(harness.run(2), "id") == ["a", "c"]
+    harness.stop()
 
 
 def test_a_position_of_odd_times_goes_on(postgres: PostgresServer, database: str) -> None:
@@ -397,6 +467,12 @@ def test_a_position_without_an_end_is_refused(
 
 
 ROW = SchemaBuilder.struct().field("id", SchemaBuilder.int32()).field("v", OPTIONAL_STRING_SCHEMA)
+PARENT = (
+    SchemaBuilder.struct()
+    .field("id", SchemaBuilder.int32())
+    .field("v", SchemaBuilder.int32())
+    .build()
+)
 
 
 @pytest.mark.parametrize("mode", ["insert", "upsert"])
@@ -450,6 +526,80 @@ def test_rows_that_the_database_refuses_are_reported(
     rows = execute(postgres, database, "SELECT count(*), count(DISTINCT id) FROM topic")
     assert rows == [(97, 97)]
     assert execute(postgres, database, "SELECT next_offset FROM pyconnect_offsets") == [(100,)]
+    harness.stop()
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+def test_a_row_that_breaks_a_deferred_constraint_is_reported(
+    postgres: PostgresServer, database: str, mode: str
+) -> None:
+    """It breaks at the commit; a child before its parent, of the same delivery, does not."""
+    execute(
+        postgres,
+        database,
+        "CREATE TABLE topic (id int PRIMARY KEY,"
+        " v int REFERENCES topic DEFERRABLE INITIALLY DEFERRED)",
+    )
+    reporter = RecordingReporter()
+    key = {"pk_mode": "record_value", "pk_fields": "id", "insert_mode": mode}
+    harness = sink(postgres, database, reporter, errors_tolerance="all", **key)
+    parents = {n: n + 1 for n in range(59)} | {59: 59, 20: 999, 30: 998}
+    for number, parent in parents.items():
+        harness.send(Struct.of_checked(PARENT, [number, parent]), value_schema=PARENT)
+    harness.deliver()
+    lost = list(range(31))
+    assert [record.kafka_offset for record, _ in reporter.reports] == lost
+    assert all("foreign key" in str(error) for _, error in reporter.reports)
+    assert execute(postgres, database, "SELECT count(*), min(id) FROM topic") == [(29, 31)]
+    assert execute(postgres, database, "SELECT next_offset FROM pyconnect_offsets") == [(60,)]
+    harness.stop()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE VIEW topic AS SELECT * FROM rows",
+        (
+            "CREATE TABLE topic (LIKE rows); CREATE RULE moved AS ON INSERT TO topic"
+            " DO INSTEAD INSERT INTO rows VALUES (NEW.*)"
+        ),
+    ],
+)
+def test_rows_are_inserted_where_copy_would_not_write_them(
+    postgres: PostgresServer, database: str, statement: str
+) -> None:
+    """It refuses a view, and passes a rule over."""
+    execute(postgres, database, "CREATE TABLE rows (id int, v text)", statement)
+    harness = sink(postgres, database, reporter := RecordingReporter(), errors_tolerance="all")
+    schema = ROW.build()
+    for number, text in enumerate(("a", "\0", "b")):
+        harness.send(Struct.of_checked(schema, [number, text]), value_schema=schema)
+    harness.deliver()
+    assert [record.kafka_offset for record, _ in reporter.reports] == [1]
+    assert execute(postgres, database, "SELECT * FROM rows ORDER BY id") == [(0, "a"), (2, "b")]
+    harness.stop()
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert", "update"])
+def test_a_field_may_have_any_name(postgres: PostgresServer, database: str, mode: str) -> None:
+    """Also one of those that the statements use."""
+    names = ["id", "__connect_row", "p0", "_p1", 'a"b', "a%b", "a:b", "%(p0)s", "select"]
+    quoted = ", ".join(f'"{name.replace(chr(34), chr(34) * 2)}" int' for name in names[1:])
+    execute(postgres, database, f"CREATE TABLE topic (id int PRIMARY KEY, {quoted})")
+    if mode == "update":
+        execute(postgres, database, "INSERT INTO topic SELECT generate_series(0, 59)")
+    key = {"pk_mode": "record_value", "pk_fields": "id", "insert_mode": mode}
+    harness = sink(postgres, database, **key)
+    builder = SchemaBuilder.struct()
+    for name in names:
+        builder.field(name, SchemaBuilder.int32())
+    schema = builder.build()
+    for number in range(60):
+        row = [number, *range(1, len(names))]
+        harness.send(Struct.of_checked(schema, row), value_schema=schema)
+    harness.deliver()
+    expected = [(number, *range(1, len(names))) for number in range(60)]
+    assert execute(postgres, database, "SELECT * FROM topic ORDER BY id") == expected
     harness.stop()
 
 
@@ -543,7 +693,30 @@ def test_no_value_is_rounded_on_its_way_into_a_column(
         ("varchar(2)", SchemaBuilder.string(), "a  "),
         ("timestamptz", date_builder(), date(2024, 1, 1)),
         ("interval", SchemaBuilder.bytes(), b"1 day"),
+        ("interval", SchemaBuilder.int64(), 5),
+        ("bit(3)", SchemaBuilder.int32(), 101),
+        ("priced", SchemaBuilder.string(), "(1.239,)"),
+        ("priced", SchemaBuilder.string(), '(,"abc  ")'),
+        ("priced[]", SchemaBuilder.string(), '{"(1.239,)"}'),
+        ("price[]", SchemaBuilder.string(), "{1.239}"),
+        ("price[]", SchemaBuilder.string(), "[1.239]"),
+        ("floats", SchemaBuilder.string(), "[0.1234567890123456789,2)"),
+        ("point", SchemaBuilder.string(), "(0.1234567890123456789,1)"),
+        ("cube", SchemaBuilder.string(), "(0.1234567890123456789, 1)"),
+        ("hstore", SchemaBuilder.string(), 'a=>1, "a"=>2'),
+        ("daterange", SchemaBuilder.string(), "[2024-01-01 10:00,)"),
+        ("tsrange", SchemaBuilder.string(), "[2024-01-01 10:00+02,)"),
+        ("timestamp[]", SchemaBuilder.string(), "{2024-01-01 10:00:00.1234567}"),
     ]
+    execute(
+        postgres,
+        database,
+        "CREATE EXTENSION cube",
+        "CREATE EXTENSION hstore",
+        "CREATE TYPE priced AS (price numeric(5, 2), code varchar(3))",
+        "CREATE DOMAIN price AS numeric(5, 2)",
+        "CREATE TYPE floats AS RANGE (subtype = float8)",
+    )
     for number, (kind, builder, value) in enumerate(cases):
         execute(postgres, database, f"CREATE TABLE t{number} (v {kind})")
         for mode in ("insert", "upsert"):
