@@ -334,7 +334,7 @@ class SqlSinkTask(SinkTask):
 
 
 def _breaks_deferred(connection: Connection) -> bool:
-    """Return whether what was written breaks a constraint that is looked at when it is committed."""
+    """Return whether what was written breaks a constraint that is looked at by the commit."""
     if connection.dialect.name != "postgresql":
         return False
     attempt = connection.begin_nested()

@@ -141,7 +141,8 @@ class WriteColumn:
     def _read_back(self, connection: Connection, texts: Sequence[str]) -> Sequence[str | None]:
         """Return the texts as PostgreSQL has them; none if it refuses one, as the write will."""
         form = (self._form or "").replace("%", "%%")
-        query = f"SELECT v::{form}::text FROM unnest(%s::text[]) WITH ORDINALITY g(v, n) ORDER BY n"
+        given = "unnest(%s::text[]) WITH ORDINALITY given (v, n)"
+        query = f"SELECT v::{form}::text FROM {given} ORDER BY n"  # noqa: S608  PostgreSQL's own
         try:
             with connection.begin_nested() if connection.in_transaction() else connection.begin():
                 return connection.exec_driver_sql(query, (texts,)).scalars().all()

@@ -337,7 +337,7 @@ def test_texts_of_odd_values_can_be_written(postgres: PostgresServer, database: 
 
 def test_an_array_that_json_cannot_hold_is_odd(postgres: PostgresServer, database: str) -> None:
     """JSON has neither bounds nor two kinds of null; a text of PostgreSQL has, and is written."""
-    columns = "id int PRIMARY KEY, v int[], j jsonb[], t timestamp[]"
+    columns = "id int PRIMARY KEY, v int[], j jsonb[], at timestamp[]"
     odd = {2: "[2:3]={1,2}", 3: "[0:1][1:2]={{1,2},{3,4}}"}
     execute(
         postgres,
@@ -388,7 +388,8 @@ def test_a_text_that_is_not_utf8_is_the_fault_of_its_row(postgres: PostgresServe
         postgres,
         database,
         "CREATE TABLE odd (id varchar(3) PRIMARY KEY, v text, c char(3), l text[])",
-        r"INSERT INTO odd VALUES ('a', 'ä', 'ü', '{ß,NULL}'), ('b', E'\xe4'), ('c', NULL)",
+        r"INSERT INTO odd VALUES ('a', 'ä', 'ü', '{ß,NULL}'), ('b', E'\xe4', NULL, NULL),"
+        " ('c', NULL, NULL, NULL)",
     )
     harness = source(postgres, database)
     (first,) = harness.run(1)
