@@ -45,8 +45,7 @@ from requests import RequestException
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
 from pyconnect_api import ConnectException, RetriableException
-from pyconnect_connectors.lake.names import PARTITION_BY
-from pyconnect_connectors.lake.settings import TableSettings
+from pyconnect_connectors.lake.settings import PARTITION_BY, TableSettings
 from pyconnect_connectors.lake.storage import reason
 
 COMMIT_KEY = "pyconnect.commit-id"

@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 from pyconnect_api import DataException, Schema, SinkRecord
 from pyconnect_connectors.lake.arrow_types import Columns
 from pyconnect_connectors.lake.json_values import json_lines
-from pyconnect_connectors.lake.names import Format
-from pyconnect_connectors.lake.settings import FileSettings
+from pyconnect_connectors.lake.settings import FileSettings, Format
 from pyconnect_connectors.odd_values import OddValues
 
 ROW_GROUP_BYTES = 16 * 1024 * 1024

@@ -27,9 +27,8 @@ from pyconnect_api import (
 )
 from pyconnect_connectors.lake.commit_log import Commit, CommitLog
 from pyconnect_connectors.lake.encoders import Encoder, Encoders
-from pyconnect_connectors.lake.names import Compatibility
 from pyconnect_connectors.lake.partitioners import Clock, Partitioner, partitioner_of
-from pyconnect_connectors.lake.settings import SinkSettings
+from pyconnect_connectors.lake.settings import Compatibility, SinkSettings
 from pyconnect_connectors.lake.storage import Storage
 
 LOG = logging.getLogger(__name__)

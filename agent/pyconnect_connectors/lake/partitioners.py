@@ -18,8 +18,7 @@ from urllib.parse import quote
 
 from pyconnect_api import ConfigException, DataException, SinkRecord, Struct
 from pyconnect_api.java_text import double_text
-from pyconnect_connectors.lake.names import PATH_FORMAT, Extractor, Partitioning
-from pyconnect_connectors.lake.settings import FileSettings
+from pyconnect_connectors.lake.settings import PATH_FORMAT, Extractor, FileSettings, Partitioning
 from pyconnect_connectors.odd_values import required_default
 
 MOST_KNOWN = 10_000

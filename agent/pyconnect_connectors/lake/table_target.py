@@ -42,8 +42,7 @@ from pyconnect_connectors.lake.catalogs import (
     open_catalog,
     stored_offsets,
 )
-from pyconnect_connectors.lake.names import AUTO_CREATE, EVOLVE
-from pyconnect_connectors.lake.settings import SinkSettings, TableSettings
+from pyconnect_connectors.lake.settings import AUTO_CREATE, EVOLVE, SinkSettings, TableSettings
 from pyconnect_connectors.lake.storage import LONGEST_NAME_BYTES, reason
 from pyconnect_connectors.odd_values import place_of
 

@@ -53,9 +53,8 @@ from pyconnect_connectors.sql.column_types import (
     is_decimal,
 )
 from pyconnect_connectors.sql.database import database_time
-from pyconnect_connectors.sql.definitions import Mode
 from pyconnect_connectors.sql.reading_columns import ReadColumn, as_selected
-from pyconnect_connectors.sql.settings import SourceSettings
+from pyconnect_connectors.sql.settings import Mode, SourceSettings
 from pyconnect_connectors.sql.source_tables import with_rows_of
 from pyconnect_connectors.sql.sqlite_times import (
     begun_version,

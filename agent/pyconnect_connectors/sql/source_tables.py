@@ -17,8 +17,13 @@ from sqlalchemy import Connection, Inspector, Select, TextClause, inspect, text
 
 from pyconnect_connectors.sql.column_types import MYSQL
 from pyconnect_connectors.sql.database import connected, database_errors, open_engine
-from pyconnect_connectors.sql.definitions import OFFSETS_TABLE, SCHEMA, WHITELIST, sink_config_def
-from pyconnect_connectors.sql.settings import SourceSettings
+from pyconnect_connectors.sql.settings import (
+    OFFSETS_TABLE,
+    SCHEMA,
+    WHITELIST,
+    SourceSettings,
+    sink_config_def,
+)
 
 _Place: TypeAlias = tuple[str | None, str]  # schema and table
 _PARENTS = text(

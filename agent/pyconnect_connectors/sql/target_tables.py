@@ -16,10 +16,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateColumn
 
 from pyconnect_api import ConnectException, RetriableException, Schema
-from pyconnect_connectors.settings import GUARANTEE
+from pyconnect_connectors.connectors import GUARANTEE
 from pyconnect_connectors.sql.column_types import MYSQL, column_type, is_unknown, pragma, reflected
 from pyconnect_connectors.sql.database import create_once
-from pyconnect_connectors.sql.definitions import (
+from pyconnect_connectors.sql.settings import (
     AUTO_CREATE,
     AUTO_EVOLVE,
     FOLDING_KEYS,
@@ -27,8 +27,8 @@ from pyconnect_connectors.sql.definitions import (
     TABLE_FORMAT,
     FoldingKeys,
     InsertMode,
+    SinkSettings,
 )
-from pyconnect_connectors.sql.settings import SinkSettings
 
 # Collations of MariaDB or MySQL that tell all texts apart.
 _TELLS_APART = re.compile(r"binary|.*_nopad_bin|utf8mb4_0900_bin")

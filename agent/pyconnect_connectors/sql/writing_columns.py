@@ -29,23 +29,21 @@ from pyconnect_connectors.sql.column_types import (
     is_decimal,
 )
 from pyconnect_connectors.sql.database import may_pass
-from pyconnect_connectors.sql.json_text import (
+from pyconnect_connectors.sql.writing_postgres import (
     UNFIT,
     Convert,
     Unfit,
-    checked_json,
-    checked_members,
-    json_text,
-    text_of,
-)
-from pyconnect_connectors.sql.writing_postgres import (
     array_conversion,
     bits,
+    checked_json,
+    checked_members,
     hstore,
     interval_conversion,
     is_changed,
+    json_text,
     money,
     range_conversion,
+    text_of,
     uncut_text,
 )
 

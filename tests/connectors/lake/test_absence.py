@@ -6,8 +6,8 @@ import pytest
 
 from pyconnect_api import ConnectException, RetriableException, TopicPartition
 from pyconnect_api.testing import SinkHarness, SourceHarness
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
-from pyconnect_connectors.lake.source_task import LakeSourceTask
+from pyconnect_connectors.lake.sink import LakeSinkTask
+from pyconnect_connectors.lake.source import LakeSourceTask
 
 NO_STORAGE = {
     "name": "lake",

@@ -15,7 +15,7 @@ from pyconnect_api.testing import RecordingReporter, SinkHarness
 from pyconnect_connectors.connectors import Attempts
 from pyconnect_connectors.lake.file_target import FileTarget
 from pyconnect_connectors.lake.settings import SinkSettings
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
+from pyconnect_connectors.lake.sink import LakeSinkTask
 from pyconnect_connectors.lake.storage import HIDDEN_DIR, Storage
 from tests.connectors.lake.rows import ROW, send
 

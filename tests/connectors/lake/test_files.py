@@ -33,9 +33,8 @@ from pyconnect_api import (
 )
 from pyconnect_api.testing import RecordingReporter, SinkHarness, SourceHarness
 from pyconnect_connectors.lake.partitioners import path_template
-from pyconnect_connectors.lake.sink import LakeSinkConnector
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
-from pyconnect_connectors.lake.source_task import LakeSourceTask
+from pyconnect_connectors.lake.sink import LakeSinkConnector, LakeSinkTask
+from pyconnect_connectors.lake.source import LakeSourceTask
 from tests.connectors.lake.rows import ROW, TOPIC, send
 
 

@@ -33,8 +33,7 @@ from pyconnect_api import (
 )
 from pyconnect_api.testing import RecordingReporter, SinkHarness
 from pyconnect_connectors.lake.settings import SinkSettings
-from pyconnect_connectors.lake.sink import LakeSinkConnector
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
+from pyconnect_connectors.lake.sink import LakeSinkConnector, LakeSinkTask
 from pyconnect_connectors.lake.storage import Storage
 from pyconnect_connectors.odd_values import OddValueException
 from tests.connectors.lake import test_files, test_tables

@@ -15,8 +15,7 @@ import pytest
 
 from pyconnect_api import ConnectException, DataException, ExactlyOnceSupport, SourceRecord, Struct
 from pyconnect_api.testing import SourceHarness
-from pyconnect_connectors.lake.source import LakeSourceConnector
-from pyconnect_connectors.lake.source_task import LakeSourceTask
+from pyconnect_connectors.lake.source import LakeSourceConnector, LakeSourceTask
 from tests.support.eventually import eventually
 
 

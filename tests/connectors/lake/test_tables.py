@@ -26,8 +26,7 @@ from pyconnect_api import (
 )
 from pyconnect_api.testing import SinkHarness
 from pyconnect_connectors.lake import catalogs, table_target
-from pyconnect_connectors.lake.sink import LakeSinkConnector
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
+from pyconnect_connectors.lake.sink import LakeSinkConnector, LakeSinkTask
 from tests.connectors.lake.rows import TOPIC, send
 
 OTHER = TopicPartition("topic", 1)

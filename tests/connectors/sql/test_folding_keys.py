@@ -10,8 +10,7 @@ import pytest
 
 from pyconnect_api import ConnectException, SchemaBuilder, Struct, TopicPartition
 from pyconnect_api.testing import RecordingReporter, SinkHarness
-from pyconnect_connectors.sql.sink import SqlSinkConnector
-from pyconnect_connectors.sql.sink_task import SqlSinkTask
+from pyconnect_connectors.sql.sink import SqlSinkConnector, SqlSinkTask
 from tests.support.servers.mariadb import MariaDbServer
 from tests.support.servers.postgres import PostgresServer
 

@@ -19,9 +19,8 @@ from pyconnect_api import (
     timestamp_builder,
 )
 from pyconnect_api.testing import RecordingReporter, SinkHarness, SourceHarness
-from pyconnect_connectors.sql.sink import SqlSinkConnector
-from pyconnect_connectors.sql.sink_task import SqlSinkTask
-from pyconnect_connectors.sql.source_task import SqlSourceTask
+from pyconnect_connectors.sql.sink import SqlSinkConnector, SqlSinkTask
+from pyconnect_connectors.sql.source import SqlSourceTask
 from tests.support.eventually import eventually
 from tests.support.servers.mariadb import PASSWORD, MariaDbServer
 

@@ -25,9 +25,8 @@ from pyconnect_api import (
 )
 from pyconnect_api.testing import SinkHarness, SourceHarness
 from pyconnect_connectors.sql.fencing import OffsetTable
-from pyconnect_connectors.sql.sink import SqlSinkConnector
-from pyconnect_connectors.sql.sink_task import SqlSinkTask
-from pyconnect_connectors.sql.source_task import SqlSourceTask
+from pyconnect_connectors.sql.sink import SqlSinkConnector, SqlSinkTask
+from pyconnect_connectors.sql.source import SqlSourceTask
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.postgres import PASSWORD, PostgresServer

@@ -14,9 +14,8 @@ from pyconnect_api import (
     SinkRecord,
     Struct,
 )
-from pyconnect_connectors.sql.definitions import InsertMode
 from pyconnect_connectors.sql.rows import Shape, runs, shape_of
-from pyconnect_connectors.sql.settings import SinkSettings
+from pyconnect_connectors.sql.settings import InsertMode, SinkSettings
 
 SCHEMA = SchemaBuilder.struct().field("id", INT32_SCHEMA).field("item", STRING_SCHEMA).build()
 TABLE = Table("t", MetaData(), Column("id", Integer, primary_key=True), Column("item", String))

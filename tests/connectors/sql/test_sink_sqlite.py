@@ -26,8 +26,7 @@ from pyconnect_api import (
 )
 from pyconnect_api.testing import RecordingReporter, SinkHarness
 from pyconnect_connectors.sql import database as database_module
-from pyconnect_connectors.sql.sink import SqlSinkConnector
-from pyconnect_connectors.sql.sink_task import SqlSinkTask
+from pyconnect_connectors.sql.sink import SqlSinkConnector, SqlSinkTask
 
 PARTITION = TopicPartition("topic", 0)
 KEY = SchemaBuilder.struct().field("id", INT32_SCHEMA).build()

@@ -21,8 +21,7 @@ from pyconnect_api import (
 )
 from pyconnect_api.testing import ConnectorHarness, SourceHarness
 from pyconnect_connectors.sql import reading
-from pyconnect_connectors.sql.source import SqlSourceConnector
-from pyconnect_connectors.sql.source_task import SqlSourceTask
+from pyconnect_connectors.sql.source import SqlSourceConnector, SqlSourceTask
 from tests.support.eventually import eventually
 
 

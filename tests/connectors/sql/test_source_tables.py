@@ -10,8 +10,7 @@ import pytest
 from pyconnect_api import ConnectException, Struct
 from pyconnect_api.testing import ConnectorHarness, SourceHarness
 from pyconnect_connectors.sql.sink import SqlSinkConnector
-from pyconnect_connectors.sql.source import SqlSourceConnector
-from pyconnect_connectors.sql.source_task import SqlSourceTask
+from pyconnect_connectors.sql.source import SqlSourceConnector, SqlSourceTask
 from tests.support.servers.mariadb import MariaDbServer
 from tests.support.servers.postgres import PostgresServer
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Column, Integer, MetaData, Table
 from sqlalchemy.dialects.mysql import pymysql
 
-from pyconnect_connectors.sql.definitions import InsertMode
 from pyconnect_connectors.sql.rows import Shape
+from pyconnect_connectors.sql.settings import InsertMode
 
 
 def test_an_upsert_of_mariadb_escapes_each_name_once() -> None:

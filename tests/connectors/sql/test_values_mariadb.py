@@ -24,8 +24,8 @@ from pyconnect_api import (
 )
 from pyconnect_api.testing import RecordingReporter, SinkHarness, SourceHarness
 from pyconnect_connectors.odd_values import OddValueException
-from pyconnect_connectors.sql.sink_task import SqlSinkTask
-from pyconnect_connectors.sql.source_task import SqlSourceTask
+from pyconnect_connectors.sql.sink import SqlSinkTask
+from pyconnect_connectors.sql.source import SqlSourceTask
 from tests.support.servers.mariadb import MariaDbServer
 
 pytestmark = pytest.mark.wire

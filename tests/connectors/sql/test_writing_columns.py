@@ -16,8 +16,8 @@ from sqlalchemy import Column, Dialect, types
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from pyconnect_connectors.sql.column_types import Char, Name
-from pyconnect_connectors.sql.json_text import UNFIT, json_text
 from pyconnect_connectors.sql.writing_columns import WriteColumn
+from pyconnect_connectors.sql.writing_postgres import UNFIT, json_text
 
 POSTGRES, MARIADB, SQLITE = postgresql.dialect(), mysql.dialect(), sqlite.dialect()
 BERLIN = ZoneInfo("Europe/Berlin")
