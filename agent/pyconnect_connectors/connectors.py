@@ -1,9 +1,7 @@
-"""The common part of this package's connectors and of their tasks.
+"""The common part of this package's connectors, of their tasks, and of their settings.
 
 Configs are described, checked and dealt. A task repeats calls that fail for a reason that may pass,
 such as a lost connection.
-
-Settings that all connectors of this package share.
 """
 
 from __future__ import annotations
@@ -29,7 +27,6 @@ from pyconnect_api import (
     StopSignal,
 )
 from pyconnect_api.configdef import define_table
-from pyconnect_connectors import version
 
 RETRIES = "max.retries"
 BACKOFF_MS = "retry.backoff.ms"
@@ -125,7 +122,9 @@ Settings = TypeVar("Settings", bound=_Parsed)
 
 
 class ConfiguredConnector(Generic[Settings]):
-    """The base of a connector beside that of `pyconnect_api`; all its tasks have its own config."""
+    """The base of a connector beside that of `pyconnect_api`."""
+
+    props: Mapping[str, str]
 
     def __init__(
         self, define: Callable[[], ConfigDef], settings: type[Settings], address: str
@@ -134,7 +133,6 @@ class ConfiguredConnector(Generic[Settings]):
         self._define = define
         self._parse = settings.parse
         self._address = address
-        self._props: Mapping[str, str] = {}
 
     @abstractmethod
     def problems(self, settings: Settings) -> Iterable[tuple[str, str]]:
@@ -142,9 +140,6 @@ class ConfiguredConnector(Generic[Settings]):
 
         ConfigException or ConnectException if it cannot be reached: that is one of the address.
         """
-
-    def version(self) -> str:
-        return version()
 
     def config(self) -> ConfigDef:
         return self._define()
@@ -165,13 +160,7 @@ class ConfiguredConnector(Generic[Settings]):
 
     def start(self, props: Mapping[str, str]) -> None:
         self._parse(props)
-        self._props = props
-
-    def stop(self) -> None:
-        """The connector has no thread."""
-
-    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        return [self._props] * max_tasks
+        self.props = props
 
 
 LOG = logging.getLogger(__name__)

@@ -201,7 +201,7 @@ class SinkTable:
         if isinstance(error, DataException):
             return str(error)
         shape = shape_of(record, self._settings)
-        columns = write_columns(shape, self._table, self._connection.dialect, self._settings)
+        columns = write_columns(shape, self._table, self._connection, self._settings)
         odd = shape.odd_value(record, self._table, columns)
         return str(odd) if odd is not None else "its columns cannot hold the record"
 

@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, NamedTuple, TypeAlias
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -143,7 +144,9 @@ def _reading(kind: Any, place: _Place) -> _Reading:
     if isinstance(kind, pa.BaseExtensionType):
         if kind.extension_name == "arrow.uuid":
             schema = place.schema(SchemaBuilder.string())
-            return _Reading(schema=schema, stored=pa.binary(16), convert=_uuid)
+            return _Reading(
+                schema=schema, stored=pa.binary(16), convert=lambda value: str(UUID(bytes=value))
+            )
         return _reading(kind.storage_type, place)
     if types.is_dictionary(kind):
         return _reading(kind.value_type, place)
@@ -191,11 +194,6 @@ _PLAIN: Sequence[tuple[Any, ...]] = (
     ),
 )
 """A schema's builder, the type as which values are taken if it is another one, and the types."""
-
-
-def _uuid(value: bytes) -> str:
-    digits = value.hex()
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def _texts(place: _Place) -> _Reading:

@@ -14,20 +14,8 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyiceberg.io.pyarrow
+from pyiceberg import exceptions
 from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.exceptions import (
-    CommitFailedException,
-    CommitStateUnknownException,
-    NamespaceAlreadyExistsError,
-    NoSuchNamespaceError,
-    NoSuchTableError,
-    NotInstalledError,
-    RESTError,
-    ServerError,
-    ServiceUnavailableError,
-    TableAlreadyExistsError,
-    TooManyRequestsError,
-)
 from pyiceberg.io.pyarrow import (
     ArrowProjectionVisitor,
     UnsupportedPyArrowTypeException,
@@ -52,21 +40,21 @@ COMMIT_KEY = "pyconnect.commit-id"
 OFFSETS_KEY = "pyconnect.offsets."
 """Followed by the connector's name; the value is a JSON object: `{"topic-0": 17}`."""
 _PASSING = (
-    CommitFailedException,
-    CommitStateUnknownException,
+    exceptions.CommitFailedException,
+    exceptions.CommitStateUnknownException,
     OperationalError,
     RequestException,
-    ServerError,
-    ServiceUnavailableError,
-    TooManyRequestsError,
+    exceptions.ServerError,
+    exceptions.ServiceUnavailableError,
+    exceptions.TooManyRequestsError,
 )
 _PERMANENT = (
     FileNotFoundError,
-    NoSuchNamespaceError,
-    NoSuchTableError,
-    NotInstalledError,
+    exceptions.NoSuchNamespaceError,
+    exceptions.NoSuchTableError,
+    exceptions.NotInstalledError,
     PermissionError,
-    RESTError,
+    exceptions.RESTError,
     SQLAlchemyError,
     ValueError,
     pa.ArrowException,
@@ -91,7 +79,7 @@ def load_table(catalog: Catalog, name: str) -> Table | None:
     """Return the table as it is now, None if there is none."""
     try:
         return catalog.load_table(name)
-    except (NoSuchTableError, NoSuchNamespaceError):
+    except (exceptions.NoSuchTableError, exceptions.NoSuchNamespaceError):
         return None
 
 
@@ -99,11 +87,11 @@ def new_table(catalog: Catalog, name: str, schema: Any, partition_by: Sequence[s
     """Create a table with optional columns of an Arrow schema, unless another task does so."""
     identifier = tuple(name.split("."))
     # The catalog of SQL looks first and then adds a row.
-    with suppress(NamespaceAlreadyExistsError, IntegrityError):
+    with suppress(exceptions.NamespaceAlreadyExistsError, IntegrityError):
         catalog.create_namespace_if_not_exists(identifier[:-1])
     columns = pa.schema([field.with_nullable(True) for field in schema])
     with (
-        suppress(TableAlreadyExistsError, CommitFailedException),
+        suppress(exceptions.TableAlreadyExistsError, exceptions.CommitFailedException),
         catalog.create_table_transaction(identifier, schema=columns) as transaction,
         transaction.update_spec() as spec,
     ):

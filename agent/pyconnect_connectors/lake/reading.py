@@ -1,22 +1,16 @@
-"""Rows of a file, in batches, from any row on.
+"""Rows of a file of Parquet, JSON or CSV, in batches, from any row on.
 
 A row that cannot be read ends a batch. Behind the rows before it, it is an error that names file
 and row, or with `errors.tolerance=all` one warning in the log. A file that is broken as a whole,
 such as one with an open quote, always is an error.
 
-Rows of CSV files: texts, under the names of the first line.
+JSON: one value of any kind a line, without a schema. Numbers keep their digits: those that 64 bits
+would change are Decimals. Of two members with one name the last one counts, as in Jackson.
 
-Quotes are those of RFC 4180: one that is not closed, or is followed by text, breaks the file,
-because nothing says where the next row begins. A column without a name, as spreadsheets write it
-behind a comma at the end of lines, is left out as long as it is empty. LakeSink writes a comma for
-a null in the only column.
-
-Rows of JSON files: one value of any kind a line, without a schema.
-
-Numbers keep their digits: those that 64 bits would change are Decimals. Of two members with one
-name the last one counts, as in Jackson.
-
-Rows that a reader of one format hands on, and the errors of rows and of whole files.
+CSV: texts, under the names of the first line. Quotes are those of RFC 4180: one that is not closed,
+or is followed by text, breaks the file, because nothing says where the next row begins. A column
+without a name, as spreadsheets write it behind a comma at the end of lines, is left out as long as
+it is empty. LakeSink writes a comma for a null in the only column.
 """
 
 from __future__ import annotations
@@ -46,6 +40,8 @@ from pyconnect_connectors.lake.arrow_rows import Rows
 from pyconnect_connectors.lake.settings import Format, SourceSettings
 from pyconnect_connectors.odd_values import TOLERANCE, OddValueException, OddValues
 
+LOG = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
@@ -66,9 +62,7 @@ class Source:
 
     path: str
     begin: int
-    topic: str
-    batch_rows: int
-    odd_values: OddValues
+    settings: SourceSettings
 
     def odd(self, column: str, row: int, kind: str, target: str) -> OddValueException:
         return OddValueException(
@@ -117,7 +111,7 @@ def json_chunks(file: Any, source: Source) -> Iterator[Chunk]:
     lines = filter(bytes.strip, file)
     row = sum(1 for _ in islice(lines, source.begin))
     source.check_length(row)
-    while chunk := list(islice(lines, source.batch_rows)):
+    while chunk := list(islice(lines, source.settings.batch_rows)):
         bad: dict[int, DataException] = {}
         try:
             text = b"".join(chunk)
@@ -194,7 +188,7 @@ def _with_texts(value: Any, path: str, row: int, source: Source, kind: str) -> A
     """Return a value whose texts are all text; those that are not are null or an error."""
     match value:
         case str() if _LONE_SURROGATE.search(value):
-            if source.odd_values is OddValues.NULL:
+            if source.settings.odd_values is OddValues.NULL:
                 return None
             raise source.odd(path or "(value)", row, kind, "STRING")
         case list():
@@ -267,7 +261,7 @@ def csv_chunks(file: Any, source: Source) -> Iterator[Chunk]:
         while failure is None:
             chunk: list[list[Any]] = []
             try:
-                chunk.extend(islice(lines, source.batch_rows))
+                chunk.extend(islice(lines, source.settings.batch_rows))
             except csv.Error as error:
                 failure = source.broken(_problem(error), row + len(chunk))
             if chunk:
@@ -299,7 +293,7 @@ class _Rows:
             raise source.broken(f"the first line {problem}")
         if any(_is_not_utf8(name) or "\0" in name for name in names):
             raise source.broken("the first line is not UTF-8")
-        builder = SchemaBuilder.struct().name(source.topic)
+        builder = SchemaBuilder.struct().name(source.settings.topic)
         for name in self._names:
             builder.field(name, OPTIONAL_STRING_SCHEMA)
         self._schema: Schema = builder.build()
@@ -319,7 +313,7 @@ class _Rows:
                 for column, value in enumerate(row):
                     if value is None or not _is_not_utf8(value):
                         continue
-                    if self._source.odd_values is OddValues.NULL:
+                    if self._source.settings.odd_values is OddValues.NULL:
                         row[column] = None
                     else:
                         bad[index] = self._source.odd(
@@ -351,9 +345,6 @@ def _is_not_utf8(text: str) -> bool:
     return False
 
 
-LOG = logging.getLogger(__name__)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """Values of one schema; `first` is the number of the first row, from 0."""
@@ -371,13 +362,7 @@ def batches(
 
     DataException for content that is not of the format.
     """
-    source = Source(
-        path=path,
-        begin=begin,
-        topic=settings.topic,
-        batch_rows=settings.batch_rows,
-        odd_values=settings.odd_values,
-    )
+    source = Source(path=path, begin=begin, settings=settings)
     try:
         with file:
             match settings.format:
@@ -436,7 +421,7 @@ def _parquet(file: IO[bytes], source: Source) -> Iterator[Chunk]:
         file, coerce_int96_timestamp_unit="us", page_checksum_verification=True
     ) as parquet:
         try:
-            rows = Rows(parquet.schema_arrow, source.topic, source.odd_values)
+            rows = Rows(parquet.schema_arrow, source.settings.topic, source.settings.odd_values)
         except DataException as error:
             raise source.broken(str(error)) from None
         source.check_length(parquet.metadata.num_rows)
@@ -450,7 +435,7 @@ def _parquet(file: IO[bytes], source: Source) -> Iterator[Chunk]:
                 first += count
         if not groups:
             return
-        for batch in parquet.iter_batches(source.batch_rows, row_groups=groups):
+        for batch in parquet.iter_batches(source.settings.batch_rows, row_groups=groups):
             skipped = max(0, source.begin - first)
             if skipped < batch.num_rows:
                 values, odd = rows.structs(batch.slice(skipped))

@@ -1,8 +1,6 @@
-"""Settings of both connectors, parsed once into typed values. Imports no library of the extra.
+"""Settings of both connectors: names, documentation and defaults, and their typed values.
 
-Documentation, defaults and rules of the settings. Imports no library of the extra.
-
-Names of the settings, and the values of those that have few.
+Imports no library of the extra.
 """
 
 from __future__ import annotations

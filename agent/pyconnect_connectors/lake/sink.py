@@ -1,6 +1,4 @@
-"""LakeSink: topics to files or Iceberg tables.
-
-The task of LakeSink: buffers rows, and commits consumer offsets behind stored rows.
+"""LakeSink: topics to files or Iceberg tables; consumer offsets are committed behind stored rows.
 
 When partitions are about to be closed (`is_closing`, KIP-275) the rows that are buffered of them
 are written first; otherwise their next owner would read them again.
@@ -21,7 +19,6 @@ from pyconnect_api import (
     SinkTask,
     TopicPartition,
 )
-from pyconnect_connectors import version
 from pyconnect_connectors.connectors import Attempts, ConfiguredConnector
 from pyconnect_connectors.lake.commit_log import CommitLog, directory_of
 from pyconnect_connectors.lake.file_target import FileTarget
@@ -98,9 +95,6 @@ class LakeSinkTask(SinkTask):
         self._attempts: Attempts
         self._is_checked = False
 
-    def version(self) -> str:
-        return version()
-
     def start(self, props: Mapping[str, str]) -> None:
         settings = self._settings = SinkSettings.parse(props)
         if settings.tables is None:
@@ -171,6 +165,8 @@ class LakeSinkTask(SinkTask):
 class LakeSinkConnector(ConfiguredConnector[SinkSettings], SinkConnector):
     """`tasks.max` tasks of the same config; the consumer group deals partitions to them."""
 
+    task_type = LakeSinkTask
+
     def __init__(self) -> None:
         super().__init__(sink_config_def, SinkSettings, URL)
 
@@ -179,9 +175,6 @@ class LakeSinkConnector(ConfiguredConnector[SinkSettings], SinkConnector):
             check_sink(settings)
         except ConnectException as error:
             yield URL if settings.tables is None else CATALOG_URI, str(error)
-
-    def task_class(self) -> type[SinkTask]:
-        return LakeSinkTask
 
     def alter_offsets(
         self, connector_config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]

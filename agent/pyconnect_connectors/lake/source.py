@@ -1,6 +1,4 @@
-"""LakeSource: files to a topic.
-
-The task of LakeSource: reads its files one after the other, a batch a poll.
+"""LakeSource: files to a topic, one after the other, a batch a poll.
 
 Each file is a source partition, and an offset is the number of its rows that were read. That of a
 file's last row says so, and the file is not opened again.
@@ -27,7 +25,6 @@ from pyconnect_api import (
     SourceRecords,
     SourceTask,
 )
-from pyconnect_connectors import version
 from pyconnect_connectors.connectors import Attempts, ConfiguredConnector, LazyOffsets
 from pyconnect_connectors.lake.reading import Batch, batches
 from pyconnect_connectors.lake.settings import (
@@ -59,9 +56,6 @@ class LakeSourceTask(SourceTask):
         self._batches: Generator[Batch, None, None] | None = None
         self._next_look_s = 0.0
         self._attempts: Attempts
-
-    def version(self) -> str:
-        return version()
 
     def start(self, props: Mapping[str, str]) -> None:
         self._settings = SourceSettings.parse(props)
@@ -97,7 +91,19 @@ class LakeSourceTask(SourceTask):
                     self._close_file()
                 else:
                     self._reading = _Place(path, batch.first + len(batch.values))
-                return self._records(path, batch)
+                end = batch.first + len(batch.values)
+
+                def offset(row: int) -> Mapping[str, object]:
+                    is_done = batch.is_last and row == end
+                    return {ROW_FIELD: row, DONE_FIELD: True} if is_done else {ROW_FIELD: row}
+
+                return SourceRecords(
+                    {FILE_FIELD: path},
+                    LazyOffsets(range(batch.first + 1, end + 1), offset),
+                    self._settings.topic,
+                    batch.schema,
+                    batch.values,
+                )
             except RetriableException:
                 if self._reading is not None:
                     self._waiting.appendleft(self._reading)
@@ -151,21 +157,6 @@ class LakeSourceTask(SourceTask):
         is_hidden = any(name.startswith(("_", ".")) for name in below.split("/"))
         return not is_hidden and re.fullmatch(self._settings.pattern, below) is not None
 
-    def _records(self, path: str, batch: Batch) -> SourceRecords:
-        end = batch.first + len(batch.values)
-
-        def offset(row: int) -> Mapping[str, object]:
-            is_done = batch.is_last and row == end
-            return {ROW_FIELD: row, DONE_FIELD: True} if is_done else {ROW_FIELD: row}
-
-        return SourceRecords(
-            {FILE_FIELD: path},
-            LazyOffsets(range(batch.first + 1, end + 1), offset),
-            self._settings.topic,
-            batch.schema,
-            batch.values,
-        )
-
 
 def _stamp(file: StoredFile) -> int:
     return hash((file.size, file.modified))
@@ -181,15 +172,14 @@ class _Place(NamedTuple):
 class LakeSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
     """Gives each task a number; a file's path says which task reads it."""
 
+    task_type = LakeSourceTask
+
     def __init__(self) -> None:
         super().__init__(source_config_def, SourceSettings, URL)
 
     def problems(self, settings: SourceSettings) -> Iterable[tuple[str, str]]:
         Storage.open(settings.location, writes=False).check()
         return ()
-
-    def task_class(self) -> type[SourceTask]:
-        return LakeSourceTask
 
     def exactly_once_support(
         self, connector_configs: Mapping[str, str | None]
@@ -199,7 +189,7 @@ class LakeSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         return [
-            {**self._props, TASK_NUMBER: str(number), TASK_COUNT: str(max_tasks)}
+            {**self.props, TASK_NUMBER: str(number), TASK_COUNT: str(max_tasks)}
             for number in range(max_tasks)
         ]
 

@@ -188,29 +188,22 @@ class TableTarget:
             new = [r for r in run if _offset(r) >= taken]
             valued = [r for r in new if r.value is not None]
             for schema, part in groupby(valued, attrgetter("value_schema")):
-                if partition not in self._rewinds:
-                    self._add(name, partition, schema, list(part))
+                if partition in self._rewinds:
+                    break
+                found = list(part)
+                base, buffer = self._base(name, partition), self._buffer(name)
+                rows = found if base is None else [r for r in found if _offset(r) >= base]
+                if rows:
+                    batch = self.batch(name, schema, rows)
+                    held = buffer.parts.setdefault(partition, _Part(begin=_offset(rows[0])))
+                    held.batches.append(batch)
+                    held.end = _offset(rows[-1]) + 1
+                    buffer.size += batch.nbytes
+                self._taken[partition] = _offset(found[-1]) + 1
+                if buffer.size >= self._settings.max_bytes:
+                    self._write(name)
             if new and partition not in self._rewinds:
                 self._taken[partition] = _offset(new[-1]) + 1
-
-    def _add(
-        self,
-        name: str,
-        partition: TopicPartition,
-        schema: Schema | None,
-        records: Sequence[SinkRecord],
-    ) -> None:
-        base, buffer = self._base(name, partition), self._buffer(name)
-        rows = records if base is None else [r for r in records if _offset(r) >= base]
-        if rows:
-            batch = self.batch(name, schema, rows)
-            part = buffer.parts.setdefault(partition, _Part(begin=_offset(rows[0])))
-            part.batches.append(batch)
-            part.end = _offset(rows[-1]) + 1
-            buffer.size += batch.nbytes
-        self._taken[partition] = _offset(records[-1]) + 1
-        if buffer.size >= self._settings.max_bytes:
-            self._write(name)
 
     def batch(self, name: str, schema: Schema | None, records: Sequence[SinkRecord]) -> Any:
         """Return records of one schema as rows of a table; DataException if one does not fit."""

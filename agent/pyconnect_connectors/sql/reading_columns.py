@@ -16,18 +16,8 @@ from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Dialect,
-    case,
-    cast,
-    func,
-    literal_column,
-    or_,
-    type_coerce,
-    types,
-)
+import sqlalchemy as sa
+from sqlalchemy import types
 from sqlalchemy.dialects import mysql, postgresql
 
 from pyconnect_api import Schema, SchemaBuilder, Type, date_builder, decimal_builder
@@ -64,8 +54,8 @@ class ReadColumn:
 
     def __init__(
         self,
-        column: Column[Any],
-        dialect: Dialect,
+        column: sa.Column[Any],
+        dialect: sa.Dialect,
         zone: ZoneInfo,
         policy: OddValues,
         *,
@@ -92,8 +82,8 @@ class ReadColumn:
         self._is_bytes = not has_encoding and self.schema.type is Type.STRING
         if self._is_bytes:
             # Or one text that is not UTF-8 would fail the query. A cast would cut a CHAR.
-            raw = func.convert_to(func.format("%s", self.selected), "SQL_ASCII")
-            self.selected = case((column.is_not(None), raw))
+            raw = sa.func.convert_to(sa.func.format("%s", self.selected), "SQL_ASCII")
+            self.selected = sa.case((column.is_not(None), raw))
         self._convert, self._quick = form.convert, form.quick
 
     @property
@@ -156,7 +146,7 @@ _KINDS: Sequence[tuple[re.Pattern[str], str]] = (
 )
 
 
-def _form(found: types.TypeEngine[Any], dialect: Dialect, zone: ZoneInfo) -> _Form:  # noqa: C901  one case a type
+def _form(found: types.TypeEngine[Any], dialect: sa.Dialect, zone: ZoneInfo) -> _Form:  # noqa: C901  one case a type
     """Return how a column of a server is read."""
     if is_decimal(found):
         scale = getattr(found, "scale", None)
@@ -226,20 +216,20 @@ def _sqlite_form(found: types.TypeEngine[Any], zone: ZoneInfo) -> _Form:
     return _Form(SchemaBuilder.string(), _sqlite_value_text)
 
 
-def as_selected(column: ColumnElement[Any], dialect: Dialect) -> ColumnElement[Any]:
+def as_selected(column: sa.ColumnElement[Any], dialect: sa.Dialect) -> sa.ColumnElement[Any]:
     """Return what a query selects for a column, with the driver's own values and all digits."""
     selected, plain = column, types.NullType()
     match dialect.name, column.type:
         case "postgresql", postgresql.ARRAY():
-            text = cast(column, types.Text())
+            text = sa.cast(column, types.Text())
             # JSON has neither bounds nor two kinds of null.
-            is_odd = func.array_dims(column).op("!~")(r"^(\[1:\d+\])+$")
+            is_odd: sa.ColumnElement[bool] = sa.func.array_dims(column).op("!~")(r"^(\[1:\d+\])+$")
             if isinstance(column.type.item_type, types.JSON):
-                is_odd = or_(is_odd, text.op("~")(r'[{,]"\s*null\s*"[,}]'))
-            selected = case((is_odd, text), else_=cast(func.to_json(column), types.Text()))
+                is_odd = sa.or_(is_odd, text.op("~")(r'[{,]"\s*null\s*"[,}]'))
+            selected = sa.case((is_odd, text), else_=sa.cast(sa.func.to_json(column), types.Text()))
         case "postgresql", postgresql.MONEY():
             # Without a currency and the separators of a locale.
-            selected = cast(cast(column, types.Numeric()), types.Text())
+            selected = sa.cast(sa.cast(column, types.Numeric()), types.Text())
         case (
             "postgresql",
             types.LargeBinary() | types.Boolean() | types.Integer() | types.Float() | types.CHAR(),
@@ -248,19 +238,22 @@ def as_selected(column: ColumnElement[Any], dialect: Dialect) -> ColumnElement[A
             pass
         case "postgresql", postgresql.INET():
             # A cast would add the length of the network to an address.
-            selected = case((column.is_not(None), func.format("%s", column)))
+            selected = sa.case((column.is_not(None), sa.func.format("%s", column)))
         case "postgresql", _:
-            selected = cast(column, types.Text())
-        case "mysql" | "mariadb", types.DateTime() | types.Date() | types.Time() | mysql.YEAR():
-            selected = cast(column, types.CHAR())
+            selected = sa.cast(column, types.Text())
+        case (
+            "mysql" | "mariadb",
+            types.DateTime() | types.Date() | types.Time() | mysql.YEAR(),
+        ):
+            selected = sa.cast(column, types.CHAR())
         case "mysql" | "mariadb", mysql.FLOAT(scale=None):
             # The server writes only six digits of a FLOAT.
-            return type_coerce(column, plain) * literal_column("1E0", plain)
+            return sa.type_coerce(column, plain) * sa.literal_column("1E0", plain)
         case "mysql" | "mariadb" | "sqlite", _:
             pass
         case _:
             return column
-    return type_coerce(selected, plain)
+    return sa.type_coerce(selected, plain)
 
 
 # Values. Each function raises one of `_UNFIT` for a value that does not fit.

@@ -1,13 +1,11 @@
-"""Rows and statements made of records.
+"""Rows made of records, and the statements or the COPY that write them.
 
 A run is a sequence of records that one statement writes: of one topic and of the same schemas, all
 of them with a value or all without.
 
-Rows into PostgreSQL through COPY, which is faster than a statement for each of them.
-
-Upserts go through a temporary table of the session, which is empty at the end of each transaction.
-Of rows with equal keys the last is written, as if each were written by a statement of its own;
-PostgreSQL compares the keys, so that its own equality holds.
+COPY of PostgreSQL is faster than a statement for each row. Upserts go through a temporary table of
+the session, which is empty at the end of each transaction. Of rows with equal keys the last is
+written, as if each were written by a statement of its own; PostgreSQL compares the keys.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Settings of both connectors, parsed once into typed values. Imports no database library.
+"""Settings of both connectors: names, documentation and defaults, and their typed values.
 
-Names, values and documentation of the settings. Imports no database library.
+Imports no database library.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""SqlSink: topics to tables of a database.
-
-The task of SqlSink: each `put` is one transaction.
+"""SqlSink: topics to tables of a database, each `put` in one transaction.
 
 With exactly-once delivery the transaction holds the offsets too (see `fencing`), `open` continues
 at them, and `pre_commit` reports them. A `put` that failed without a known outcome is repeated
@@ -27,7 +25,6 @@ from pyconnect_api import (
     SinkTask,
     TopicPartition,
 )
-from pyconnect_connectors import version
 from pyconnect_connectors.connectors import Attempts, ConfiguredConnector
 from pyconnect_connectors.odd_values import place_of
 from pyconnect_connectors.sql.column_types import MYSQL
@@ -95,9 +92,6 @@ class SqlSinkTask(SinkTask):
         self._stored: dict[TopicPartition, int] = {}
         self._outcome_unknown = False
         self._attempts: Attempts
-
-    def version(self) -> str:
-        return version()
 
     def start(self, props: Mapping[str, str]) -> None:
         settings = self._settings = SinkSettings.parse(props)
@@ -226,7 +220,13 @@ class SqlSinkTask(SinkTask):
                 self._offsets.advance(connection, self._epochs, ends)
             failed = self._kept(connection, records)
             self._tables.check(connection, topics)
-            self._report([(records[number], failed[number]) for number in sorted(failed)])
+            reporter = self.context.errant_record_reporter() if failed else None
+            if failed and reporter is None:
+                raise failed[min(failed)]
+            # Durable before the offsets behind them are stored.
+            reports = [reporter.report(records[n], failed[n]) for n in sorted(failed) if reporter]
+            for report in reports:
+                report.result()
 
     def _kept(
         self, connection: Connection, records: Sequence[SinkRecord]
@@ -319,17 +319,6 @@ class SqlSinkTask(SinkTask):
             f"Cannot write to the database: {text} (table {table.fullname}, record "
             f"{place_of(record)})"
         )
-
-    def _report(self, failed: Sequence[tuple[SinkRecord, DataException]]) -> None:
-        """Report records that cannot be written; raise the first error if there is no reporter."""
-        reporter = self.context.errant_record_reporter() if failed else None
-        if reporter is None:
-            for _, error in failed:
-                raise error from None
-            return
-        # Durable before the offsets behind them are stored.
-        for report in [reporter.report(record, error) for record, error in failed]:
-            report.result()
 
     def _prepared(self, connection: Connection, records: Sequence[SinkRecord]) -> list[_Write]:
         """Return the writes of the records; changes of tables are committed before any of them.
@@ -438,6 +427,8 @@ class _Write(NamedTuple):
 class SqlSinkConnector(ConfiguredConnector[SinkSettings], SinkConnector):
     """`tasks.max` tasks of the same config; the consumer group deals partitions to them."""
 
+    task_type = SqlSinkTask
+
     def __init__(self) -> None:
         super().__init__(sink_config_def, SinkSettings, URL)
 
@@ -469,9 +460,6 @@ class SqlSinkConnector(ConfiguredConnector[SinkSettings], SinkConnector):
                             PK_FIELDS, refuse_without_key, connection.dialect, settings, table, keys
                         )
         return found
-
-    def task_class(self) -> type[SinkTask]:
-        return SqlSinkTask
 
     def alter_offsets(
         self, connector_config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]

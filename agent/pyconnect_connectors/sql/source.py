@@ -1,6 +1,4 @@
-"""SqlSource: tables of a database, or a query, to topics.
-
-The task of SqlSource: reads its tables in turn, one batch a poll.
+"""SqlSource: tables of a database, or a query, to topics, one batch a poll.
 
 One connection, one transaction for each pass over a table. Between passes there is neither.
 """
@@ -28,7 +26,6 @@ from pyconnect_api import (
     SourceRecords,
     SourceTask,
 )
-from pyconnect_connectors import version
 from pyconnect_connectors.connectors import Attempts, ConfiguredConnector
 from pyconnect_connectors.sql.column_types import reflected
 from pyconnect_connectors.sql.database import abandon, connected, database_errors, open_engine
@@ -68,9 +65,6 @@ class SqlSourceTask(SourceTask):
         self._reading = ""
         self._pass_ended = True
         self._attempts: Attempts
-
-    def version(self) -> str:
-        return version()
 
     def start(self, props: Mapping[str, str]) -> None:
         self._settings = SourceSettings.parse(props)
@@ -175,6 +169,8 @@ _TIME = re.compile(
 class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
     """Deals tables to tasks, again when tables come or go."""
 
+    task_type = SqlSourceTask
+
     def __init__(self) -> None:
         super().__init__(source_config_def, SourceSettings, URL)
         self._settings: SourceSettings
@@ -202,9 +198,6 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
             if name not in found:
                 yield key, f"The query has no column {name}"
 
-    def task_class(self) -> type[SourceTask]:
-        return SqlSourceTask
-
     def exactly_once_support(
         self, connector_configs: Mapping[str, str | None]
     ) -> ExactlyOnceSupport:
@@ -215,7 +208,7 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
         return ExactlyOnceSupport.UNSUPPORTED
 
     def start(self, props: Mapping[str, str]) -> None:
-        self._props = props
+        self.props = props
         self._settings = SourceSettings.parse(props)
         # A thread of an earlier start keeps the event that ended it.
         self._stopped = threading.Event()
@@ -239,10 +232,10 @@ class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         if self._settings.query is not None:
-            return [self._props]
+            return [self.props]
         count = min(max_tasks, len(self._tables))
         return [
-            {**self._props, TABLES: ",".join(map(as_entry, self._tables[number::count]))}
+            {**self.props, TABLES: ",".join(map(as_entry, self._tables[number::count]))}
             for number in range(count)
         ]
 

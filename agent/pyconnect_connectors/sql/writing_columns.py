@@ -189,7 +189,12 @@ def _conversion(  # noqa: C901  one case a type
             exact = found.length if isinstance(found, types.BINARY) and name in MYSQL else None
             return (None if exact else bytes), lambda v: _bytes(v, exact)
         case mysql.BIT():
-            return int, _bits
+            return (
+                int,
+                lambda v: (
+                    int.from_bytes(v, "big") if isinstance(v, bytes) else _integer(v, 2**64 - 1)
+                ),
+            )
         case mysql.ENUM() | mysql.SET():
             texts = found.enums if isinstance(found, mysql.ENUM) else found.values
             members = frozenset(
@@ -431,12 +436,6 @@ def _bytes(value: Any, exact: int | None) -> bytes:
     if exact is not None and len(value) < exact:
         raise Unfit("fewer bytes than the column has, which would be filled up")
     return bytes(value)
-
-
-def _bits(value: Any) -> int:
-    if isinstance(value, bytes):
-        return int.from_bytes(value, "big")
-    return _integer(value, 2**64 - 1)
 
 
 def _members(value: Any, members: frozenset[str], *, many: bool) -> str:

@@ -1,6 +1,6 @@
-"""Values for types of PostgreSQL that it would round or cut without an error.
+"""Values of Connect as texts: plain, as JSON with all digits, and for types of PostgreSQL.
 
-Values of Connect as texts: plain, as JSON with all digits, lists as PostgreSQL's literals.
+PostgreSQL would round or cut some of these without an error.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def array_conversion(convert: Convert, item: Any) -> Convert:
     if isinstance(item, BINARIES):
         convert = _bytes
     elif isinstance(item, types.NullType):
-        convert = _same
+        convert = lambda value: value  # noqa: E731
 
     def each(value: Any, change: Convert) -> Any:
         # A list is an inner array, or JSON of its own.
@@ -299,7 +299,3 @@ def _bytes(value: Any) -> Any:
     if isinstance(value, bytes) or re.fullmatch(r"\\x([\da-fA-F]{2})*", text_of(value)):
         return value
     raise Unfit("a value that is not bytes")
-
-
-def _same(value: Any) -> Any:
-    return value

@@ -28,7 +28,7 @@ def directories(zone: str, duration_ms: int, *times_ms: int) -> list[str]:
         SinkRecord("t", 0, None, None, None, {}, number, timestamp=time_ms)
         for number, time_ms in enumerate(times_ms)
     ]
-    return list(partitioner_of(settings, Clock(settings)).directories(records))
+    return list(partitioner_of(settings, Clock(settings))(records))
 
 
 def ms(text: str) -> int:
