@@ -160,13 +160,9 @@ class FileTarget:
             new = [r for r in run if r.original_kafka_offset >= buffer.next]
             begin = 0
             while begin < len(new) and partition not in self._rewinds:
-                unfinished = buffer.unfinished
-                if (
-                    unfinished is not None
-                    and buffer.next >= unfinished.end
-                    and buffer.start is None
-                ):
-                    # None of its new is there any more.
+                known = buffer.unfinished
+                if known is not None and buffer.next >= known.end and buffer.start is None:
+                    # None of its records is there any more.
                     buffer.unfinished = None
                 if self._begins_another(buffer, new[begin]):
                     self._write(partition, buffer)

@@ -56,7 +56,6 @@ EVOLVE = "iceberg.tables.evolve-schema-enabled"
 PARTITION_BY = "iceberg.tables.default-partition-by"
 CATALOG = "iceberg.catalog"
 CATALOG_URI = "iceberg.catalog.uri"
-CATALOG_WAREHOUSE = "iceberg.catalog.warehouse"
 PATTERN = "file.pattern"
 TASK_NUMBER = "task.number"
 TASK_COUNT = "task.count"
@@ -69,9 +68,6 @@ class Format(StrEnum):
     JSON = "json"
     CSV = "csv"
     ICEBERG = "iceberg"
-
-
-FILE_FORMATS = (Format.PARQUET, Format.JSON, Format.CSV)
 
 
 class Partitioning(StrEnum):
@@ -257,7 +253,7 @@ def source_config_def() -> ConfigDef:
         _SOURCE,
         {
             "topic": NonEmptyString(),
-            FORMAT: ValidString.one_of(*FILE_FORMATS),
+            FORMAT: ValidString.one_of(Format.PARQUET, Format.JSON, Format.CSV),
             "file.order": ValidString.one_of(*Order),
             "poll.interval.ms": Range.at_least(1),
             "batch.max.rows": Range.at_least(1),
@@ -336,10 +332,6 @@ class FileSettings:
     def of(cls, config: Mapping[str, object]) -> Self:
         return bound(cls, config, topics_dir=str(config["topics.dir"] or "").strip("/"))
 
-    @property
-    def gzip(self) -> bool:
-        return self.compression == "gzip"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSettings:
@@ -389,17 +381,13 @@ class TableSettings:
         if "uri" not in self.properties and self.properties["type"] in ("rest", "sql"):
             found.append((CATALOG_URI, "the catalog needs an address"))
         if "warehouse" not in self.properties and self.properties["type"] == "sql":
-            found.append((CATALOG_WAREHOUSE, f"set it or {URL}"))
+            found.append(("iceberg.catalog.warehouse", f"set it or {URL}"))
         levels = self.table_of("topic").split(".")
         if len(levels) < 2 or not all(levels):
             found.append((TABLE, "it must be a namespace, a point and a name"))
         elif len(levels) > 2 and self.properties["type"] != "rest":
-            found.append(
-                (
-                    TABLE,
-                    f"a catalog of type {self.properties['type']} has no nested namespaces",
-                )
-            )
+            kind = self.properties["type"]
+            found.append((TABLE, f"a catalog of type {kind} has no nested namespaces"))
         found.extend(
             (PARTITION_BY, f"{field} is neither a field nor year, month, day, hour of one")
             for field in self.partition_by

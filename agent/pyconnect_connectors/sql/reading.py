@@ -161,37 +161,35 @@ class TableReader:
 
         The parts have the indexes of their columns.
         """
-        if connection.dialect.name == "sqlite" and self._settings.mode.has_timestamp:
+        settings = self._settings
+        if connection.dialect.name == "sqlite" and settings.mode.has_timestamp:
             version = begun_version(connection)
             if version != self._version:
-                self._by_instants, self._version = self._look(connection), version
+                # There may be times that are not in the order of their texts.
+                zone, time = settings.connection.zone, self._time(connection)
+                others, odd = other_forms(connection, self._table, time, zone)
+                if odd is not None:
+                    named = ", ".join(f"{name}={value}" for name, value in odd.items())
+                    error = OddValueException(
+                        self._place,
+                        column=", ".join(settings.timestamps),
+                        row=f"row {named}" if named else "a row without a key",
+                        kind="a value that is not a time of ISO 8601",
+                        target="Timestamp",
+                        is_key=True,
+                    )
+                    if not settings.tolerates_errors:
+                        raise error
+                    LOG.warning("row left out", extra={"reason": str(error)})
+                position = (self.position or {}).get(TIMESTAMP_FIELD)
+                is_ordered = position is None or _ORDERED_TIME.fullmatch(str(position))
+                self._by_instants, self._version = others or not is_ordered, version
         limits = self._limits(connection)
         if self._built is None or self._built[0] != limits.keys():
             # To build it costs as much as to read some hundred rows.
             self._built = (limits.keys(), *self._build(connection, limits.keys()))
         _, query, parts = self._built
         return query, parts, limits
-
-    def _look(self, connection: sa.Connection) -> bool:
-        """Return whether SQLite has times that are not in the order of their texts."""
-        settings = self._settings
-        zone, time = settings.connection.zone, self._time(connection)
-        others, odd = other_forms(connection, self._table, time, zone)
-        if odd is not None:
-            named = ", ".join(f"{name}={value}" for name, value in odd.items())
-            error = OddValueException(
-                self._place,
-                column=", ".join(settings.timestamps),
-                row=f"row {named}" if named else "a row without a key",
-                kind="a value that is not a time of ISO 8601",
-                target="Timestamp",
-                is_key=True,
-            )
-            if not settings.tolerates_errors:
-                raise error
-            LOG.warning("row left out", extra={"reason": str(error)})
-        position = (self.position or {}).get(TIMESTAMP_FIELD)
-        return others or not (position is None or _ORDERED_TIME.fullmatch(str(position)))
 
     def _limits(self, connection: sa.Connection) -> dict[str, object]:
         """Return the position, and the time before which rows are read, as parameters."""
