@@ -69,12 +69,6 @@ def open_catalog(settings: TableSettings) -> Catalog:
     return load_catalog(settings.catalog, **settings.properties)
 
 
-def check_catalog(settings: TableSettings) -> None:
-    """Ask the catalog once; ConnectException or RetriableException if that fails."""
-    with catalog_errors("Cannot reach the catalog"):
-        open_catalog(settings).list_namespaces()
-
-
 def load_table(catalog: Catalog, name: str) -> Table | None:
     """Return the table as it is now, None if there is none."""
     try:
@@ -232,10 +226,6 @@ def stored_offsets(table: Table, connector: str) -> dict[str, int]:
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else table.snapshot_by_id(parent)
     return {}
-
-
-def has_commit(table: Table, commit_id: str) -> bool:
-    return any(is_commit(snapshot, commit_id) for snapshot in table.metadata.snapshots)
 
 
 def is_commit(snapshot: Snapshot, commit_id: str) -> bool:

@@ -37,9 +37,10 @@ def check_sink(settings: SinkSettings) -> None:
     """Reach the sink's target; ConfigException or ConnectException if that fails."""
     path_template(settings.files.path_format)
     if settings.tables is not None:
-        from pyconnect_connectors.lake.catalogs import check_catalog
+        from pyconnect_connectors.lake.catalogs import catalog_errors, open_catalog
 
-        check_catalog(settings.tables)
+        with catalog_errors("Cannot reach the catalog"):
+            open_catalog(settings.tables).list_namespaces()
         return
     storage = Storage.open(settings.location, writes=True)
     probe = f"{directory_of(settings.files.topics_dir, settings.name)}/probe"

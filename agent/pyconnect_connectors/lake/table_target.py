@@ -34,7 +34,7 @@ from pyconnect_connectors.lake.catalogs import (
     data_files,
     evolved,
     fitting_types,
-    has_commit,
+    is_commit,
     load_table,
     merged,
     misfit,
@@ -343,7 +343,7 @@ class TableTarget:
                 if self._tables.evolve:
                     add_columns(table, schema)
                 self._check_columns(name, table.schema(), schema)
-                if has_commit(table, writing.commit_id):
+                if any(is_commit(s, writing.commit_id) for s in table.metadata.snapshots):
                     return True
                 offsets = stored_offsets(table, self._settings.name)
                 if self._settings.exactly_once and any(

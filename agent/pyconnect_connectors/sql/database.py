@@ -218,11 +218,6 @@ def driver_cursor(connection: DatabaseConnection) -> Iterator[Any]:  # of the dr
         raise exc.DBAPIError.instance(None, None, error, base, dialect=connection.dialect) from None
 
 
-def has_copy(connection: DatabaseConnection) -> bool:
-    """Return whether rows can be written to the database through COPY."""
-    return connection.dialect.name == "postgresql" and connection.dialect.driver == "psycopg"
-
-
 @contextmanager
 def database_errors(action: str) -> Iterator[None]:
     """Raise the database's errors as RetriableException or ConnectException."""

@@ -241,10 +241,7 @@ def as_selected(column: sa.ColumnElement[Any], dialect: sa.Dialect) -> sa.Column
             selected = sa.case((column.is_not(None), sa.func.format("%s", column)))
         case "postgresql", _:
             selected = sa.cast(column, types.Text())
-        case (
-            "mysql" | "mariadb",
-            types.DateTime() | types.Date() | types.Time() | mysql.YEAR(),
-        ):
+        case ("mysql" | "mariadb", types.DateTime() | types.Date() | types.Time() | mysql.YEAR()):
             selected = sa.cast(column, types.CHAR())
         case "mysql" | "mariadb", mysql.FLOAT(scale=None):
             # The server writes only six digits of a FLOAT.

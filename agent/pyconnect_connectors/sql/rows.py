@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, Table, UpdateBase, bindparam, delete, func, insert, types, update
 from sqlalchemy import column as named
@@ -41,6 +41,7 @@ from pyconnect_connectors.sql.settings import (
     PrimaryKeyMode,
     SinkSettings,
 )
+from pyconnect_connectors.sql.target_tables import further_keys
 from pyconnect_connectors.sql.writing_columns import WriteColumn
 from pyconnect_connectors.sql.writing_postgres import UNFIT, Unfit
 
@@ -270,16 +271,6 @@ _MAY_STAGE = (
 )
 
 
-def copy_rows(
-    connection: Connection, table: Table, columns: Sequence[str], rows: Iterable[Row]
-) -> None:
-    """Insert rows in the open transaction."""
-    preparer = connection.dialect.identifier_preparer
-    names = ", ".join(map(preparer.quote, columns))
-    with driver_cursor(connection) as cursor:
-        _copy(cursor, f"{preparer.format_table(table)} ({names})", rows)
-
-
 class StagedUpserts:
     """Rows of one connection. Each round trip counts: most of a write is waiting for them."""
 
@@ -359,3 +350,55 @@ def _copy(cursor: Any, target: str, rows: Iterable[Row]) -> None:
 def _unescaped(statement: str) -> str:
     """SQLAlchemy doubles the signs in quoted names for statements with parameters."""
     return statement.replace("%%", "%")
+
+
+class Write(NamedTuple):
+    """The rows of a run and their table."""
+
+    shape: Shape
+    table: Table
+    mode: InsertMode
+    rows: list[Row]
+
+    def execute(self, connection: Connection, staged: StagedUpserts | None) -> None:
+        """Write the rows in the open transaction; `staged` None: without temporary tables."""
+        columns, keys = tuple(self.shape.columns), self.shape.keys
+        if connection.dialect.driver == "psycopg" and not self.shape.deletes:
+            if self.mode is InsertMode.INSERT and self.table.info.get("copied"):
+                preparer = connection.dialect.identifier_preparer
+                quoted = ", ".join(map(preparer.quote, columns))
+                with driver_cursor(connection) as cursor:
+                    _copy(cursor, f"{preparer.format_table(self.table)} ({quoted})", self.rows)
+                return
+            upserts = staged if self.mode is InsertMode.UPSERT else None
+            if upserts is not None and upserts.takes(self.table, self.rows):
+                upserts.write(self.table, columns, keys, self.rows)
+                return
+        dialect = connection.dialect.name
+        names = self.shape.parameters(self.mode)
+        if (
+            dialect in MYSQL
+            and self.mode is InsertMode.UPSERT
+            and not self.shape.deletes
+            and further_keys(self.table, columns, keys)
+        ):
+            # ON DUPLICATE KEY UPDATE would change the row that has the value of another key.
+            change, add = (
+                self.shape.statement(self.table, mode, dialect)
+                for mode in (InsertMode.UPDATE, InsertMode.INSERT)
+            )
+            updated = self.shape.parameters(InsertMode.UPDATE)
+            for row in self.rows:
+                if connection.execute(change, dict(zip(updated, row, strict=True))).rowcount == 0:
+                    connection.execute(add, dict(zip(names, row, strict=True)))
+            return
+        statement = self.shape.statement(self.table, self.mode, dialect)
+        compiled = statement.compile(dialect=connection.dialect)
+        if compiled.positional and compiled.positiontup == names and dialect in CONVERTED:
+            # What SQLAlchemy does for each row was done for each column.
+            connection.exec_driver_sql(str(compiled), self.rows)
+        else:
+            rows = [dict(zip(names, row, strict=True)) for row in self.rows]
+            # Of several rows psycopg makes a pipeline, which logs a warning for each error in it.
+            for part in [rows] if staged is not None else [[row] for row in rows]:
+                connection.execute(statement, part)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple
 
 from sqlalchemy import Connection, Engine, Table
 from sqlalchemy.exc import DBAPIError
@@ -27,23 +26,19 @@ from pyconnect_api import (
 )
 from pyconnect_connectors.connectors import Attempts, ConfiguredConnector
 from pyconnect_connectors.odd_values import place_of
-from pyconnect_connectors.sql.column_types import MYSQL
 from pyconnect_connectors.sql.database import (
     concerns_row,
     concerns_table,
     connected,
     database_errors,
-    has_copy,
     open_engine,
     reason,
 )
 from pyconnect_connectors.sql.fencing import OffsetTable
 from pyconnect_connectors.sql.rows import (
-    CONVERTED,
-    Row,
     Shape,
     StagedUpserts,
-    copy_rows,
+    Write,
     runs,
     shape_of,
     write_columns,
@@ -64,7 +59,6 @@ from pyconnect_connectors.sql.target_tables import (
     check_case,
     check_names,
     found_table,
-    further_keys,
     refuse_folding,
     refuse_without_key,
     table_name,
@@ -277,7 +271,7 @@ class SqlSinkTask(SinkTask):
             if isinstance(error, DBAPIError) and not concerns_row(error):
                 raise
         failed: dict[int, DataException] = {}
-        waiting: dict[int, _Write] = {}
+        waiting: dict[int, Write] = {}
         for number, record in enumerate(records):
             try:
                 (waiting[number],) = self._prepared(connection, [record])
@@ -320,7 +314,7 @@ class SqlSinkTask(SinkTask):
             f"{place_of(record)})"
         )
 
-    def _prepared(self, connection: Connection, records: Sequence[SinkRecord]) -> list[_Write]:
+    def _prepared(self, connection: Connection, records: Sequence[SinkRecord]) -> list[Write]:
         """Return the writes of the records; changes of tables are committed before any of them.
 
         DataException or one of UNFIT for a record that has no row.
@@ -332,7 +326,7 @@ class SqlSinkTask(SinkTask):
             if mode is InsertMode.UPDATE and has_keys_only:
                 raise DataException("insert.mode=update needs fields beside those of the key")
             table, columns = self._target(connection, run, shape)
-            writes.append(_Write(shape, table, mode, shape.rows(run, columns)))
+            writes.append(Write(shape, table, mode, shape.rows(run, columns)))
         return writes
 
     def _target(
@@ -373,55 +367,6 @@ def _breaks_deferred(connection: Connection) -> bool:
         # The next rows are looked at later again.
         attempt.rollback()
     return False
-
-
-class _Write(NamedTuple):
-    """The rows of a run and their table."""
-
-    shape: Shape
-    table: Table
-    mode: InsertMode
-    rows: list[Row]
-
-    def execute(self, connection: Connection, staged: StagedUpserts | None) -> None:
-        """Write the rows in the open transaction; `staged` None: without temporary tables."""
-        columns, keys = tuple(self.shape.columns), self.shape.keys
-        if has_copy(connection) and not self.shape.deletes:
-            if self.mode is InsertMode.INSERT and self.table.info.get("copied"):
-                copy_rows(connection, self.table, columns, self.rows)
-                return
-            upserts = staged if self.mode is InsertMode.UPSERT else None
-            if upserts is not None and upserts.takes(self.table, self.rows):
-                upserts.write(self.table, columns, keys, self.rows)
-                return
-        dialect = connection.dialect.name
-        names = self.shape.parameters(self.mode)
-        if (
-            dialect in MYSQL
-            and self.mode is InsertMode.UPSERT
-            and not self.shape.deletes
-            and further_keys(self.table, columns, keys)
-        ):
-            # ON DUPLICATE KEY UPDATE would change the row that has the value of another key.
-            change, add = (
-                self.shape.statement(self.table, mode, dialect)
-                for mode in (InsertMode.UPDATE, InsertMode.INSERT)
-            )
-            updated = self.shape.parameters(InsertMode.UPDATE)
-            for row in self.rows:
-                if connection.execute(change, dict(zip(updated, row, strict=True))).rowcount == 0:
-                    connection.execute(add, dict(zip(names, row, strict=True)))
-            return
-        statement = self.shape.statement(self.table, self.mode, dialect)
-        compiled = statement.compile(dialect=connection.dialect)
-        if compiled.positional and compiled.positiontup == names and dialect in CONVERTED:
-            # What SQLAlchemy does for each row was done for each column.
-            connection.exec_driver_sql(str(compiled), self.rows)
-        else:
-            rows = [dict(zip(names, row, strict=True)) for row in self.rows]
-            # Of several rows psycopg makes a pipeline, which logs a warning for each error in it.
-            for part in [rows] if staged is not None else [[row] for row in rows]:
-                connection.execute(statement, part)
 
 
 class SqlSinkConnector(ConfiguredConnector[SinkSettings], SinkConnector):
