@@ -22,62 +22,17 @@ from pyconnect_api import (
     time_builder,
     timestamp_builder,
 )
-from pyconnect_api.testing import RecordingReporter, SinkHarness, SourceHarness
+from pyconnect_api.testing import RecordingReporter
 from pyconnect_connectors.odd_values import OddValueException
-from pyconnect_connectors.sql.sink import SqlSinkTask
-from pyconnect_connectors.sql.source import SqlSourceTask
+from tests.connectors.sql.served import BY_ID, Database, values
 from tests.support.servers.postgres import PostgresServer
 
 pytestmark = pytest.mark.wire
 
 
 @pytest.fixture
-def database(postgres: PostgresServer) -> str:
-    return postgres.new_database()
-
-
-def execute(postgres: PostgresServer, database: str, *statements: str) -> list[tuple[object, ...]]:
-    """Run statements and return the rows of the last one."""
-    with postgres.connect(database) as connection:
-        for statement in statements:
-            cursor = connection.execute(statement.encode())
-        return cursor.fetchall() if cursor.description else []
-
-
-def source(postgres: PostgresServer, database: str, **settings: str) -> SourceHarness:
-    config = {
-        **postgres.settings(database),
-        "mode": "incrementing",
-        "incrementing.column.name": "id",
-        "poll.interval.ms": "1",
-        "tables": "odd",
-        "retry.backoff.ms": "0",
-        **{name.replace("_", "."): value for name, value in settings.items()},
-    }
-    harness = SourceHarness(SqlSourceTask, config)
-    harness.start()
-    return harness
-
-
-def sink(
-    postgres: PostgresServer,
-    database: str,
-    *reporters: RecordingReporter,
-    **settings: str,
-) -> SinkHarness:
-    config = {
-        "name": "to-postgres",
-        **postgres.settings(database),
-        "retry.backoff.ms": "0",
-        **{name.replace("_", "."): value for name, value in settings.items()},
-    }
-    harness = SinkHarness(SqlSinkTask, config, reporter=next(iter(reporters), None))
-    harness.start()
-    return harness
-
-
-def field(records: list[SourceRecord], name: str) -> list[object]:
-    return [record.value.get(name) for record in records if isinstance(record.value, Struct)]
+def database(postgres: PostgresServer) -> Database:
+    return Database(server=postgres, name=postgres.new_database(), reads=BY_ID)
 
 
 def schema_of(record: SourceRecord, name: str) -> Schema:
@@ -103,17 +58,15 @@ ODD = [
 
 @pytest.mark.parametrize(("kind", "plain", "odd", "text"), ODD)
 def test_an_odd_value_fails_behind_the_rows_before_it(
-    postgres: PostgresServer, database: str, kind: str, plain: str, odd: str, text: str
+    database: Database, kind: str, plain: str, odd: str, text: str
 ) -> None:
     """The error names table, column, row and kind, and not the value."""
-    execute(
-        postgres,
-        database,
+    database.execute(
         f"CREATE TABLE odd (id int PRIMARY KEY, v {kind})",
         f"INSERT INTO odd VALUES (1, '{plain}'), (2, '{odd}'), (3, '{plain}')",
     )
-    harness = source(postgres, database)
-    assert field(harness.poll(), "id") == [1]
+    harness = database.source()
+    assert values(harness.poll(), "id") == [1]
     with pytest.raises(OddValueException, match=rf"Column v of table odd, row id=2: .*{text}") as e:
         harness.poll()
     assert "values.out.of.range" in str(e.value)
@@ -122,8 +75,7 @@ def test_an_odd_value_fails_behind_the_rows_before_it(
 
 @pytest.mark.parametrize(("kind", "plain", "odd", "text"), ODD)
 def test_other_rows_arrive_when_errors_are_tolerated(
-    postgres: PostgresServer,
-    database: str,
+    database: Database,
     kind: str,
     plain: str,
     odd: str,
@@ -131,16 +83,14 @@ def test_other_rows_arrive_when_errors_are_tolerated(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The odd row is left out, and the log names it."""
-    execute(
-        postgres,
-        database,
+    database.execute(
         f"CREATE TABLE odd (id int PRIMARY KEY, v {kind})",
         f"INSERT INTO odd VALUES (1, '{plain}'), (2, '{odd}'), (3, '{plain}')",
     )
-    harness = source(postgres, database, errors_tolerance="all")
+    harness = database.source(errors_tolerance="all")
     with caplog.at_level(logging.WARNING):
         records = harness.run(2)
-    assert field(records, "id") == [1, 3]
+    assert values(records, "id") == [1, 3]
     assert [record.source_offset for record in records] == [{"incrementing": n} for n in (1, 3)]
     reasons = [getattr(entry, "reason", "") for entry in caplog.records]
     assert any("row id=2" in reason and text in reason for reason in reasons)
@@ -149,49 +99,43 @@ def test_other_rows_arrive_when_errors_are_tolerated(
 
 @pytest.mark.parametrize(("kind", "plain", "odd", "text"), ODD)
 def test_odd_values_become_null_or_text_when_asked(
-    postgres: PostgresServer, database: str, kind: str, plain: str, odd: str, text: str
+    database: Database, kind: str, plain: str, odd: str, text: str
 ) -> None:
     """The schema is decided by the column's type: all of its values are texts, or may be null."""
-    execute(
-        postgres,
-        database,
+    database.execute(
         f"CREATE TABLE odd (id int PRIMARY KEY, v {kind} NOT NULL)",
         f"INSERT INTO odd VALUES (1, '{plain}'), (2, '{odd}'), (3, '{plain}')",
     )
     assert text
-    harness = source(postgres, database, values_out_of_range="null")
+    harness = database.source(values_out_of_range="null")
     records = harness.run(3)
-    first, none, last = field(records, "v")
+    first, none, last = values(records, "v")
     assert none is None
     assert first == last is not None
     assert all(schema_of(record, "v").optional for record in records)
     harness.stop()
-    harness = source(postgres, database, values_out_of_range="text")
+    harness = database.source(values_out_of_range="text")
     records = harness.run(3)
     assert schema_of(records[0], "v") == SchemaBuilder.string().build()
-    written = execute(postgres, database, "SELECT v::text FROM odd ORDER BY id")
-    assert [(value,) for value in field(records, "v")] == written
+    written = database.execute("SELECT v::text FROM odd ORDER BY id")
+    assert [(value,) for value in values(records, "v")] == written
     harness.stop()
 
 
-def test_an_odd_key_never_becomes_null(postgres: PostgresServer, database: str) -> None:
+def test_an_odd_key_never_becomes_null(database: Database) -> None:
     """Null would make one key of two."""
-    execute(
-        postgres,
-        database,
+    database.execute(
         "CREATE TABLE odd (id int, day date, PRIMARY KEY (id, day))",
         "INSERT INTO odd VALUES (1, 'infinity')",
     )
-    harness = source(postgres, database, values_out_of_range="null")
+    harness = database.source(values_out_of_range="null")
     with pytest.raises(OddValueException, match="Column day of table odd, row incrementing=1"):
         harness.poll()
 
 
-def test_domains_are_read_as_the_types_below_them(postgres: PostgresServer, database: str) -> None:
+def test_domains_are_read_as_the_types_below_them(database: Database) -> None:
     """As columns of the position, too; a domain of a domain has the base type."""
-    execute(
-        postgres,
-        database,
+    database.execute(
         "CREATE DOMAIN positive AS integer CHECK (value > 0)",
         "CREATE DOMAIN small_positive AS positive CHECK (value < 1000)",
         "CREATE DOMAIN moment AS timestamptz",
@@ -200,7 +144,7 @@ def test_domains_are_read_as_the_types_below_them(postgres: PostgresServer, data
         "INSERT INTO odd VALUES (1, '2024-01-01Z', 1.5), (2, '2024-01-02Z', 2)",
     )
     both = {"mode": "timestamp+incrementing", "timestamp_column_name": "at"}
-    harness = source(postgres, database, **both)
+    harness = database.source(**both)
     first, second = harness.run(2)
     assert isinstance(first.value, Struct)
     assert first.value.stored_values() == [1, datetime(2024, 1, 1, tzinfo=UTC), Decimal("1.50")]
@@ -215,13 +159,9 @@ def test_domains_are_read_as_the_types_below_them(postgres: PostgresServer, data
     harness.stop()
 
 
-def test_types_without_a_schema_are_texts_that_the_database_writes(
-    postgres: PostgresServer, database: str
-) -> None:
+def test_types_without_a_schema_are_texts_that_the_database_writes(database: Database) -> None:
     """None is a text of Python: arrays are JSON, intervals keep months, JSON keeps its digits."""
-    execute(
-        postgres,
-        database,
+    database.execute(
         "CREATE TYPE pair AS (a int, b text)",
         "CREATE TYPE mood AS ENUM ('sad', 'ok')",
         "CREATE TABLE odd (id int PRIMARY KEY, ints int[], days date[], spans interval[],"
@@ -235,7 +175,7 @@ def test_types_without_a_schema_are_texts_that_the_database_writes(
         " '[1,5)', '101', '10.0.0.1/8', 1234.5, '{sad}', '(1,x)', '12:30+02', '(1,2)',"
         " '{2024-01-01 10:00Z}', '{{1,2},{3,4}}', 'n', 'a', '::1', 'a ')",
     )
-    harness = source(postgres, database)
+    harness = database.source()
     (record,) = harness.run(1)
     assert isinstance(record.value, Struct)
     assert record.value.stored_values() == [
@@ -268,9 +208,7 @@ def test_types_without_a_schema_are_texts_that_the_database_writes(
     harness.stop()
 
 
-def test_what_was_read_can_be_written_into_a_table_of_the_same_types(
-    postgres: PostgresServer, database: str
-) -> None:
+def test_what_was_read_can_be_written_into_a_table_of_the_same_types(database: Database) -> None:
     """By COPY and by statements; JSON is not encoded once more."""
     columns = (
         "id int PRIMARY KEY, small smallint, big bigint, ratio real, weight float8, flag boolean,"
@@ -280,9 +218,7 @@ def test_what_was_read_can_be_written_into_a_table_of_the_same_types(
         " ident uuid, address inet, bits bit(3), cash money, spans tstzrange, place point,"
         " two pair, pairs pair[], way path, rule jsonpath"
     )
-    execute(
-        postgres,
-        database,
+    database.execute(
         "CREATE TYPE pair AS (a numeric(5, 2), b text)",
         f"CREATE TABLE odd ({columns})",
         f"CREATE TABLE topic ({columns})",
@@ -297,150 +233,139 @@ def test_what_was_read_can_be_written_into_a_table_of_the_same_types(
         " '[(1,NaN),(3,4)]', '$.a')",
         "INSERT INTO odd (id) VALUES (2)",
     )
-    harness = source(postgres, database)
+    harness = database.source()
     records = harness.run(2)
     harness.stop()
     for mode in ("insert", "upsert"):
         key = {"pk_mode": "record_value", "pk_fields": "id"}
-        writer = sink(postgres, database, insert_mode=mode, **key)
+        writer = database.sink(insert_mode=mode, **key)
         for record in records:
             writer.send(record.value, value_schema=record.value_schema)
         writer.deliver()
         writer.stop()
         same = "SELECT o::text = t::text FROM odd o JOIN topic t USING (id) ORDER BY id"
-        assert execute(postgres, database, same) == [(True,), (True,)]
-        execute(postgres, database, "DELETE FROM topic", "DELETE FROM pyconnect_offsets")
+        assert database.execute(same) == [(True,), (True,)]
+        database.execute("DELETE FROM topic", "DELETE FROM pyconnect_offsets")
 
 
-def test_texts_of_odd_values_can_be_written(postgres: PostgresServer, database: str) -> None:
+def test_texts_of_odd_values_can_be_written(database: Database) -> None:
     """A source reads such values as texts."""
     columns = "id int PRIMARY KEY, at timestamp, atz timestamptz, day date, clock time, v numeric"
-    execute(
-        postgres,
-        database,
+    database.execute(
         f"CREATE TABLE odd ({columns})",
         f"CREATE TABLE topic ({columns})",
         "INSERT INTO odd VALUES (1, 'infinity', '-infinity', 'infinity', '24:00', 'NaN'),"
         " (2, '12024-01-01 10:00:00.5', '0044-03-15 12:00+00 BC', '0044-03-15 BC', '10:00', 1)",
     )
-    harness = source(postgres, database, values_out_of_range="text")
+    harness = database.source(values_out_of_range="text")
     records = harness.run(2)
     harness.stop()
-    writer = sink(postgres, database)
+    writer = database.sink()
     for record in records:
         writer.send(record.value, value_schema=record.value_schema)
     writer.deliver()
     same = "SELECT o::text = t::text FROM odd o JOIN topic t USING (id)"
-    assert execute(postgres, database, same) == [(True,), (True,)]
+    assert database.execute(same) == [(True,), (True,)]
     writer.stop()
 
 
-def test_an_array_that_json_cannot_hold_is_odd(postgres: PostgresServer, database: str) -> None:
+def test_an_array_that_json_cannot_hold_is_odd(database: Database) -> None:
     """JSON has neither bounds nor two kinds of null; a text of PostgreSQL has, and is written."""
     columns = "id int PRIMARY KEY, v int[], j jsonb[], at timestamp[]"
     odd = {2: "[2:3]={1,2}", 3: "[0:1][1:2]={{1,2},{3,4}}"}
-    execute(
-        postgres,
-        database,
+    database.execute(
         f"CREATE TABLE odd ({columns})",
         f"CREATE TABLE topic ({columns})",
         """INSERT INTO odd VALUES (1, '{1,2}', '{"\\"null\\"",NULL,"[null]"}', NULL)""",
         *(f"INSERT INTO odd VALUES ({n}, '{v}', NULL, NULL)" for n, v in odd.items()),
         """INSERT INTO odd VALUES (4, '{}', '{"null",NULL}', NULL)""",
     )
-    harness = source(postgres, database)
+    harness = database.source()
     (first,) = harness.run(1)
-    assert (field([first], "v"), field([first], "j")) == (["[1,2]"], ['["null",null,[null]]'])
+    assert (values([first], "v"), values([first], "j")) == (["[1,2]"], ['["null",null,[null]]'])
     with pytest.raises(OddValueException, match="v of table odd, row id=2: an array whose first"):
         harness.poll()
-    harness = source(postgres, database, values_out_of_range="null")
-    assert field(harness.run(4), "v") == ["[1,2]", None, None, "[]"]
-    harness = source(postgres, database, values_out_of_range="text")
+    harness = database.source(values_out_of_range="null")
+    assert values(harness.run(4), "v") == ["[1,2]", None, None, "[]"]
+    harness = database.source(values_out_of_range="text")
     records = harness.run(4)
-    assert field(records, "v") == ["[1,2]", *odd.values(), "[]"]
-    assert field(records, "j")[3] == '{"null",NULL}'
-    writer = sink(postgres, database)
+    assert values(records, "v") == ["[1,2]", *odd.values(), "[]"]
+    assert values(records, "j")[3] == '{"null",NULL}'
+    writer = database.sink()
     for record in records:
         writer.send(record.value, value_schema=record.value_schema)
     writer.deliver()
     writer.stop()
     same = "SELECT o::text = t::text FROM odd o JOIN topic t USING (id)"
-    assert execute(postgres, database, same) == [(True,)] * 4
+    assert database.execute(same) == [(True,)] * 4
 
 
-def test_a_zone_within_an_array_is_not_left_out(postgres: PostgresServer, database: str) -> None:
+def test_a_zone_within_an_array_is_not_left_out(database: Database) -> None:
     """PostgreSQL ignores it in a text for a column without one."""
-    execute(postgres, database, "CREATE TABLE topic (id int, v timestamp[])")
+    database.execute("CREATE TABLE topic (id int, v timestamp[])")
     schema = ROW.build()
-    writer = sink(postgres, database)
+    writer = database.sink()
     row = [1, '{2024-01-01 10:00+02,NULL,"2024-01-01T12:00:00"}']
     writer.send(Struct.of_checked(schema, row), value_schema=schema)
     writer.deliver()
     written = '{"2024-01-01 08:00:00",NULL,"2024-01-01 12:00:00"}'
-    assert execute(postgres, database, "SELECT v::text FROM topic") == [(written,)]
+    assert database.execute("SELECT v::text FROM topic") == [(written,)]
     writer.stop()
 
 
 def test_a_text_that_is_not_utf8_is_the_fault_of_its_row(postgres: PostgresServer) -> None:
     """A database of SQL_ASCII keeps any bytes; the others of its texts are read as UTF-8."""
-    database = postgres.new_database("ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE 'C'")
-    execute(
-        postgres,
-        database,
+    name = postgres.new_database("ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE 'C'")
+    database = Database(server=postgres, name=name, reads=BY_ID)
+    database.execute(
         "CREATE TABLE odd (id varchar(3) PRIMARY KEY, v text, c char(3), l text[])",
         r"INSERT INTO odd VALUES ('a', 'ä', 'ü', '{ß,NULL}'), ('b', E'\xe4', NULL, NULL),"
         " ('c', NULL, NULL, NULL)",
     )
-    harness = source(postgres, database)
+    harness = database.source()
     (first,) = harness.run(1)
     assert isinstance(first.value, Struct)
     assert first.value.stored_values() == ["a", "ä", "ü ", '["ß",null]']
     assert first.source_offset == {"incrementing": "a"}
     with pytest.raises(OddValueException, match="Column v of table odd, row id=b: a text that is"):
         harness.poll()
-    harness = source(postgres, database, errors_tolerance="all")
-    assert field(harness.run(2), "id") == ["a", "c"]
+    harness = database.source(errors_tolerance="all")
+    assert values(harness.run(2), "id") == ["a", "c"]
     harness.stop()
 
 
-def test_a_position_of_odd_times_goes_on(postgres: PostgresServer, database: str) -> None:
+def test_a_position_of_odd_times_goes_on(database: Database) -> None:
     """Rows before the year 1 come first; those of infinity never do, as they lie ahead."""
-    execute(
-        postgres,
-        database,
+    database.execute(
         "CREATE TABLE odd (id int PRIMARY KEY, at timestamp)",
         "INSERT INTO odd VALUES (1, '-infinity'), (2, '0044-03-15 BC'), (3, '2024-01-01'),"
         " (4, 'infinity')",
     )
     both = {"mode": "timestamp+incrementing", "timestamp_column_name": "at"}
-    harness = source(postgres, database, values_out_of_range="text", batch_max_rows="1", **both)
+    harness = database.source(values_out_of_range="text", batch_max_rows="1", **both)
     (first,) = harness.run(1)
     assert first.source_offset == {"timestamp": "-infinity", "incrementing": 1}
     harness.commit()
     harness.restart()
-    assert field(harness.run(2), "id") == [2, 3]
+    assert values(harness.run(2), "id") == [2, 3]
     harness.commit()
     harness.restart()
     assert harness.poll() == []
     harness.stop()
 
 
-def test_a_position_of_fractions_neither_repeats_nor_loses_a_row(
-    postgres: PostgresServer, database: str
-) -> None:
+def test_a_position_of_fractions_neither_repeats_nor_loses_a_row(database: Database) -> None:
     """The position is the number, and not its whole part."""
-    execute(
-        postgres,
-        database,
+    database.execute(
         "CREATE TABLE odd (id numeric(10, 2) PRIMARY KEY)",
         "INSERT INTO odd VALUES (1.25), (1.50), (2)",
     )
-    harness = source(postgres, database, batch_max_rows="1")
+    harness = database.source(batch_max_rows="1")
     (first,) = harness.run(1)
     assert first.source_offset == {"incrementing": "1.25"}
     harness.commit()
     harness.restart()
-    assert field(harness.run(2), "id") == [Decimal("1.50"), Decimal("2.00")]
+    assert values(harness.run(2), "id") == [Decimal("1.50"), Decimal("2.00")]
     harness.commit()
     harness.restart()
     assert harness.poll() == []
@@ -448,18 +373,14 @@ def test_a_position_of_fractions_neither_repeats_nor_loses_a_row(
 
 
 @pytest.mark.parametrize("last", ["NaN", "Infinity"])
-def test_a_position_without_an_end_is_refused(
-    postgres: PostgresServer, database: str, last: str
-) -> None:
+def test_a_position_without_an_end_is_refused(database: Database, last: str) -> None:
     """NaN is greater than all numbers: rows that follow would be left out in silence."""
-    execute(
-        postgres,
-        database,
+    database.execute(
         "CREATE TABLE odd (id numeric PRIMARY KEY)",
         f"INSERT INTO odd VALUES (1.5), ('{last}')",
     )
-    harness = source(postgres, database)
-    assert field(harness.run(2), "id") == ["1.5", last]
+    harness = database.source()
+    assert values(harness.run(2), "id") == ["1.5", last]
     harness.commit()
     harness.restart()
     with pytest.raises(ConnectException, match="Column id of table odd has NaN, infinity or"):
@@ -496,16 +417,16 @@ PARENT = (
     ],
 )
 def test_rows_that_the_database_refuses_are_reported(
-    postgres: PostgresServer, database: str, mode: str, column: str, bad: str | None, text: str
+    database: Database, mode: str, column: str, bad: str | None, text: str
 ) -> None:
     """The others are written once, with the offset behind all of them."""
-    execute(postgres, database, f"CREATE TABLE topic (id int PRIMARY KEY, v {column})")
+    database.execute(f"CREATE TABLE topic (id int PRIMARY KEY, v {column})")
     good = {"jsonb": "{}", "int": "1", "date": "2024-01-01", "numeric(3, 1)": "1.5"}.get(
         column, "1"
     )
     reporter = RecordingReporter()
     key = {"pk_mode": "record_value", "pk_fields": "id", "insert_mode": mode}
-    harness = sink(postgres, database, reporter, errors_tolerance="all", **key)
+    harness = database.sink(reporter, errors_tolerance="all", **key)
     schema = ROW.build()
     booleans = SchemaBuilder.struct().field("id", SchemaBuilder.int32())
     booleans.field("v", SchemaBuilder.boolean())
@@ -524,26 +445,22 @@ def test_rows_that_the_database_refuses_are_reported(
         assert re.search(text, str(error))
         assert f"topic-0@{record.kafka_offset}" in str(error)
         assert bad is None or len(bad) < 4 or bad not in str(error)
-    rows = execute(postgres, database, "SELECT count(*), count(DISTINCT id) FROM topic")
+    rows = database.execute("SELECT count(*), count(DISTINCT id) FROM topic")
     assert rows == [(97, 97)]
-    assert execute(postgres, database, "SELECT next_offset FROM pyconnect_offsets") == [(100,)]
+    assert database.execute("SELECT next_offset FROM pyconnect_offsets") == [(100,)]
     harness.stop()
 
 
 @pytest.mark.parametrize("mode", ["insert", "upsert"])
-def test_a_row_that_breaks_a_deferred_constraint_is_reported(
-    postgres: PostgresServer, database: str, mode: str
-) -> None:
+def test_a_row_that_breaks_a_deferred_constraint_is_reported(database: Database, mode: str) -> None:
     """It breaks at the commit; a child before its parent, of the same delivery, does not."""
-    execute(
-        postgres,
-        database,
+    database.execute(
         "CREATE TABLE topic (id int PRIMARY KEY,"
         " v int REFERENCES topic DEFERRABLE INITIALLY DEFERRED)",
     )
     reporter = RecordingReporter()
     key = {"pk_mode": "record_value", "pk_fields": "id", "insert_mode": mode}
-    harness = sink(postgres, database, reporter, errors_tolerance="all", **key)
+    harness = database.sink(reporter, errors_tolerance="all", **key)
     parents = {n: n + 1 for n in range(59)} | {59: 59, 20: 999, 30: 998}
     for number, parent in parents.items():
         harness.send(Struct.of_checked(PARENT, [number, parent]), value_schema=PARENT)
@@ -551,8 +468,8 @@ def test_a_row_that_breaks_a_deferred_constraint_is_reported(
     lost = list(range(31))
     assert [record.kafka_offset for record, _ in reporter.reports] == lost
     assert all("foreign key" in str(error) for _, error in reporter.reports)
-    assert execute(postgres, database, "SELECT count(*), min(id) FROM topic") == [(29, 31)]
-    assert execute(postgres, database, "SELECT next_offset FROM pyconnect_offsets") == [(60,)]
+    assert database.execute("SELECT count(*), min(id) FROM topic") == [(29, 31)]
+    assert database.execute("SELECT next_offset FROM pyconnect_offsets") == [(60,)]
     harness.stop()
 
 
@@ -567,30 +484,30 @@ def test_a_row_that_breaks_a_deferred_constraint_is_reported(
     ],
 )
 def test_rows_are_inserted_where_copy_would_not_write_them(
-    postgres: PostgresServer, database: str, statement: str
+    database: Database, statement: str
 ) -> None:
     """It refuses a view, and passes a rule over."""
-    execute(postgres, database, "CREATE TABLE rows (id int, v text)", statement)
-    harness = sink(postgres, database, reporter := RecordingReporter(), errors_tolerance="all")
+    database.execute("CREATE TABLE rows (id int, v text)", statement)
+    harness = database.sink(reporter := RecordingReporter(), errors_tolerance="all")
     schema = ROW.build()
     for number, text in enumerate(("a", "\0", "b")):
         harness.send(Struct.of_checked(schema, [number, text]), value_schema=schema)
     harness.deliver()
     assert [record.kafka_offset for record, _ in reporter.reports] == [1]
-    assert execute(postgres, database, "SELECT * FROM rows ORDER BY id") == [(0, "a"), (2, "b")]
+    assert database.execute("SELECT * FROM rows ORDER BY id") == [(0, "a"), (2, "b")]
     harness.stop()
 
 
 @pytest.mark.parametrize("mode", ["insert", "upsert", "update"])
-def test_a_field_may_have_any_name(postgres: PostgresServer, database: str, mode: str) -> None:
+def test_a_field_may_have_any_name(database: Database, mode: str) -> None:
     """Also one of those that the statements use."""
     names = ["id", "__connect_row", "p0", "_p1", 'a"b', "a%b", "a:b", "%(p0)s", "select"]
     quoted = ", ".join(f'"{name.replace(chr(34), chr(34) * 2)}" int' for name in names[1:])
-    execute(postgres, database, f"CREATE TABLE topic (id int PRIMARY KEY, {quoted})")
+    database.execute(f"CREATE TABLE topic (id int PRIMARY KEY, {quoted})")
     if mode == "update":
-        execute(postgres, database, "INSERT INTO topic SELECT generate_series(0, 59)")
+        database.execute("INSERT INTO topic SELECT generate_series(0, 59)")
     key = {"pk_mode": "record_value", "pk_fields": "id", "insert_mode": mode}
-    harness = sink(postgres, database, **key)
+    harness = database.sink(**key)
     builder = SchemaBuilder.struct()
     for name in names:
         builder.field(name, SchemaBuilder.int32())
@@ -600,30 +517,26 @@ def test_a_field_may_have_any_name(postgres: PostgresServer, database: str, mode
         harness.send(Struct.of_checked(schema, row), value_schema=schema)
     harness.deliver()
     expected = [(number, *range(1, len(names))) for number in range(60)]
-    assert execute(postgres, database, "SELECT * FROM topic ORDER BY id") == expected
+    assert database.execute("SELECT * FROM topic ORDER BY id") == expected
     harness.stop()
 
 
-def test_a_refused_row_fails_the_task_and_leaves_nothing(
-    postgres: PostgresServer, database: str
-) -> None:
+def test_a_refused_row_fails_the_task_and_leaves_nothing(database: Database) -> None:
     """Without a reporter the whole batch is rolled back, and the error names the record."""
-    execute(postgres, database, "CREATE TABLE topic (id int PRIMARY KEY, v varchar(3))")
-    harness = sink(postgres, database)
+    database.execute("CREATE TABLE topic (id int PRIMARY KEY, v varchar(3))")
+    harness = database.sink()
     schema = ROW.build()
     for number, text in ((1, "a"), (2, "long"), (3, "b")):
         harness.send(Struct.of_checked(schema, [number, text]), value_schema=schema)
     with pytest.raises(DataException, match=r"Column v of table topic, record topic-0@1: "):
         harness.deliver()
-    assert execute(postgres, database, "SELECT * FROM topic") == []
-    assert execute(postgres, database, "SELECT next_offset FROM pyconnect_offsets") == [(None,)]
+    assert database.execute("SELECT * FROM topic") == []
+    assert database.execute("SELECT next_offset FROM pyconnect_offsets") == [(None,)]
 
 
-def test_a_sink_killed_between_report_and_commit_writes_each_row_once(
-    postgres: PostgresServer, database: str
-) -> None:
+def test_a_sink_killed_between_report_and_commit_writes_each_row_once(database: Database) -> None:
     """The report may come twice, a row may not."""
-    execute(postgres, database, "CREATE TABLE topic (id int, v varchar(3))")
+    database.execute("CREATE TABLE topic (id int, v varchar(3))")
 
     class Killed(BaseException):
         """The end of the process."""
@@ -634,8 +547,8 @@ def test_a_sink_killed_between_report_and_commit_writes_each_row_once(
             raise Killed
 
     schema = ROW.build()
-    harness = sink(postgres, database, KillingReporter(), errors_tolerance="all")
-    successor = sink(postgres, database, reporter := RecordingReporter(), errors_tolerance="all")
+    harness = database.sink(KillingReporter(), errors_tolerance="all")
+    successor = database.sink(reporter := RecordingReporter(), errors_tolerance="all")
     for each in (harness, successor):
         for number, text in ((1, "a"), (2, "long"), (3, "b")):
             each.send(Struct.of_checked(schema, [number, text]), value_schema=schema)
@@ -645,22 +558,18 @@ def test_a_sink_killed_between_report_and_commit_writes_each_row_once(
     successor.start()
     successor.deliver()
     assert [record.kafka_offset for record, _ in reporter.reports] == [1]
-    assert execute(postgres, database, "SELECT id FROM topic ORDER BY id") == [(1,), (3,)]
+    assert database.execute("SELECT id FROM topic ORDER BY id") == [(1,), (3,)]
     successor.stop()
 
 
-def test_errors_of_the_connection_are_not_those_of_rows(
-    postgres: PostgresServer, database: str
-) -> None:
+def test_errors_of_the_connection_are_not_those_of_rows(database: Database) -> None:
     """They are tried again, and nothing is reported."""
-    execute(postgres, database, "CREATE TABLE topic (id int, v varchar(3))")
+    database.execute("CREATE TABLE topic (id int, v varchar(3))")
     reporter = RecordingReporter()
-    harness = sink(postgres, database, reporter, errors_tolerance="all")
-    execute(
-        postgres,
-        database,
+    harness = database.sink(reporter, errors_tolerance="all")
+    database.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-        f" WHERE datname = '{database}' AND pid <> pg_backend_pid()",
+        f" WHERE datname = '{database.name}' AND pid <> pg_backend_pid()",
     )
     schema = ROW.build()
     harness.send(Struct.of_checked(schema, [1, "long"]), value_schema=schema)
@@ -671,9 +580,7 @@ def test_errors_of_the_connection_are_not_those_of_rows(
     harness.stop()
 
 
-def test_no_value_is_rounded_on_its_way_into_a_column(
-    postgres: PostgresServer, database: str
-) -> None:
+def test_no_value_is_rounded_on_its_way_into_a_column(database: Database) -> None:
     """PostgreSQL would round, cut or convert each of them without an error."""
     cases: list[tuple[str, SchemaBuilder, object]] = [
         ("int", SchemaBuilder.float64(), 1.5),
@@ -709,9 +616,7 @@ def test_no_value_is_rounded_on_its_way_into_a_column(
         ("tsrange", SchemaBuilder.string(), "[2024-01-01 10:00+02,)"),
         ("timestamp[]", SchemaBuilder.string(), "{2024-01-01 10:00:00.1234567}"),
     ]
-    execute(
-        postgres,
-        database,
+    database.execute(
         "CREATE EXTENSION cube",
         "CREATE EXTENSION hstore",
         "CREATE TYPE priced AS (price numeric(5, 2), code varchar(3))",
@@ -719,19 +624,19 @@ def test_no_value_is_rounded_on_its_way_into_a_column(
         "CREATE TYPE floats AS RANGE (subtype = float8)",
     )
     for number, (kind, builder, value) in enumerate(cases):
-        execute(postgres, database, f"CREATE TABLE t{number} (v {kind})")
+        database.execute(f"CREATE TABLE t{number} (v {kind})")
         for mode in ("insert", "upsert"):
             settings = {"insert_mode": mode, "table_name_format": f"t{number}"}
             if mode == "upsert":
                 settings |= {"pk_mode": "record_value", "pk_fields": "v"}
-            harness = sink(postgres, database, **settings)
+            harness = database.sink(**settings)
             schema = SchemaBuilder.struct().field("v", builder.build()).build()
             harness.send(Struct.of_checked(schema, [value]), value_schema=schema)
             with pytest.raises(DataException, match=rf"Column v of table t{number}"):
                 harness.deliver()
 
 
-def test_null_stays_null_beside_a_default(postgres: PostgresServer, database: str) -> None:
+def test_null_stays_null_beside_a_default(database: Database) -> None:
     """The converter replaces it, if it is to be replaced; a required field has its default."""
     schema = (
         SchemaBuilder.struct()
@@ -739,22 +644,22 @@ def test_null_stays_null_beside_a_default(postgres: PostgresServer, database: st
         .field("b", SchemaBuilder.int32().default(6).build())
         .build()
     )
-    harness = sink(postgres, database, auto_create="true")
+    harness = database.sink(auto_create="true")
     harness.send(Struct.of_checked(schema, [None, None]), value_schema=schema)
     harness.deliver()
-    assert execute(postgres, database, "SELECT a, b FROM topic") == [(None, 6)]
+    assert database.execute("SELECT a, b FROM topic") == [(None, 6)]
     harness.stop()
 
 
 @pytest.mark.parametrize("mode", ["insert", "upsert"])
 def test_a_column_that_changes_under_a_task_is_looked_at_again(
-    postgres: PostgresServer, database: str, mode: str
+    database: Database, mode: str
 ) -> None:
     """A narrower one would round, and a wider one was refused what it can hold."""
-    execute(postgres, database, "CREATE TABLE topic (id int PRIMARY KEY, v numeric(10, 2))")
+    database.execute("CREATE TABLE topic (id int PRIMARY KEY, v numeric(10, 2))")
     reporter = RecordingReporter()
     keyed = {"pk_mode": "record_value", "pk_fields": "id", "insert_mode": mode}
-    harness = sink(postgres, database, reporter, **keyed)
+    harness = database.sink(reporter, **keyed)
     schema = (
         SchemaBuilder.struct().field("id", SchemaBuilder.int32()).field("v", decimal_builder(2))
     )
@@ -767,33 +672,29 @@ def test_a_column_that_changes_under_a_task_is_looked_at_again(
 
     ids = iter(range(1000))
     send("1.50")
-    execute(postgres, database, "ALTER TABLE topic ALTER v TYPE numeric(10, 0)")
+    database.execute("ALTER TABLE topic ALTER v TYPE numeric(10, 0)")
     send("2.50")
     assert len(reporter.reports) == 60
     send("3.00")
-    execute(postgres, database, "ALTER TABLE topic ALTER v TYPE numeric(10, 1)")
+    database.execute("ALTER TABLE topic ALTER v TYPE numeric(10, 1)")
     send("4.50")
     harness.stop()
     assert len(reporter.reports) == 60
-    found = execute(postgres, database, "SELECT v, count(*) FROM topic GROUP BY v ORDER BY v")
+    found = database.execute("SELECT v, count(*) FROM topic GROUP BY v ORDER BY v")
     assert found == [(Decimal(2), 60), (Decimal(3), 60), (Decimal("4.5"), 60)]
 
 
-def test_times_with_and_without_a_zone_are_of_one_order_in_utc_only(
-    postgres: PostgresServer, database: str
-) -> None:
+def test_times_with_and_without_a_zone_are_of_one_order_in_utc_only(database: Database) -> None:
     """PostgreSQL compares them as if local times were of UTC: rows would come hours late."""
-    execute(
-        postgres,
-        database,
+    database.execute(
         "CREATE TABLE odd (id int PRIMARY KEY, a timestamptz, b timestamp)",
         "INSERT INTO odd VALUES (1, NULL, '2024-01-01'), (2, '2024-01-02Z', NULL)",
     )
     both = {"mode": "timestamp+incrementing", "timestamp_column_name": "a,b"}
-    harness = source(postgres, database, **both)
-    assert field(harness.run(2), "id") == [1, 2]
+    harness = database.source(**both)
+    assert values(harness.run(2), "id") == [1, 2]
     harness.stop()
-    harness = source(postgres, database, db_timezone="Asia/Tokyo", **both)
+    harness = database.source(db_timezone="Asia/Tokyo", **both)
     with pytest.raises(ConnectException, match="Some of the columns a, b of table odd have a time"):
         harness.poll()
     harness.stop()
