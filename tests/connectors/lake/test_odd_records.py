@@ -38,6 +38,7 @@ from pyconnect_connectors.lake.storage import Storage
 from pyconnect_connectors.odd_values import OddValueException
 from tests.connectors.lake import test_files, test_tables
 from tests.connectors.lake.rows import TOPIC, send
+from tests.support.cases import cases
 
 FORMATS = ("parquet", "json", "csv", "iceberg")
 
@@ -96,14 +97,12 @@ def odd(number: int, **values: object) -> Struct:
     return Struct.of_checked(ROW, [number, members["text"], members["price"]])
 
 
-@pytest.mark.parametrize("written", FORMATS)
-@pytest.mark.parametrize(
-    ("values", "column", "kind"),
-    [
-        ({"text": "secret\ud800"}, "text", "a lone surrogate"),
-        ({"price": Decimal("9" * 40 + ".99")}, "price", "a number of more than 38 digits"),
-        ({"price": Decimal("NaN")}, "price", "NaN or infinity"),
-    ],
+@cases("written", *FORMATS)
+@cases(
+    "values, column, kind",
+    ({"text": "secret\ud800"}, "text", "a lone surrogate"),
+    ({"price": Decimal("9" * 40 + ".99")}, "price", "a number of more than 38 digits"),
+    ({"price": Decimal("NaN")}, "price", "NaN or infinity"),
 )
 def test_a_record_that_does_not_fit_is_reported_and_the_others_are_written_once(
     tmp_path: Path, written: str, values: dict[str, object], column: str, kind: str
@@ -132,7 +131,7 @@ def test_a_record_that_does_not_fit_is_reported_and_the_others_are_written_once(
     assert sink.committed == {TOPIC: 5}
 
 
-@pytest.mark.parametrize("written", FORMATS)
+@cases("written", *FORMATS)
 def test_a_value_that_does_not_fit_may_be_null(tmp_path: Path, written: str) -> None:
     """The rest of the record is written, and nothing is reported."""
     sink = started(tmp_path, written, {"values.out.of.range": "null"})
@@ -146,18 +145,16 @@ def test_a_value_that_does_not_fit_may_be_null(tmp_path: Path, written: str) -> 
     assert second["text"] == "x"
 
 
-@pytest.mark.parametrize(
+@cases(
     "value",
-    [
-        float("nan"),
-        {"a": [1.5, float("inf")]},
-        {"a": {"b": Decimal("NaN")}},
-        "\ud800",
-        {"\ud800": 1},
-        {1: "a", "1": "b"},
-        {(1, 2): "a"},
-        object(),
-    ],
+    float("nan"),
+    {"a": [1.5, float("inf")]},
+    {"a": {"b": Decimal("NaN")}},
+    "\ud800",
+    {"\ud800": 1},
+    {1: "a", "1": "b"},
+    {(1, 2): "a"},
+    object(),
 )
 def test_json_refuses_what_it_has_not(tmp_path: Path, value: object) -> None:
     """Infinity became null, Python's own text a name, and of two names one was lost."""
@@ -247,8 +244,8 @@ def with_default(*, optional: bool) -> Schema:
     return builder.field("n", inner.fields[0].schema).field("in", inner).build()
 
 
-@pytest.mark.parametrize("written", FORMATS)
-@pytest.mark.parametrize(("optional", "expected"), [(True, None), (False, 7)])
+@cases("written", *FORMATS)
+@cases("optional, expected", (True, None), (False, 7))
 def test_null_stays_null_where_the_schema_allows_it(
     tmp_path: Path, written: str, *, optional: bool, expected: object
 ) -> None:
@@ -271,7 +268,7 @@ def test_null_stays_null_where_the_schema_allows_it(
         assert row == {"id": 1, "n": expected, "in": {"n": expected}}
 
 
-@pytest.mark.parametrize("written", ["parquet", "iceberg"])
+@cases("written", "parquet", "iceberg")
 def test_a_list_or_map_of_structs_that_is_null_is_not_empty(tmp_path: Path, written: str) -> None:
     """Read from the files: pyiceberg makes it empty when it writes, and again when it reads."""
     item = SchemaBuilder.struct().field("p", OPTIONAL_INT32_SCHEMA).optional().build()
@@ -294,11 +291,7 @@ def test_a_list_or_map_of_structs_that_is_null_is_not_empty(tmp_path: Path, writ
     assert pq.ParquetFile(file).read().to_pylist() == [
         {"l": None, "m": None, "s": {"l": None}},
         {"l": [], "m": [], "s": None},
-        {
-            "l": [None, {"p": 1}],
-            "m": [("a", None), ("b", {"p": 1})],
-            "s": {"l": [{"p": 1}]},
-        },
+        {"l": [None, {"p": 1}], "m": [("a", None), ("b", {"p": 1})], "s": {"l": [{"p": 1}]}},
         {"l": None, "m": [], "s": {"l": []}},
     ]
     if written == "iceberg":
@@ -319,13 +312,11 @@ def test_null_without_a_default_does_not_get_into_a_required_column(tmp_path: Pa
     assert ids(tmp_path, "parquet") == [1]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("x" * 300, "a name of 305 bytes; the limit is 255"),
-        ("ü" * 90, "a name of 545 bytes"),
-        ("\ud800", "a lone surrogate"),
-    ],
+@cases(
+    "text, problem",
+    ("x" * 300, "a name of 305 bytes; the limit is 255"),
+    ("ü" * 90, "a name of 545 bytes"),
+    ("\ud800", "a lone surrogate"),
 )
 def test_a_row_whose_directory_cannot_be_made_is_reported(
     tmp_path: Path, text: str, problem: str
@@ -349,16 +340,14 @@ FLOAT_ID = SchemaBuilder.struct().field("id", FLOAT64_SCHEMA).build()
 MORE = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("more", STRING_SCHEMA).build()
 
 
-@pytest.mark.parametrize("is_buffered", [True, False])
-@pytest.mark.parametrize(
-    ("value", "evolves", "problem"),
-    [
-        (Struct(TEXT_ID).put("id", "x"), "true", "do not fit table lake.topic"),
-        (Struct(TEXT_ID).put("id", "x"), "false", "do not fit table lake.topic"),
-        (Struct(FLOAT_ID).put("id", 0.5), "true", "do not fit table lake.topic"),
-        (Struct(FLOAT_ID).put("id", 0.5), "false", "do not fit table lake.topic"),
-        (Struct(MORE).put("id", 1).put("more", "x"), "false", "lacks the columns more"),
-    ],
+@cases("is_buffered", True, False)
+@cases(
+    "value, evolves, problem",
+    (Struct(TEXT_ID).put("id", "x"), "true", "do not fit table lake.topic"),
+    (Struct(TEXT_ID).put("id", "x"), "false", "do not fit table lake.topic"),
+    (Struct(FLOAT_ID).put("id", 0.5), "true", "do not fit table lake.topic"),
+    (Struct(FLOAT_ID).put("id", 0.5), "false", "do not fit table lake.topic"),
+    (Struct(MORE).put("id", 1).put("more", "x"), "false", "lacks the columns more"),
 )
 def test_a_record_whose_schema_does_not_fit_the_table_is_reported(
     tmp_path: Path, value: Struct, evolves: str, problem: str, *, is_buffered: bool
@@ -382,9 +371,9 @@ def test_a_record_whose_schema_does_not_fit_the_table_is_reported(
     assert ids(tmp_path, "iceberg") == [0, 1, 3, 4]
 
 
-@pytest.mark.parametrize("nested", [False, True])
-@pytest.mark.parametrize("is_buffered", [True, False])
-@pytest.mark.parametrize("evolves", ["true", "false"])
+@cases("nested", False, True)
+@cases("is_buffered", True, False)
+@cases("evolves", "true", "false")
 def test_the_scale_of_a_decimal_never_changes(
     tmp_path: Path, evolves: str, *, is_buffered: bool, nested: bool
 ) -> None:
@@ -440,7 +429,7 @@ def test_bytes_and_floats_that_a_table_cannot_hold_are_reported(tmp_path: Path) 
     assert "column text is string, and the rows have binary" in texts[1][1]
 
 
-@pytest.mark.parametrize("odd", [-0.0, float("nan")])
+@cases("odd", -0.0, float("nan"))
 def test_files_that_do_not_have_each_row_once_are_not_committed(tmp_path: Path, odd: float) -> None:
     """A table may get another partitioning at any time, also by a field of a struct."""
     size = SchemaBuilder.struct().field("size", FLOAT64_SCHEMA).build()
@@ -472,7 +461,7 @@ def test_files_that_do_not_have_each_row_once_are_not_committed(tmp_path: Path, 
     assert [row["in"]["size"] for row in rows(tmp_path, "iceberg")] == [2.5, 1.5]
 
 
-@pytest.mark.parametrize("text", ["x" * 15 + "\ud7ff" + "y", "\ud7ff" * 17, "\U0010ffff" * 17])
+@cases("text", "x" * 15 + "\ud7ff" + "y", "\ud7ff" * 17, "\U0010ffff" * 17)
 def test_the_statistics_of_a_text_are_texts(tmp_path: Path, text: str) -> None:
     """The bound above 16 characters is the next text: behind U+D7FF there are surrogates."""
     sink = started(tmp_path, "iceberg")
@@ -483,7 +472,7 @@ def test_the_statistics_of_a_text_are_texts(tmp_path: Path, text: str) -> None:
     assert found.column("text").to_pylist() == [text]
 
 
-@pytest.mark.parametrize("written", ["parquet", "csv", "iceberg"])
+@cases("written", "parquet", "csv", "iceberg")
 def test_a_value_that_has_no_columns_is_reported(tmp_path: Path, written: str) -> None:
     """Its row would be lost; Parquet has no empty structs, and no null among the keys of a map."""
     empty = SchemaBuilder.struct().build()
@@ -503,7 +492,7 @@ def test_a_value_that_has_no_columns_is_reported(tmp_path: Path, written: str) -
     assert ids(tmp_path, written) == [0]
 
 
-@pytest.mark.parametrize("exists", [True, False])
+@cases("exists", True, False)
 def test_a_row_whose_partition_of_a_table_cannot_be_made_is_reported(
     tmp_path: Path, *, exists: bool
 ) -> None:
@@ -525,12 +514,10 @@ def test_a_row_whose_partition_of_a_table_cannot_be_made_is_reported(
     assert ids(tmp_path, "iceberg") == [0, 2, 3]
 
 
-@pytest.mark.parametrize(
-    ("partition_by", "problem"),
-    [
-        ("more", "names more, which the rows lack"),
-        ("day(text)", "has day(text), and the field is string"),
-    ],
+@cases(
+    "partition_by, problem",
+    ("more", "names more, which the rows lack"),
+    ("day(text)", "has day(text), and the field is string"),
 )
 def test_a_record_that_a_new_table_cannot_be_partitioned_by_is_reported(
     tmp_path: Path, partition_by: str, problem: str
@@ -549,7 +536,7 @@ def test_a_record_that_a_new_table_cannot_be_partitioned_by_is_reported(
     )
 
 
-@pytest.mark.parametrize("path", ["../a", "topics/../a", "topics//a", "topics/./a", "topics/x\0"])
+@cases("path", "../a", "topics/../a", "topics//a", "topics/./a", "topics/x\0")
 def test_a_topic_is_not_a_way_out_of_the_lake(tmp_path: Path, path: str) -> None:
     """A transformation can make any name."""
     settings = SinkSettings.parse(test_files.props(tmp_path))
@@ -578,16 +565,14 @@ def test_points_of_a_topic_are_not_namespaces(tmp_path: Path) -> None:
     assert LakeSinkConnector().alter_offsets(sink.props, {partition: None})
 
 
-@pytest.mark.parametrize(
-    ("tables", "kind", "is_refused"),
-    [
-        ("a.b.${topic}", "sql", True),
-        ("${topic}", "sql", True),
-        ("a.", "sql", True),
-        (".a", "sql", True),
-        ("a.b.${topic}", "rest", False),
-        ("a.${topic}", "sql", False),
-    ],
+@cases(
+    "tables, kind, is_refused",
+    ("a.b.${topic}", "sql", True),
+    ("${topic}", "sql", True),
+    ("a.", "sql", True),
+    (".a", "sql", True),
+    ("a.b.${topic}", "rest", False),
+    ("a.${topic}", "sql", False),
 )
 def test_tables_that_a_catalog_cannot_have_are_refused_at_creation(
     tmp_path: Path, tables: str, kind: str, *, is_refused: bool

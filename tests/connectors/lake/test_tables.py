@@ -28,6 +28,7 @@ from pyconnect_api.testing import SinkHarness
 from pyconnect_connectors.lake import catalogs, table_target
 from pyconnect_connectors.lake.sink import LakeSinkConnector, LakeSinkTask
 from tests.connectors.lake.rows import TOPIC, send
+from tests.support.cases import cases
 
 OTHER = TopicPartition("topic", 1)
 
@@ -134,7 +135,7 @@ def test_tasks_of_one_table_keep_each_others_offsets(tmp_path: Path) -> None:
     assert offsets(tmp_path)[-1] == '{"topic-0": 10, "topic-1": 10}'
 
 
-@pytest.mark.parametrize("landed", [True, False])
+@cases("landed", True, False)
 def test_a_commit_of_unknown_outcome_is_looked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, landed: bool
 ) -> None:
@@ -198,19 +199,13 @@ def test_missing_columns_are_added_when_allowed(tmp_path: Path) -> None:
     sink.deliver()
     sink.stop()
     rows = table(tmp_path).scan().to_arrow().sort_by("id").to_pylist()
-    assert rows == [
-        {"id": 1, "note": None},
-        {"id": 2, "note": None},
-        {"id": 2**40, "note": "n"},
-    ]
+    assert rows == [{"id": 1, "note": None}, {"id": 2, "note": None}, {"id": 2**40, "note": "n"}]
 
 
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"iceberg.tables.auto-create-enabled": "false"}, "auto-create-enabled=true creates it"),
-        ({}, "lacks the columns note; .*evolve-schema-enabled=true adds them"),
-    ],
+@cases(
+    "settings, text",
+    ({"iceberg.tables.auto-create-enabled": "false"}, "auto-create-enabled=true creates it"),
+    ({}, "lacks the columns note; .*evolve-schema-enabled=true adds them"),
 )
 def test_a_missing_table_or_column_names_the_setting(
     tmp_path: Path, settings: dict[str, str], text: str
@@ -287,21 +282,16 @@ def test_a_locked_catalog_is_tried_again_until_the_last_attempt(
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("settings", "name"),
-    [
-        ({"lake.url": ""}, "iceberg.catalog.uri"),
-        ({"iceberg.tables": "topic"}, "iceberg.tables"),
-        (
-            {"iceberg.tables.default-partition-by": "week(at)"},
-            "iceberg.tables.default-partition-by",
-        ),
-        (
-            {"iceberg.catalog.type": "rest", "iceberg.catalog.uri": "http://127.0.0.1:9"},
-            "iceberg.catalog.uri",
-        ),
-        ({"iceberg.catalog.uri": "sqlite:////no/such/directory/c.db"}, "iceberg.catalog.uri"),
-    ],
+@cases(
+    "settings, name",
+    ({"lake.url": ""}, "iceberg.catalog.uri"),
+    ({"iceberg.tables": "topic"}, "iceberg.tables"),
+    ({"iceberg.tables.default-partition-by": "week(at)"}, "iceberg.tables.default-partition-by"),
+    (
+        {"iceberg.catalog.type": "rest", "iceberg.catalog.uri": "http://127.0.0.1:9"},
+        "iceberg.catalog.uri",
+    ),
+    ({"iceberg.catalog.uri": "sqlite:////no/such/directory/c.db"}, "iceberg.catalog.uri"),
 )
 def test_a_wrong_setting_is_found_by_validation(
     tmp_path: Path, settings: dict[str, str], name: str

@@ -11,6 +11,7 @@ import pytest
 from pyconnect_api import ConnectException, SchemaBuilder, Struct, TopicPartition
 from pyconnect_api.testing import RecordingReporter, SinkHarness
 from pyconnect_connectors.sql.sink import SqlSinkConnector, SqlSinkTask
+from tests.support.cases import cases
 from tests.support.servers.mariadb import MariaDbServer
 from tests.support.servers.postgres import PostgresServer
 
@@ -58,9 +59,11 @@ def test_a_key_of_sqlite_that_ignores_case_is_refused(
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize(
-    ("collation", "folds"),
-    [("utf8mb4_general_ci", True), ("utf8mb4_bin", True), ("utf8mb4_nopad_bin", False)],
+@cases(
+    "collation, folds",
+    ("utf8mb4_general_ci", True),
+    ("utf8mb4_bin", True),
+    ("utf8mb4_nopad_bin", False),
 )
 def test_a_key_of_mariadb_that_folds_texts_is_refused(
     mariadb: MariaDbServer, collation: str, folds: bool
@@ -77,9 +80,12 @@ def test_a_key_of_mariadb_that_folds_texts_is_refused(
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize(
-    ("type_", "collation"),
-    [("text COLLATE anycase", "anycase"), ("citext", "citext"), ("mail", "citext"), ("text", "")],
+@cases(
+    "type_, collation",
+    ("text COLLATE anycase", "anycase"),
+    ("citext", "citext"),
+    ("mail", "citext"),
+    ("text", ""),
 )
 def test_a_key_of_postgresql_that_folds_texts_is_refused(
     postgres: PostgresServer, type_: str, collation: str
@@ -148,7 +154,7 @@ def test_an_upsert_of_mariadb_never_changes_the_row_of_another_key(mariadb: Mari
             assert rows == [("1", "d"), ("2", "c"), ("3", "a")]
 
 
-@pytest.mark.parametrize("deletes", [False, True])
+@cases("deletes", False, True)
 def test_null_in_a_key_is_an_error_of_its_record(
     file: Path, database: sqlite3.Connection, deletes: bool
 ) -> None:

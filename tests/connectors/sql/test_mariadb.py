@@ -21,6 +21,7 @@ from pyconnect_api.testing import RecordingReporter, SinkHarness, SourceHarness
 from pyconnect_connectors.sql.sink import SqlSinkConnector
 from pyconnect_connectors.sql.source import SqlSourceTask
 from tests.connectors.sql.served import BY_BOTH, Database, values
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.servers.mariadb import PASSWORD, MariaDbServer
 
@@ -49,7 +50,7 @@ def order(number: int, item: str | None) -> Struct:
     return Struct(ORDER).put("id", number).put("item", item)
 
 
-@pytest.mark.parametrize("kind", ["datetime(6)", "timestamp(6)"])
+@cases("kind", "datetime(6)", "timestamp(6)")
 def test_microseconds_count_in_the_order_of_rows(database: Database, kind: str) -> None:
     """A record's timestamp has milliseconds; the position has all digits."""
     database.execute(f"CREATE TABLE orders (id serial PRIMARY KEY, changed {kind} NOT NULL)")
@@ -71,7 +72,7 @@ def test_microseconds_count_in_the_order_of_rows(database: Database, kind: str) 
 def create_large_table(database: Database) -> None:
     database.execute(
         "CREATE TABLE orders AS SELECT seq AS id, timestamp'2024-01-01 00:00:00' AS changed,"
-        f" repeat('x', {LARGE_BYTES // LARGE_ROWS}) AS note FROM seq_1_to_{LARGE_ROWS}",
+        f" repeat('x', {LARGE_BYTES // LARGE_ROWS}) AS note FROM seq_1_to_{LARGE_ROWS}"
     )
 
 
@@ -158,12 +159,12 @@ def test_types_of_columns_become_types_of_records(database: Database) -> None:
         " wide int unsigned, price decimal(12, 2), ratio float, weight double, picture blob,"
         " fixed binary(2), bits bit(9), day date, at time, changed timestamp(6) NULL,"
         " plain datetime(3), made year, doc json, kind enum('a', 'b'), note varchar(10) NOT NULL,"
-        " missing decimal(5, 1))",
+        " missing decimal(5, 1))"
     )
     database.execute(
         "INSERT INTO orders VALUES (1, 2, true, 3, 4000000000, 12.5, 0.5, 0.25, x'00ff', x'0102',"
         " b'100000001', '2024-06-01', '12:30', '2024-06-01 10:00:00.123456',"
-        " '2024-06-01 12:00:00.5', 2024, '{\"a\": 1}', 'b', 'n', NULL)",
+        " '2024-06-01 12:00:00.5', 2024, '{\"a\": 1}', 'b', 'n', NULL)"
     )
     harness = database.source(db_timezone="Europe/Berlin", mode="incrementing")
     (record,) = harness.run(1)
@@ -195,11 +196,10 @@ def test_types_of_columns_become_types_of_records(database: Database) -> None:
     harness.stop()
 
 
-@pytest.mark.parametrize("mode", ["insert", "upsert"])
+@cases("mode", "insert", "upsert")
 def test_rows_and_offsets_change_in_one_transaction(database: Database, mode: str) -> None:
     """A batch that the database refuses leaves neither."""
-    harness = database.new_sink(insert_mode=mode, pk_mode="record_value", pk_fields="id")
-    harness.start()
+    harness = database.sink(insert_mode=mode, pk_mode="record_value", pk_fields="id")
     for number in (1, 2):
         harness.send(order(number, "a\tb\\'"), value_schema=ORDER)
     harness.deliver()
@@ -208,18 +208,14 @@ def test_rows_and_offsets_change_in_one_transaction(database: Database, mode: st
         harness.send(order(number, None), value_schema=ORDER)
     with pytest.raises(ConnectException, match=r"Cannot write to the database: .*few"):
         harness.deliver()
-    assert database.execute("SELECT * FROM topic ORDER BY id") == [
-        (1, "a\tb\\'"),
-        (2, "a\tb\\'"),
-    ]
+    assert database.execute("SELECT * FROM topic ORDER BY id") == [(1, "a\tb\\'"), (2, "a\tb\\'")]
     offsets = database.execute("SELECT epoch, next_offset FROM pyconnect_offsets")
     assert offsets == [(1, 2)]
 
 
 def test_rows_are_added_replaced_and_deleted_by_key(database: Database) -> None:
     """The last record of each key counts, a record without value removes its row."""
-    harness = database.new_sink(insert_mode="upsert", pk_mode="record_key", delete_enabled="true")
-    harness.start()
+    harness = database.sink(insert_mode="upsert", pk_mode="record_key", delete_enabled="true")
     for number, item in ((1, "a"), (2, "b"), (1, "c"), (3, "d"), (2, None)):
         value = None if item is None else order(number, item)
         schema = None if item is None else ORDER
@@ -279,7 +275,7 @@ def test_a_lost_connection_is_made_again(mariadb: MariaDbServer, database: Datab
     """Source and sink go on where they were."""
     database.execute(
         "CREATE TABLE orders AS SELECT seq AS id, timestamp'2024-01-01 00:00:00' AS changed"
-        " FROM seq_1_to_100",
+        " FROM seq_1_to_100"
     )
     reading = database.source(batch_max_rows="30")
     writing = database.new_sink()
@@ -329,8 +325,7 @@ def test_types_of_records_become_types_of_columns(database: Database) -> None:
     )
     at = datetime(2024, 6, 1, 10, 0, 0, 123_000, tzinfo=UTC)
     values = [Decimal("12345678901234567890.1234"), at, b"\x00\n", "ü" * 40_000, None]
-    harness = database.new_sink(db_timezone="Europe/Berlin")
-    harness.start()
+    harness = database.sink(db_timezone="Europe/Berlin")
     harness.send(Struct.of_checked(schema, list(values)), value_schema=schema)
     harness.deliver()
     local = datetime(2024, 6, 1, 12, 0, 0, 123_000, tzinfo=UTC).replace(tzinfo=None)
@@ -341,8 +336,7 @@ def test_types_of_records_become_types_of_columns(database: Database) -> None:
 def test_a_table_without_transactions_is_refused(database: Database) -> None:
     """Its rows would stay although the offsets are rolled back."""
     database.execute("CREATE TABLE topic (id int, item text) ENGINE=Aria")
-    harness = database.new_sink()
-    harness.start()
+    harness = database.sink()
     harness.send(order(1, "x"), value_schema=ORDER)
     with pytest.raises(ConnectException, match="has no transactions"):
         harness.deliver()

@@ -26,6 +26,7 @@ from pyconnect_api.testing import SinkHarness
 from pyconnect_connectors.sql.fencing import OffsetTable
 from pyconnect_connectors.sql.sink import SqlSinkConnector, SqlSinkTask
 from tests.connectors.sql.served import BY_BOTH, Database, values
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.postgres import PASSWORD, PostgresServer
@@ -52,7 +53,7 @@ def order(number: int, item: str | None) -> Struct:
     return Struct(ORDER).put("id", number).put("item", item)
 
 
-@pytest.mark.parametrize("zone", ["timestamp", "timestamptz"])
+@cases("zone", "timestamp", "timestamptz")
 def test_microseconds_count_in_the_order_of_rows(database: Database, zone: str) -> None:
     """A record's timestamp has milliseconds; the position has all digits."""
     with database.connect() as connection:
@@ -167,11 +168,10 @@ def test_a_query_has_the_types_of_its_columns(database: Database) -> None:
     harness.stop()
 
 
-@pytest.mark.parametrize("mode", ["insert", "upsert"])
+@cases("mode", "insert", "upsert")
 def test_rows_and_offsets_change_in_one_transaction(database: Database, mode: str) -> None:
     """A batch that the database refuses leaves neither."""
-    harness = database.new_sink(insert_mode=mode, pk_mode="record_value", pk_fields="id")
-    harness.start()
+    harness = database.sink(insert_mode=mode, pk_mode="record_value", pk_fields="id")
     for number in (1, 2):
         harness.send(order(number, "a\tb\\'"), value_schema=ORDER)
     harness.deliver()
@@ -197,7 +197,7 @@ def staged(rows: psycopg.Connection) -> int:
     return int(count)
 
 
-@pytest.mark.parametrize("may_stage", [True, False])
+@cases("may_stage", True, False)
 def test_many_upserts_leave_the_last_row_of_each_key(
     database: Database, *, may_stage: bool
 ) -> None:
@@ -223,8 +223,7 @@ def test_many_upserts_leave_the_last_row_of_each_key(
             rows.execute(f'GRANT CREATE ON SCHEMA public TO "{user}"'.encode())
             settings["connection_user"] = user
         settings["pk_folding_keys"] = "allow"
-        harness = database.new_sink(pk_fields="Key", **settings)
-        harness.start()
+        harness = database.sink(pk_fields="Key", **settings)
         for attempt in ("first", "then"):
             begun = [odd_row(n, attempt) for n in range(100)]
             replaced = [odd_row(n, f"{attempt} last") for n in range(99, 49, -1)]
@@ -245,8 +244,7 @@ def test_upserts_of_one_delivery_keep_the_order_of_their_shapes(database: Databa
     settings = {"insert_mode": "upsert", "pk_mode": "record_value", "auto_create": "false"}
     with database.connect() as rows:
         rows.execute("CREATE TABLE topic (id int PRIMARY KEY, item text, tag text)")
-        harness = database.new_sink(pk_fields="id", **settings)
-        harness.start()
+        harness = database.sink(pk_fields="id", **settings)
         for number in range(100):
             harness.send(order(number, "first"), value_schema=ORDER)
         for number in range(100):
@@ -281,8 +279,7 @@ def test_a_temporary_table_that_is_gone_is_made_again(database: Database) -> Non
 
 def test_errors_show_no_values(database: Database) -> None:
     """Not in the text, nor in that of the cause, which ends up in the task's trace."""
-    harness = database.new_sink(pk_mode="record_value", pk_fields="id")
-    harness.start()
+    harness = database.sink(pk_mode="record_value", pk_fields="id")
     for _ in range(2):
         harness.send(order(1, "a secret"), value_schema=ORDER)
     with pytest.raises(ConnectException, match="duplicate key") as caught:
@@ -391,7 +388,7 @@ def sessions(database: Database) -> list[int]:
         return [pid for (pid,) in found]
 
 
-@pytest.mark.parametrize("mode", ["insert", "upsert"])
+@cases("mode", "insert", "upsert")
 def test_rows_are_written_once_though_the_connection_is_lost_meanwhile(
     database: Database, mode: str
 ) -> None:
@@ -441,8 +438,8 @@ def test_a_server_that_vanished_is_noticed_soon(database: Database) -> None:
     task.stop()
 
 
-@pytest.mark.parametrize("mode", ["insert", "upsert"])
-@pytest.mark.parametrize("creates", ["true", "false"])
+@cases("mode", "insert", "upsert")
+@cases("creates", "true", "false")
 def test_a_table_that_was_dropped_is_looked_for_again(
     database: Database, mode: str, creates: str
 ) -> None:
@@ -466,8 +463,7 @@ def test_a_table_that_was_dropped_is_looked_for_again(
 
 def test_partitions_are_opened_over_a_connection_that_broke_meanwhile(database: Database) -> None:
     """A rebalance is not repeated by the worker."""
-    harness = database.new_sink()
-    harness.start()
+    harness = database.sink()
     with database.connect() as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -492,8 +488,7 @@ def test_types_of_records_become_types_of_columns(database: Database) -> None:
     )
     at = datetime(2024, 6, 1, 10, tzinfo=UTC)
     values = [Decimal("12345678901234567890.1234"), at, ["a"], b"\x00\n"]
-    harness = database.new_sink()
-    harness.start()
+    harness = database.sink()
     harness.send(Struct.of_checked(schema, list(values)), value_schema=schema)
     harness.deliver()
     with database.connect() as connection:

@@ -16,6 +16,7 @@ from pyconnect_api import (
 )
 from pyconnect_connectors.sql.rows import Shape, runs, shape_of
 from pyconnect_connectors.sql.settings import InsertMode, SinkSettings
+from tests.support.cases import cases
 
 SCHEMA = SchemaBuilder.struct().field("id", INT32_SCHEMA).field("item", STRING_SCHEMA).build()
 TABLE = Table("t", MetaData(), Column("id", Integer, primary_key=True), Column("item", String))
@@ -39,13 +40,11 @@ def shape() -> Shape:
     return shape_of(record(0, Struct(SCHEMA).put("id", 1).put("item", "a")), SETTINGS)
 
 
-@pytest.mark.parametrize(
-    ("dialect", "text"),
-    [
-        (mysql.dialect(), "ON DUPLICATE KEY UPDATE item = VALUES(item)"),
-        (postgresql.dialect(), "ON CONFLICT (id) DO UPDATE SET item = excluded.item"),
-        (sqlite.dialect(), "ON CONFLICT (id) DO UPDATE SET item = excluded.item"),
-    ],
+@cases(
+    "dialect, text",
+    (mysql.dialect(), "ON DUPLICATE KEY UPDATE item = VALUES(item)"),
+    (postgresql.dialect(), "ON CONFLICT (id) DO UPDATE SET item = excluded.item"),
+    (sqlite.dialect(), "ON CONFLICT (id) DO UPDATE SET item = excluded.item"),
     ids=lambda value: getattr(value, "name", ""),
 )
 def test_an_upsert_is_the_databases_own(dialect: Dialect, text: str) -> None:

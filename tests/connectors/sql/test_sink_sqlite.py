@@ -27,6 +27,7 @@ from pyconnect_api import (
 from pyconnect_api.testing import RecordingReporter, SinkHarness
 from pyconnect_connectors.sql import database as database_module
 from pyconnect_connectors.sql.sink import SqlSinkConnector, SqlSinkTask
+from tests.support.cases import cases
 
 PARTITION = TopicPartition("topic", 0)
 KEY = SchemaBuilder.struct().field("id", INT32_SCHEMA).build()
@@ -248,10 +249,7 @@ def test_a_missing_column_is_added_when_allowed(file: Path, database: sqlite3.Co
     sink.stop()
 
 
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [({"auto_create": "false"}, "auto.create=true"), ({}, "auto.evolve=true")],
-)
+@cases("settings, text", ({"auto_create": "false"}, "auto.create=true"), ({}, "auto.evolve=true"))
 def test_a_missing_table_or_column_names_the_setting(
     file: Path, database: sqlite3.Connection, settings: dict[str, str], text: str
 ) -> None:
@@ -369,15 +367,13 @@ def test_a_database_that_is_away_is_the_error_of_an_open(tmp_path: Path) -> None
         sink.start()
 
 
-@pytest.mark.parametrize(
-    ("settings", "name"),
-    [
-        ({"insert.mode": "upsert"}, "pk.mode"),
-        ({"delete.enabled": "true"}, "pk.mode"),
-        ({"pk.mode": "record_value"}, "pk.fields"),
-        ({"pk.mode": "kafka", "pk.fields": "a,b"}, "pk.fields"),
-        ({"delivery.guarantee": "maybe"}, "delivery.guarantee"),
-    ],
+@cases(
+    "settings, name",
+    ({"insert.mode": "upsert"}, "pk.mode"),
+    ({"delete.enabled": "true"}, "pk.mode"),
+    ({"pk.mode": "record_value"}, "pk.fields"),
+    ({"pk.mode": "kafka", "pk.fields": "a,b"}, "pk.fields"),
+    ({"delivery.guarantee": "maybe"}, "delivery.guarantee"),
 )
 def test_a_wrong_setting_is_found_by_validation(
     file: Path, settings: dict[str, str], name: str

@@ -22,6 +22,7 @@ from pyconnect_api import (
 from pyconnect_api.testing import ConnectorHarness, SourceHarness
 from pyconnect_connectors.sql import reading
 from pyconnect_connectors.sql.source import SqlSourceConnector, SqlSourceTask
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 
 
@@ -99,8 +100,8 @@ def test_a_batch_holds_no_more_rows_than_configured(
     source.stop()
 
 
-@pytest.mark.parametrize("settings", [incrementing, by_both])
-@pytest.mark.parametrize("committed", range(1, 12))
+@cases("settings", incrementing, by_both)
+@cases("committed", *range(1, 12))
 def test_a_restart_anywhere_neither_loses_nor_repeats_a_row(
     file: Path, database: sqlite3.Connection, settings: object, committed: int
 ) -> None:
@@ -119,7 +120,7 @@ def test_a_restart_anywhere_neither_loses_nor_repeats_a_row(
     source.stop()
 
 
-@pytest.mark.parametrize("committed", range(1, 12))
+@cases("committed", *range(1, 12))
 def test_by_timestamp_a_restart_loses_no_row(
     file: Path, database: sqlite3.Connection, committed: int
 ) -> None:
@@ -174,7 +175,7 @@ def test_rows_younger_than_the_delay_wait(file: Path, database: sqlite3.Connecti
     source.stop()
 
 
-@pytest.mark.parametrize("form", ["2024-10-27 02:{}:00", "2024-10-27T02:{}:00"])
+@cases("form", "2024-10-27 02:{}:00", "2024-10-27T02:{}:00")
 def test_rows_of_an_hour_that_clocks_repeat_are_read_behind_it(
     file: Path, database: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
@@ -321,14 +322,12 @@ def test_a_new_table_gets_a_task(file: Path, database: sqlite3.Connection) -> No
     harness.stop()
 
 
-@pytest.mark.parametrize(
-    ("mode", "support"),
-    [
-        ("bulk", ExactlyOnceSupport.UNSUPPORTED),
-        ("timestamp", ExactlyOnceSupport.UNSUPPORTED),
-        ("incrementing", ExactlyOnceSupport.SUPPORTED),
-        ("timestamp+incrementing", ExactlyOnceSupport.SUPPORTED),
-    ],
+@cases(
+    "mode, support",
+    ("bulk", ExactlyOnceSupport.UNSUPPORTED),
+    ("timestamp", ExactlyOnceSupport.UNSUPPORTED),
+    ("incrementing", ExactlyOnceSupport.SUPPORTED),
+    ("timestamp+incrementing", ExactlyOnceSupport.SUPPORTED),
 )
 def test_exactly_once_needs_a_total_order(
     file: Path, mode: str, support: ExactlyOnceSupport
@@ -354,22 +353,20 @@ def test_offsets_are_changed_to_those_of_the_mode_only(file: Path) -> None:
             connector.alter_offsets(given, [(partition, {"incrementing": 5})])
 
 
-@pytest.mark.parametrize(
-    ("offset", "is_taken"),
-    [
-        ({"incrementing": "a", "timestamp": "2024-06-01T10:00:00Z"}, True),
-        ({"incrementing": 1.5, "timestamp": "infinity"}, True),
-        ({"incrementing": 1, "timestamp": "0044-03-15 00:00:00 BC"}, True),
-        ({"incrementing": None, "timestamp": "2024-06-01"}, False),
-        ({"incrementing": True, "timestamp": "2024-06-01"}, False),
-        ({"incrementing": 1, "timestamp": None}, False),
-        ({"incrementing": 1, "timestamp": "yesterday"}, False),
-        ({"incrementing": 1, "timestamp": "2024-06-01garbage"}, False),
-        ({"incrementing": 1, "timestamp": "2024-13-01 00:00:00"}, False),
-        ({"incrementing": 1, "timestamp": "2024-06-01 25:00"}, False),
-        ({"incrementing": 1, "timestamp": "2024-06-01 10:00:00.5+02"}, True),
-        ({"incrementing": 1, "timestamp": 1717236000000}, False),
-    ],
+@cases(
+    "offset, is_taken",
+    ({"incrementing": "a", "timestamp": "2024-06-01T10:00:00Z"}, True),
+    ({"incrementing": 1.5, "timestamp": "infinity"}, True),
+    ({"incrementing": 1, "timestamp": "0044-03-15 00:00:00 BC"}, True),
+    ({"incrementing": None, "timestamp": "2024-06-01"}, False),
+    ({"incrementing": True, "timestamp": "2024-06-01"}, False),
+    ({"incrementing": 1, "timestamp": None}, False),
+    ({"incrementing": 1, "timestamp": "yesterday"}, False),
+    ({"incrementing": 1, "timestamp": "2024-06-01garbage"}, False),
+    ({"incrementing": 1, "timestamp": "2024-13-01 00:00:00"}, False),
+    ({"incrementing": 1, "timestamp": "2024-06-01 25:00"}, False),
+    ({"incrementing": 1, "timestamp": "2024-06-01 10:00:00.5+02"}, True),
+    ({"incrementing": 1, "timestamp": 1717236000000}, False),
 )
 def test_offsets_are_changed_to_positions_only(
     file: Path, offset: dict[str, object], *, is_taken: bool
@@ -385,29 +382,27 @@ def test_offsets_are_changed_to_positions_only(
         SqlSourceConnector().alter_offsets(config, [({"table": "orders"}, offset)])
 
 
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [
-        ({"mode": "incrementing"}, "incrementing.column.name"),
-        ({"mode": "timestamp"}, "timestamp.column.name"),
-        ({"mode": "sometimes"}, "mode"),
-        ({"mode": "bulk", "query": "SELECT 1", "table.whitelist": "a"}, "query"),
-        ({"mode": "bulk", "query": "SELEC 1"}, "query"),
-        ({"mode": "bulk", "query": "SELECT 1 a", "topic.prefix": ""}, "topic.prefix"),
-        ({"mode": "bulk", "query": "SELECT * FROM missing"}, "query"),
-        (
-            {"mode": "incrementing", "query": "SELECT 1 a", "incrementing.column.name": "b"},
-            "incrementing.column.name",
-        ),
-        (
-            {"mode": "timestamp", "query": "SELECT 1 a", "timestamp.column.name": "a,b"},
-            "timestamp.column.name",
-        ),
-        ({"mode": "bulk", "table.include.list": "order("}, "table.include.list"),
-        ({"mode": "bulk", "connection.url": "nonsense"}, "connection.url"),
-        ({"mode": "bulk", "connection.url": "sqlite:////nowhere/at/all.db"}, "connection.url"),
-        ({"mode": "bulk", "db.timezone": "Mars/Olympus"}, "db.timezone"),
-    ],
+@cases(
+    "settings, key",
+    ({"mode": "incrementing"}, "incrementing.column.name"),
+    ({"mode": "timestamp"}, "timestamp.column.name"),
+    ({"mode": "sometimes"}, "mode"),
+    ({"mode": "bulk", "query": "SELECT 1", "table.whitelist": "a"}, "query"),
+    ({"mode": "bulk", "query": "SELEC 1"}, "query"),
+    ({"mode": "bulk", "query": "SELECT 1 a", "topic.prefix": ""}, "topic.prefix"),
+    ({"mode": "bulk", "query": "SELECT * FROM missing"}, "query"),
+    (
+        {"mode": "incrementing", "query": "SELECT 1 a", "incrementing.column.name": "b"},
+        "incrementing.column.name",
+    ),
+    (
+        {"mode": "timestamp", "query": "SELECT 1 a", "timestamp.column.name": "a,b"},
+        "timestamp.column.name",
+    ),
+    ({"mode": "bulk", "table.include.list": "order("}, "table.include.list"),
+    ({"mode": "bulk", "connection.url": "nonsense"}, "connection.url"),
+    ({"mode": "bulk", "connection.url": "sqlite:////nowhere/at/all.db"}, "connection.url"),
+    ({"mode": "bulk", "db.timezone": "Mars/Olympus"}, "db.timezone"),
 )
 def test_a_wrong_setting_is_found_by_validation(
     file: Path, settings: dict[str, str], key: str

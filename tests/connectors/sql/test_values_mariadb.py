@@ -25,6 +25,7 @@ from pyconnect_api.testing import RecordingReporter, SinkHarness
 from pyconnect_connectors.odd_values import OddValueException
 from pyconnect_connectors.sql.sink import SqlSinkTask
 from tests.connectors.sql.served import BY_ID, Database, values
+from tests.support.cases import cases
 from tests.support.servers.mariadb import MariaDbServer
 
 pytestmark = pytest.mark.wire
@@ -61,7 +62,7 @@ ODD = [
 UNSIGNED = (5, 2**63 - 1, 2**63, 2**64 - 1)
 
 
-@pytest.mark.parametrize("query", [None, "SELECT * FROM odd", "SELECT id, v + 0 AS v FROM odd"])
+@cases("query", None, "SELECT * FROM odd", "SELECT id, v + 0 AS v FROM odd")
 def test_an_unsigned_number_beyond_64_bits_never_becomes_another_one(
     database: Database, query: str | None
 ) -> None:
@@ -93,14 +94,9 @@ def test_an_unsigned_number_beyond_64_bits_never_becomes_another_one(
     harness.stop()
 
 
-@pytest.mark.parametrize(("kind", "plain", "odd", "text"), ODD)
+@cases("kind, plain, odd, text", *ODD)
 def test_an_odd_value_follows_the_policy(
-    database: Database,
-    kind: str,
-    plain: str,
-    odd: str,
-    text: str,
-    caplog: pytest.LogCaptureFixture,
+    database: Database, kind: str, plain: str, odd: str, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It fails behind the rows before it, is left out and logged, becomes null, or is a text."""
     database.execute(
@@ -336,40 +332,33 @@ def test_columns_that_are_created_hold_large_values_in_any_session(database: Dat
 ROW = SchemaBuilder.struct().field("id", SchemaBuilder.int32()).field("v", OPTIONAL_STRING_SCHEMA)
 
 
-@pytest.mark.parametrize("mode", ["insert", "upsert"])
-@pytest.mark.parametrize(
-    ("column", "good", "bad", "text"),
-    [
-        ("varchar(3) NOT NULL", "a", "long", "more than 3 characters"),
-        ("varchar(3) NOT NULL", "a", None, "cannot be null"),
-        ("tinytext", "a", "x" * 300, "too long"),
-        ("text", "a", "\ud800", "not valid Unicode"),
-        ("text CHECK (v <> 'bad')", "a", "bad", "CONSTRAINT"),
-        ("longtext CHECK (json_valid(v))", "{}", "{", "CONSTRAINT"),
-        ("tinyint", "1", "300", "[Oo]ut of range"),
-        ("int", "1", "1.5", "not a whole number"),
-        ("date", "2024-01-01", "0000-00-00", "not a date"),
-        ("datetime", "2024-01-01 00:00:00", "2024-01-01 00:00:00.5", "more digits"),
-        ("datetime", "2024-01-01 00:00:00", "20240101", "not a time"),
-        ("enum('a', '1')", "a", "A", "not one of"),
-        ("enum('a', 'b')", "a", "2", "not one of"),
-        ("set('a', 'b')", "a,b", "3", "not one of"),
-        (r"enum('a\\b', 'it''s')", r"a\b", r"a\\b", "not one of"),
-        (r"set('a\nb', 'c')", "a\nb,c", r"a\nb", "not one of"),
-        ("year", "2024", "69", "four digits"),
-        ("char(3)", "a", "b ", "spaces at the end"),
-        ("decimal(3, 1)", "1.5", "1.25", "more digits"),
-        ("double", "1.5", "NaN", "NaN"),
-        ("point", None, "a", "not bytes"),
-    ],
+@cases("mode", "insert", "upsert")
+@cases(
+    "column, good, bad, text",
+    ("varchar(3) NOT NULL", "a", "long", "more than 3 characters"),
+    ("varchar(3) NOT NULL", "a", None, "cannot be null"),
+    ("tinytext", "a", "x" * 300, "too long"),
+    ("text", "a", "\ud800", "not valid Unicode"),
+    ("text CHECK (v <> 'bad')", "a", "bad", "CONSTRAINT"),
+    ("longtext CHECK (json_valid(v))", "{}", "{", "CONSTRAINT"),
+    ("tinyint", "1", "300", "[Oo]ut of range"),
+    ("int", "1", "1.5", "not a whole number"),
+    ("date", "2024-01-01", "0000-00-00", "not a date"),
+    ("datetime", "2024-01-01 00:00:00", "2024-01-01 00:00:00.5", "more digits"),
+    ("datetime", "2024-01-01 00:00:00", "20240101", "not a time"),
+    ("enum('a', '1')", "a", "A", "not one of"),
+    ("enum('a', 'b')", "a", "2", "not one of"),
+    ("set('a', 'b')", "a,b", "3", "not one of"),
+    (r"enum('a\\b', 'it''s')", r"a\b", r"a\\b", "not one of"),
+    (r"set('a\nb', 'c')", "a\nb,c", r"a\nb", "not one of"),
+    ("year", "2024", "69", "four digits"),
+    ("char(3)", "a", "b ", "spaces at the end"),
+    ("decimal(3, 1)", "1.5", "1.25", "more digits"),
+    ("double", "1.5", "NaN", "NaN"),
+    ("point", None, "a", "not bytes"),
 )
 def test_rows_that_the_database_refuses_are_reported(
-    database: Database,
-    mode: str,
-    column: str,
-    good: str | None,
-    bad: str | None,
-    text: str,
+    database: Database, mode: str, column: str, good: str | None, bad: str | None, text: str
 ) -> None:
     """The others are written once, in a session that is strict whatever the URL asks for."""
     database.execute(f"CREATE TABLE topic (id int PRIMARY KEY, v {column})")

@@ -25,6 +25,7 @@ from pyconnect_api import (
 from pyconnect_api.testing import RecordingReporter
 from pyconnect_connectors.odd_values import OddValueException
 from tests.connectors.sql.served import BY_ID, Database, values
+from tests.support.cases import cases
 from tests.support.servers.postgres import PostgresServer
 
 pytestmark = pytest.mark.wire
@@ -56,7 +57,7 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "plain", "odd", "text"), ODD)
+@cases("kind, plain, odd, text", *ODD)
 def test_an_odd_value_fails_behind_the_rows_before_it(
     database: Database, kind: str, plain: str, odd: str, text: str
 ) -> None:
@@ -73,14 +74,9 @@ def test_an_odd_value_fails_behind_the_rows_before_it(
     assert "infinity" in odd or odd == "NaN" or odd not in str(e.value)
 
 
-@pytest.mark.parametrize(("kind", "plain", "odd", "text"), ODD)
+@cases("kind, plain, odd, text", *ODD)
 def test_other_rows_arrive_when_errors_are_tolerated(
-    database: Database,
-    kind: str,
-    plain: str,
-    odd: str,
-    text: str,
-    caplog: pytest.LogCaptureFixture,
+    database: Database, kind: str, plain: str, odd: str, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The odd row is left out, and the log names it."""
     database.execute(
@@ -97,7 +93,7 @@ def test_other_rows_arrive_when_errors_are_tolerated(
     harness.stop()
 
 
-@pytest.mark.parametrize(("kind", "plain", "odd", "text"), ODD)
+@cases("kind, plain, odd, text", *ODD)
 def test_odd_values_become_null_or_text_when_asked(
     database: Database, kind: str, plain: str, odd: str, text: str
 ) -> None:
@@ -372,12 +368,11 @@ def test_a_position_of_fractions_neither_repeats_nor_loses_a_row(database: Datab
     harness.stop()
 
 
-@pytest.mark.parametrize("last", ["NaN", "Infinity"])
+@cases("last", "NaN", "Infinity")
 def test_a_position_without_an_end_is_refused(database: Database, last: str) -> None:
     """NaN is greater than all numbers: rows that follow would be left out in silence."""
     database.execute(
-        "CREATE TABLE odd (id numeric PRIMARY KEY)",
-        f"INSERT INTO odd VALUES (1.5), ('{last}')",
+        "CREATE TABLE odd (id numeric PRIMARY KEY)", f"INSERT INTO odd VALUES (1.5), ('{last}')"
     )
     harness = database.source()
     assert values(harness.run(2), "id") == ["1.5", last]
@@ -397,24 +392,22 @@ PARENT = (
 )
 
 
-@pytest.mark.parametrize("mode", ["insert", "upsert"])
-@pytest.mark.parametrize(
-    ("column", "bad", "text"),
-    [
-        ("varchar(3) NOT NULL", "long", "more than 3 characters"),
-        ("varchar(3) NOT NULL", None, "not-null constraint"),
-        ("text", "a\0b", "NUL"),
-        ("text", "\ud800", "not valid Unicode"),
-        ("text CHECK (v <> 'bad')", "bad", "check constraint"),
-        ("jsonb", "{", "invalid input syntax"),
-        ("jsonb", '[{"a": {"b": 1, "b": 2}}]', "two members of one name"),
-        ("int", "many", "not a whole number"),
-        ("int", "99999999999", "out of range"),
-        ("date", "2024-02-30", "a date that does not exist"),
-        ("numeric(3, 1)", "1.25", "more digits"),
-        ("boolean", "yes", "neither true nor false"),
-        ("char(1)", "ab", "more than 1 characters"),
-    ],
+@cases("mode", "insert", "upsert")
+@cases(
+    "column, bad, text",
+    ("varchar(3) NOT NULL", "long", "more than 3 characters"),
+    ("varchar(3) NOT NULL", None, "not-null constraint"),
+    ("text", "a\0b", "NUL"),
+    ("text", "\ud800", "not valid Unicode"),
+    ("text CHECK (v <> 'bad')", "bad", "check constraint"),
+    ("jsonb", "{", "invalid input syntax"),
+    ("jsonb", '[{"a": {"b": 1, "b": 2}}]', "two members of one name"),
+    ("int", "many", "not a whole number"),
+    ("int", "99999999999", "out of range"),
+    ("date", "2024-02-30", "a date that does not exist"),
+    ("numeric(3, 1)", "1.25", "more digits"),
+    ("boolean", "yes", "neither true nor false"),
+    ("char(1)", "ab", "more than 1 characters"),
 )
 def test_rows_that_the_database_refuses_are_reported(
     database: Database, mode: str, column: str, bad: str | None, text: str
@@ -451,12 +444,12 @@ def test_rows_that_the_database_refuses_are_reported(
     harness.stop()
 
 
-@pytest.mark.parametrize("mode", ["insert", "upsert"])
+@cases("mode", "insert", "upsert")
 def test_a_row_that_breaks_a_deferred_constraint_is_reported(database: Database, mode: str) -> None:
     """It breaks at the commit; a child before its parent, of the same delivery, does not."""
     database.execute(
         "CREATE TABLE topic (id int PRIMARY KEY,"
-        " v int REFERENCES topic DEFERRABLE INITIALLY DEFERRED)",
+        " v int REFERENCES topic DEFERRABLE INITIALLY DEFERRED)"
     )
     reporter = RecordingReporter()
     key = {"pk_mode": "record_value", "pk_fields": "id", "insert_mode": mode}
@@ -473,15 +466,13 @@ def test_a_row_that_breaks_a_deferred_constraint_is_reported(database: Database,
     harness.stop()
 
 
-@pytest.mark.parametrize(
+@cases(
     "statement",
-    [
-        "CREATE VIEW topic AS SELECT * FROM rows",
-        (
-            "CREATE TABLE topic (LIKE rows); CREATE RULE moved AS ON INSERT TO topic"
-            " DO INSTEAD INSERT INTO rows VALUES (NEW.*)"
-        ),
-    ],
+    "CREATE VIEW topic AS SELECT * FROM rows",
+    (
+        "CREATE TABLE topic (LIKE rows); CREATE RULE moved AS ON INSERT TO topic"
+        " DO INSTEAD INSERT INTO rows VALUES (NEW.*)"
+    ),
 )
 def test_rows_are_inserted_where_copy_would_not_write_them(
     database: Database, statement: str
@@ -498,7 +489,7 @@ def test_rows_are_inserted_where_copy_would_not_write_them(
     harness.stop()
 
 
-@pytest.mark.parametrize("mode", ["insert", "upsert", "update"])
+@cases("mode", "insert", "upsert", "update")
 def test_a_field_may_have_any_name(database: Database, mode: str) -> None:
     """Also one of those that the statements use."""
     names = ["id", "__connect_row", "p0", "_p1", 'a"b', "a%b", "a:b", "%(p0)s", "select"]
@@ -569,7 +560,7 @@ def test_errors_of_the_connection_are_not_those_of_rows(database: Database) -> N
     harness = database.sink(reporter, errors_tolerance="all")
     database.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-        f" WHERE datname = '{database.name}' AND pid <> pg_backend_pid()",
+        f" WHERE datname = '{database.name}' AND pid <> pg_backend_pid()"
     )
     schema = ROW.build()
     harness.send(Struct.of_checked(schema, [1, "long"]), value_schema=schema)
@@ -651,7 +642,7 @@ def test_null_stays_null_beside_a_default(database: Database) -> None:
     harness.stop()
 
 
-@pytest.mark.parametrize("mode", ["insert", "upsert"])
+@cases("mode", "insert", "upsert")
 def test_a_column_that_changes_under_a_task_is_looked_at_again(
     database: Database, mode: str
 ) -> None:
