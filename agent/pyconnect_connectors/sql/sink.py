@@ -216,7 +216,7 @@ class SqlSinkTask(SinkTask):
             self._tables.check(connection, topics)
             reporter = self.context.errant_record_reporter() if failed else None
             if failed and reporter is None:
-                raise failed[min(failed)]
+                raise failed[min(failed)] from None
             # Durable before the offsets behind them are stored.
             reports = [reporter.report(records[n], failed[n]) for n in sorted(failed) if reporter]
             for report in reports:

@@ -38,6 +38,7 @@ from pyconnect_connectors.lake.storage import Storage
 from pyconnect_connectors.odd_values import OddValueException
 from tests.connectors.lake import test_files, test_tables
 from tests.connectors.lake.rows import TOPIC, send
+from tests.connectors.schemas import fields
 from tests.support.cases import cases
 
 FORMATS = ("parquet", "json", "csv", "iceberg")
@@ -83,13 +84,7 @@ def reports(sink: SinkHarness) -> list[tuple[SinkRecord, BaseException]]:
     return list(reporter.reports)
 
 
-ROW = (
-    SchemaBuilder.struct()
-    .field("id", INT64_SCHEMA)
-    .field("text", OPTIONAL_STRING_SCHEMA)
-    .field("price", decimal_builder(2).optional())
-    .build()
-)
+ROW = fields(id=INT64_SCHEMA, text=OPTIONAL_STRING_SCHEMA, price=decimal_builder(2).optional())
 
 
 def odd(number: int, **values: object) -> Struct:
@@ -196,7 +191,7 @@ def test_json_has_a_form_for_every_number_and_key(tmp_path: Path) -> None:
 
 def test_a_float_of_a_struct_may_be_nan_in_parquet_only(tmp_path: Path) -> None:
     """JSON has no NaN."""
-    schema = SchemaBuilder.struct().field("id", SchemaBuilder.float64()).build()
+    schema = fields(id=SchemaBuilder.float64())
     for written in ("parquet", "json"):
         sink = started(tmp_path / written, written)
         sink.send(Struct(schema).put("id", float("nan")), value_schema=schema)
@@ -205,12 +200,10 @@ def test_a_float_of_a_struct_may_be_nan_in_parquet_only(tmp_path: Path) -> None:
         assert len(reports(sink)) == (written == "json")
 
 
-NESTED = (
-    SchemaBuilder.struct()
-    .field("id", INT64_SCHEMA)
-    .field("data", SchemaBuilder.array(SchemaBuilder.bytes()))
-    .field("days", SchemaBuilder.map(STRING_SCHEMA, decimal_builder(2)))
-    .build()
+NESTED = fields(
+    id=INT64_SCHEMA,
+    data=SchemaBuilder.array(SchemaBuilder.bytes()),
+    days=SchemaBuilder.map(STRING_SCHEMA, decimal_builder(2)),
 )
 
 
@@ -228,7 +221,7 @@ def test_nested_values_in_csv_are_those_of_json(tmp_path: Path) -> None:
 
 def test_null_in_the_only_column_of_csv_is_a_row(tmp_path: Path) -> None:
     """An empty line is none."""
-    schema = SchemaBuilder.struct().field("n", SchemaBuilder.int32().optional()).build()
+    schema = fields(n=SchemaBuilder.int32().optional())
     sink = started(tmp_path, "csv")
     for value in (1, None, 3):
         sink.send(Struct(schema).put("n", value), value_schema=schema)
@@ -239,7 +232,7 @@ def test_null_in_the_only_column_of_csv_is_a_row(tmp_path: Path) -> None:
 
 def with_default(*, optional: bool) -> Schema:
     count = SchemaBuilder.int32().default(7)
-    inner = SchemaBuilder.struct().field("n", count.optional() if optional else count).build()
+    inner = fields(n=count.optional() if optional else count)
     builder = SchemaBuilder.struct().field("id", INT64_SCHEMA)
     return builder.field("n", inner.fields[0].schema).field("in", inner).build()
 
@@ -275,7 +268,7 @@ def test_a_list_or_map_of_structs_that_is_null_is_not_empty(tmp_path: Path, writ
     items = SchemaBuilder.array(item).optional().build()
     by_name = SchemaBuilder.map(STRING_SCHEMA, item).optional().build()
     within = SchemaBuilder.struct().field("l", items).optional().build()
-    schema = SchemaBuilder.struct().field("l", items).field("m", by_name).field("s", within).build()
+    schema = fields(l=items, m=by_name, s=within)
     one = Struct(item).put("p", 1)
     sink = started(tmp_path, written)
     for value in (
@@ -301,7 +294,7 @@ def test_a_list_or_map_of_structs_that_is_null_is_not_empty(tmp_path: Path, writ
 
 def test_null_without_a_default_does_not_get_into_a_required_column(tmp_path: Path) -> None:
     """A file would be refused as a whole when it is finished."""
-    schema = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("n", INT32_SCHEMA).build()
+    schema = fields(id=INT64_SCHEMA, n=INT32_SCHEMA)
     sink = started(tmp_path, "parquet")
     sink.send(Struct(schema).put("id", 1).put("n", 1), value_schema=schema)
     sink.send(Struct(schema).put("id", 2), value_schema=schema)
@@ -335,9 +328,9 @@ def test_a_row_whose_directory_cannot_be_made_is_reported(
     assert ids(tmp_path, "json") == [0, 2]
 
 
-TEXT_ID = SchemaBuilder.struct().field("id", STRING_SCHEMA).build()
-FLOAT_ID = SchemaBuilder.struct().field("id", FLOAT64_SCHEMA).build()
-MORE = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("more", STRING_SCHEMA).build()
+TEXT_ID = fields(id=STRING_SCHEMA)
+FLOAT_ID = fields(id=FLOAT64_SCHEMA)
+MORE = fields(id=INT64_SCHEMA, more=STRING_SCHEMA)
 
 
 @cases("is_buffered", True, False)
@@ -382,7 +375,7 @@ def test_the_scale_of_a_decimal_never_changes(
     def send_price(scale: int, text: str) -> None:
         price = decimal_builder(scale).build()
         kind = SchemaBuilder.array(price).build() if nested else price
-        schema = SchemaBuilder.struct().field("price", kind).build()
+        schema = fields(price=kind)
         value = [Decimal(text)] if nested else Decimal(text)
         sink.send(Struct.of_checked(schema, [value]), value_schema=schema)
 
@@ -432,7 +425,7 @@ def test_bytes_and_floats_that_a_table_cannot_hold_are_reported(tmp_path: Path) 
 @cases("odd", -0.0, float("nan"))
 def test_files_that_do_not_have_each_row_once_are_not_committed(tmp_path: Path, odd: float) -> None:
     """A table may get another partitioning at any time, also by a field of a struct."""
-    size = SchemaBuilder.struct().field("size", FLOAT64_SCHEMA).build()
+    size = fields(size=FLOAT64_SCHEMA)
     schema = SchemaBuilder.struct().field("in", size).build()
     sink = started(tmp_path, "iceberg")
 
@@ -477,8 +470,8 @@ def test_a_value_that_has_no_columns_is_reported(tmp_path: Path, written: str) -
     """Its row would be lost; Parquet has no empty structs, and no null among the keys of a map."""
     empty = SchemaBuilder.struct().build()
     texts = SchemaBuilder.map(OPTIONAL_STRING_SCHEMA, STRING_SCHEMA).build()
-    inner = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("v", empty).build()
-    keyed = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("v", texts).build()
+    inner = fields(id=INT64_SCHEMA, v=empty)
+    keyed = fields(id=INT64_SCHEMA, v=texts)
     sink = started(tmp_path, written)
     send(sink, range(1))
     values = [Struct(empty), Struct.of_checked(keyed, [1, {None: "x"}])]

@@ -19,7 +19,6 @@ from pyconnect_api import (
     INT64_SCHEMA,
     STRING_SCHEMA,
     ConnectException,
-    SchemaBuilder,
     Struct,
     TopicPartition,
     timestamp_builder,
@@ -28,6 +27,7 @@ from pyconnect_api.testing import SinkHarness
 from pyconnect_connectors.lake import catalogs, table_target
 from pyconnect_connectors.lake.sink import LakeSinkConnector, LakeSinkTask
 from tests.connectors.lake.rows import TOPIC, send
+from tests.connectors.schemas import fields
 from tests.support.cases import cases
 
 OTHER = TopicPartition("topic", 1)
@@ -188,8 +188,8 @@ def test_a_partition_that_is_lost_takes_its_rows_along(tmp_path: Path) -> None:
 
 def test_missing_columns_are_added_when_allowed(tmp_path: Path) -> None:
     """Types are widened too; rows of both schemas are in one snapshot."""
-    old = SchemaBuilder.struct().field("id", INT32_SCHEMA).build()
-    new = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("note", STRING_SCHEMA).build()
+    old = fields(id=INT32_SCHEMA)
+    new = fields(id=INT64_SCHEMA, note=STRING_SCHEMA)
     sink = started(tmp_path, {"iceberg.tables.evolve-schema-enabled": "true"})
     sink.send(Struct(old).put("id", 1), value_schema=old)
     sink.deliver()
@@ -211,7 +211,7 @@ def test_a_missing_table_or_column_names_the_setting(
     tmp_path: Path, settings: dict[str, str], text: str
 ) -> None:
     """The sink creates neither tables nor columns unless the setting asks for it."""
-    new = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("note", STRING_SCHEMA).build()
+    new = fields(id=INT64_SCHEMA, note=STRING_SCHEMA)
     sink = started(tmp_path, settings)
     if not settings:
         send(sink, range(1))
@@ -229,9 +229,7 @@ def test_a_missing_table_or_column_names_the_setting(
 
 def test_a_table_is_partitioned_as_the_config_says(tmp_path: Path) -> None:
     """By values and by times."""
-    schema = (
-        SchemaBuilder.struct().field("id", INT64_SCHEMA).field("at", timestamp_builder()).build()
-    )
+    schema = fields(id=INT64_SCHEMA, at=timestamp_builder())
     sink = started(tmp_path, {"iceberg.tables.default-partition-by": "day(at),id"})
     for hour in range(2):
         at = datetime(2024, 6, 1 + hour, tzinfo=UTC)

@@ -32,6 +32,12 @@ class Database:
     reads: Mapping[str, str]
     writes: Mapping[str, str] = field(default_factory=dict)
     session: str = ""
+    started: list[SourceHarness | SinkHarness] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Stop the tasks that are not stopped yet."""
+        for harness in self.started:
+            harness.task.stop()
 
     @property
     def url(self) -> str:
@@ -55,12 +61,15 @@ class Database:
     def source(self, **settings: str) -> SourceHarness:
         config = {"poll.interval.ms": "1", **self.reads, **self.config(**settings)}
         harness = SourceHarness(SqlSourceTask, config)
+        self.started.append(harness)
         harness.start()
         return harness
 
     def new_sink(self, *reporters: RecordingReporter, **settings: str) -> SinkHarness:
         config = {"name": "to-sql", **self.writes, **self.config(**settings)}
-        return SinkHarness(SqlSinkTask, config, reporter=next(iter(reporters), None))
+        harness = SinkHarness(SqlSinkTask, config, reporter=next(iter(reporters), None))
+        self.started.append(harness)
+        return harness
 
     def sink(self, *reporters: RecordingReporter, **settings: str) -> SinkHarness:
         harness = self.new_sink(*reporters, **settings)

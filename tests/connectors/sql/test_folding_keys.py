@@ -11,13 +11,14 @@ import pytest
 from pyconnect_api import ConnectException, SchemaBuilder, Struct, TopicPartition
 from pyconnect_api.testing import RecordingReporter, SinkHarness
 from pyconnect_connectors.sql.sink import SqlSinkConnector, SqlSinkTask
+from tests.connectors.schemas import fields
 from tests.support.cases import cases
 from tests.support.servers.mariadb import MariaDbServer
 from tests.support.servers.postgres import PostgresServer
 
 UPSERT = {"insert.mode": "upsert", "pk.mode": "record_value", "pk.fields": "k"}
 BY_RECORD_KEY = {"insert.mode": "upsert", "pk.mode": "record_key"}
-SCHEMA = SchemaBuilder.struct().field("k", SchemaBuilder.string()).build()
+SCHEMA = fields(k=SchemaBuilder.string())
 
 
 def errors(config: Mapping[str, str]) -> dict[str, list[str]]:
@@ -160,8 +161,8 @@ def test_null_in_a_key_is_an_error_of_its_record(
 ) -> None:
     """Null is equal to nothing: an upsert would add the row again, a delete would delete none."""
     database.execute("CREATE TABLE topic (k TEXT, v TEXT, UNIQUE (k))")
-    key = SchemaBuilder.struct().field("k", SchemaBuilder.string().optional().build()).build()
-    value = SchemaBuilder.struct().field("v", SchemaBuilder.string()).build()
+    key = fields(k=SchemaBuilder.string().optional().build())
+    value = fields(v=SchemaBuilder.string())
     reporter = RecordingReporter()
     props = {**config({"connection.url": f"sqlite:///{file}"}, pk_fields=""), **BY_RECORD_KEY}
     sink = SinkHarness(SqlSinkTask, {**props, "delete.enabled": "true"}, reporter=reporter)

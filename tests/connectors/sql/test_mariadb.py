@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
@@ -20,6 +22,7 @@ from pyconnect_api import (
 from pyconnect_api.testing import RecordingReporter, SinkHarness, SourceHarness
 from pyconnect_connectors.sql.sink import SqlSinkConnector
 from pyconnect_connectors.sql.source import SqlSourceTask
+from tests.connectors.schemas import fields
 from tests.connectors.sql.served import BY_BOTH, Database, values
 from tests.support.cases import cases
 from tests.support.eventually import eventually
@@ -29,21 +32,17 @@ pytestmark = pytest.mark.wire
 
 
 @pytest.fixture
-def database(mariadb: MariaDbServer) -> Database:
-    return Database(
-        server=mariadb, name=mariadb.new_database(), reads=BY_BOTH, writes={"auto.create": "true"}
-    )
+def database(mariadb: MariaDbServer) -> Iterator[Database]:
+    writes = {"auto.create": "true"}
+    made = Database(server=mariadb, name=mariadb.new_database(), reads=BY_BOTH, writes=writes)
+    with closing(made) as found:
+        yield found
 
 
-ORDER = (
-    SchemaBuilder.struct()
-    .field("id", SchemaBuilder.int32())
-    .field("item", OPTIONAL_STRING_SCHEMA)
-    .build()
-)
+ORDER = fields(id=SchemaBuilder.int32(), item=OPTIONAL_STRING_SCHEMA)
 LARGE_ROWS, LARGE_BYTES = 10_000, 80_000_000
 """More than the socket buffers of both ends hold, which may be 36 MB on recent kernels."""
-KEY = SchemaBuilder.struct().field("id", SchemaBuilder.int32()).build()
+KEY = fields(id=SchemaBuilder.int32())
 
 
 def order(number: int, item: str | None) -> Struct:
@@ -66,7 +65,6 @@ def test_microseconds_count_in_the_order_of_rows(database: Database, kind: str) 
         harness.restart()
     assert seen == [1, 2, 3, 4]
     assert harness.poll() == []
-    harness.stop()
 
 
 def create_large_table(database: Database) -> None:
@@ -87,7 +85,6 @@ def test_quotes_in_names_and_columns_without_an_order(database: Database) -> Non
     harness = database.source(**{**settings, "incrementing_column_name": "kind"})
     with pytest.raises(ConnectException, match="Column kind of table orders is neither"):
         harness.poll()
-    harness.stop()
 
 
 def test_a_row_waits_until_no_other_can_get_its_time(database: Database) -> None:
@@ -99,7 +96,6 @@ def test_a_row_waits_until_no_other_can_get_its_time(database: Database) -> None
     harness.start()
     harness.run(1, max_polls=100_000)
     assert database.execute("SELECT at < utc_timestamp() FROM sale") == [(1,)]
-    harness.stop()
 
 
 def test_a_large_table_is_read_through_a_cursor_of_the_server(
@@ -112,7 +108,6 @@ def test_a_large_table_is_read_through_a_cursor_of_the_server(
     query = "SELECT state FROM information_schema.processlist WHERE db = %s AND command = 'Query'"
     eventually(lambda: mariadb.execute(None, query, [database.name]) == [("Writing to net",)])
     assert values(harness.run(LARGE_ROWS - 500)) == list(range(501, LARGE_ROWS + 1))
-    harness.stop()
 
 
 def test_a_source_stops_in_the_middle_of_a_table(
@@ -149,7 +144,6 @@ def test_a_query_has_the_types_of_its_columns(database: Database) -> None:
     database.execute("INSERT INTO orders VALUES (5, 8)")
     (record,) = harness.run(1)
     assert record.source_offset == {"incrementing": 5}
-    harness.stop()
 
 
 def test_types_of_columns_become_types_of_records(database: Database) -> None:
@@ -193,7 +187,6 @@ def test_types_of_columns_become_types_of_records(database: Database) -> None:
         "missing": None,
     }
     record.value.validate()
-    harness.stop()
 
 
 @cases("mode", "insert", "upsert")
@@ -228,7 +221,6 @@ def test_rows_are_added_replaced_and_deleted_by_key(database: Database) -> None:
     harness.send(order(4, "e"), value_schema=ORDER, key=key, key_schema=KEY)
     with pytest.raises(ConnectException, match="Table topic lacks the columns item; add them"):
         harness.deliver()
-    harness.task.stop()
 
 
 def test_a_new_task_continues_at_the_stored_offset_and_fences_the_old_one(
@@ -247,7 +239,6 @@ def test_a_new_task_continues_at_the_stored_offset_and_fences_the_old_one(
     assert [record.kafka_offset for record in successor.deliver()] == [2]
     rows = database.execute("SELECT id FROM topic ORDER BY id")
     assert rows == [(0,), (1,), (2,)]
-    successor.stop()
 
 
 def test_two_tasks_claim_a_new_partition_at_the_same_time(database: Database) -> None:
@@ -290,8 +281,6 @@ def test_a_lost_connection_is_made_again(mariadb: MariaDbServer, database: Datab
     writing.deliver()
     assert seen == list(range(1, 101))
     assert database.execute("SELECT id FROM topic") == [(1,)]
-    reading.stop()
-    writing.stop()
 
 
 def test_a_row_above_the_packets_of_the_server_is_reported(database: Database) -> None:
@@ -309,19 +298,16 @@ def test_a_row_above_the_packets_of_the_server_is_reported(database: Database) -
     assert record.kafka_offset == 1
     assert "max_allowed_packet" in str(error)
     assert database.execute("SELECT id FROM topic ORDER BY id") == [(1,), (3,)]
-    writing.stop()
 
 
 def test_types_of_records_become_types_of_columns(database: Database) -> None:
     """Columns that the sink creates hold every digit and every millisecond."""
-    schema = (
-        SchemaBuilder.struct()
-        .field("price", decimal_builder(4))
-        .field("at", timestamp_builder())
-        .field("raw", SchemaBuilder.bytes())
-        .field("long", SchemaBuilder.string())
-        .field("item", OPTIONAL_STRING_SCHEMA)
-        .build()
+    schema = fields(
+        price=decimal_builder(4),
+        at=timestamp_builder(),
+        raw=SchemaBuilder.bytes(),
+        long=SchemaBuilder.string(),
+        item=OPTIONAL_STRING_SCHEMA,
     )
     at = datetime(2024, 6, 1, 10, 0, 0, 123_000, tzinfo=UTC)
     values = [Decimal("12345678901234567890.1234"), at, b"\x00\n", "ü" * 40_000, None]
@@ -330,7 +316,6 @@ def test_types_of_records_become_types_of_columns(database: Database) -> None:
     harness.deliver()
     local = datetime(2024, 6, 1, 12, 0, 0, 123_000, tzinfo=UTC).replace(tzinfo=None)
     assert database.execute("SELECT * FROM topic") == [(values[0], local, *values[2:])]
-    harness.stop()
 
 
 def test_a_table_without_transactions_is_refused(database: Database) -> None:

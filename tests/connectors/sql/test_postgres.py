@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -25,6 +27,7 @@ from pyconnect_api import (
 from pyconnect_api.testing import SinkHarness
 from pyconnect_connectors.sql.fencing import OffsetTable
 from pyconnect_connectors.sql.sink import SqlSinkConnector, SqlSinkTask
+from tests.connectors.schemas import fields
 from tests.connectors.sql.served import BY_BOTH, Database, values
 from tests.support.cases import cases
 from tests.support.eventually import eventually
@@ -35,18 +38,14 @@ pytestmark = pytest.mark.wire
 
 
 @pytest.fixture
-def database(postgres: PostgresServer) -> Database:
-    return Database(
-        server=postgres, name=postgres.new_database(), reads=BY_BOTH, writes={"auto.create": "true"}
-    )
+def database(postgres: PostgresServer) -> Iterator[Database]:
+    writes = {"auto.create": "true"}
+    made = Database(server=postgres, name=postgres.new_database(), reads=BY_BOTH, writes=writes)
+    with closing(made) as found:
+        yield found
 
 
-ORDER = (
-    SchemaBuilder.struct()
-    .field("id", SchemaBuilder.int32())
-    .field("item", OPTIONAL_STRING_SCHEMA)
-    .build()
-)
+ORDER = fields(id=SchemaBuilder.int32(), item=OPTIONAL_STRING_SCHEMA)
 
 
 def order(number: int, item: str | None) -> Struct:
@@ -70,7 +69,6 @@ def test_microseconds_count_in_the_order_of_rows(database: Database, zone: str) 
         harness.restart()
     assert seen == [1, 2, 3, 4]
     assert harness.poll() == []
-    harness.stop()
 
 
 def test_a_large_table_is_read_through_a_cursor_of_the_server(database: Database) -> None:
@@ -90,7 +88,6 @@ def test_a_large_table_is_read_through_a_cursor_of_the_server(database: Database
         assert len(cursors) == 1
         assert "FETCH FORWARD" in cursors[0][0]
         assert values(harness.run(19_500)) == list(range(501, 20_001))
-    harness.stop()
 
 
 def test_a_lost_connection_is_made_again_at_the_same_row(database: Database) -> None:
@@ -110,7 +107,6 @@ def test_a_lost_connection_is_made_again_at_the_same_row(database: Database) -> 
         assert harness.poll() == []
         seen += values(harness.run(70))
     assert seen == list(range(1, 101))
-    harness.stop()
 
 
 def test_types_of_columns_become_types_of_records(database: Database) -> None:
@@ -151,7 +147,6 @@ def test_types_of_columns_become_types_of_records(database: Database) -> None:
         "note": "n",
     }
     record.value.validate()
-    harness.stop()
 
 
 def test_a_query_has_the_types_of_its_columns(database: Database) -> None:
@@ -165,7 +160,6 @@ def test_a_query_has_the_types_of_its_columns(database: Database) -> None:
     assert [record.source_offset for record in records] == [{"incrementing": n} for n in (1, 2)]
     assert isinstance(records[0].value, Struct)
     assert records[0].value.stored_values() == [1, Decimal("5.00"), "5.00 %"]
-    harness.stop()
 
 
 @cases("mode", "insert", "upsert")
@@ -256,7 +250,6 @@ def test_upserts_of_one_delivery_keep_the_order_of_their_shapes(database: Databa
         found = rows.execute("SELECT item, min(id), count(*) FROM topic GROUP BY 1 ORDER BY 2")
         assert found.fetchall() == [("then", 0, 100), ("last", 100, 100)]
         assert staged(rows) == 2
-    harness.stop()
 
 
 def test_a_temporary_table_that_is_gone_is_made_again(database: Database) -> None:
@@ -274,7 +267,6 @@ def test_a_temporary_table_that_is_gone_is_made_again(database: Database) -> Non
     with database.connect() as rows:
         assert rows.execute("SELECT count(*) FROM topic").fetchall() == [(200,)]
         assert staged(rows) == 1
-    task.stop()
 
 
 def test_errors_show_no_values(database: Database) -> None:
@@ -319,7 +311,6 @@ def test_a_successor_waits_for_the_transaction_of_a_zombie(database: Database) -
             (1,),
             (2,),
         ]
-    successor.stop()
 
 
 def waiting(database: Database) -> int:
@@ -352,8 +343,6 @@ def test_a_sink_that_is_frozen_in_a_transaction_loses_its_locks(
     with database.connect() as connection:
         offsets = connection.execute("SELECT epoch, next_offset FROM pyconnect_offsets")
         assert offsets.fetchall() == [(2, None)]
-    task.stop()
-    successor.stop()
 
 
 def test_a_sink_whose_session_ended_in_a_transaction_goes_on(
@@ -377,7 +366,6 @@ def test_a_sink_whose_session_ended_in_a_transaction_goes_on(
     task.put(records)
     with database.connect() as connection:
         assert connection.execute("SELECT id FROM topic ORDER BY id").fetchall() == [(0,), (1,)]
-    task.stop()
 
 
 def sessions(database: Database) -> list[int]:
@@ -421,7 +409,6 @@ def test_rows_are_written_once_though_the_connection_is_lost_meanwhile(
         assert rows == [(200, 200)]
         offsets = connection.execute("SELECT epoch, next_offset FROM pyconnect_offsets")
         assert offsets.fetchall() == [(1, 200)]
-    task.stop()
 
 
 def test_a_server_that_vanished_is_noticed_soon(database: Database) -> None:
@@ -435,7 +422,6 @@ def test_a_server_that_vanished_is_noticed_soon(database: Database) -> None:
     found = driver.info.get_parameters()
     wanted = {"connect_timeout": "3", "tcp_user_timeout": "7000", "keepalives_idle": "10"}
     assert wanted.items() <= found.items()
-    task.stop()
 
 
 @cases("mode", "insert", "upsert")
@@ -458,7 +444,6 @@ def test_a_table_that_was_dropped_is_looked_for_again(
         else:
             with pytest.raises(ConnectException, match=r"no table topic; .* auto\.create=true"):
                 task.put(records[100:])
-    task.stop()
 
 
 def test_partitions_are_opened_over_a_connection_that_broke_meanwhile(database: Database) -> None:
@@ -473,18 +458,15 @@ def test_partitions_are_opened_over_a_connection_that_broke_meanwhile(database: 
         harness.assign(TopicPartition("topic", 1))
         offsets = connection.execute("SELECT kafka_partition, epoch FROM pyconnect_offsets")
         assert sorted(offsets.fetchall()) == [(0, 1), (1, 1)]
-    harness.stop()
 
 
 def test_types_of_records_become_types_of_columns(database: Database) -> None:
     """Columns that the sink creates hold every digit and instant."""
-    schema: Schema = (
-        SchemaBuilder.struct()
-        .field("price", decimal_builder(4))
-        .field("at", timestamp_builder())
-        .field("tags", SchemaBuilder.array(SchemaBuilder.string()))
-        .field("raw", SchemaBuilder.bytes())
-        .build()
+    schema: Schema = fields(
+        price=decimal_builder(4),
+        at=timestamp_builder(),
+        tags=SchemaBuilder.array(SchemaBuilder.string()),
+        raw=SchemaBuilder.bytes(),
     )
     at = datetime(2024, 6, 1, 10, tzinfo=UTC)
     values = [Decimal("12345678901234567890.1234"), at, ["a"], b"\x00\n"]
@@ -493,7 +475,6 @@ def test_types_of_records_become_types_of_columns(database: Database) -> None:
     harness.deliver()
     with database.connect() as connection:
         assert connection.execute("SELECT * FROM topic").fetchall() == [tuple(values)]
-    harness.stop()
 
 
 def test_two_tasks_create_their_tables_at_the_same_time(database: Database) -> None:

@@ -27,11 +27,12 @@ from pyconnect_api import (
 from pyconnect_api.testing import RecordingReporter, SinkHarness
 from pyconnect_connectors.sql import database as database_module
 from pyconnect_connectors.sql.sink import SqlSinkConnector, SqlSinkTask
+from tests.connectors.schemas import fields
 from tests.support.cases import cases
 
 PARTITION = TopicPartition("topic", 0)
-KEY = SchemaBuilder.struct().field("id", INT32_SCHEMA).build()
-ORDER = SchemaBuilder.struct().field("item", OPTIONAL_STRING_SCHEMA).build()
+KEY = fields(id=INT32_SCHEMA)
+ORDER = fields(item=OPTIONAL_STRING_SCHEMA)
 
 
 def props(file: Path, **settings: str) -> dict[str, str]:
@@ -195,7 +196,7 @@ def test_a_column_may_have_any_name_beside_those_of_parameters(
     settings = {"pk_mode": "record_value", "pk_fields": "p1", "insert_mode": "update"}
     sink = SinkHarness(SqlSinkTask, props(file, **settings))
     sink.start()
-    schema = SchemaBuilder.struct().field("p1", INT32_SCHEMA).field("p0", INT32_SCHEMA).build()
+    schema = fields(p1=INT32_SCHEMA, p0=INT32_SCHEMA)
     sink.send(Struct(schema).put("p1", 1).put("p0", 3), value_schema=schema)
     sink.deliver()
     assert rows(database) == [(1, 3)]
@@ -265,14 +266,12 @@ def test_a_missing_table_or_column_names_the_setting(
 
 def test_values_keep_their_types(file: Path, database: sqlite3.Connection) -> None:
     """Decimals lose no digit; nested values are JSON; null stays null beside a default."""
-    schema = (
-        SchemaBuilder.struct()
-        .field("price", decimal_builder(4))
-        .field("at", timestamp_builder())
-        .field("day", date_builder())
-        .field("tags", SchemaBuilder.array(STRING_SCHEMA))
-        .field("count", SchemaBuilder.int32().default(7).optional())
-        .build()
+    schema = fields(
+        price=decimal_builder(4),
+        at=timestamp_builder(),
+        day=date_builder(),
+        tags=SchemaBuilder.array(STRING_SCHEMA),
+        count=SchemaBuilder.int32().default(7).optional(),
     )
     value = Struct(schema)
     value.put("price", Decimal("12345678901234567890.1234"))

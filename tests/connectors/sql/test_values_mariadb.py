@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import unicodedata
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, time
 from decimal import Decimal
 
@@ -24,6 +26,7 @@ from pyconnect_api import (
 from pyconnect_api.testing import RecordingReporter, SinkHarness
 from pyconnect_connectors.odd_values import OddValueException
 from pyconnect_connectors.sql.sink import SqlSinkTask
+from tests.connectors.schemas import fields
 from tests.connectors.sql.served import BY_ID, Database, values
 from tests.support.cases import cases
 from tests.support.servers.mariadb import MariaDbServer
@@ -32,13 +35,16 @@ pytestmark = pytest.mark.wire
 
 
 @pytest.fixture
-def database(mariadb: MariaDbServer) -> Database:
-    return Database(
-        server=mariadb,
-        name=mariadb.new_database(),
-        reads=BY_ID,
-        session="SET sql_mode = 'ALLOW_INVALID_DATES'",
-    )
+def database(mariadb: MariaDbServer) -> Iterator[Database]:
+    with closing(
+        Database(
+            server=mariadb,
+            name=mariadb.new_database(),
+            reads=BY_ID,
+            session="SET sql_mode = 'ALLOW_INVALID_DATES'",
+        )
+    ) as found:
+        yield found
 
 
 LAX = "?init_command=SET+SESSION+sql_mode%3D%27ANSI_QUOTES%27"
@@ -91,7 +97,6 @@ def test_an_unsigned_number_beyond_64_bits_never_becomes_another_one(
     assert values(harness.run(2), "v") == list(UNSIGNED[:2])
     with pytest.raises(OddValueException, match="a whole number does not fit INT64"):
         harness.poll()
-    harness.stop()
 
 
 @cases("kind, plain, odd, text", *ODD)
@@ -121,7 +126,6 @@ def test_an_odd_value_follows_the_policy(
     harness = database.source(values_out_of_range="text")
     written = database.execute("SELECT CAST(v AS CHAR) FROM odd ORDER BY id")
     assert values(harness.run(3), "v") == [value for (value,) in written]
-    harness.stop()
 
 
 def test_types_without_a_schema_keep_what_the_database_has(database: Database) -> None:
@@ -161,7 +165,6 @@ def test_types_without_a_schema_keep_what_the_database_has(database: Database) -
         9223372036854775807,
     ]
     record.value.validate()
-    harness.stop()
 
 
 def test_what_was_read_can_be_written_into_a_table_of_the_same_types(database: Database) -> None:
@@ -222,7 +225,7 @@ def test_a_text_key_of_a_table_that_is_created_tells_all_texts_apart(database: D
     assert len({unicodedata.normalize("NFC", key) for key in KEYS}) < len(KEYS)
     settings = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "k"}
     harness = database.sink(auto_create="true", delete_enabled="true", **settings)
-    schema = SchemaBuilder.struct().field("v", SchemaBuilder.int32()).build()
+    schema = fields(v=SchemaBuilder.int32())
     for number, key in enumerate(KEYS):
         harness.send(
             Struct.of_checked(schema, [number]),
@@ -237,10 +240,9 @@ def test_a_text_key_of_a_table_that_is_created_tells_all_texts_apart(database: D
     harness.deliver()
     found = database.execute("SELECT k FROM topic")
     assert {key for (key,) in found} == set(KEYS) - {"A"}
-    harness.stop()
 
 
-NUMBER = SchemaBuilder.struct().field("id", SchemaBuilder.int32()).build()
+NUMBER = fields(id=SchemaBuilder.int32())
 
 
 def test_connectors_and_topics_that_differ_by_case_have_offsets_of_their_own(
@@ -287,16 +289,14 @@ def test_a_table_of_offsets_that_folds_names_is_changed_and_keeps_its_rows(
 
 def test_columns_that_are_created_hold_large_values_in_any_session(database: Database) -> None:
     """Texts and bytes beyond 64 KiB, fractions of times, decimals with many digits."""
-    schema = (
-        SchemaBuilder.struct()
-        .field("text", SchemaBuilder.string())
-        .field("raw", SchemaBuilder.bytes())
-        .field("clock", time_builder())
-        .field("at", timestamp_builder())
-        .field("price", decimal_builder(30))
-        .field("coarse", decimal_builder(-3))
-        .field("ratio", SchemaBuilder.float32())
-        .build()
+    schema = fields(
+        text=SchemaBuilder.string(),
+        raw=SchemaBuilder.bytes(),
+        clock=time_builder(),
+        at=timestamp_builder(),
+        price=decimal_builder(30),
+        coarse=decimal_builder(-3),
+        ratio=SchemaBuilder.float32(),
     )
     values: list[object] = [
         "x" * 100_000,
@@ -326,7 +326,6 @@ def test_columns_that_are_created_hold_large_values_in_any_session(database: Dat
             16777216.0,
         )
     ]
-    harness.stop()
 
 
 ROW = SchemaBuilder.struct().field("id", SchemaBuilder.int32()).field("v", OPTIONAL_STRING_SCHEMA)
@@ -379,7 +378,6 @@ def test_rows_that_the_database_refuses_are_reported(
         assert f"topic-0@{record.kafka_offset}" in str(error)
     assert database.execute("SELECT count(*) FROM topic") == [(18,)]
     assert database.execute("SELECT next_offset FROM pyconnect_offsets") == [(20,)]
-    harness.stop()
 
 
 def test_a_row_that_a_view_does_not_show_is_reported(database: Database) -> None:
@@ -393,18 +391,12 @@ def test_a_row_that_a_view_does_not_show_is_reported(database: Database) -> None
     harness.deliver()
     assert [record.kafka_offset for record, _ in reporter.reports] == [0]
     assert database.execute("SELECT id FROM stored ORDER BY id") == [(1,), (2,)]
-    harness.stop()
 
 
 def test_values_that_do_not_fit_become_null_when_asked(database: Database) -> None:
     """Not in keys, and not in columns that are never null."""
     database.execute("CREATE TABLE topic (id double NOT NULL, v double)")
-    schema = (
-        SchemaBuilder.struct()
-        .field("id", SchemaBuilder.float64())
-        .field("v", SchemaBuilder.float64())
-        .build()
-    )
+    schema = fields(id=SchemaBuilder.float64(), v=SchemaBuilder.float64())
     harness = database.sink(values_out_of_range="null")
     harness.send(Struct.of_checked(schema, [1.0, float("nan")]), value_schema=schema)
     harness.deliver()
@@ -441,7 +433,7 @@ def test_what_mariadb_would_fill_in_or_not_find(database: Database) -> None:
     reporter = RecordingReporter()
     by_id = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "id"}
     harness = database.sink(reporter, **by_id)
-    time_schema = SchemaBuilder.struct().field("at", timestamp_builder().optional()).build()
+    time_schema = fields(at=timestamp_builder().optional())
     moment = datetime(2024, 1, 1, tzinfo=UTC)
     for at in (moment, None, moment):
         row = Struct(time_schema).put("at", at)
@@ -454,14 +446,13 @@ def test_what_mariadb_would_fill_in_or_not_find(database: Database) -> None:
     assert "Column at of table topic, record topic-0@1: null" in str(error)
     keyed = {**by_id, "delete_enabled": "true", "table_name_format": "narrow"}
     harness = database.sink(name="narrow", **keyed)
-    empty = SchemaBuilder.struct().field("id", FLOAT64_SCHEMA).build()
+    empty = fields(id=FLOAT64_SCHEMA)
     for value in (Struct(empty).put("id", 0.1), None):
         schema = None if value is None else empty
         harness.send(value, value_schema=schema, key=0.1, key_schema=FLOAT64_SCHEMA)
         harness.deliver()
         left = [(1,)] if value is not None else [(0,)]
         assert database.execute("SELECT count(*) FROM narrow") == left
-    harness.stop()
 
 
 def test_a_column_that_changes_under_a_task_is_looked_at_again(database: Database) -> None:
@@ -469,7 +460,7 @@ def test_a_column_that_changes_under_a_task_is_looked_at_again(database: Databas
     database.execute("CREATE TABLE topic (v decimal(10, 2))")
     reporter = RecordingReporter()
     harness = database.sink(reporter)
-    schema = SchemaBuilder.struct().field("v", decimal_builder(2)).build()
+    schema = fields(v=decimal_builder(2))
     for number, scale in (("1.00", 0), ("2.50", 1), ("3.50", 2)):
         harness.send(Struct(schema).put("v", Decimal(number)), value_schema=schema)
         harness.deliver()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
@@ -24,6 +26,7 @@ from pyconnect_api import (
 )
 from pyconnect_api.testing import RecordingReporter
 from pyconnect_connectors.odd_values import OddValueException
+from tests.connectors.schemas import fields
 from tests.connectors.sql.served import BY_ID, Database, values
 from tests.support.cases import cases
 from tests.support.servers.postgres import PostgresServer
@@ -32,8 +35,10 @@ pytestmark = pytest.mark.wire
 
 
 @pytest.fixture
-def database(postgres: PostgresServer) -> Database:
-    return Database(server=postgres, name=postgres.new_database(), reads=BY_ID)
+def database(postgres: PostgresServer) -> Iterator[Database]:
+    name = postgres.new_database()
+    with closing(Database(server=postgres, name=name, reads=BY_ID)) as found:
+        yield found
 
 
 def schema_of(record: SourceRecord, name: str) -> Schema:
@@ -90,7 +95,6 @@ def test_other_rows_arrive_when_errors_are_tolerated(
     assert [record.source_offset for record in records] == [{"incrementing": n} for n in (1, 3)]
     reasons = [getattr(entry, "reason", "") for entry in caplog.records]
     assert any("row id=2" in reason and text in reason for reason in reasons)
-    harness.stop()
 
 
 @cases("kind, plain, odd, text", *ODD)
@@ -115,7 +119,6 @@ def test_odd_values_become_null_or_text_when_asked(
     assert schema_of(records[0], "v") == SchemaBuilder.string().build()
     written = database.execute("SELECT v::text FROM odd ORDER BY id")
     assert [(value,) for value in values(records, "v")] == written
-    harness.stop()
 
 
 def test_an_odd_key_never_becomes_null(database: Database) -> None:
@@ -152,7 +155,6 @@ def test_domains_are_read_as_the_types_below_them(database: Database) -> None:
     harness.commit()
     harness.restart()
     assert harness.poll() == []
-    harness.stop()
 
 
 def test_types_without_a_schema_are_texts_that_the_database_writes(database: Database) -> None:
@@ -201,7 +203,6 @@ def test_types_without_a_schema_are_texts_that_the_database_writes(database: Dat
         "a ",
     ]
     record.value.validate()
-    harness.stop()
 
 
 def test_what_was_read_can_be_written_into_a_table_of_the_same_types(database: Database) -> None:
@@ -262,7 +263,6 @@ def test_texts_of_odd_values_can_be_written(database: Database) -> None:
     writer.deliver()
     same = "SELECT o::text = t::text FROM odd o JOIN topic t USING (id)"
     assert database.execute(same) == [(True,), (True,)]
-    writer.stop()
 
 
 def test_an_array_that_json_cannot_hold_is_odd(database: Database) -> None:
@@ -306,7 +306,6 @@ def test_a_zone_within_an_array_is_not_left_out(database: Database) -> None:
     writer.deliver()
     written = '{"2024-01-01 08:00:00",NULL,"2024-01-01 12:00:00"}'
     assert database.execute("SELECT v::text FROM topic") == [(written,)]
-    writer.stop()
 
 
 def test_a_text_that_is_not_utf8_is_the_fault_of_its_row(postgres: PostgresServer) -> None:
@@ -327,7 +326,6 @@ def test_a_text_that_is_not_utf8_is_the_fault_of_its_row(postgres: PostgresServe
         harness.poll()
     harness = database.source(errors_tolerance="all")
     assert values(harness.run(2), "id") == ["a", "c"]
-    harness.stop()
 
 
 def test_a_position_of_odd_times_goes_on(database: Database) -> None:
@@ -347,7 +345,6 @@ def test_a_position_of_odd_times_goes_on(database: Database) -> None:
     harness.commit()
     harness.restart()
     assert harness.poll() == []
-    harness.stop()
 
 
 def test_a_position_of_fractions_neither_repeats_nor_loses_a_row(database: Database) -> None:
@@ -365,7 +362,6 @@ def test_a_position_of_fractions_neither_repeats_nor_loses_a_row(database: Datab
     harness.commit()
     harness.restart()
     assert harness.poll() == []
-    harness.stop()
 
 
 @cases("last", "NaN", "Infinity")
@@ -380,16 +376,10 @@ def test_a_position_without_an_end_is_refused(database: Database, last: str) -> 
     harness.restart()
     with pytest.raises(ConnectException, match="Column id of table odd has NaN, infinity or"):
         harness.poll()
-    harness.stop()
 
 
 ROW = SchemaBuilder.struct().field("id", SchemaBuilder.int32()).field("v", OPTIONAL_STRING_SCHEMA)
-PARENT = (
-    SchemaBuilder.struct()
-    .field("id", SchemaBuilder.int32())
-    .field("v", SchemaBuilder.int32())
-    .build()
-)
+PARENT = fields(id=SchemaBuilder.int32(), v=SchemaBuilder.int32())
 
 
 @cases("mode", "insert", "upsert")
@@ -441,7 +431,6 @@ def test_rows_that_the_database_refuses_are_reported(
     rows = database.execute("SELECT count(*), count(DISTINCT id) FROM topic")
     assert rows == [(97, 97)]
     assert database.execute("SELECT next_offset FROM pyconnect_offsets") == [(100,)]
-    harness.stop()
 
 
 @cases("mode", "insert", "upsert")
@@ -463,7 +452,6 @@ def test_a_row_that_breaks_a_deferred_constraint_is_reported(database: Database,
     assert all("foreign key" in str(error) for _, error in reporter.reports)
     assert database.execute("SELECT count(*), min(id) FROM topic") == [(29, 31)]
     assert database.execute("SELECT next_offset FROM pyconnect_offsets") == [(60,)]
-    harness.stop()
 
 
 @cases(
@@ -486,7 +474,6 @@ def test_rows_are_inserted_where_copy_would_not_write_them(
     harness.deliver()
     assert [record.kafka_offset for record, _ in reporter.reports] == [1]
     assert database.execute("SELECT * FROM rows ORDER BY id") == [(0, "a"), (2, "b")]
-    harness.stop()
 
 
 @cases("mode", "insert", "upsert", "update")
@@ -509,7 +496,6 @@ def test_a_field_may_have_any_name(database: Database, mode: str) -> None:
     harness.deliver()
     expected = [(number, *range(1, len(names))) for number in range(60)]
     assert database.execute("SELECT * FROM topic ORDER BY id") == expected
-    harness.stop()
 
 
 def test_a_refused_row_fails_the_task_and_leaves_nothing(database: Database) -> None:
@@ -550,7 +536,6 @@ def test_a_sink_killed_between_report_and_commit_writes_each_row_once(database: 
     successor.deliver()
     assert [record.kafka_offset for record, _ in reporter.reports] == [1]
     assert database.execute("SELECT id FROM topic ORDER BY id") == [(1,), (3,)]
-    successor.stop()
 
 
 def test_errors_of_the_connection_are_not_those_of_rows(database: Database) -> None:
@@ -568,7 +553,6 @@ def test_errors_of_the_connection_are_not_those_of_rows(database: Database) -> N
     assert reporter.reports == []
     harness.deliver()
     assert len(reporter.reports) == 1
-    harness.stop()
 
 
 def test_no_value_is_rounded_on_its_way_into_a_column(database: Database) -> None:
@@ -621,7 +605,7 @@ def test_no_value_is_rounded_on_its_way_into_a_column(database: Database) -> Non
             if mode == "upsert":
                 settings |= {"pk_mode": "record_value", "pk_fields": "v"}
             harness = database.sink(**settings)
-            schema = SchemaBuilder.struct().field("v", builder.build()).build()
+            schema = fields(v=builder.build())
             harness.send(Struct.of_checked(schema, [value]), value_schema=schema)
             with pytest.raises(DataException, match=rf"Column v of table t{number}"):
                 harness.deliver()
@@ -629,17 +613,14 @@ def test_no_value_is_rounded_on_its_way_into_a_column(database: Database) -> Non
 
 def test_null_stays_null_beside_a_default(database: Database) -> None:
     """The converter replaces it, if it is to be replaced; a required field has its default."""
-    schema = (
-        SchemaBuilder.struct()
-        .field("a", SchemaBuilder.int32().optional().default(5).build())
-        .field("b", SchemaBuilder.int32().default(6).build())
-        .build()
+    schema = fields(
+        a=SchemaBuilder.int32().optional().default(5).build(),
+        b=SchemaBuilder.int32().default(6).build(),
     )
     harness = database.sink(auto_create="true")
     harness.send(Struct.of_checked(schema, [None, None]), value_schema=schema)
     harness.deliver()
     assert database.execute("SELECT a, b FROM topic") == [(None, 6)]
-    harness.stop()
 
 
 @cases("mode", "insert", "upsert")
@@ -688,4 +669,3 @@ def test_times_with_and_without_a_zone_are_of_one_order_in_utc_only(database: Da
     harness = database.source(db_timezone="Asia/Tokyo", **both)
     with pytest.raises(ConnectException, match="Some of the columns a, b of table odd have a time"):
         harness.poll()
-    harness.stop()

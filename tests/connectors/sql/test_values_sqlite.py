@@ -23,6 +23,7 @@ from pyconnect_api.testing import RecordingReporter, SinkHarness, SourceHarness
 from pyconnect_connectors.odd_values import OddValueException
 from pyconnect_connectors.sql.sink import SqlSinkTask
 from pyconnect_connectors.sql.source import SqlSourceTask
+from tests.connectors.schemas import fields
 from tests.support.cases import cases
 
 
@@ -330,7 +331,7 @@ def test_an_offset_of_another_type_than_the_column_is_refused(
 def test_null_never_becomes_the_next_number(file: Path, database: sqlite3.Connection) -> None:
     """SQLite numbers the rows of an INTEGER PRIMARY KEY by itself."""
     database.execute("CREATE TABLE topic (id INTEGER PRIMARY KEY, v text)")
-    schema = SchemaBuilder.struct().field("id", OPTIONAL_INT32_SCHEMA).build()
+    schema = fields(id=OPTIONAL_INT32_SCHEMA)
     reporter = RecordingReporter()
     harness = sink(file, reporter)
     for number in (None, 1):
