@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, date, datetime, time
@@ -19,14 +18,12 @@ from pyconnect_api import (
     decimal_builder,
     timestamp_builder,
 )
-from pyconnect_api.testing import RecordingReporter, SinkHarness, SourceHarness
-from pyconnect_connectors.sql.sink import SqlSinkConnector
+from pyconnect_api.testing import RecordingReporter, SourceHarness
 from pyconnect_connectors.sql.source import SqlSourceTask
 from tests.connectors.schemas import fields
 from tests.connectors.sql.served import BY_BOTH, Database, values
-from tests.support.cases import cases
 from tests.support.eventually import eventually
-from tests.support.servers.mariadb import PASSWORD, MariaDbServer
+from tests.support.servers.mariadb import MariaDbServer
 
 pytestmark = pytest.mark.wire
 
@@ -47,24 +44,6 @@ KEY = fields(id=SchemaBuilder.int32())
 
 def order(number: int, item: str | None) -> Struct:
     return Struct(ORDER).put("id", number).put("item", item)
-
-
-@cases("kind", "datetime(6)", "timestamp(6)")
-def test_microseconds_count_in_the_order_of_rows(database: Database, kind: str) -> None:
-    """A record's timestamp has milliseconds; the position has all digits."""
-    database.execute(f"CREATE TABLE orders (id serial PRIMARY KEY, changed {kind} NOT NULL)")
-    for micros in (1, 2, 2, 3):
-        text = f"2024-01-01 00:00:00.00000{micros}"
-        database.execute("INSERT INTO orders (changed) VALUES (%s)", values=[text])
-    harness = database.source(batch_max_rows="1")
-    seen = []
-    for _ in range(4):
-        (record,) = harness.run(1)
-        seen += values([record])
-        harness.commit()
-        harness.restart()
-    assert seen == [1, 2, 3, 4]
-    assert harness.poll() == []
 
 
 def create_large_table(database: Database) -> None:
@@ -189,23 +168,6 @@ def test_types_of_columns_become_types_of_records(database: Database) -> None:
     record.value.validate()
 
 
-@cases("mode", "insert", "upsert")
-def test_rows_and_offsets_change_in_one_transaction(database: Database, mode: str) -> None:
-    """A batch that the database refuses leaves neither."""
-    harness = database.sink(insert_mode=mode, pk_mode="record_value", pk_fields="id")
-    for number in (1, 2):
-        harness.send(order(number, "a\tb\\'"), value_schema=ORDER)
-    harness.deliver()
-    database.execute("ALTER TABLE topic ADD CONSTRAINT few CHECK (id < 4)")
-    for number in (3, 4):
-        harness.send(order(number, None), value_schema=ORDER)
-    with pytest.raises(ConnectException, match=r"Cannot write to the database: .*few"):
-        harness.deliver()
-    assert database.execute("SELECT * FROM topic ORDER BY id") == [(1, "a\tb\\'"), (2, "a\tb\\'")]
-    offsets = database.execute("SELECT epoch, next_offset FROM pyconnect_offsets")
-    assert offsets == [(1, 2)]
-
-
 def test_rows_are_added_replaced_and_deleted_by_key(database: Database) -> None:
     """The last record of each key counts, a record without value removes its row."""
     harness = database.sink(insert_mode="upsert", pk_mode="record_key", delete_enabled="true")
@@ -239,27 +201,6 @@ def test_a_new_task_continues_at_the_stored_offset_and_fences_the_old_one(
     assert [record.kafka_offset for record in successor.deliver()] == [2]
     rows = database.execute("SELECT id FROM topic ORDER BY id")
     assert rows == [(0,), (1,), (2,)]
-
-
-def test_two_tasks_claim_a_new_partition_at_the_same_time(database: Database) -> None:
-    """One is first; the others find its row, or wait for its lock."""
-    harnesses = [database.new_sink() for _ in range(8)]
-    errors: list[BaseException] = []
-
-    def run(harness: SinkHarness) -> None:
-        try:
-            harness.start()
-        except ConnectException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(harness,)) for harness in harnesses]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-    epochs = database.execute("SELECT epoch FROM pyconnect_offsets")
-    assert epochs == [(8,)]
 
 
 def test_a_lost_connection_is_made_again(mariadb: MariaDbServer, database: Database) -> None:
@@ -326,14 +267,3 @@ def test_a_table_without_transactions_is_refused(database: Database) -> None:
     with pytest.raises(ConnectException, match="has no transactions"):
         harness.deliver()
     assert database.execute("SELECT * FROM topic") == []
-
-
-def test_a_wrong_password_is_found_by_validation(database: Database) -> None:
-    """The error shows neither the wrong one nor the right one."""
-    wrong = {**database.config(), "connection.password": "guess"}
-    config = SqlSinkConnector().validate({"name": "s", **wrong})
-    errors = {value.name: value.error_messages for value in config.config_values}
-    (text,) = errors["connection.url"]
-    assert "Access denied for user" in text
-    assert PASSWORD not in text
-    assert "guess" not in text

@@ -24,9 +24,8 @@ from pyconnect_api import (
     decimal_builder,
     timestamp_builder,
 )
-from pyconnect_api.testing import SinkHarness
 from pyconnect_connectors.sql.fencing import OffsetTable
-from pyconnect_connectors.sql.sink import SqlSinkConnector, SqlSinkTask
+from pyconnect_connectors.sql.sink import SqlSinkTask
 from tests.connectors.schemas import fields
 from tests.connectors.sql.served import BY_BOTH, Database, values
 from tests.support.cases import cases
@@ -50,25 +49,6 @@ ORDER = fields(id=SchemaBuilder.int32(), item=OPTIONAL_STRING_SCHEMA)
 
 def order(number: int, item: str | None) -> Struct:
     return Struct(ORDER).put("id", number).put("item", item)
-
-
-@cases("zone", "timestamp", "timestamptz")
-def test_microseconds_count_in_the_order_of_rows(database: Database, zone: str) -> None:
-    """A record's timestamp has milliseconds; the position has all digits."""
-    with database.connect() as connection:
-        connection.execute(f"CREATE TABLE orders (id serial PRIMARY KEY, changed {zone})".encode())
-        for micros in (1, 2, 2, 3):
-            text = f"2024-01-01 00:00:00.00000{micros}"
-            connection.execute("INSERT INTO orders (changed) VALUES (%s)", [text])
-    harness = database.source(batch_max_rows="1")
-    seen = []
-    for _ in range(4):
-        (record,) = harness.run(1)
-        seen += values([record])
-        harness.commit()
-        harness.restart()
-    assert seen == [1, 2, 3, 4]
-    assert harness.poll() == []
 
 
 def test_a_large_table_is_read_through_a_cursor_of_the_server(database: Database) -> None:
@@ -160,29 +140,6 @@ def test_a_query_has_the_types_of_its_columns(database: Database) -> None:
     assert [record.source_offset for record in records] == [{"incrementing": n} for n in (1, 2)]
     assert isinstance(records[0].value, Struct)
     assert records[0].value.stored_values() == [1, Decimal("5.00"), "5.00 %"]
-
-
-@cases("mode", "insert", "upsert")
-def test_rows_and_offsets_change_in_one_transaction(database: Database, mode: str) -> None:
-    """A batch that the database refuses leaves neither."""
-    harness = database.sink(insert_mode=mode, pk_mode="record_value", pk_fields="id")
-    for number in (1, 2):
-        harness.send(order(number, "a\tb\\'"), value_schema=ORDER)
-    harness.deliver()
-    with database.connect() as connection:
-        connection.execute("ALTER TABLE topic ADD CHECK (id < 4)")
-        for number in (3, 4):
-            harness.send(order(number, None), value_schema=ORDER)
-        with pytest.raises(
-            ConnectException, match=r"Cannot write to the database: .*topic_id_check"
-        ):
-            harness.deliver()
-        assert connection.execute("SELECT * FROM topic ORDER BY id").fetchall() == [
-            (1, "a\tb\\'"),
-            (2, "a\tb\\'"),
-        ]
-        offsets = connection.execute("SELECT epoch, next_offset FROM pyconnect_offsets")
-        assert offsets.fetchall() == [(1, 2)]
 
 
 def staged(rows: psycopg.Connection) -> int:
@@ -477,27 +434,6 @@ def test_types_of_records_become_types_of_columns(database: Database) -> None:
         assert connection.execute("SELECT * FROM topic").fetchall() == [tuple(values)]
 
 
-def test_two_tasks_create_their_tables_at_the_same_time(database: Database) -> None:
-    """One is first; the other finds it done."""
-    harnesses = [database.new_sink() for _ in range(8)]
-    errors: list[BaseException] = []
-
-    def run(harness: SinkHarness) -> None:
-        try:
-            harness.start()
-        except psycopg.Error as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(harness,)) for harness in harnesses]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-    with database.connect() as connection:
-        assert connection.execute("SELECT epoch FROM pyconnect_offsets").fetchall() == [(8,)]
-
-
 def test_a_wrong_password_at_a_start_is_named_and_tried_again(database: Database) -> None:
     """The error names the settings to look at, and the last attempt fails the task."""
     harness = database.new_sink(connection_password="guess", max_retries="1")
@@ -510,14 +446,3 @@ def test_a_wrong_password_at_a_start_is_named_and_tried_again(database: Database
     assert "guess" not in str(caught.value)
     with pytest.raises(ConnectException, match=r"\(2 attempts\)"):
         harness.task.open([TopicPartition("topic", 0)])
-
-
-def test_a_wrong_password_is_found_by_validation(database: Database) -> None:
-    """The error shows neither the wrong one nor the right one."""
-    wrong = {**database.config(), "connection.password": "guess"}
-    config = SqlSinkConnector().validate({"name": "s", **wrong})
-    errors = {value.name: value.error_messages for value in config.config_values}
-    (text,) = errors["connection.url"]
-    assert "password authentication failed" in text
-    assert PASSWORD not in text
-    assert "guess" not in text

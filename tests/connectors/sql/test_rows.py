@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Column, Dialect, Integer, MetaData, String, Table
 from sqlalchemy.dialects import mssql, mysql, postgresql, sqlite
+from sqlalchemy.dialects.mysql import pymysql
 
 from pyconnect_api import (
     INT32_SCHEMA,
@@ -80,3 +81,16 @@ def test_runs_keep_the_order_of_records() -> None:
     ]
     found = [[item.kafka_offset for item in run] for run in runs(records)]
     assert found == [[0, 1], [2], [3, 4], [5], [6]]
+
+
+def test_an_upsert_of_mariadb_escapes_each_name_once() -> None:
+    """Percent signs are doubled for the driver, which halves them; backticks are doubled."""
+    names = ("id%", "a%s`")
+    table = Table("t%", MetaData(), *(Column(name, Integer) for name in names))
+    shape = Shape(columns=dict.fromkeys(names), keys=names[:1], deletes=False, take=lambda _: ())
+    statement = shape.statement(table, InsertMode.UPSERT, "mysql")
+    compiled = str(statement.compile(dialect=pymysql.dialect()))  # type: ignore[no-untyped-call]
+    assert compiled % (1, 2) == (
+        "INSERT INTO `t%` (`id%`, `a%s```) VALUES (1, 2) "
+        "ON DUPLICATE KEY UPDATE `a%s``` = VALUES(`a%s```)"
+    )

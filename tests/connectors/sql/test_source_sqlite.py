@@ -26,6 +26,12 @@ from tests.support.cases import cases
 from tests.support.eventually import eventually
 
 
+def started(config: dict[str, str]) -> SourceHarness:
+    harness = SourceHarness(SqlSourceTask, config)
+    harness.start()
+    return harness
+
+
 def props(file: Path, **settings: str) -> dict[str, str]:
     return {
         "name": "orders",
@@ -75,8 +81,7 @@ def everything(harness: SourceHarness) -> list[SourceRecord]:
 def test_rows_are_read_once_and_in_order(file: Path, database: sqlite3.Connection) -> None:
     """New rows follow at the next pass."""
     make_orders(database, *["2024-01-01 00:00:00"] * 25)
-    source = SourceHarness(SqlSourceTask, incrementing(file, batch_max_rows="10"))
-    source.start()
+    source = started(incrementing(file, batch_max_rows="10"))
     assert ids(source.run(25)) == list(range(1, 26))
     make_orders(database, "2024-01-01 00:00:00")
     (record,) = source.run(1)
@@ -93,8 +98,7 @@ def test_a_batch_holds_no_more_rows_than_configured(
 ) -> None:
     """The rest of a table waits in the database, which others can write meanwhile."""
     make_orders(database, *["2024-01-01 00:00:00"] * 25)
-    source = SourceHarness(SqlSourceTask, incrementing(file, batch_max_rows="10"))
-    source.start()
+    source = started(incrementing(file, batch_max_rows="10"))
     assert len(source.poll()) == 10
     make_orders(database, "2024-01-01 00:00:00")
     source.stop()
@@ -127,8 +131,7 @@ def test_by_timestamp_a_restart_loses_no_row(
     """Within rows of equal time all of them come again; between them none does."""
     times = ["2024-01-01 00:00:01"] * 3 + ["2024-01-01 00:00:02"] * 5 + ["2024-01-01 00:00:03"] * 4
     make_orders(database, *times)
-    source = SourceHarness(SqlSourceTask, by_time(file, batch_max_rows="4"))
-    source.start()
+    source = started(by_time(file, batch_max_rows="4"))
     polled = everything(source)
     assert ids(polled) == list(range(1, 13))
     source.acknowledge(committed)
@@ -144,8 +147,7 @@ def test_by_timestamp_a_quiet_restart_repeats_nothing(
 ) -> None:
     """The last row of a pass completes its time."""
     make_orders(database, *["2024-01-01 00:00:01"] * 3)
-    source = SourceHarness(SqlSourceTask, by_time(file))
-    source.start()
+    source = started(by_time(file))
     assert len(everything(source)) == 3
     source.acknowledge()
     source.commit()
@@ -157,8 +159,7 @@ def test_by_timestamp_a_quiet_restart_repeats_nothing(
 def test_a_changed_row_comes_again(file: Path, database: sqlite3.Connection) -> None:
     """With a time of the last change."""
     make_orders(database, "2024-01-01 00:00:01", "2024-01-01 00:00:02")
-    source = SourceHarness(SqlSourceTask, by_both(file))
-    source.start()
+    source = started(by_both(file))
     assert ids(source.run(2)) == [1, 2]
     database.execute("UPDATE orders SET changed = '2024-01-01 00:00:03' WHERE id = 1")
     assert ids(source.run(1)) == [1]
@@ -169,8 +170,7 @@ def test_rows_younger_than_the_delay_wait(file: Path, database: sqlite3.Connecti
     """They may belong to a transaction beside which others are not visible yet."""
     make_orders(database, "2024-01-01 00:00:01")
     database.execute("INSERT INTO orders (changed) VALUES (CURRENT_TIMESTAMP)")
-    source = SourceHarness(SqlSourceTask, by_both(file, timestamp_delay_interval_ms="3600000"))
-    source.start()
+    source = started(by_both(file, timestamp_delay_interval_ms="3600000"))
     assert ids(everything(source)) == [1]
     source.stop()
 
@@ -185,8 +185,7 @@ def test_rows_of_an_hour_that_clocks_repeat_are_read_behind_it(
         monkeypatch.setattr(reading, "database_time", lambda _: datetime.fromisoformat(text))
 
     make_orders(database, "2024-10-27 01:00:00", form.format(30))
-    harness = SourceHarness(SqlSourceTask, by_time(file, db_timezone="Europe/Berlin"))
-    harness.start()
+    harness = started(by_time(file, db_timezone="Europe/Berlin"))
     clock("2024-10-27T00:59:00+00:00")
     assert ids(harness.run(1)) == [1]
     # The open query would lock the file.
@@ -206,8 +205,7 @@ def test_a_day_is_read_when_it_is_over(
     database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, changed DATE)")
     database.execute("INSERT INTO orders (changed) VALUES ('2024-10-26'), ('2024-10-27')")
     monkeypatch.setattr(reading, "database_time", lambda _: datetime(2024, 10, 27, 20, tzinfo=UTC))
-    harness = SourceHarness(SqlSourceTask, by_time(file))
-    harness.start()
+    harness = started(by_time(file))
     assert ids(harness.run(1)) == [1]
     assert all(harness.poll() == [] for _ in range(3))
     harness.stop()
@@ -216,8 +214,7 @@ def test_a_day_is_read_when_it_is_over(
 def test_the_whole_table_comes_each_time_in_bulk(file: Path, database: sqlite3.Connection) -> None:
     """There is no position."""
     make_orders(database, "2024-01-01 00:00:01", "2024-01-01 00:00:02")
-    source = SourceHarness(SqlSourceTask, props(file, mode="bulk"))
-    source.start()
+    source = started(props(file, mode="bulk"))
     assert ids(source.run(4)) == [1, 2, 1, 2]
     source.stop()
 
@@ -247,8 +244,7 @@ def test_values_have_the_types_of_their_columns(file: Path, database: sqlite3.Co
         "INSERT INTO orders VALUES (1, '12.5', 1, '2024-06-01 12:00:00', '2024-06-01', x'00ff',"
         " 1.5, NULL)"
     )
-    source = SourceHarness(SqlSourceTask, incrementing(file, db_timezone="Europe/Berlin"))
-    source.start()
+    source = started(incrementing(file, db_timezone="Europe/Berlin"))
     (record,) = source.run(1)
     assert isinstance(record.value, Struct)
     assert record.value.stored_values() == [
@@ -276,8 +272,7 @@ def test_a_value_of_another_type_than_its_column_fails_the_task(
     """SQLite stores it; a topic with a schema must not."""
     database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, amount INTEGER)")
     database.execute("INSERT INTO orders VALUES (1, 'many')")
-    source = SourceHarness(SqlSourceTask, incrementing(file))
-    source.start()
+    source = started(incrementing(file))
     with pytest.raises(DataException, match="Column amount"):
         source.poll()
 

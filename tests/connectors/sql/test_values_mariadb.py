@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import unicodedata
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,7 +14,6 @@ from pyconnect_api import (
     FLOAT64_SCHEMA,
     INT32_SCHEMA,
     OPTIONAL_STRING_SCHEMA,
-    DataException,
     SchemaBuilder,
     Struct,
     TopicPartition,
@@ -51,20 +49,6 @@ LAX = "?init_command=SET+SESSION+sql_mode%3D%27ANSI_QUOTES%27"
 """An argument of the URL that asks for a session without checks."""
 
 
-ODD = [
-    ("datetime", "2024-01-01", "0000-00-00 00:00:00", "a zero date"),
-    ("datetime(3)", "2024-01-01", "2024-02-00 10:00:00.5", "a zero date"),
-    ("timestamp", "2024-01-01", "0000-00-00 00:00:00", "a zero date"),
-    ("date", "2024-01-01", "2024-02-00", "a zero date"),
-    ("date", "2024-01-01", "2024-02-30", "a date that does not exist"),
-    ("time", "10:00", "25:30:00", "longer than a day"),
-    ("time(6)", "10:00", "-01:00:00.000001", "negative"),
-    ("time", "10:00", "24:00:00", "the end of a day"),
-    ("time", "10:00", "838:59:59", "longer than a day"),
-    ("bigint unsigned", "5", "18446744073709551615", "a whole number"),
-]
-
-
 UNSIGNED = (5, 2**63 - 1, 2**63, 2**64 - 1)
 
 
@@ -97,35 +81,6 @@ def test_an_unsigned_number_beyond_64_bits_never_becomes_another_one(
     assert values(harness.run(2), "v") == list(UNSIGNED[:2])
     with pytest.raises(OddValueException, match="a whole number does not fit INT64"):
         harness.poll()
-
-
-@cases("kind, plain, odd, text", *ODD)
-def test_an_odd_value_follows_the_policy(
-    database: Database, kind: str, plain: str, odd: str, text: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It fails behind the rows before it, is left out and logged, becomes null, or is a text."""
-    database.execute(
-        f"CREATE TABLE odd (id int PRIMARY KEY, v {kind} NOT NULL)",
-        f"INSERT INTO odd VALUES (1, '{plain}'), (2, '{odd}'), (3, '{plain}')",
-    )
-    harness = database.source()
-    assert values(harness.poll(), "id") == [1]
-    with pytest.raises(OddValueException, match=rf"Column v of table odd, row id=2: .*{text}") as e:
-        harness.poll()
-    assert odd not in str(e.value)
-    harness = database.source(errors_tolerance="all")
-    with caplog.at_level(logging.WARNING):
-        assert values(harness.run(2), "id") == [1, 3]
-    assert any("row id=2" in getattr(entry, "reason", "") for entry in caplog.records)
-    harness.stop()
-    harness = database.source(values_out_of_range="null")
-    first, none, last = values(harness.run(3), "v")
-    assert none is None
-    assert first == last is not None
-    harness.stop()
-    harness = database.source(values_out_of_range="text")
-    written = database.execute("SELECT CAST(v AS CHAR) FROM odd ORDER BY id")
-    assert values(harness.run(3), "v") == [value for (value,) in written]
 
 
 def test_types_without_a_schema_keep_what_the_database_has(database: Database) -> None:
@@ -328,56 +283,7 @@ def test_columns_that_are_created_hold_large_values_in_any_session(database: Dat
     ]
 
 
-ROW = SchemaBuilder.struct().field("id", SchemaBuilder.int32()).field("v", OPTIONAL_STRING_SCHEMA)
-
-
-@cases("mode", "insert", "upsert")
-@cases(
-    "column, good, bad, text",
-    ("varchar(3) NOT NULL", "a", "long", "more than 3 characters"),
-    ("varchar(3) NOT NULL", "a", None, "cannot be null"),
-    ("tinytext", "a", "x" * 300, "too long"),
-    ("text", "a", "\ud800", "not valid Unicode"),
-    ("text CHECK (v <> 'bad')", "a", "bad", "CONSTRAINT"),
-    ("longtext CHECK (json_valid(v))", "{}", "{", "CONSTRAINT"),
-    ("tinyint", "1", "300", "[Oo]ut of range"),
-    ("int", "1", "1.5", "not a whole number"),
-    ("date", "2024-01-01", "0000-00-00", "not a date"),
-    ("datetime", "2024-01-01 00:00:00", "2024-01-01 00:00:00.5", "more digits"),
-    ("datetime", "2024-01-01 00:00:00", "20240101", "not a time"),
-    ("enum('a', '1')", "a", "A", "not one of"),
-    ("enum('a', 'b')", "a", "2", "not one of"),
-    ("set('a', 'b')", "a,b", "3", "not one of"),
-    (r"enum('a\\b', 'it''s')", r"a\b", r"a\\b", "not one of"),
-    (r"set('a\nb', 'c')", "a\nb,c", r"a\nb", "not one of"),
-    ("year", "2024", "69", "four digits"),
-    ("char(3)", "a", "b ", "spaces at the end"),
-    ("decimal(3, 1)", "1.5", "1.25", "more digits"),
-    ("double", "1.5", "NaN", "NaN"),
-    ("point", None, "a", "not bytes"),
-)
-def test_rows_that_the_database_refuses_are_reported(
-    database: Database, mode: str, column: str, good: str | None, bad: str | None, text: str
-) -> None:
-    """The others are written once, in a session that is strict whatever the URL asks for."""
-    database.execute(f"CREATE TABLE topic (id int PRIMARY KEY, v {column})")
-    reporter = RecordingReporter()
-    key = {"pk_mode": "record_value", "pk_fields": "id", "insert_mode": mode}
-    url = database.url + LAX
-    harness = database.sink(reporter, errors_tolerance="all", connection_url=url, **key)
-    schema = ROW.build()
-    for number in range(20):
-        value = bad if number in (3, 19) else good
-        harness.send(Struct.of_checked(schema, [number, value]), value_schema=schema)
-    harness.deliver()
-    assert [record.kafka_offset for record, _ in reporter.reports] == [3, 19]
-    for record, error in reporter.reports:
-        assert isinstance(error, DataException)
-        with pytest.raises(DataException, match=text):
-            raise error
-        assert f"topic-0@{record.kafka_offset}" in str(error)
-    assert database.execute("SELECT count(*) FROM topic") == [(18,)]
-    assert database.execute("SELECT next_offset FROM pyconnect_offsets") == [(20,)]
+ROW = fields(id=SchemaBuilder.int32(), v=OPTIONAL_STRING_SCHEMA)
 
 
 def test_a_row_that_a_view_does_not_show_is_reported(database: Database) -> None:
@@ -385,9 +291,8 @@ def test_a_row_that_a_view_does_not_show_is_reported(database: Database) -> None
     view = "CREATE VIEW topic AS SELECT * FROM stored WHERE id > 0 WITH CHECK OPTION"
     database.execute("CREATE TABLE stored (id int, v text)", view)
     harness = database.sink(reporter := RecordingReporter(), errors_tolerance="all")
-    schema = ROW.build()
     for number in range(3):
-        harness.send(Struct.of_checked(schema, [number, "a"]), value_schema=schema)
+        harness.send(Struct.of_checked(ROW, [number, "a"]), value_schema=ROW)
     harness.deliver()
     assert [record.kafka_offset for record, _ in reporter.reports] == [0]
     assert database.execute("SELECT id FROM stored ORDER BY id") == [(1,), (2,)]
