@@ -91,23 +91,13 @@ def refuse(problems: Iterable[tuple[str, str]]) -> None:
         raise ConfigException(f"{name}: {problem}")
 
 
-def text_or_none(value: object) -> str | None:
-    """Return a text that is not empty."""
-    return None if value is None or value == "" else str(value)
-
-
-def texts(value: object) -> tuple[str, ...]:
-    """Return the entries of a list, none of null."""
-    return tuple(map(str, value)) if isinstance(value, list) else ()
-
-
 _READERS: Mapping[object, Callable[[Any], object]] = {
-    str: lambda value: text_or_none(value) or "",
-    str | None: text_or_none,
+    str: lambda value: "" if value is None else str(value),
+    str | None: lambda value: None if value in (None, "") else str(value),
     bool: lambda value: value is True,
     int | None: lambda value: value if value > 0 else None,
-    tuple[str, ...]: texts,
-    frozenset[str]: lambda value: frozenset(texts(value)),
+    tuple[str, ...]: lambda value: tuple(map(str, value or ())),
+    frozenset[str]: lambda value: frozenset(map(str, value or ())),
     Password | None: lambda value: value if value and value.value else None,
 }
 """By the type of a field; other types are made of the value. A limit is None unless positive."""

@@ -23,7 +23,12 @@ from pyiceberg.io.pyarrow import (
     _dataframe_to_data_files,
 )
 from pyiceberg.manifest import DataFile
-from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.schema import (
+    Schema,
+    assign_fresh_schema_ids,
+    index_by_name,
+    sanitize_column_names,
+)
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import parse_transform
@@ -101,9 +106,11 @@ def _partitioning(text: str) -> tuple[str, str]:
     return ("identity", text) if found is None else (found[1], found[2])
 
 
-def check_partitioning(rows: Any, partition_by: Sequence[str]) -> None:
-    """Raise ValueError if a table of an Arrow schema cannot be partitioned so."""
+def check_new_table(rows: Any, partition_by: Sequence[str]) -> None:
+    """Raise ValueError for an Arrow schema that no table has, or none that is partitioned so."""
     schema = assign_fresh_schema_ids(Catalog._convert_schema_if_needed(rows))  # noqa: SLF001
+    # In files, signs of names are replaced: two names may be one.
+    index_by_name(sanitize_column_names(schema))
     for text in partition_by:
         transform, name = _partitioning(text)
         try:

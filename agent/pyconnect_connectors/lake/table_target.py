@@ -30,7 +30,7 @@ from pyconnect_connectors.lake.catalogs import (
     add_columns,
     append_once,
     catalog_errors,
-    check_partitioning,
+    check_new_table,
     data_files,
     evolved,
     fitting_types,
@@ -241,7 +241,7 @@ class TableTarget:
                     raise DataException(f"The rows do not fit table {name}: {problem}")
             whole = merged([*buffered, rows])
             if table is None:
-                check_partitioning(whole, self._tables.partition_by)
+                check_new_table(whole, self._tables.partition_by)
                 named = [text for text in self._tables.partition_by if "(" not in text]
                 return _Fit(columns=columns, named=_texts_and_floats(rows, named))
         except (pa.ArrowException, ValueError, ValidationError) as error:

@@ -224,7 +224,10 @@ def as_selected(column: sa.ColumnElement[Any], dialect: sa.Dialect) -> sa.Column
             text = sa.cast(column, types.Text())
             # JSON has neither bounds nor two kinds of null.
             is_odd: sa.ColumnElement[bool] = sa.func.array_dims(column).op("!~")(r"^(\[1:\d+\])+$")
-            if isinstance(column.type.item_type, types.JSON):
+            item: types.TypeEngine[Any] = column.type.item_type
+            while isinstance(item, postgresql.DOMAIN):
+                item = item.data_type
+            if isinstance(item, types.JSON):
                 is_odd = sa.or_(is_odd, text.op("~")(r'[{,]"\s*null\s*"[,}]'))
             selected = sa.case((is_odd, text), else_=sa.cast(sa.func.to_json(column), types.Text()))
         case "postgresql", postgresql.MONEY():

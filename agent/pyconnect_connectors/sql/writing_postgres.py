@@ -157,7 +157,10 @@ _DECIMALS = re.compile(r"[.](\d+)")
 _ELEMENTS = re.compile(r'("(?:[^"\\]|\\.)*")|([^{},"\s][^{},"]*)', re.DOTALL)
 """Those of PostgreSQL's own form of an array."""
 _BOUNDS = re.compile(r"((?:\[-?\d+:-?\d+\])+=)?\{.*", re.DOTALL)
-_KEYS = re.compile(r'(?:"((?:[^"\\]|\\.)*)"|([^\s=>,"]+))\s*=>', re.DOTALL)
+_KEYS = re.compile(
+    r'(?:"((?:[^"\\]|\\.)*)"|([^\s=>,"]+))\s*=>\s*(?:"(?:[^"\\]|\\.)*"|[^\s,]+)', re.DOTALL
+)
+"""Those of HSTORE, with their values."""
 _CLOCKS = re.compile(r"(\d\d:\d\d(?::\d\d)?(?:\.\d+)?) ?([+-]\d\d|(?!BC|AM|PM)[A-Za-z])?")
 _STRUCTURE = re.compile(r'[\\"(),{}<>\[\]]+')
 

@@ -508,25 +508,24 @@ def test_a_row_whose_partition_of_a_table_cannot_be_made_is_reported(
 
 
 @cases(
-    "partition_by, problem",
-    ("more", "names more, which the rows lack"),
-    ("day(text)", "has day(text), and the field is string"),
+    "partition_by, names, problem",
+    ("b", ("a",), "iceberg.tables.default-partition-by names b, which the rows lack"),
+    ("day(b)", ("b",), "default-partition-by has day(b), and the field is string"),
+    ("b", ("a b", "a_x20b", "b"), "multiple fields for name a_x20b"),
 )
-def test_a_record_that_a_new_table_cannot_be_partitioned_by_is_reported(
-    tmp_path: Path, partition_by: str, problem: str
+def test_a_record_that_a_new_table_cannot_have_is_reported(
+    tmp_path: Path, partition_by: str, names: tuple[str, ...], problem: str
 ) -> None:
-    """Before the table is made: a later record may have the field."""
-    settings = {"iceberg.tables.default-partition-by": partition_by}
-    sink = started(tmp_path, "iceberg", settings)
-    sink.send(odd(0), value_schema=ROW)
-    value = Struct(MORE).put("id", 1).put("more", "x")
-    sink.send(value, value_schema=MORE)
+    """Before the table is made: a later record may have the field, or other names."""
+    sink = started(tmp_path, "iceberg", {"iceberg.tables.default-partition-by": partition_by})
+    for each in (names, ("a", "b")):
+        schema = fields(**dict.fromkeys(each, STRING_SCHEMA))
+        sink.send(Struct.of_checked(schema, list(each)), value_schema=schema)
     sink.deliver()
     sink.stop()
-    assert [r.kafka_offset for r, _ in reports(sink)] == ([0] if partition_by == "more" else [0, 1])
-    assert f"iceberg.tables.default-partition-by {problem} (record topic-0@0)" in str(
-        reports(sink)[0][1]
-    )
+    offsets = [record.kafka_offset for record, _ in reports(sink)]
+    assert offsets == ([0, 1] if partition_by == "day(b)" else [0])
+    assert problem in str(reports(sink)[0][1])
 
 
 @cases("path", "../a", "topics/../a", "topics//a", "topics/./a", "topics/x\0")

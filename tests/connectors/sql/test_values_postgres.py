@@ -138,9 +138,10 @@ def test_what_was_read_can_be_written_into_a_table_of_the_same_types(database: D
         " at timestamp, atz timestamptz, exact numeric(12, 2), free numeric, ints int[],"
         " words text[], days date[], deep int[][], span interval, doc json, docb jsonb,"
         " ident uuid, address inet, bits bit(3), cash money, spans tstzrange, place point,"
-        " two pair, pairs pair[], way path, rule jsonpath"
+        " two pair, pairs pair[], way path, rule jsonpath, tags hstore"
     )
     database.execute(
+        "CREATE EXTENSION hstore",
         "CREATE TYPE pair AS (a numeric(5, 2), b text)",
         f"CREATE TABLE odd ({columns})",
         f"CREATE TABLE topic ({columns})",
@@ -152,7 +153,7 @@ def test_what_was_read_can_be_written_into_a_table_of_the_same_types(database: D
         ' \'{"a": 1.10}\', \'{"a": 12345678901234567890.123456789, "b": null}\','
         " '00000000-0000-0000-0000-000000000001', '::1/128', '101', -1234.5,"
         " '[2024-01-01 00:00Z,)', '(0.1,1e300)', '(1.2,\"a \\\\\"\"\"\"b\")', '{\"(1,x)\",NULL}',"
-        " '[(1,NaN),(3,4)]', '$.a')",
+        " '[(1,NaN),(3,4)]', '$.a', 'x=>\"x=>y\", \"a b\"=>NULL')",
         "INSERT INTO odd (id) VALUES (2)",
     )
     harness = database.source()
@@ -192,14 +193,15 @@ def test_texts_of_odd_values_can_be_written(database: Database) -> None:
 
 def test_an_array_that_json_cannot_hold_is_odd(database: Database) -> None:
     """JSON has neither bounds nor two kinds of null; a text of PostgreSQL has, and is written."""
-    columns = "id int PRIMARY KEY, v int[], j jsonb[], at timestamp[]"
+    columns = "id int PRIMARY KEY, v int[], j jsonb[], at timestamp[], d docs[]"
     odd = {2: "[2:3]={1,2}", 3: "[0:1][1:2]={{1,2},{3,4}}"}
     database.execute(
+        "CREATE DOMAIN docs AS jsonb",
         f"CREATE TABLE odd ({columns})",
         f"CREATE TABLE topic ({columns})",
         """INSERT INTO odd VALUES (1, '{1,2}', '{"\\"null\\"",NULL,"[null]"}', NULL)""",
         *(f"INSERT INTO odd VALUES ({n}, '{v}', NULL, NULL)" for n, v in odd.items()),
-        """INSERT INTO odd VALUES (4, '{}', '{"null",NULL}', NULL)""",
+        """INSERT INTO odd VALUES (4, '{}', '{"null",NULL}', NULL, '{"null"}')""",
     )
     harness = database.source()
     (first,) = harness.run(1)
@@ -211,7 +213,7 @@ def test_an_array_that_json_cannot_hold_is_odd(database: Database) -> None:
     harness = database.source(values_out_of_range="text")
     records = harness.run(4)
     assert values(records, "v") == ["[1,2]", *odd.values(), "[]"]
-    assert values(records, "j")[3] == '{"null",NULL}'
+    assert [values(records, name)[3] for name in "jd"] == ['{"null",NULL}', '{"null"}']
     writer = database.sink()
     for record in records:
         writer.send(record.value, value_schema=record.value_schema)
@@ -452,6 +454,8 @@ def test_no_value_is_rounded_on_its_way_into_a_column(database: Database) -> Non
         ("priced[]", SchemaBuilder.string(), '{"(1.239,)"}'),
         ("price[]", SchemaBuilder.string(), "{1.239}"),
         ("price[]", SchemaBuilder.string(), "[1.239]"),
+        ("prices", SchemaBuilder.string(), "{1.239}"),
+        ("span", SchemaBuilder.string(), "00:00:01.5"),
         ("floats", SchemaBuilder.string(), "[0.1234567890123456789,2)"),
         ("point", SchemaBuilder.string(), "(0.1234567890123456789,1)"),
         ("cube", SchemaBuilder.string(), "(0.1234567890123456789, 1)"),
@@ -465,6 +469,8 @@ def test_no_value_is_rounded_on_its_way_into_a_column(database: Database) -> Non
         "CREATE EXTENSION hstore",
         "CREATE TYPE priced AS (price numeric(5, 2), code varchar(3))",
         "CREATE DOMAIN price AS numeric(5, 2)",
+        "CREATE DOMAIN prices AS numeric(5, 2)[]",
+        "CREATE DOMAIN span AS interval day to second(0)",
         "CREATE TYPE floats AS RANGE (subtype = float8)",
     )
     for number, (kind, builder, value) in enumerate(cases):
