@@ -42,8 +42,8 @@ from pyconnect_api import (
 )
 from pyconnect_api.testing import SinkHarness, SourceHarness
 from pyconnect_connectors.lake.arrow_types import Columns
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
-from pyconnect_connectors.lake.source_task import LakeSourceTask
+from pyconnect_connectors.lake.sink import LakeSinkTask
+from pyconnect_connectors.lake.source import LakeSourceTask
 
 NAMES = ("id", "note", "price", "changed", "amount")
 SCHEMAS = (INT64_SCHEMA, STRING_SCHEMA, FLOAT64_SCHEMA, TIMESTAMP_SCHEMA, INT32_SCHEMA)

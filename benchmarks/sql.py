@@ -35,8 +35,8 @@ from pyconnect_api import (
     TopicPartition,
 )
 from pyconnect_api.testing import SinkHarness, SourceHarness
-from pyconnect_connectors.sql.sink_task import SqlSinkTask
-from pyconnect_connectors.sql.source_task import SqlSourceTask
+from pyconnect_connectors.sql.sink import SqlSinkTask
+from pyconnect_connectors.sql.source import SqlSourceTask
 from tests.support.servers.postgres import PostgresServer, running_postgres
 
 NAMES = ("id", "note", "price", "changed", "amount")

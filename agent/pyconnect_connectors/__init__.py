@@ -7,10 +7,8 @@ Design: docs/explanation/design/connectors.md.
 
 from importlib import metadata
 
-
-def version() -> str:
-    """Return the distribution's version, `unknown` in a bare source tree."""
-    try:
-        return metadata.version("pyconnect-worker")
-    except metadata.PackageNotFoundError:
-        return "unknown"
+try:
+    __version__ = metadata.version("pyconnect-worker")
+except metadata.PackageNotFoundError:
+    __version__ = "unknown"
+"""That of connectors and tasks; unknown in a bare source tree."""

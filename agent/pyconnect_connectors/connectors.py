@@ -1,4 +1,4 @@
-"""The common part of this package's connectors and of their tasks.
+"""The common part of this package's connectors, of their tasks, and of their settings.
 
 Configs are described, checked and dealt. A task repeats calls that fail for a reason that may pass,
 such as a lost connection.
@@ -10,19 +10,97 @@ import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Generic, Protocol, Self, TypeVar, overload
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any, Generic, Protocol, Self, TypeVar, get_type_hints, overload
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pyconnect_api import (
     Config,
     ConfigDef,
     ConfigException,
     ConnectException,
+    LambdaValidator,
+    Password,
+    Range,
     RetriableException,
     StopSignal,
 )
-from pyconnect_connectors import version
-from pyconnect_connectors.settings import BACKOFF_MS, RETRIES, setting
+from pyconnect_api.configdef import define_table
+
+RETRIES = "max.retries"
+BACKOFF_MS = "retry.backoff.ms"
+GUARANTEE = "delivery.guarantee"
+_KEY = "setting"
+
+Bound = TypeVar("Bound")
+
+_RETRIES = """
+max.retries  INT  MEDIUM  10
+    Attempts after a failure that may pass, such as a lost connection, before the task fails.
+retry.backoff.ms  INT  MEDIUM  3000
+    Time between two attempts in milliseconds.
+"""
+
+
+class Guarantee(StrEnum):
+    """Whether a sink keeps consumer offsets beside the rows."""
+
+    EXACTLY_ONCE = "exactly-once"
+    AT_LEAST_ONCE = "at-least-once"
+
+
+def define_retries(definition: ConfigDef) -> ConfigDef:
+    """Add the keys that say how a task repeats a call whose failure may pass."""
+    return define_table(
+        definition, _RETRIES, {RETRIES: Range.at_least(0), BACKOFF_MS: Range.at_least(0)}
+    )
+
+
+def _check_zone(name: str, value: object) -> None:
+    try:
+        ZoneInfo(str(value))
+    except (ZoneInfoNotFoundError, OSError, ValueError) as error:
+        raise ConfigException(
+            f"Invalid value {value} for configuration {name}: Unknown time zone"
+        ) from error
+
+
+TIME_ZONE = LambdaValidator(_check_zone, "a name of the IANA time zone database")
+
+
+def setting(name: str) -> Any:
+    """Return the field of a dataclass that has the value of a setting."""
+    return field(metadata={_KEY: name})
+
+
+def bound(kind: type[Bound], config: Mapping[str, object], **given: object) -> Bound:
+    """Return the values of a parsed config by the fields' settings and types; `given`: the rest."""
+    hints = get_type_hints(kind)
+    values = {
+        each.name: _READERS.get(hints[each.name], hints[each.name])(config[each.metadata[_KEY]])
+        for each in fields(kind)  # type: ignore[arg-type]  # a dataclass
+        if _KEY in each.metadata
+    }
+    return kind(**values, **given)
+
+
+def refuse(problems: Iterable[tuple[str, str]]) -> None:
+    """Raise ConfigException for the first of pairs of a setting and what is wrong with it."""
+    for name, problem in problems:
+        raise ConfigException(f"{name}: {problem}")
+
+
+_READERS: Mapping[object, Callable[[Any], object]] = {
+    str: lambda value: "" if value is None else str(value),
+    str | None: lambda value: None if value in (None, "") else str(value),
+    bool: lambda value: value is True,
+    int | None: lambda value: value if value > 0 else None,
+    tuple[str, ...]: lambda value: tuple(map(str, value or ())),
+    frozenset[str]: lambda value: frozenset(map(str, value or ())),
+    Password | None: lambda value: value if value and value.value else None,
+}
+"""By the type of a field; other types are made of the value. A limit is None unless positive."""
 
 
 class _Parsed(Protocol):
@@ -34,7 +112,9 @@ Settings = TypeVar("Settings", bound=_Parsed)
 
 
 class ConfiguredConnector(Generic[Settings]):
-    """The base of a connector beside that of `pyconnect_api`; all its tasks have its own config."""
+    """The base of a connector beside that of `pyconnect_api`."""
+
+    props: Mapping[str, str]
 
     def __init__(
         self, define: Callable[[], ConfigDef], settings: type[Settings], address: str
@@ -43,7 +123,6 @@ class ConfiguredConnector(Generic[Settings]):
         self._define = define
         self._parse = settings.parse
         self._address = address
-        self._props: Mapping[str, str] = {}
 
     @abstractmethod
     def problems(self, settings: Settings) -> Iterable[tuple[str, str]]:
@@ -51,9 +130,6 @@ class ConfiguredConnector(Generic[Settings]):
 
         ConfigException or ConnectException if it cannot be reached: that is one of the address.
         """
-
-    def version(self) -> str:
-        return version()
 
     def config(self) -> ConfigDef:
         return self._define()
@@ -74,13 +150,7 @@ class ConfiguredConnector(Generic[Settings]):
 
     def start(self, props: Mapping[str, str]) -> None:
         self._parse(props)
-        self._props = props
-
-    def stop(self) -> None:
-        """The connector has no thread."""
-
-    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        return [self._props] * max_tasks
+        self.props = props
 
 
 LOG = logging.getLogger(__name__)

@@ -6,9 +6,8 @@ of SQLite, a date of Parquet beyond the year 9999, NaN in a target that has no N
 
 How a connector uses it:
 
-1. `define_odd_values(definition, texts=...)` adds the setting `values.out.of.range`; a frozen
-   settings class has `odd_values: OddValues = setting(OUT_OF_RANGE)`. Sources have all three
-   policies, sinks `fail` and `null`.
+1. `define_odd_values` adds the setting `values.out.of.range`. Sources have all three policies,
+   sinks `fail` and `null`.
 2. The schema is decided before any row is read, by the policy and the types of the columns. It
    never depends on a value, so that it stays the same:
    - `fail`: the schema of the column's type.

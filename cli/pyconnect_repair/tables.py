@@ -30,10 +30,10 @@ from pyconnect_connectors.sql.database import (
     reason,
 )
 from pyconnect_connectors.sql.fencing import OffsetTable
-from pyconnect_connectors.sql.json_text import UNFIT
 from pyconnect_connectors.sql.rows import shape_of, write_columns
 from pyconnect_connectors.sql.settings import SinkSettings
 from pyconnect_connectors.sql.target_tables import found_table
+from pyconnect_connectors.sql.writing_postgres import UNFIT
 from pyconnect_reconcile.data_sides import TableSide
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
@@ -391,7 +391,7 @@ class SinkTable:
             shape = shape_of(record, settings)
             if missing := sorted(set(shape.columns) - set(self._table.columns.keys())):
                 raise Refused(f"the table has no columns {', '.join(missing)}")
-            columns = write_columns(shape, self._table, connection.dialect, settings)
+            columns = write_columns(shape, self._table, connection, settings)
             [row] = shape.rows([record], columns)
         except DataException as exc:
             raise Refused(str(exc)) from None

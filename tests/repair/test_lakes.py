@@ -28,8 +28,8 @@ from pyconnect_api import (
 )
 from pyconnect_api.testing import SinkHarness
 from pyconnect_connectors.lake.catalogs import catalog_errors, stored_offsets
-from pyconnect_connectors.lake.names import EVOLVE
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
+from pyconnect_connectors.lake.settings import EVOLVE
+from pyconnect_connectors.lake.sink import LakeSinkTask
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_repair.lakes import LakeChange, LakeTable

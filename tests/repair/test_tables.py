@@ -28,7 +28,7 @@ from pyconnect_api import (
 from pyconnect_api.testing import SinkHarness
 from pyconnect_connectors.sql.database import open_engine
 from pyconnect_connectors.sql.settings import SinkSettings
-from pyconnect_connectors.sql.sink_task import SqlSinkTask
+from pyconnect_connectors.sql.sink import SqlSinkTask
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_repair.plan import Place, RowChange, Wanted

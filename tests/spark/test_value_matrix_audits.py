@@ -21,8 +21,8 @@ from pyconnect_api import Schema, Struct, Type
 from pyconnect_cli.reconcile.connectors import Audited, Resolved
 from pyconnect_cli.reconcile.tables import read_table, written_lake, written_table
 from pyconnect_cli.rest.offset_entries import OffsetEntry
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
-from pyconnect_connectors.sql.sink_task import SqlSinkTask
+from pyconnect_connectors.lake.sink import LakeSinkTask
+from pyconnect_connectors.sql.sink import SqlSinkTask
 from pyconnect_reconcile.findings import Verdict
 from tests.connectors.matrix.columns import Cell, Column
 from tests.connectors.matrix.databases import Database, define, grid

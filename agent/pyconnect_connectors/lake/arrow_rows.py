@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, NamedTuple, TypeAlias
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -121,6 +122,8 @@ class Rows:
         columns: list[list[Any]] = []
         for reading, found in zip(self._readings, batch.columns, strict=True):
             column = found.storage if isinstance(found, pa.ExtensionArray) else found
+            # Some functions of Arrow's take no dictionary.
+            column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
             values = None if reading.quick is None else reading.quick(column)
             if values is None:
                 stored = column if column.type == reading.stored else column.cast(reading.stored)
@@ -141,7 +144,9 @@ def _reading(kind: Any, place: _Place) -> _Reading:
     if isinstance(kind, pa.BaseExtensionType):
         if kind.extension_name == "arrow.uuid":
             schema = place.schema(SchemaBuilder.string())
-            return _Reading(schema=schema, stored=pa.binary(16), convert=_uuid)
+            return _Reading(
+                schema=schema, stored=pa.binary(16), convert=lambda value: str(UUID(bytes=value))
+            )
         return _reading(kind.storage_type, place)
     if types.is_dictionary(kind):
         return _reading(kind.value_type, place)
@@ -189,11 +194,6 @@ _PLAIN: Sequence[tuple[Any, ...]] = (
     ),
 )
 """A schema's builder, the type as which values are taken if it is another one, and the types."""
-
-
-def _uuid(value: bytes) -> str:
-    digits = value.hex()
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def _texts(place: _Place) -> _Reading:

@@ -191,8 +191,8 @@ def _fitting(value: Any, kind: Any, policy: OddValues) -> Any:
             name = kind.field(index).name
             try:
                 found[name] = _fitting(value[name], kind.field(index).type, policy)
-            except OddValue as odd:
-                raise odd.within(name) from None
+            except OddValue as error:
+                raise error.within(name) from None
         return found
     if pa.types.is_map(kind):
         # A key is never null: two keys would be one.
@@ -209,21 +209,19 @@ def _fitting(value: Any, kind: Any, policy: OddValues) -> Any:
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         if policy is OddValues.NULL:
             return None
-        raise OddValue("", _kind_of(value, kind), str(kind)) from None
+        match value:
+            case str() if pa.types.is_string(kind):
+                odd = "a lone surrogate"
+            case Decimal() if not value.is_finite():
+                odd = "NaN or infinity"
+            case Decimal():
+                odd = f"a number of more than {kind.precision} digits, or of another scale"
+            case int():
+                odd = f"a whole number of more than {kind.bit_width} bits"
+            case _:
+                odd = f"a value of class {type(value).__name__}"
+        raise OddValue("", odd, str(kind)) from None
     return value
-
-
-def _kind_of(value: object, kind: Any) -> str:
-    match value:
-        case str() if pa.types.is_string(kind):
-            return "a lone surrogate"
-        case Decimal() if not value.is_finite():
-            return "NaN or infinity"
-        case Decimal():
-            return f"a number of more than {kind.precision} digits, or of another scale"
-        case int():
-            return f"a whole number of more than {kind.bit_width} bits"
-    return f"a value of class {type(value).__name__}"
 
 
 def _inner(schema: Schema | None) -> Schema:

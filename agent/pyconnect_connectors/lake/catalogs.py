@@ -14,20 +14,8 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyiceberg.io.pyarrow
+from pyiceberg import exceptions
 from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.exceptions import (
-    CommitFailedException,
-    CommitStateUnknownException,
-    NamespaceAlreadyExistsError,
-    NoSuchNamespaceError,
-    NoSuchTableError,
-    NotInstalledError,
-    RESTError,
-    ServerError,
-    ServiceUnavailableError,
-    TableAlreadyExistsError,
-    TooManyRequestsError,
-)
 from pyiceberg.io.pyarrow import (
     ArrowProjectionVisitor,
     UnsupportedPyArrowTypeException,
@@ -35,7 +23,12 @@ from pyiceberg.io.pyarrow import (
     _dataframe_to_data_files,
 )
 from pyiceberg.manifest import DataFile
-from pyiceberg.schema import Schema
+from pyiceberg.schema import (
+    Schema,
+    assign_fresh_schema_ids,
+    index_by_name,
+    sanitize_column_names,
+)
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import parse_transform
@@ -45,28 +38,28 @@ from requests import RequestException
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
 from pyconnect_api import ConnectException, RetriableException
-from pyconnect_connectors.lake.settings import TableSettings
+from pyconnect_connectors.lake.settings import PARTITION_BY, TableSettings
 from pyconnect_connectors.lake.storage import reason
 
 COMMIT_KEY = "pyconnect.commit-id"
 OFFSETS_KEY = "pyconnect.offsets."
 """Followed by the connector's name; the value is a JSON object: `{"topic-0": 17}`."""
 _PASSING = (
-    CommitFailedException,
-    CommitStateUnknownException,
+    exceptions.CommitFailedException,
+    exceptions.CommitStateUnknownException,
     OperationalError,
     RequestException,
-    ServerError,
-    ServiceUnavailableError,
-    TooManyRequestsError,
+    exceptions.ServerError,
+    exceptions.ServiceUnavailableError,
+    exceptions.TooManyRequestsError,
 )
 _PERMANENT = (
     FileNotFoundError,
-    NoSuchNamespaceError,
-    NoSuchTableError,
-    NotInstalledError,
+    exceptions.NoSuchNamespaceError,
+    exceptions.NoSuchTableError,
+    exceptions.NotInstalledError,
     PermissionError,
-    RESTError,
+    exceptions.RESTError,
     SQLAlchemyError,
     ValueError,
     pa.ArrowException,
@@ -81,17 +74,11 @@ def open_catalog(settings: TableSettings) -> Catalog:
     return load_catalog(settings.catalog, **settings.properties)
 
 
-def check_catalog(settings: TableSettings) -> None:
-    """Ask the catalog once; ConnectException or RetriableException if that fails."""
-    with catalog_errors("Cannot reach the catalog"):
-        open_catalog(settings).list_namespaces()
-
-
 def load_table(catalog: Catalog, name: str) -> Table | None:
     """Return the table as it is now, None if there is none."""
     try:
         return catalog.load_table(name)
-    except (NoSuchTableError, NoSuchNamespaceError):
+    except (exceptions.NoSuchTableError, exceptions.NoSuchNamespaceError):
         return None
 
 
@@ -99,19 +86,39 @@ def new_table(catalog: Catalog, name: str, schema: Any, partition_by: Sequence[s
     """Create a table with optional columns of an Arrow schema, unless another task does so."""
     identifier = tuple(name.split("."))
     # The catalog of SQL looks first and then adds a row.
-    with suppress(NamespaceAlreadyExistsError, IntegrityError):
+    with suppress(exceptions.NamespaceAlreadyExistsError, IntegrityError):
         catalog.create_namespace_if_not_exists(identifier[:-1])
     columns = pa.schema([field.with_nullable(True) for field in schema])
     with (
-        suppress(TableAlreadyExistsError, CommitFailedException),
+        suppress(exceptions.TableAlreadyExistsError, exceptions.CommitFailedException),
         catalog.create_table_transaction(identifier, schema=columns) as transaction,
         transaction.update_spec() as spec,
     ):
         for text in partition_by:
-            found = re.fullmatch(r"(\w+)\((.+)\)", text)
-            transform, field = ("identity", text) if found is None else (found[1], found[2])
+            transform, field = _partitioning(text)
             spec.add_field(field, parse_transform(transform))
     return catalog.load_table(identifier)
+
+
+def _partitioning(text: str) -> tuple[str, str]:
+    """Return the transform and the field of an entry of the partitioning."""
+    found = re.fullmatch(r"(\w+)\((.+)\)", text)
+    return ("identity", text) if found is None else (found[1], found[2])
+
+
+def check_new_table(rows: Any, partition_by: Sequence[str]) -> None:
+    """Raise ValueError for an Arrow schema that no table has, or none that is partitioned so."""
+    schema = assign_fresh_schema_ids(Catalog._convert_schema_if_needed(rows))  # noqa: SLF001
+    # In files, signs of names are replaced: two names may be one.
+    index_by_name(sanitize_column_names(schema))
+    for text in partition_by:
+        transform, name = _partitioning(text)
+        try:
+            kind = schema.find_type(name)
+        except ValueError:
+            raise ValueError(f"{PARTITION_BY} names {name}, which the rows lack") from None
+        if not parse_transform(transform).can_transform(kind):
+            raise ValueError(f"{PARTITION_BY} has {text}, and the field is {kind}")
 
 
 def add_columns(table: Table, schema: Any) -> None:
@@ -226,10 +233,6 @@ def stored_offsets(table: Table, connector: str) -> dict[str, int]:
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else table.snapshot_by_id(parent)
     return {}
-
-
-def has_commit(table: Table, commit_id: str) -> bool:
-    return any(is_commit(snapshot, commit_id) for snapshot in table.metadata.snapshots)
 
 
 def is_commit(snapshot: Snapshot, commit_id: str) -> bool:

@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 from pyconnect_api import DataException, Schema, SinkRecord
 from pyconnect_connectors.lake.arrow_types import Columns
 from pyconnect_connectors.lake.json_values import json_lines
-from pyconnect_connectors.lake.names import Format
-from pyconnect_connectors.lake.settings import FileSettings
+from pyconnect_connectors.lake.settings import FileSettings, Format
 from pyconnect_connectors.odd_values import OddValues
 
 ROW_GROUP_BYTES = 16 * 1024 * 1024
@@ -146,7 +145,7 @@ class Encoders:
     def __init__(self, written: Format, files: FileSettings, policy: OddValues) -> None:
         self._format = written
         self._policy = policy
-        self._files = files
+        self._codec, self._compressed = files.codec, files.compression == "gzip"
         self._columns: Columns | None = None
 
     @property
@@ -157,18 +156,17 @@ class Encoders:
     @property
     def suffix(self) -> str:
         if self._format is Format.PARQUET:
-            codec = self._files.codec
-            return ".parquet" if codec == "none" else f".{codec}.parquet"
-        return f".{self._format}{'.gz' if self._files.gzip else ''}"
+            return ".parquet" if self._codec == "none" else f".{self._codec}.parquet"
+        return f".{self._format}{'.gz' if self._compressed else ''}"
 
     def open(self, schema: Schema | None) -> Encoder:
         """Return the encoder of a new file; DataException for values without a fit schema."""
         if self._format is Format.JSON:
-            return JsonEncoder(self._policy, compressed=self._files.gzip)
+            return JsonEncoder(self._policy, compressed=self._compressed)
         if schema is None:
             raise DataException(f"The value has no schema, which format.class={self._format} needs")
         if self._columns is None or self._columns.connect_schema is not schema:
             self._columns = Columns(schema, self._policy, texts=self._format is Format.CSV)
         if self._format is Format.CSV:
-            return CsvEncoder(self._columns, compressed=self._files.gzip)
-        return ParquetEncoder(self._columns, self._files.codec)
+            return CsvEncoder(self._columns, compressed=self._compressed)
+        return ParquetEncoder(self._columns, self._codec)

@@ -27,9 +27,8 @@ from pyconnect_api import (
 )
 from pyconnect_connectors.lake.commit_log import Commit, CommitLog
 from pyconnect_connectors.lake.encoders import Encoder, Encoders
-from pyconnect_connectors.lake.names import Compatibility
-from pyconnect_connectors.lake.partitioners import Clock, Partitioner, partitioner_of
-from pyconnect_connectors.lake.settings import SinkSettings
+from pyconnect_connectors.lake.partitioners import Clock, partitioner_of
+from pyconnect_connectors.lake.settings import Compatibility, SinkSettings
 from pyconnect_connectors.lake.storage import Storage
 
 LOG = logging.getLogger(__name__)
@@ -90,7 +89,7 @@ class FileTarget:
         self._storage = storage
         self._now_ms = now_ms
         self._clock = Clock(files)
-        self._partitioner: Partitioner = partitioner_of(files, self._clock)
+        self._directories = partitioner_of(files, self._clock)
         self._encoders = Encoders(settings.format, files, settings.odd_values)
         self._log = (
             CommitLog(storage, files.topics_dir, settings.name) if settings.exactly_once else None
@@ -158,34 +157,31 @@ class FileTarget:
                 continue
             if buffer.writing is not None:
                 self._write(partition, buffer)
-            self._add(partition, buffer, [r for r in run if r.original_kafka_offset >= buffer.next])
-
-    def _add(
-        self, partition: TopicPartition, buffer: _Buffer, records: Sequence[SinkRecord]
-    ) -> None:
-        begin = 0
-        while begin < len(records) and partition not in self._rewinds:
-            unfinished = buffer.unfinished
-            if unfinished is not None and buffer.next >= unfinished.end and buffer.start is None:
-                # None of its records is there any more.
-                buffer.unfinished = None
-            if self._begins_another(buffer, records[begin]):
-                self._write(partition, buffer)
-                continue
-            count = self._fitting(buffer, records, begin)
-            chunk = records[begin : begin + count]
-            begin += count
-            self._append(buffer, [r for r in chunk if r.value is not None])
-            buffer.next = chunk[-1].original_kafka_offset + 1
-            if buffer.unfinished is None:
-                is_full = any(
-                    f.rows >= self._files.flush_size or f.encoder.size >= self._settings.max_bytes
-                    for f in buffer.files.values()
-                )
-            else:
-                is_full = buffer.next >= buffer.unfinished.end
-            if is_full:
-                self._write(partition, buffer)
+            new = [r for r in run if r.original_kafka_offset >= buffer.next]
+            begin = 0
+            while begin < len(new) and partition not in self._rewinds:
+                known = buffer.unfinished
+                if known is not None and buffer.next >= known.end and buffer.start is None:
+                    # None of its records is there any more.
+                    buffer.unfinished = None
+                if self._begins_another(buffer, new[begin]):
+                    self._write(partition, buffer)
+                    continue
+                count = self._fitting(buffer, new, begin)
+                chunk = new[begin : begin + count]
+                begin += count
+                self._append(buffer, [r for r in chunk if r.value is not None])
+                buffer.next = chunk[-1].original_kafka_offset + 1
+                if buffer.unfinished is None:
+                    is_full = any(
+                        f.rows >= self._files.flush_size
+                        or f.encoder.size >= self._settings.max_bytes
+                        for f in buffer.files.values()
+                    )
+                else:
+                    is_full = buffer.next >= buffer.unfinished.end
+                if is_full:
+                    self._write(partition, buffer)
 
     def _begins_another(self, buffer: _Buffer, record: SinkRecord) -> bool:
         """Whether files have to be finished before a record can be added."""
@@ -251,7 +247,7 @@ class FileTarget:
         schema = first.value_schema if buffer.start is None else buffer.schema
         if self._encoders.uses_schemas and first.value_schema != schema:
             records = [_projected(record, schema) for record in records]
-        directories = self._partitioner.directories(records)
+        directories = self._directories(records)
         groups: dict[str, list[SinkRecord]] = {}
         if isinstance(directories, str):
             groups[directories] = list(records)
@@ -260,7 +256,18 @@ class FileTarget:
                 groups.setdefault(directory, []).append(record)
         prepared = []
         for directory, rows in groups.items():
-            file = self._file(buffer, directory, rows[0], schema)
+            file = buffer.files.get((str(first.topic), directory))
+            if file is None:
+                # With the topic that was read: a transformation may give several topics one name.
+                name = (
+                    f"{first.original_topic}+{first.original_kafka_partition}"
+                    f"+{rows[0].original_kafka_offset:0{self._files.pad_width}}"
+                    f"{self._encoders.suffix}"
+                )
+                place = (self._files.topics_dir, str(first.topic), directory, name)
+                path = "/".join(filter(None, place))
+                self._storage.check_path(path)
+                file = _OpenFile(path=path, encoder=self._encoders.open(schema))
             prepared.append(
                 (directory, file, file.encoder.prepared(rows, f"file {file.path}"), len(rows))
             )
@@ -272,22 +279,6 @@ class FileTarget:
         if buffer.start is None:
             buffer.start, buffer.begin_ms = first.original_kafka_offset, begin_ms
             buffer.schema = schema
-
-    def _file(
-        self, buffer: _Buffer, directory: str, first: SinkRecord, schema: Schema | None
-    ) -> _OpenFile:
-        topic = str(first.topic)
-        found = buffer.files.get((topic, directory))
-        if found is not None:
-            return found
-        # With the topic that was read: a transformation may give several topics one name.
-        name = (
-            f"{first.original_topic}+{first.original_kafka_partition}"
-            f"+{first.original_kafka_offset:0{self._files.pad_width}}{self._encoders.suffix}"
-        )
-        path = "/".join(filter(None, (self._files.topics_dir, topic, directory, name)))
-        self._storage.check_path(path)
-        return _OpenFile(path=path, encoder=self._encoders.open(schema))
 
     # Commits
 

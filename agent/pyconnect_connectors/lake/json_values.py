@@ -27,8 +27,27 @@ _CHECKED = (Type.ARRAY, Type.MAP, Type.STRUCT, Type.FLOAT32, Type.FLOAT64)
 
 def json_lines(records: Sequence[SinkRecord], policy: OddValues, place: str) -> bytes:
     """Return a line for the value of each record; DataException if one has no JSON form."""
+    schema = records[0].value_schema
+    # Values of a struct may be JSON's as they are stored.
+    is_plain = (
+        schema is not None
+        and schema.type is Type.STRUCT
+        and not any(
+            field.schema.type in _CHECKED
+            or field.schema.name == DECIMAL_NAME
+            or required_default(field.schema) is not None
+            for field in schema.fields
+        )
+        and all([record.value_schema is schema for record in records])  # noqa: C419  hot
+    )
     try:
-        return _ENCODER.encode_lines(_values(records))
+        if schema is None or not is_plain:
+            return _ENCODER.encode_lines([plain(r.value, OddValues.FAIL) for r in records])
+        names = [field.name for field in schema.fields]
+        stored: list[Any] = [record.value for record in records]
+        return _ENCODER.encode_lines(
+            [dict(zip(names, value.stored_values(), strict=True)) for value in stored]
+        )
     except (OddValue, TypeError, ValueError, RecursionError, msgspec.MsgspecError):
         lines = []
         for record in records:
@@ -40,26 +59,6 @@ def json_lines(records: Sequence[SinkRecord], policy: OddValues, place: str) -> 
                 kind = "a value that is nested too deeply"
                 raise OddValue("", kind, "JSON").of(record, place) from None
         return b"".join(lines)
-
-
-def _values(records: Sequence[SinkRecord]) -> list[Any]:
-    """Return values that the encoder takes; those of a struct may be JSON's as they are stored."""
-    schema = records[0].value_schema
-    values: list[Any] = [record.value for record in records]
-    if (
-        schema is None
-        or schema.type is not Type.STRUCT
-        or any(
-            field.schema.type in _CHECKED
-            or field.schema.name == DECIMAL_NAME
-            or required_default(field.schema) is not None
-            for field in schema.fields
-        )
-        or any([record.value_schema is not schema for record in records])  # noqa: C419  hot
-    ):
-        return [plain(value, OddValues.FAIL) for value in values]
-    names = [field.name for field in schema.fields]
-    return [dict(zip(names, value.stored_values(), strict=True)) for value in values]
 
 
 def plain(value: Any, policy: OddValues) -> Any:

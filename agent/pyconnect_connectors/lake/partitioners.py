@@ -9,17 +9,16 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as time_of_day
 from decimal import Decimal
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 from urllib.parse import quote
 
 from pyconnect_api import ConfigException, DataException, SinkRecord, Struct
 from pyconnect_api.java_text import double_text
-from pyconnect_connectors.lake.names import PATH_FORMAT, Extractor, Partitioning
-from pyconnect_connectors.lake.settings import FileSettings
+from pyconnect_connectors.lake.settings import PATH_FORMAT, Extractor, FileSettings, Partitioning
 from pyconnect_connectors.odd_values import required_default
 
 MOST_KNOWN = 10_000
@@ -39,11 +38,8 @@ _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z]+)|([^A-Za-z']+)")
 Directories: TypeAlias = str | Sequence[str]
 
 
-class Partitioner(Protocol):
-    """Chooses directories."""
-
-    def directories(self, records: Sequence[SinkRecord]) -> Directories:
-        """Return the directory of all records, or one for each; DataException if there is none."""
+Partitioner: TypeAlias = Callable[[Sequence[SinkRecord]], Directories]
+"""Returns the directory of all records, or one for each; DataException if there is none."""
 
 
 class Clock:
@@ -80,71 +76,50 @@ class Clock:
         raise DataException(f"The record has no time (timestamp.extractor={self._extractor})")
 
 
-class ByKafkaPartition:
-    """The default: one directory for each Kafka partition."""
-
-    def directories(self, records: Sequence[SinkRecord]) -> Directories:
-        return f"partition={records[0].original_kafka_partition}"
-
-
-class ByField:
-    """One directory for each value of one or several fields."""
-
-    def __init__(self, fields: Sequence[str]) -> None:
-        self._fields = fields
-
-    def directories(self, records: Sequence[SinkRecord]) -> Directories:
-        return [
-            "/".join(
-                f"{quote(name, safe=_PLAIN_CHARACTERS)}={_directory_text(name, field_of(r, name))}"
-                for name in self._fields
-            )
-            for r in records
-        ]
+def partitioner_of(settings: FileSettings, clock: Clock) -> Partitioner:
+    """Return the partitioner of a config; ConfigException for a path format that is not valid."""
+    match settings.partitioning:
+        case Partitioning.DEFAULT:
+            return lambda records: f"partition={records[0].original_kafka_partition}"
+        case Partitioning.FIELD:
+            named = [(name, quote(name, safe=_PLAIN_CHARACTERS)) for name in settings.fields]
+            return lambda records: [
+                "/".join(f"{shown}={_directory_text(n, field_of(r, n))}" for n, shown in named)
+                for r in records
+            ]
+        case Partitioning.TIME:
+            return _by_time(settings, clock)
 
 
-class ByTime:
+def _by_time(settings: FileSettings, clock: Clock) -> Partitioner:
     """One directory for each span of local time, which begins at a multiple of its duration.
 
     As in Confluent's TimeBasedPartitioner, days begin at midnight of the zone, whether they have
     23, 24 or 25 hours. An hour that the clock repeats has one directory.
     """
+    duration, zone = timedelta(milliseconds=settings.duration_ms), settings.zone
+    template = path_template(settings.path_format)
+    # Offsets of zones are whole seconds, and change at whole seconds.
+    unit_ms = math.gcd(settings.duration_ms, 1000)
+    known: dict[int, str] = {}
 
-    def __init__(self, settings: FileSettings, clock: Clock) -> None:
-        self._clock = clock
-        self._duration = timedelta(milliseconds=settings.duration_ms)
-        self._zone = settings.zone
-        self._template = path_template(settings.path_format)
-        # Offsets of zones are whole seconds, and change at whole seconds.
-        self._unit_ms = math.gcd(settings.duration_ms, 1000)
-        self._known: dict[int, str] = {}
-
-    def directories(self, records: Sequence[SinkRecord]) -> Directories:
-        units = [self._clock.time_ms(record) // self._unit_ms for record in records]
-        if len(self._known) > MOST_KNOWN:
-            self._known.clear()
-        for unit in set(units) - self._known.keys():
+    def directories(records: Sequence[SinkRecord]) -> Directories:
+        units = [clock.time_ms(record) // unit_ms for record in records]
+        if len(known) > MOST_KNOWN:
+            known.clear()
+        for unit in set(units) - known.keys():
             try:
-                moment = _EPOCH + timedelta(milliseconds=unit * self._unit_ms)
-                begin = moment.astimezone(self._zone).replace(tzinfo=UTC, fold=0)
-                begin -= (begin - _EPOCH) % self._duration
+                moment = _EPOCH + timedelta(milliseconds=unit * unit_ms)
+                begin = moment.astimezone(zone).replace(tzinfo=UTC, fold=0)
+                begin -= (begin - _EPOCH) % duration
                 # A beginning that the clock leaves out moves to the next time that there is.
-                begin = begin.replace(tzinfo=self._zone).astimezone(UTC).astimezone(self._zone)
+                begin = begin.replace(tzinfo=zone).astimezone(UTC).astimezone(zone)
             except (OverflowError, ValueError):
                 raise DataException("The record's time is not in the years 1 to 9999") from None
-            self._known[unit] = self._template.format(begin)
-        return [self._known[unit] for unit in units]
+            known[unit] = template.format(begin)
+        return [known[unit] for unit in units]
 
-
-def partitioner_of(settings: FileSettings, clock: Clock) -> Partitioner:
-    """Return the partitioner of a config; ConfigException for a path format that is not valid."""
-    match settings.partitioning:
-        case Partitioning.DEFAULT:
-            return ByKafkaPartition()
-        case Partitioning.FIELD:
-            return ByField(settings.fields)
-        case Partitioning.TIME:
-            return ByTime(settings, clock)
+    return directories
 
 
 def path_template(pattern: str) -> str:

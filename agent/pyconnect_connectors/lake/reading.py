@@ -1,31 +1,348 @@
-"""Rows of a file, in batches, from any row on.
+"""Rows of a file of Parquet, JSON or CSV, in batches, from any row on.
 
 A row that cannot be read ends a batch. Behind the rows before it, it is an error that names file
 and row, or with `errors.tolerance=all` one warning in the log. A file that is broken as a whole,
 such as one with an open quote, always is an error.
+
+JSON: one value of any kind a line, without a schema. Numbers keep their digits: those that 64 bits
+would change are Decimals. Of two members with one name the last one counts, as in Jackson.
+
+CSV: texts, under the names of the first line. Quotes are those of RFC 4180: one that is not closed,
+or is followed by text, breaks the file, because nothing says where the next row begins. A column
+without a name, as spreadsheets write it behind a comma at the end of lines, is left out as long as
+it is empty. LakeSink writes a comma for a null in the only column.
 """
 
 from __future__ import annotations
 
+import codecs
+import csv
 import gzip
+import io
+import json
 import logging
+import re
 import zlib
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import IO, Any
+from codecs import BOM_UTF8
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from itertools import chain, islice
+from typing import IO, Any, NoReturn
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyconnect_api import DataException, Schema
+from pyconnect_api import OPTIONAL_STRING_SCHEMA, DataException, Schema, SchemaBuilder, Struct
+from pyconnect_api.validation import kept_number
 from pyconnect_connectors.lake.arrow_rows import Rows
-from pyconnect_connectors.lake.csv_rows import csv_chunks
-from pyconnect_connectors.lake.file_rows import Chunk, Source
-from pyconnect_connectors.lake.json_rows import json_chunks
-from pyconnect_connectors.lake.names import Format
-from pyconnect_connectors.lake.settings import SourceSettings
+from pyconnect_connectors.lake.settings import Format, SourceSettings
+from pyconnect_connectors.odd_values import TOLERANCE, OddValueException, OddValues
 
 LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Consecutive rows of one schema; `bad`: errors by index, in whose place a value is no row."""
+
+    schema: Schema | None
+    values: Sequence[object]
+    bad: Mapping[int, DataException] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The file that is read, and how.
+
+    `begin` is the number of the first row to read. Rows are numbered from 0; texts call the first
+    one "row 1", so that the number is that of the offset behind it.
+    """
+
+    path: str
+    begin: int
+    settings: SourceSettings
+
+    def odd(self, column: str, row: int, kind: str, target: str) -> OddValueException:
+        return OddValueException(
+            f"file {self.path}", column=column, row=f"row {row + 1}", kind=kind, target=target
+        )
+
+    def bad_row(self, row: int, problem: str) -> DataException:
+        return DataException(
+            f"Row {row + 1} of file {self.path} {problem}; "
+            f"set {TOLERANCE}=all to go on without the row"
+        )
+
+    def check_length(self, rows: int) -> None:
+        """Raise DataException for a file with fewer rows than were read of it."""
+        if rows < self.begin:
+            raise self.broken(
+                f"it has {rows} rows, and {self.begin} were read of it before: a file that was "
+                "replaced is read again after a reset of its offset"
+            )
+
+    def broken(self, problem: str, row: int | None = None) -> DataException:
+        """Return the error of a file of which no further row can be read."""
+        place = "" if row is None else f", row {row + 1}"
+        return DataException(f"File {self.path}{place}: {problem}")
+
+
+_CLASSES = bytes(
+    ord("0" if chr(octet) in "0123456789." else "e" if chr(octet) in "eE" else " ")
+    for octet in range(256)
+)
+_LONG = b"0" * 17
+"""A point and 16 digits. A double has any 15 digits, and an integer of 64 bits any 18."""
+_DIGITS = bytes(ord("0" if chr(octet) in "0123456789" else " ") for octet in range(256))
+_DIGITS_OF_MORE = b"0" * 19
+_MORE = re.compile(rb"[1-9]\d{19}|9[2-9]\d{17}")
+"""An integer of more than 64 bits."""
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def json_chunks(file: Any, source: Source) -> Iterator[Chunk]:
+    """Yield the rows of a binary file; DataException if it is broken."""
+    if file.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
+        file.read(len(BOM_UTF8))
+    quick, exact = msgspec.json.Decoder().decode, msgspec.json.Decoder(float_hook=_number).decode
+    # Without a loop in Python, and without a text of each line, which the decoder does not need.
+    lines = filter(bytes.strip, file)
+    row = sum(1 for _ in islice(lines, source.begin))
+    source.check_length(row)
+    while chunk := list(islice(lines, source.settings.batch_rows)):
+        bad: dict[int, DataException] = {}
+        try:
+            text = b"".join(chunk)
+            # There may be a float that 64 bits would change: found without a loop in Python.
+            classes = text.translate(_CLASSES)
+            is_long = _LONG in classes or b"0e" in classes
+            values = list(map(exact if is_long else quick, chunk))
+            if _DIGITS_OF_MORE in text.translate(_DIGITS):
+                values = [
+                    _of_64_bits(value) if _MORE.search(line) else value
+                    for value, line in zip(values, chunk, strict=True)
+                ]
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            values = []
+            for index, line in enumerate(chunk):
+                try:
+                    values.append(_exactly(line, row + index, source))
+                except DataException as error:
+                    values.append(None)
+                    bad[index] = error
+            if row == 0 and 0 in bad and _is_unfinished(chunk[0]):
+                raise source.broken(
+                    "the JSON value does not end on its line; a file has one value a line", 0
+                ) from None
+        yield Chunk(schema=None, values=values, bad=bad)
+        row += len(chunk)
+
+
+def _number(digits: str) -> object:
+    number = float(digits)
+    # Most numbers have few digits, or those that programs write of the nearest double.
+    if (len(digits) <= 15 and "e" not in digits and "E" not in digits) or repr(number) == digits:
+        return number
+    try:
+        return kept_number(Decimal(digits))
+    except InvalidOperation:
+        raise ValueError("a number has an exponent that is too large") from None
+
+
+def _of_64_bits(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: _of_64_bits(member) for name, member in value.items()}
+        case list():
+            return list(map(_of_64_bits, value))
+        case int():
+            return value if isinstance(value, bool) else kept_number(value)
+    return value
+
+
+def _exactly(line: bytes, row: int, source: Source) -> Any:
+    """Return the value of a line that may be wrong; DataException that says why it is."""
+    try:
+        text, kind = line.decode(), "a lone surrogate"
+    except UnicodeDecodeError:
+        text, kind = line.decode("utf-8", "surrogateescape"), "a text that is not UTF-8"
+
+    def no_constant(name: str) -> NoReturn:
+        raise ValueError(f"{name} is not a JSON value")
+
+    try:
+        value = json.loads(text, parse_float=_number, parse_constant=no_constant)
+        return _of_64_bits(_with_texts(value, "", row, source, kind))
+    except json.JSONDecodeError as error:
+        problem = f"{error.msg} at character {error.pos + 1}"
+    except RecursionError:
+        problem = "it is nested too deeply"
+    except ValueError as error:
+        problem = str(error)
+    raise source.bad_row(row, f"is not JSON: {problem}") from None
+
+
+def _with_texts(value: Any, path: str, row: int, source: Source, kind: str) -> Any:
+    """Return a value whose texts are all text; those that are not are null or an error."""
+    match value:
+        case str() if _LONE_SURROGATE.search(value):
+            if source.settings.odd_values is OddValues.NULL:
+                return None
+            raise source.odd(path or "(value)", row, kind, "STRING")
+        case list():
+            return [_with_texts(element, path, row, source, kind) for element in value]
+        case dict():
+            found = {}
+            for name, member in value.items():
+                if _LONE_SURROGATE.search(name):
+                    raise source.odd(path or "(value)", row, f"{kind} in a name", "STRING")
+                inner = f"{path}.{name}" if path else name
+                found[name] = _with_texts(member, inner, row, source, kind)
+            return found
+    return value
+
+
+def _is_unfinished(line: bytes) -> bool:
+    """Return whether a line is the beginning of an array or object."""
+    try:
+        json.loads(line)
+    except json.JSONDecodeError as error:
+        return line.lstrip().startswith((b"[", b"{")) and error.pos >= len(error.doc.rstrip())
+    except (ValueError, RecursionError):
+        pass
+    return False
+
+
+LONGEST_VALUE = 2**28
+"""Characters of one value; more of them are a quote that is not closed, or no value for Kafka."""
+_ERRORS = {
+    "unexpected end of data": "a quote is not closed",
+    "',' expected after '\"'": "text follows a closing quote",
+    "field larger than": f"a value has more than {LONGEST_VALUE} characters, or a quote is not "
+    "closed",
+}
+NULL_ALONE = ["", ""]
+_KEPT = "pyconnect.kept"
+_decoded_badly = 0
+
+
+def _keep(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Decode as surrogates what is not UTF-8, and count: rows without a fault need no look."""
+    global _decoded_badly  # noqa: PLW0603  a codec's error handler has no other place
+    _decoded_badly += 1
+    return codecs.lookup_error("surrogateescape")(error)
+
+
+codecs.register_error(_KEPT, _keep)
+
+
+def csv_chunks(file: Any, source: Source) -> Iterator[Chunk]:
+    """Yield the rows of a binary file; DataException if it is broken."""
+    csv.field_size_limit(LONGEST_VALUE)
+    faults = _decoded_badly
+    with io.TextIOWrapper(file, "utf-8-sig", _KEPT, newline="") as text:
+        lines = filter(None, csv.reader(text, strict=True))
+        try:
+            names: list[str] | None = next(lines, None)
+        except csv.Error as error:
+            raise source.broken(f"the first line: {_problem(error)}") from None
+        if names is None:
+            source.check_length(0)
+            return
+        rows = _Rows(names, source)
+        try:
+            row = sum(1 for _ in islice(lines, source.begin))
+        except csv.Error as error:
+            raise source.broken(f"before row {source.begin + 1}: {_problem(error)}") from None
+        source.check_length(row)
+        failure = None
+        while failure is None:
+            chunk: list[list[Any]] = []
+            try:
+                chunk.extend(islice(lines, source.settings.batch_rows))
+            except csv.Error as error:
+                failure = source.broken(_problem(error), row + len(chunk))
+            if chunk:
+                yield rows.chunk(chunk, row, is_utf8=_decoded_badly == faults)
+            elif failure is None:
+                return
+            row += len(chunk)
+        raise failure from None
+
+
+def _problem(error: csv.Error) -> str:
+    text = str(error)
+    return next((known for begin, known in _ERRORS.items() if text.startswith(begin)), text)
+
+
+class _Rows:
+    """Makes structs of lines."""
+
+    def __init__(self, names: Sequence[str], source: Source) -> None:
+        """Raises DataException for names that are no schema's."""
+        self._source = source
+        self._width = len(names)
+        self._named = [index for index, name in enumerate(names) if name.strip()]
+        """Columns with a name."""
+        self._names = [names[index] for index in self._named]
+        double = {name for name in self._names if self._names.count(name) > 1}
+        if double or not self._names:
+            problem = f"names {', '.join(sorted(double))} twice" if double else "has no name"
+            raise source.broken(f"the first line {problem}")
+        if any(_is_not_utf8(name) or "\0" in name for name in names):
+            raise source.broken("the first line is not UTF-8")
+        builder = SchemaBuilder.struct().name(source.settings.topic)
+        for name in self._names:
+            builder.field(name, OPTIONAL_STRING_SCHEMA)
+        self._schema: Schema = builder.build()
+        self._least_width = self._named[-1] + 1
+
+    def chunk(self, lines: Sequence[list[Any]], first: int, *, is_utf8: bool) -> Chunk:
+        """Return the rows of lines, of which the first one has a number."""
+        bad: dict[int, DataException] = {}
+        if set(map(len, lines)) != {self._width} or len(self._names) != self._width:
+            lines = [self._fitting(line, first + i, bad, i) for i, line in enumerate(lines)]
+        # Most rows are kept as they are: to look for an empty text costs less than a copy.
+        rows = lines
+        if "" in chain.from_iterable(lines):
+            rows = [[v or None for v in line] if "" in line else line for line in lines]
+        if not is_utf8:
+            for index, row in enumerate(rows):
+                for column, value in enumerate(row):
+                    if value is None or not _is_not_utf8(value):
+                        continue
+                    if self._source.settings.odd_values is OddValues.NULL:
+                        row[column] = None
+                    else:
+                        bad[index] = self._source.odd(
+                            self._names[column], first + index, "a text that is not UTF-8", "STRING"
+                        )
+        return Chunk(schema=self._schema, values=Struct.all_of_checked(self._schema, rows), bad=bad)
+
+    def _fitting(
+        self, line: list[Any], row: int, bad: dict[int, DataException], index: int
+    ) -> list[Any]:
+        """Return the values of the columns that have names."""
+        if line == NULL_ALONE and self._width == 1:
+            return [None]
+        if not self._least_width <= len(line) <= self._width:
+            problem = f"has {len(line)} values, and the first line {self._width}"
+            bad[index] = self._source.bad_row(row, problem)
+        elif any(value for i, value in enumerate(line) if i not in self._named):
+            bad[index] = self._source.bad_row(row, "has a value in a column without a name")
+        else:
+            return [line[i] for i in self._named]
+        return [None] * len(self._names)
+
+
+def _is_not_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +362,7 @@ def batches(
 
     DataException for content that is not of the format.
     """
-    source = Source(
-        path=path,
-        begin=begin,
-        topic=settings.topic,
-        batch_rows=settings.batch_rows,
-        odd_values=settings.odd_values,
-    )
+    source = Source(path=path, begin=begin, settings=settings)
     try:
         with file:
             match settings.format:
@@ -110,7 +421,7 @@ def _parquet(file: IO[bytes], source: Source) -> Iterator[Chunk]:
         file, coerce_int96_timestamp_unit="us", page_checksum_verification=True
     ) as parquet:
         try:
-            rows = Rows(parquet.schema_arrow, source.topic, source.odd_values)
+            rows = Rows(parquet.schema_arrow, source.settings.topic, source.settings.odd_values)
         except DataException as error:
             raise source.broken(str(error)) from None
         source.check_length(parquet.metadata.num_rows)
@@ -124,7 +435,7 @@ def _parquet(file: IO[bytes], source: Source) -> Iterator[Chunk]:
                 first += count
         if not groups:
             return
-        for batch in parquet.iter_batches(source.batch_rows, row_groups=groups):
+        for batch in parquet.iter_batches(source.settings.batch_rows, row_groups=groups):
             skipped = max(0, source.begin - first)
             if skipped < batch.num_rows:
                 values, odd = rows.structs(batch.slice(skipped))

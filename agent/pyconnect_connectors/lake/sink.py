@@ -1,21 +1,172 @@
-"""LakeSink: topics to files or Iceberg tables."""
+"""LakeSink: topics to files or Iceberg tables; consumer offsets are committed behind stored rows.
+
+When partitions are about to be closed (`is_closing`, KIP-275) the rows that are buffered of them
+are written first; otherwise their next owner would read them again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Protocol
 
-from pyconnect_api import ConnectException, SinkConnector, SinkTask, TopicPartition
-from pyconnect_connectors.connectors import ConfiguredConnector
-from pyconnect_connectors.lake.commit_log import CommitLog
-from pyconnect_connectors.lake.definitions import sink_config_def
-from pyconnect_connectors.lake.names import CATALOG_URI, URL
-from pyconnect_connectors.lake.settings import SinkSettings
-from pyconnect_connectors.lake.sink_task import LakeSinkTask, check_sink
+from pyconnect_api import (
+    ConnectException,
+    DataException,
+    RetriableException,
+    SinkConnector,
+    SinkRecord,
+    SinkTask,
+    TopicPartition,
+)
+from pyconnect_connectors.connectors import Attempts, ConfiguredConnector
+from pyconnect_connectors.lake.commit_log import CommitLog, directory_of
+from pyconnect_connectors.lake.file_target import FileTarget
+from pyconnect_connectors.lake.partitioners import path_template
+from pyconnect_connectors.lake.settings import (
+    CATALOG_URI,
+    NULLS,
+    URL,
+    SinkSettings,
+    sink_config_def,
+)
 from pyconnect_connectors.lake.storage import Storage
+
+
+def check_sink(settings: SinkSettings) -> None:
+    """Reach the sink's target; ConfigException or ConnectException if that fails."""
+    path_template(settings.files.path_format)
+    if settings.tables is not None:
+        from pyconnect_connectors.lake.catalogs import catalog_errors, open_catalog
+
+        with catalog_errors("Cannot reach the catalog"):
+            open_catalog(settings.tables).list_namespaces()
+        return
+    storage = Storage.open(settings.location, writes=True)
+    probe = f"{directory_of(settings.files.topics_dir, settings.name)}/probe"
+    storage.replace(probe, b"")
+    if settings.exactly_once and storage.create(probe, b""):
+        raise ConnectException(
+            "The storage overwrites a file although it was asked not to: conditional writes "
+            "(If-None-Match) are missing. Use delivery.guarantee=at-least-once"
+        )
+
+
+LOG = logging.getLogger(__name__)
+_NO_VALUE = f"The record has no value; {NULLS}=ignore would leave it out"
+
+
+class Target(Protocol):
+    """Files or tables. Methods may raise RetriableException and be called again."""
+
+    def open(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Take partitions; return where those continue that the target knows."""
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        """Drop the buffered rows of partitions."""
+
+    def add(self, records: Sequence[SinkRecord]) -> None:
+        """Take records; those that it took before are left out.
+
+        DataException for a record that cannot be written: none behind it was taken.
+        """
+
+    def skip(self, record: SinkRecord) -> None:
+        """Note that a record, the next of its partition, is not to be written."""
+
+    def write_due(self) -> None:
+        """Write the rows that are due by the clock."""
+
+    def finish(self, partitions: Collection[TopicPartition]) -> None:
+        """Write all that is buffered of partitions."""
+
+    def next_offset(self, partition: TopicPartition) -> int | None:
+        """Return the offset before which every record is stored, None if that is not known."""
+
+    def take_rewinds(self) -> Mapping[TopicPartition, int]:
+        """Return, once, where partitions go on that another task has written to."""
+
+
+class LakeSinkTask(SinkTask):
+    """Writes to one target."""
+
+    def __init__(self) -> None:
+        self._settings: SinkSettings
+        self._target: Target
+        self._attempts: Attempts
+        self._is_checked = False
+
+    def start(self, props: Mapping[str, str]) -> None:
+        settings = self._settings = SinkSettings.parse(props)
+        if settings.tables is None:
+            self._target = FileTarget(settings, Storage.open(settings.location, writes=True))
+        else:
+            # pyiceberg is imported by the tasks that write tables only.
+            from pyconnect_connectors.lake.table_target import TableTarget
+
+            self._target = TableTarget(settings)
+        self._attempts = Attempts("writing failed and is repeated", settings.location)
+
+    def stop(self) -> None:
+        """The task holds no open file."""
+
+    def open(self, partitions: Collection[TopicPartition]) -> None:
+        with self._attempts.limited(self.context.timeout):
+            if not self._is_checked:
+                check_sink(self._settings)
+                self._is_checked = True
+            found = self._target.open(partitions)
+        for partition, offset in found.items():
+            self.context.offset(partition, offset)
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        self._target.close(partitions)
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        with self._attempts.limited(self.context.timeout):
+            self._add(records)
+            self._target.write_due()
+        for partition, offset in self._target.take_rewinds().items():
+            self.context.offset(partition, offset)
+
+    def pre_commit(
+        self, current_offsets: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int]:
+        if self.context.is_closing:
+            try:
+                self._target.finish(current_offsets)
+            except RetriableException as error:
+                LOG.warning("rows are left to the next owner", extra={"reason": str(error)})
+        found = {p: self._target.next_offset(p) for p in current_offsets}
+        return {
+            p: min(offset, current_offsets[p]) for p, offset in found.items() if offset is not None
+        }
+
+    def _add(self, records: Sequence[SinkRecord]) -> None:
+        """Add records, and report those that cannot be written."""
+        try:
+            if not self._settings.ignores_nulls and any([r.value is None for r in records]):  # noqa: C419  hot
+                raise DataException(_NO_VALUE)
+            self._target.add(records)
+        except DataException as error:
+            reporter = self.context.errant_record_reporter()
+            if reporter is None:
+                raise
+            if len(records) > 1:
+                # In halves, until the bad one is alone: those that were taken are left out.
+                half = len(records) // 2
+                self._add(records[:half])
+                self._add(records[half:])
+                return
+            # Durable before the offset behind it is stored.
+            reporter.report(records[0], error).result()
+            self._target.skip(records[0])
 
 
 class LakeSinkConnector(ConfiguredConnector[SinkSettings], SinkConnector):
     """`tasks.max` tasks of the same config; the consumer group deals partitions to them."""
+
+    task_type = LakeSinkTask
 
     def __init__(self) -> None:
         super().__init__(sink_config_def, SinkSettings, URL)
@@ -25,9 +176,6 @@ class LakeSinkConnector(ConfiguredConnector[SinkSettings], SinkConnector):
             check_sink(settings)
         except ConnectException as error:
             yield URL if settings.tables is None else CATALOG_URI, str(error)
-
-    def task_class(self) -> type[SinkTask]:
-        return LakeSinkTask
 
     def alter_offsets(
         self, connector_config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]

@@ -30,10 +30,11 @@ from pyconnect_connectors.lake.catalogs import (
     add_columns,
     append_once,
     catalog_errors,
+    check_new_table,
     data_files,
     evolved,
     fitting_types,
-    has_commit,
+    is_commit,
     load_table,
     merged,
     misfit,
@@ -41,8 +42,7 @@ from pyconnect_connectors.lake.catalogs import (
     open_catalog,
     stored_offsets,
 )
-from pyconnect_connectors.lake.names import AUTO_CREATE, EVOLVE
-from pyconnect_connectors.lake.settings import SinkSettings, TableSettings
+from pyconnect_connectors.lake.settings import AUTO_CREATE, EVOLVE, SinkSettings, TableSettings
 from pyconnect_connectors.lake.storage import LONGEST_NAME_BYTES, reason
 from pyconnect_connectors.odd_values import place_of
 
@@ -188,29 +188,22 @@ class TableTarget:
             new = [r for r in run if _offset(r) >= taken]
             valued = [r for r in new if r.value is not None]
             for schema, part in groupby(valued, attrgetter("value_schema")):
-                if partition not in self._rewinds:
-                    self._add(name, partition, schema, list(part))
+                if partition in self._rewinds:
+                    break
+                found = list(part)
+                base, buffer = self._base(name, partition), self._buffer(name)
+                rows = found if base is None else [r for r in found if _offset(r) >= base]
+                if rows:
+                    batch = self.batch(name, schema, rows)
+                    held = buffer.parts.setdefault(partition, _Part(begin=_offset(rows[0])))
+                    held.batches.append(batch)
+                    held.end = _offset(rows[-1]) + 1
+                    buffer.size += batch.nbytes
+                self._taken[partition] = _offset(found[-1]) + 1
+                if buffer.size >= self._settings.max_bytes:
+                    self._write(name)
             if new and partition not in self._rewinds:
                 self._taken[partition] = _offset(new[-1]) + 1
-
-    def _add(
-        self,
-        name: str,
-        partition: TopicPartition,
-        schema: Schema | None,
-        records: Sequence[SinkRecord],
-    ) -> None:
-        base, buffer = self._base(name, partition), self._buffer(name)
-        rows = records if base is None else [r for r in records if _offset(r) >= base]
-        if rows:
-            batch = self.batch(name, schema, rows)
-            part = buffer.parts.setdefault(partition, _Part(begin=_offset(rows[0])))
-            part.batches.append(batch)
-            part.end = _offset(rows[-1]) + 1
-            buffer.size += batch.nbytes
-        self._taken[partition] = _offset(records[-1]) + 1
-        if buffer.size >= self._settings.max_bytes:
-            self._write(name)
 
     def batch(self, name: str, schema: Schema | None, records: Sequence[SinkRecord]) -> Any:
         """Return records of one schema as rows of a table; DataException if one does not fit."""
@@ -246,8 +239,9 @@ class TableTarget:
                 self._check_columns(name, schema, rows)
                 if problem := misfit(schema, rows):
                     raise DataException(f"The rows do not fit table {name}: {problem}")
-            merged([*buffered, rows])
+            whole = merged([*buffered, rows])
             if table is None:
+                check_new_table(whole, self._tables.partition_by)
                 named = [text for text in self._tables.partition_by if "(" not in text]
                 return _Fit(columns=columns, named=_texts_and_floats(rows, named))
         except (pa.ArrowException, ValueError, ValidationError) as error:
@@ -349,7 +343,7 @@ class TableTarget:
                 if self._tables.evolve:
                     add_columns(table, schema)
                 self._check_columns(name, table.schema(), schema)
-                if has_commit(table, writing.commit_id):
+                if any(is_commit(s, writing.commit_id) for s in table.metadata.snapshots):
                     return True
                 offsets = stored_offsets(table, self._settings.name)
                 if self._settings.exactly_once and any(

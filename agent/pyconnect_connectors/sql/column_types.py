@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Column, Connection, Dialect, MetaData, Table, types
+from sqlalchemy import Connection, Dialect, MetaData, Table, types
 from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.exc import SAWarning
 
@@ -83,7 +83,7 @@ def reflected(connection: Connection, name: str, schema: str | None) -> Table:
         known.ischema_names = {**_FURTHER_MYSQL_TYPES, **known.ischema_names}
     if connection.dialect.name == "postgresql":
         known = connection.dialect
-        further = {"name": Name, '"char"': Char, "bpchar": types.CHAR}
+        further = {"name": Name, '"char"': Char, "bpchar": types.CHAR, "xml": types.Text}
         known.ischema_names = {**known.ischema_names, **further}
 
     def unquote(_inspector: object, _table: Table, column: dict[str, Any]) -> None:
@@ -100,7 +100,12 @@ def reflected(connection: Connection, name: str, schema: str | None) -> Table:
     if any(isinstance(column.type, postgresql.DOMAIN) for column in table.columns):
         quoted = connection.dialect.identifier_preparer.format_table(table).replace("%%", "%")
         for column_name, form in connection.exec_driver_sql(_BASE_TYPES_OF_DOMAINS, (quoted,)):
-            _set_base_type(table.columns[column_name], form)
+            column = table.columns[column_name]
+            kind: types.TypeEngine[Any] = column.type
+            while isinstance(kind, postgresql.DOMAIN):
+                column.nullable = column.nullable and not kind.not_null
+                kind = kind.data_type
+                column.type = _with_arguments(kind, form)
     if connection.dialect.name == "sqlite":
         # SQLAlchemy takes types that it does not know for decimals.
         for row in pragma(connection, schema, "table_xinfo", name):
@@ -121,24 +126,27 @@ def pragma(
     return [dict(row) for row in found.mappings()]
 
 
-def _set_base_type(column: Column[Any], form: str) -> None:
-    """Give a column the type below its domain; `form` has the arguments, such as numeric(10,2)."""
-    while isinstance(column.type, postgresql.DOMAIN):
-        column.nullable = column.nullable and not column.type.not_null
-        column.type = column.type.data_type
-    found, matched = column.type, re.search(r"\((\d+)(?:,(-?\d+))?\)", form)
-    if matched is None:
-        return
-    first, second = int(matched[1]), int(matched[2] or 0)
+def _with_arguments(found: types.TypeEngine[Any], form: str) -> types.TypeEngine[Any]:
+    """Return a type with the arguments that a form such as numeric(10,2)[] has."""
+    matched = re.search(r"\((\d+)(?:,(-?\d+))?\)", form)
+    first = None if matched is None else int(matched[1])
     match found:
+        case postgresql.ARRAY():
+            return postgresql.ARRAY(_with_arguments(found.item_type, form))
+        case postgresql.INTERVAL():
+            fields = re.match(r"interval ?([a-z ]*)", form)
+            return postgresql.INTERVAL(precision=first, fields=(fields and fields[1]) or None)
+        case _ if matched is None or first is None:
+            return found
         case _ if is_decimal(found):
-            column.type = types.Numeric(first, second)
+            return types.Numeric(first, int(matched[2] or 0))
         case types.DateTime():
-            column.type = postgresql.TIMESTAMP(timezone=found.timezone, precision=first)
+            return postgresql.TIMESTAMP(timezone=found.timezone, precision=first)
         case types.Time():
-            column.type = postgresql.TIME(timezone=found.timezone, precision=first)
+            return postgresql.TIME(timezone=found.timezone, precision=first)
         case types.CHAR() | types.VARCHAR():
-            column.type = type(found)(first)
+            return type(found)(first)
+    return found
 
 
 def has_zone(found: types.TypeEngine[Any]) -> bool:
@@ -156,6 +164,13 @@ def fraction_step(found: Any, dialect: str) -> int:
         digits = getattr(found, "precision", None)
         digits = 6 if digits is None else digits
     return int(10 ** (6 - digits))
+
+
+def is_unknown(found: types.TypeEngine[Any]) -> bool:
+    """Return whether PostgreSQL has a type, or that of an array's elements, and SQLAlchemy not."""
+    item = getattr(found, "item_type", None)
+    # The arguments of a domain's type are known for columns only.
+    return isinstance(item or found, types.NullType) or isinstance(item, postgresql.DOMAIN)
 
 
 def is_decimal(found: types.TypeEngine[Any]) -> bool:

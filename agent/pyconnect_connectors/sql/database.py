@@ -15,19 +15,7 @@ from operator import methodcaller
 from typing import Any
 
 from sqlalchemy import Connection as DatabaseConnection
-from sqlalchemy import Engine, Table, create_engine, event, func, inspect, make_url, select
-from sqlalchemy.exc import (
-    ArgumentError,
-    DataError,
-    DBAPIError,
-    IntegrityError,
-    InterfaceError,
-    NoSuchModuleError,
-    NoSuchTableError,
-    OperationalError,
-    ProgrammingError,
-    SQLAlchemyError,
-)
+from sqlalchemy import Engine, Table, create_engine, event, exc, func, inspect, make_url, select
 from sqlalchemy.pool import NullPool
 
 from pyconnect_api import ConfigException, ConnectException, RetriableException
@@ -73,8 +61,8 @@ _POSTGRES_VALUE = re.compile(r"\$\d+ = |^COPY .+, .+, .+: \"")
 _MYSQL_ROWS = frozenset(
     # Null, unknown value of a column, too long, wrong value, out of range, wrong text; partitions;
     # constraints; a trigger's or function's own error; a row or packet that is too large.
-    {1048, 1062, 1118, 1136, 1138, 1216, 1217, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1411}
-    | {1416, 1451, 1452, 1526, 1644, 1690, 1748, 3819, 4025, 4031, 4079}
+    {1048, 1062, 1118, 1136, 1138, 1216, 1217, 1264, 1265, 1292, 1364, 1366, 1367, 1369, 1406}
+    | {1411, 1416, 1451, 1452, 1526, 1644, 1690, 1748, 3819, 4025, 4031, 4079}
 )
 _STRICT = (
     "STRICT_ALL_TABLES,STRICT_TRANS_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,"
@@ -121,7 +109,7 @@ def open_engine(settings: Connection, *, writes: bool) -> Engine:
             # The URL's own arguments count more.
             connect_args={name: v for name, v in arguments.items() if name not in url.query},
         )
-    except (ArgumentError, NoSuchModuleError, ValueError):
+    except (exc.ArgumentError, exc.NoSuchModuleError, ValueError):
         # The library's error may repeat the URL, which may hold a password.
         if settings.url.lstrip().lower().startswith("sqlite"):
             raise ConfigException(
@@ -227,12 +215,7 @@ def driver_cursor(connection: DatabaseConnection) -> Iterator[Any]:  # of the dr
         with closing(driver.cursor()) as cursor:
             yield cursor
     except base as error:
-        raise DBAPIError.instance(None, None, error, base, dialect=connection.dialect) from None
-
-
-def has_copy(connection: DatabaseConnection) -> bool:
-    """Return whether rows can be written to the database through COPY."""
-    return connection.dialect.name == "postgresql" and connection.dialect.driver == "psycopg"
+        raise exc.DBAPIError.instance(None, None, error, base, dialect=connection.dialect) from None
 
 
 @contextmanager
@@ -240,17 +223,17 @@ def database_errors(action: str) -> Iterator[None]:
     """Raise the database's errors as RetriableException or ConnectException."""
     try:
         yield
-    except NoSuchTableError as error:
+    except exc.NoSuchTableError as error:
         raise ConnectException(f"{action}: there is no table {error}") from error
-    except DBAPIError as error:
+    except exc.DBAPIError as error:
         text = f"{action}: {reason(error)}"
         # The cause's text may hold values of rows.
         raise (RetriableException if may_pass(error) else ConnectException)(text) from None
-    except SQLAlchemyError as error:
+    except exc.SQLAlchemyError as error:
         raise ConnectException(f"{action}: {type(error).__name__}") from error
 
 
-def reason(error: DBAPIError) -> str:
+def reason(error: exc.DBAPIError) -> str:
     """Return the first line of the database's message, without values of rows."""
     text = str(error.orig)
     if isinstance(_mysql_code(error), int):
@@ -261,7 +244,7 @@ def reason(error: DBAPIError) -> str:
     return lines[0] if lines else type(error.orig).__name__
 
 
-def may_pass(error: DBAPIError) -> bool:
+def may_pass(error: exc.DBAPIError) -> bool:
     """Return whether the same call may succeed later."""
     if isinstance(error.orig, sqlite3.Error):
         code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
@@ -274,40 +257,40 @@ def may_pass(error: DBAPIError) -> bool:
         return False
     return (
         error.connection_invalidated
-        or isinstance(error, OperationalError | InterfaceError)
+        or isinstance(error, exc.OperationalError | exc.InterfaceError)
         or code in _POSTGRES_PASSING
     )
 
 
-def concerns_table(error: DBAPIError) -> bool:
+def concerns_table(error: exc.DBAPIError) -> bool:
     """Return whether a table may have been dropped or changed since it was looked at."""
     is_gone = isinstance(error.orig, sqlite3.OperationalError) and re.match(
         r"no such table|table .* has no column", str(error.orig), re.DOTALL
     )
     unknown_column = 1054
     return bool(
-        isinstance(error, ProgrammingError) or is_gone or _mysql_code(error) == unknown_column
+        isinstance(error, exc.ProgrammingError) or is_gone or _mysql_code(error) == unknown_column
     )
 
 
-def concerns_row(error: DBAPIError) -> bool:
+def concerns_row(error: exc.DBAPIError) -> bool:
     """Return whether the database refused a row's values, so that other rows may be written.
 
     Not for errors of the connection, of rights, or of a table that is missing.
     """
     number = _mysql_code(error)
     if number is not None:
-        return isinstance(error, DataError | IntegrityError) or number in _MYSQL_ROWS
+        return isinstance(error, exc.DataError | exc.IntegrityError) or number in _MYSQL_ROWS
     state = _postgres_code(error)
     if state in _POSTGRES_TEXTS:
         context = getattr(getattr(error.orig, "diag", None), "context", None)
         return _POSTGRES_VALUE.search(context or "") is not None
     if state is not None:
         return str(state)[:2] in _POSTGRES_ROW_CLASSES or state in _POSTGRES_ROWS
-    return not may_pass(error) and isinstance(error, DataError | IntegrityError)
+    return not may_pass(error) and isinstance(error, exc.DataError | exc.IntegrityError)
 
 
-def _mysql_code(error: DBAPIError) -> int | None:
+def _mysql_code(error: exc.DBAPIError) -> int | None:
     """Return the number of an error of MariaDB or MySQL, None for other databases.
 
     Their drivers raise OperationalError for many errors that stay, such as a broken constraint.
@@ -319,7 +302,7 @@ def _mysql_code(error: DBAPIError) -> int | None:
     return number if isinstance(number, int) else None
 
 
-def _postgres_code(error: DBAPIError) -> object:
+def _postgres_code(error: exc.DBAPIError) -> object:
     """Return the SQLSTATE of an error of PostgreSQL, None for other databases."""
     original: Any = error.orig
     return getattr(original, "sqlstate", None) or getattr(original, "pgcode", None)
@@ -330,7 +313,7 @@ def abandon(connection: DatabaseConnection) -> None:
 
     PyMySQL would read all of them to close the cursor.
     """
-    with suppress(SQLAlchemyError):
+    with suppress(exc.SQLAlchemyError):
         driver: Any = connection.connection.driver_connection
         result = getattr(driver, "_result", None)
         if result is not None and hasattr(result, "unbuffered_active"):
@@ -344,7 +327,7 @@ def create_once(connection: DatabaseConnection, table: Table) -> None:
     try:
         with connection.begin():
             table.create(connection, checkfirst=True)
-    except DBAPIError:
+    except exc.DBAPIError:
         with connection.begin():
             if not inspect(connection).has_table(table.name, schema=table.schema):
                 raise

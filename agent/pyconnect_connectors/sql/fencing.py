@@ -13,21 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Dialect,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    and_,
-    bindparam,
-    insert,
-    select,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.schema import CreateColumn
@@ -48,14 +34,14 @@ _TOPIC, _PARTITION, _EPOCH, _OFFSET = "of_topic", "of_partition", "of_epoch", "n
 class _Name(TypeDecorator[str]):
     """A name that is compared letter by letter."""
 
-    impl = String
+    impl = sa.String
     cache_ok = True
 
     def __init__(self, length: int) -> None:
         super().__init__(length)
         self._length = length
 
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+    def load_dialect_impl(self, dialect: sa.Dialect) -> TypeEngine[Any]:
         return dialect.type_descriptor(key_text(dialect, self._length))
 
 
@@ -75,29 +61,29 @@ class OffsetTable:
             raise ConnectException("The config has no name, under which offsets are stored")
         schema, _, table = name.rpartition(".")
         self._connector = connector
-        self._table = Table(
+        self._table = sa.Table(
             table,
-            MetaData(),
-            Column("connector", _Name(200), primary_key=True),
-            Column("topic", _Name(249), primary_key=True),
-            Column("kafka_partition", Integer, primary_key=True, autoincrement=False),
-            Column("epoch", BigInteger, nullable=False),
-            Column("next_offset", BigInteger),
+            sa.MetaData(),
+            sa.Column("connector", _Name(200), primary_key=True),
+            sa.Column("topic", _Name(249), primary_key=True),
+            sa.Column("kafka_partition", sa.Integer, primary_key=True, autoincrement=False),
+            sa.Column("epoch", sa.BigInteger, nullable=False),
+            sa.Column("next_offset", sa.BigInteger),
             schema=schema or None,
         )
         found = self._table.c
         self._advance = (
-            update(self._table)
+            sa.update(self._table)
             .where(
                 found.connector == connector,
-                found.topic == bindparam(_TOPIC),
-                found.kafka_partition == bindparam(_PARTITION),
-                found.epoch == bindparam(_EPOCH),
+                found.topic == sa.bindparam(_TOPIC),
+                found.kafka_partition == sa.bindparam(_PARTITION),
+                found.epoch == sa.bindparam(_EPOCH),
             )
-            .values(next_offset=bindparam(_OFFSET))
+            .values(next_offset=sa.bindparam(_OFFSET))
         )
 
-    def create(self, connection: Connection) -> None:
+    def create(self, connection: sa.Connection) -> None:
         """Create the table if it is missing, in a transaction of its own.
 
         A table of an older version, in which MariaDB compares names without case, is changed. A
@@ -127,7 +113,7 @@ class OffsetTable:
         with connection.begin():
             connection.exec_driver_sql(f"ALTER TABLE {table} {changes}")
 
-    def claim(self, connection: Connection, partition: TopicPartition) -> PartitionClaim:
+    def claim(self, connection: sa.Connection, partition: TopicPartition) -> PartitionClaim:
         """Raise the epoch, so that no other task writes this partition any more."""
         table, found, row = self._table, self._table.c, self._row(partition)
         raised = {"epoch": found.epoch + 1}
@@ -150,20 +136,22 @@ class OffsetTable:
                     )
                 )
             case _:
-                change = update(table).where(row).values(raised)
+                change = sa.update(table).where(row).values(raised)
                 if connection.execute(change).rowcount == 0:
                     try:
                         with connection.begin_nested():
-                            connection.execute(insert(table).values(new))
+                            connection.execute(sa.insert(table).values(new))
                     except IntegrityError:
                         # Another task was the first.
                         connection.execute(change)
-        epoch, offset = connection.execute(select(found.epoch, found.next_offset).where(row)).one()
+        epoch, offset = connection.execute(
+            sa.select(found.epoch, found.next_offset).where(row)
+        ).one()
         return PartitionClaim(epoch=epoch, next_offset=offset)
 
     def advance(
         self,
-        connection: Connection,
+        connection: sa.Connection,
         epochs: Mapping[TopicPartition, int],
         ends: Mapping[TopicPartition, int],
     ) -> None:
@@ -184,25 +172,25 @@ class OffsetTable:
                 )
 
     def stored(
-        self, connection: Connection, partitions: Iterable[TopicPartition], *, lock: bool = False
+        self, connection: sa.Connection, partitions: Iterable[TopicPartition], *, lock: bool = False
     ) -> Mapping[TopicPartition, int | None]:
         """Return the next offsets of partitions; with `lock` no task writes these meanwhile."""
-        query = select(self._table.c.next_offset)
+        query = sa.select(self._table.c.next_offset)
         query = query.with_for_update() if lock else query
         return {p: connection.scalar(query.where(self._row(p))) for p in partitions}
 
     def replace(
-        self, connection: Connection, partition: TopicPartition, offset: int | None
+        self, connection: sa.Connection, partition: TopicPartition, offset: int | None
     ) -> None:
         """Set the next offset from outside and fence the task that may still have it."""
         self.claim(connection, partition)
         connection.execute(
-            update(self._table).where(self._row(partition)).values(next_offset=offset)
+            sa.update(self._table).where(self._row(partition)).values(next_offset=offset)
         )
 
     def _row(self, partition: TopicPartition) -> ColumnElement[bool]:
         found = self._table.c
-        return and_(
+        return sa.and_(
             found.connector == self._connector,
             found.topic == partition.topic,
             found.kafka_partition == partition.partition,

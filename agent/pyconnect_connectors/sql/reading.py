@@ -24,23 +24,8 @@ from functools import partial
 from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
-from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    Connection,
-    Dialect,
-    Select,
-    String,
-    Table,
-    and_,
-    bindparam,
-    func,
-    or_,
-    select,
-    true,
-    type_coerce,
-    types,
-)
+import sqlalchemy as sa
+from sqlalchemy import types
 from sqlalchemy.dialects import mysql
 
 from pyconnect_api import ConnectException, SchemaBuilder, SourceRecords, Struct
@@ -53,9 +38,8 @@ from pyconnect_connectors.sql.column_types import (
     is_decimal,
 )
 from pyconnect_connectors.sql.database import database_time
-from pyconnect_connectors.sql.definitions import Mode
 from pyconnect_connectors.sql.reading_columns import ReadColumn, as_selected
-from pyconnect_connectors.sql.settings import SourceSettings
+from pyconnect_connectors.sql.settings import Mode, SourceSettings
 from pyconnect_connectors.sql.source_tables import with_rows_of
 from pyconnect_connectors.sql.sqlite_times import (
     begun_version,
@@ -84,13 +68,13 @@ class TableReader:
 
     def __init__(
         self,
-        table: Table,
+        table: sa.Table,
         settings: SourceSettings,
         *,
         partition: Mapping[str, object],
         topic: str,
         offset: Offset | None,
-        only: ColumnElement[bool] | None = None,
+        only: sa.ColumnElement[bool] | None = None,
     ) -> None:
         self.partition = partition
         self.position = offset
@@ -101,7 +85,8 @@ class TableReader:
         self._only = [] if only is None else [only]
         self._make: _RecordMaker | None = None
         self._columns: Sequence[ReadColumn] = ()
-        self._built: tuple[Collection[str], Select[Any], Mapping[str, int]] | None = None
+        self._built: tuple[Collection[str], sa.Select[Any], Mapping[str, int]] | None = None
+        self._has_encoding = True
         self._by_instants = False
         """Whether SQLite has to compute the order of times."""
         self._version: object = None
@@ -113,12 +98,19 @@ class TableReader:
         parts = ", ".join(f"{name}={part}" for name, part in (self.position or {}).items())
         return f"{self._place} behind {parts}" if parts else self._place
 
-    def batches(self, connection: Connection) -> Generator[SourceRecords, None, None]:
+    def batches(self, connection: sa.Connection) -> Generator[SourceRecords, None, None]:
         """Yield the rows after the position and move it behind each batch."""
         dialect, settings = connection.dialect, self._settings
         if self._make is None:
             zone, policy = settings.connection.zone, settings.odd_values
-            self._columns = [ReadColumn(c, dialect, zone, policy) for c in self._table.columns]
+            self._has_encoding = (
+                dialect.name != "postgresql"
+                or connection.exec_driver_sql("SHOW server_encoding").scalar() != "SQL_ASCII"
+            )
+            self._columns = [
+                ReadColumn(c, dialect, zone, policy, has_encoding=self._has_encoding)
+                for c in self._table.columns
+            ]
             self._make = _RecordMaker(
                 self._table, self._columns, settings, self._place, self.partition, self._topic
             )
@@ -152,31 +144,46 @@ class TableReader:
         for batch in chain(batches, [()]):
             rows = [*held, *batch]
             held = [rows.pop()] if batch else []
+            offsets: list[Offset | None] = []
+            times = [*(row[time] for row in rows), held[0][time] if held else None]
+            for own, following in pairwise(times):
+                if own != following:
+                    self.position = {TIMESTAMP_FIELD: _stored(own)}
+                offsets.append(self.position)
             if rows:
-                times = [*(row[time] for row in rows), held[0][time] if held else None]
-                for records, _ in make(list(zip(*rows, strict=True)), self._group_offsets(times)):
+                for records, _ in make(list(zip(*rows, strict=True)), offsets):
                     yield records
 
-    def _group_offsets(self, times: Sequence[object]) -> list[Offset | None]:
-        """Return an offset for each row, of their times and that of the row after them."""
-        offsets: list[Offset | None] = []
-        for time, following in pairwise(times):
-            if time != following:
-                self.position = {TIMESTAMP_FIELD: _stored(time)}
-            offsets.append(self.position)
-        return offsets
-
     def _query(
-        self, connection: Connection
-    ) -> tuple[Select[Any], Mapping[str, int], Mapping[str, object]]:
+        self, connection: sa.Connection
+    ) -> tuple[sa.Select[Any], Mapping[str, int], Mapping[str, object]]:
         """Return the query, the parts of the position, and the limits as parameters.
 
         The parts have the indexes of their columns.
         """
-        if connection.dialect.name == "sqlite" and self._settings.mode.has_timestamp:
+        settings = self._settings
+        if connection.dialect.name == "sqlite" and settings.mode.has_timestamp:
             version = begun_version(connection)
             if version != self._version:
-                self._by_instants, self._version = self._look(connection), version
+                # There may be times that are not in the order of their texts.
+                zone, time = settings.connection.zone, self._time(connection)
+                others, odd = other_forms(connection, self._table, time, zone)
+                if odd is not None:
+                    named = ", ".join(f"{name}={value}" for name, value in odd.items())
+                    error = OddValueException(
+                        self._place,
+                        column=", ".join(settings.timestamps),
+                        row=f"row {named}" if named else "a row without a key",
+                        kind="a value that is not a time of ISO 8601",
+                        target="Timestamp",
+                        is_key=True,
+                    )
+                    if not settings.tolerates_errors:
+                        raise error
+                    LOG.warning("row left out", extra={"reason": str(error)})
+                position = (self.position or {}).get(TIMESTAMP_FIELD)
+                is_ordered = position is None or _ORDERED_TIME.fullmatch(str(position))
+                self._by_instants, self._version = others or not is_ordered, version
         limits = self._limits(connection)
         if self._built is None or self._built[0] != limits.keys():
             # To build it costs as much as to read some hundred rows.
@@ -184,28 +191,7 @@ class TableReader:
         _, query, parts = self._built
         return query, parts, limits
 
-    def _look(self, connection: Connection) -> bool:
-        """Return whether SQLite has times that are not in the order of their texts."""
-        settings = self._settings
-        zone, time = settings.connection.zone, self._time(connection)
-        others, odd = other_forms(connection, self._table, time, zone)
-        if odd is not None:
-            named = ", ".join(f"{name}={value}" for name, value in odd.items())
-            error = OddValueException(
-                self._place,
-                column=", ".join(settings.timestamps),
-                row=f"row {named}" if named else "a row without a key",
-                kind="a value that is not a time of ISO 8601",
-                target="Timestamp",
-                is_key=True,
-            )
-            if not settings.tolerates_errors:
-                raise error
-            LOG.warning("row left out", extra={"reason": str(error)})
-        position = (self.position or {}).get(TIMESTAMP_FIELD)
-        return others or not (position is None or _ORDERED_TIME.fullmatch(str(position)))
-
-    def _limits(self, connection: Connection) -> dict[str, object]:
+    def _limits(self, connection: sa.Connection) -> dict[str, object]:
         """Return the position, and the time before which rows are read, as parameters."""
         mode, position = self._settings.mode, self.position or {}
         limits: dict[str, object] = {}
@@ -240,48 +226,48 @@ class TableReader:
         return limits
 
     def _build(
-        self, connection: Connection, limits: Collection[str]
-    ) -> tuple[Select[Any], Mapping[str, int]]:
+        self, connection: sa.Connection, limits: Collection[str]
+    ) -> tuple[sa.Select[Any], Mapping[str, int]]:
         settings = self._settings
         # Values as the driver has them: the columns of a batch are converted at once.
-        columns: list[ColumnElement[Any]] = [column.selected for column in self._columns]
-        order: list[ColumnElement[Any]] = []
+        columns: list[sa.ColumnElement[Any]] = [column.selected for column in self._columns]
+        order: list[sa.ColumnElement[Any]] = []
         parts: dict[str, int] = {}
-        conditions: list[ColumnElement[bool]] = [*self._only]
-        after: ColumnElement[bool] = true()
+        conditions: list[sa.ColumnElement[bool]] = [*self._only]
+        after: sa.ColumnElement[bool] = sa.true()
         if settings.incrementing is not None and settings.mode.has_total_order:
             identity = self._identity(settings.incrementing, connection.dialect)
             order.append(identity)
-            if is_decimal(identity.type):
+            if is_decimal(identity.type) or not self._has_encoding:
                 parts[INCREMENTING_FIELD] = len(columns)
-                columns.append(type_coerce(identity, types.NullType()))
+                columns.append(sa.type_coerce(identity, types.NullType()))
             else:
                 names = [column.name for column in self._columns]
                 parts[INCREMENTING_FIELD] = names.index(settings.incrementing)
             conditions.append(identity.is_not(None))
             if _AFTER_ID in limits:
-                after = identity > bindparam(_AFTER_ID)
+                after = identity > sa.bindparam(_AFTER_ID)
         if settings.mode.has_timestamp:
             time = self._time(connection)
             if self._by_instants:
                 if _FROM_DAY in limits:
                     # An index on the column helps with it.
-                    conditions.append(time >= bindparam(_FROM_DAY))
+                    conditions.append(time >= sa.bindparam(_FROM_DAY))
                 time = instant(time, settings.connection.zone)
             elif connection.dialect.name == "sqlite":
                 conditions.append(is_ordered(time))
             order.insert(0, time)
             parts = {TIMESTAMP_FIELD: len(columns), **parts}
             columns.append(as_selected(time, connection.dialect))
-            conditions.append(time < bindparam(_BEFORE))
+            conditions.append(time < sa.bindparam(_BEFORE))
             if _AFTER_TIME in limits:
                 # Untyped: it may be a text, such as that of a time that Python has not.
-                last: BindParameter[Any] = bindparam(_AFTER_TIME, type_=types.NullType())
+                last: sa.BindParameter[Any] = sa.bindparam(_AFTER_TIME, type_=types.NullType())
                 if settings.mode is Mode.TIMESTAMP:
                     after = time > last
                 else:
-                    after = or_(time > last, and_(time == last, after))
-        query: Select[Any] = select(*columns).where(after, *conditions).order_by(*order)
+                    after = sa.or_(time > last, sa.and_(time == last, after))
+        query: sa.Select[Any] = sa.select(*columns).where(after, *conditions).order_by(*order)
         if settings.query is not None:
             query = with_rows_of(connection, settings.query, query)
         if connection.dialect.name == "sqlite" and settings.mode.has_total_order:
@@ -289,13 +275,13 @@ class TableReader:
             query = query.limit(settings.batch_rows)
         return query, parts
 
-    def _column(self, name: str) -> ColumnElement[Any]:
+    def _column(self, name: str) -> sa.ColumnElement[Any]:
         column = self._table.columns.get(name)
         if column is None:
             raise ConnectException(f"Table {self._table.fullname} has no column {name}")
         return column
 
-    def _identity(self, name: str, dialect: Dialect) -> ColumnElement[Any]:
+    def _identity(self, name: str, dialect: sa.Dialect) -> sa.ColumnElement[Any]:
         column = self._column(name)
         # An ENUM has another order in ORDER BY than in comparisons.
         if isinstance(column.type, types.Enum | mysql.SET) or not isinstance(
@@ -306,10 +292,10 @@ class TableReader:
             )
         if dialect.name == "sqlite" and not isinstance(column.type, types.Integer):
             # Not as the binary float that SQLAlchemy would make of it.
-            return type_coerce(column, String())
+            return sa.type_coerce(column, sa.String())
         return column
 
-    def _time(self, connection: Connection) -> ColumnElement[Any]:
+    def _time(self, connection: sa.Connection) -> sa.ColumnElement[Any]:
         columns = [self._column(name) for name in self._settings.timestamps]
         allowed: tuple[type[types.TypeEngine[Any]], ...] = (types.DateTime,)
         if connection.dialect.name == "sqlite":
@@ -326,11 +312,11 @@ class TableReader:
                 f"Some of the columns {', '.join(self._settings.timestamps)} of {self._place} have "
                 "a time zone and others have none, which db.timezone=UTC alone allows"
             )
-        time = columns[0] if len(columns) == 1 else func.coalesce(*columns)
+        time = columns[0] if len(columns) == 1 else sa.func.coalesce(*columns)
         # SQLite stores and compares texts, and so does the position.
-        return type_coerce(time, String()) if connection.dialect.name == "sqlite" else time
+        return sa.type_coerce(time, sa.String()) if connection.dialect.name == "sqlite" else time
 
-    def _newest(self, connection: Connection) -> object:
+    def _newest(self, connection: sa.Connection) -> object:
         """Return the time before which rows are read.
 
         Rows that are yet to come must not be hidden by one that was read: they may have the time of
@@ -360,7 +346,7 @@ class _RecordMaker:
 
     def __init__(  # noqa: PLR0917
         self,
-        table: Table,
+        table: sa.Table,
         columns: Sequence[ReadColumn],
         settings: SourceSettings,
         place: str,

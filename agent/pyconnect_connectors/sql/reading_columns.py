@@ -16,20 +16,11 @@ from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Dialect,
-    case,
-    cast,
-    func,
-    literal_column,
-    type_coerce,
-    types,
-)
+import sqlalchemy as sa
+from sqlalchemy import types
 from sqlalchemy.dialects import mysql, postgresql
 
-from pyconnect_api import Schema, SchemaBuilder, date_builder, decimal_builder
+from pyconnect_api import Schema, SchemaBuilder, Type, date_builder, decimal_builder
 from pyconnect_api.logical import time_builder, timestamp_builder
 from pyconnect_connectors.odd_values import OddValues
 from pyconnect_connectors.sql.column_types import BINARIES, MYSQL, has_zone, is_decimal
@@ -62,8 +53,15 @@ class ReadColumn:
     """One column. A conversion takes many rows at once; null stays null."""
 
     def __init__(
-        self, column: Column[Any], dialect: Dialect, zone: ZoneInfo, policy: OddValues
+        self,
+        column: sa.Column[Any],
+        dialect: sa.Dialect,
+        zone: ZoneInfo,
+        policy: OddValues,
+        *,
+        has_encoding: bool = True,
     ) -> None:
+        """`has_encoding`: whether the database knows that of its texts."""
         self.name = column.name
         self.is_key = column.primary_key
         if dialect.name == "sqlite":
@@ -81,6 +79,11 @@ class ReadColumn:
         optional = (column.nullable and not column.primary_key) or self._becomes_null
         self.schema: Schema = (form.builder.optional() if optional else form.builder).build()
         self.selected = as_selected(column, dialect)
+        self._is_bytes = not has_encoding and self.schema.type is Type.STRING
+        if self._is_bytes:
+            # Or one text that is not UTF-8 would fail the query. A cast would cut a CHAR.
+            raw = sa.func.convert_to(sa.func.format("%s", self.selected), "SQL_ASCII")
+            self.selected = sa.case((column.is_not(None), raw))
         self._convert, self._quick = form.convert, form.quick
 
     @property
@@ -94,6 +97,8 @@ class ReadColumn:
         convert = self._convert
         if convert is None:
             return found
+        if self._is_bytes:
+            found = [v if v is None else v.decode("utf-8", "surrogateescape") for v in found]
         try:
             quick = None if self._quick is None else self._quick(found)
             if quick is not None:
@@ -127,6 +132,8 @@ def kind_of(value: object) -> str:
 
 _KINDS: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"[\ud800-\udfff]"), "a text that is not valid Unicode"),
+    (re.compile(r"^\[-?\d+:"), "an array whose first index is not 1"),
+    (re.compile(r"^\{"), "an array with a null of JSON, beside that of SQL"),
     (re.compile(r"^[+-]?inf", re.IGNORECASE), "infinity"),
     (re.compile(r"^nan$", re.IGNORECASE), "NaN (not a number)"),
     (re.compile(r" BC$"), "a year before 1"),
@@ -139,7 +146,7 @@ _KINDS: Sequence[tuple[re.Pattern[str], str]] = (
 )
 
 
-def _form(found: types.TypeEngine[Any], dialect: Dialect, zone: ZoneInfo) -> _Form:  # noqa: C901  one case a type
+def _form(found: types.TypeEngine[Any], dialect: sa.Dialect, zone: ZoneInfo) -> _Form:  # noqa: C901  one case a type
     """Return how a column of a server is read."""
     if is_decimal(found):
         scale = getattr(found, "scale", None)
@@ -173,9 +180,11 @@ def _form(found: types.TypeEngine[Any], dialect: Dialect, zone: ZoneInfo) -> _Fo
             return _Form(SchemaBuilder.bytes(), bytes)
         case _ if isinstance(found, BINARIES):
             return _Form(SchemaBuilder.bytes(), bytes)
+        case postgresql.ARRAY():
+            return _Form(SchemaBuilder.string(), _array, may_be_odd=True)
     if dialect.name == "postgresql":
-        # Each of them was selected as text.
-        return _Form(SchemaBuilder.string())
+        # Each of them was selected as text, which is of any encoding in a database of SQL_ASCII.
+        return _Form(SchemaBuilder.string(), _unicode, _all_unicode)
     return _Form(SchemaBuilder.string(), _text_of, _all_of(str))
 
 
@@ -207,15 +216,23 @@ def _sqlite_form(found: types.TypeEngine[Any], zone: ZoneInfo) -> _Form:
     return _Form(SchemaBuilder.string(), _sqlite_value_text)
 
 
-def as_selected(column: ColumnElement[Any], dialect: Dialect) -> ColumnElement[Any]:
+def as_selected(column: sa.ColumnElement[Any], dialect: sa.Dialect) -> sa.ColumnElement[Any]:
     """Return what a query selects for a column, with the driver's own values and all digits."""
     selected, plain = column, types.NullType()
     match dialect.name, column.type:
         case "postgresql", postgresql.ARRAY():
-            selected = cast(func.to_json(column), types.Text())
+            text = sa.cast(column, types.Text())
+            # JSON has neither bounds nor two kinds of null.
+            is_odd: sa.ColumnElement[bool] = sa.func.array_dims(column).op("!~")(r"^(\[1:\d+\])+$")
+            item: types.TypeEngine[Any] = column.type.item_type
+            while isinstance(item, postgresql.DOMAIN):
+                item = item.data_type
+            if isinstance(item, types.JSON):
+                is_odd = sa.or_(is_odd, text.op("~")(r'[{,]"\s*null\s*"[,}]'))
+            selected = sa.case((is_odd, text), else_=sa.cast(sa.func.to_json(column), types.Text()))
         case "postgresql", postgresql.MONEY():
             # Without a currency and the separators of a locale.
-            selected = cast(cast(column, types.Numeric()), types.Text())
+            selected = sa.cast(sa.cast(column, types.Numeric()), types.Text())
         case (
             "postgresql",
             types.LargeBinary() | types.Boolean() | types.Integer() | types.Float() | types.CHAR(),
@@ -224,19 +241,19 @@ def as_selected(column: ColumnElement[Any], dialect: Dialect) -> ColumnElement[A
             pass
         case "postgresql", postgresql.INET():
             # A cast would add the length of the network to an address.
-            selected = case((column.is_not(None), func.format("%s", column)))
+            selected = sa.case((column.is_not(None), sa.func.format("%s", column)))
         case "postgresql", _:
-            selected = cast(column, types.Text())
-        case "mysql" | "mariadb", types.DateTime() | types.Date() | types.Time() | mysql.YEAR():
-            selected = cast(column, types.CHAR())
+            selected = sa.cast(column, types.Text())
+        case ("mysql" | "mariadb", types.DateTime() | types.Date() | types.Time() | mysql.YEAR()):
+            selected = sa.cast(column, types.CHAR())
         case "mysql" | "mariadb", mysql.FLOAT(scale=None):
             # The server writes only six digits of a FLOAT.
-            return type_coerce(column, plain) * literal_column("1E0", plain)
+            return sa.type_coerce(column, plain) * sa.literal_column("1E0", plain)
         case "mysql" | "mariadb" | "sqlite", _:
             pass
         case _:
             return column
-    return type_coerce(selected, plain)
+    return sa.type_coerce(selected, plain)
 
 
 # Values. Each function raises one of `_UNFIT` for a value that does not fit.
@@ -342,6 +359,12 @@ def _text_of(value: Any) -> str:
         case datetime() | date() | time():
             return value.isoformat()
     raise TypeError("not a text")
+
+
+def _array(value: Any) -> str:
+    if not re.match(r"\[(?!-?\d+:)", value):
+        raise ValueError("not JSON")
+    return _unicode(value)
 
 
 def _unicode(value: Any) -> str:

@@ -1,20 +1,26 @@
-"""Rows and statements made of records.
+"""Rows made of records, and the statements or the COPY that write them.
 
 A run is a sequence of records that one statement writes: of one topic and of the same schemas, all
 of them with a value or all without.
+
+COPY of PostgreSQL is faster than a statement for each row. Upserts go through a temporary table of
+the session, which is empty at the end of each transaction. Of rows with equal keys the last is
+written, as if each were written by a statement of its own; PostgreSQL compares the keys.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from sqlalchemy import Dialect, Table, UpdateBase, bindparam, delete, func, insert, types, update
+from sqlalchemy import Connection, Table, UpdateBase, bindparam, delete, func, insert, types, update
 from sqlalchemy import column as named
 from sqlalchemy.dialects import mysql, postgresql, sqlite
+from sqlalchemy.engine import Transaction
 
 from pyconnect_api import (
     INT32_SCHEMA,
@@ -27,10 +33,17 @@ from pyconnect_api import (
 )
 from pyconnect_connectors.odd_values import OddValueException, OddValues, place_of, required_default
 from pyconnect_connectors.sql.column_types import MYSQL
-from pyconnect_connectors.sql.definitions import DELETES, PK_FIELDS, InsertMode, PrimaryKeyMode
-from pyconnect_connectors.sql.json_text import UNFIT, Unfit
-from pyconnect_connectors.sql.settings import SinkSettings
+from pyconnect_connectors.sql.database import driver_cursor
+from pyconnect_connectors.sql.settings import (
+    DELETES,
+    PK_FIELDS,
+    InsertMode,
+    PrimaryKeyMode,
+    SinkSettings,
+)
+from pyconnect_connectors.sql.target_tables import further_keys
 from pyconnect_connectors.sql.writing_columns import WriteColumn
+from pyconnect_connectors.sql.writing_postgres import UNFIT, Unfit
 
 CONVERTED = MYSQL | {"postgresql", "sqlite"}
 """Dialects whose values `writing_columns` makes; those of others SQLAlchemy converts once more."""
@@ -84,9 +97,10 @@ class Shape:
 
     def parameters(self, mode: InsertMode) -> list[str]:
         """Return the names of the statement's parameters; an update's are not those of columns."""
-        names = [f"p{index}" for index in range(len(self.columns))]
-        is_taken = mode is InsertMode.UPDATE and not self.columns.keys().isdisjoint(names)
-        return [f"__connect_{name}" for name in names] if is_taken else names
+        prefix = "p"
+        while mode is InsertMode.UPDATE and any(name.startswith(prefix) for name in self.columns):
+            prefix = f"_{prefix}"
+        return [f"{prefix}{index}" for index in range(len(self.columns))]
 
     def is_key(self, mode: InsertMode, column: str) -> bool:
         """Return whether rows are found by a column."""
@@ -146,6 +160,8 @@ def shape_of(record: SinkRecord, settings: SinkSettings) -> Shape:
     fields, values = _value_part(record)
     match settings.pk_mode:
         case PrimaryKeyMode.NONE:
+            if not fields:
+                raise DataException("The value has no fields, and so no columns")
             return Shape(columns=fields, keys=(), deletes=False, take=values)
         case PrimaryKeyMode.RECORD_VALUE:
             keys = settings.pk_fields
@@ -176,17 +192,18 @@ def shape_of(record: SinkRecord, settings: SinkSettings) -> Shape:
 
 
 def write_columns(
-    shape: Shape, table: Table, dialect: Dialect, settings: SinkSettings
+    shape: Shape, table: Table, connection: Connection, settings: SinkSettings
 ) -> list[WriteColumn]:
     """Return the columns of a table that a shape writes, in its order."""
     nulls = settings.odd_values is OddValues.NULL
     return [
         WriteColumn(
             column,
-            dialect,
+            connection.dialect,
             settings.connection.zone,
             becomes_null=nulls and bool(column.nullable) and column.name not in shape.keys,
             is_key=shape.is_key(settings.insert_mode, column.name),
+            connection=connection,
         )
         for column in (table.columns[name] for name in shape.columns)
     ]
@@ -244,3 +261,144 @@ def _struct_values(schema: Schema, value: Callable[[SinkRecord], Any]) -> _Take:
         default if found is None else found
         for found, default in zip(value(record).stored_values(), defaults, strict=True)
     ]
+
+
+FEWEST_ROWS = 50
+"""For fewer rows the further statements cost more than COPY saves."""
+_MAY_STAGE = (
+    "SELECT has_database_privilege(current_database(), 'TEMP') "
+    "AND has_table_privilege(%s, 'SELECT')"
+)
+
+
+class StagedUpserts:
+    """Rows of one connection. Each round trip counts: most of a write is waiting for them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._allowed: dict[str, bool] = {}
+        self._filled: dict[str, Transaction | None] = {}
+
+    def takes(self, table: Table, rows: Sequence[Row]) -> bool:
+        """Return whether rows can be written this way."""
+        if len(rows) < FEWEST_ROWS:
+            return False
+        name = self._connection.dialect.identifier_preparer.format_table(table)
+        if name not in self._allowed:
+            parameters = (name.replace("%%", "%"),)
+            found = self._connection.exec_driver_sql(_MAY_STAGE, parameters).scalar()
+            self._allowed[name] = bool(found)
+        return self._allowed[name]
+
+    def write(
+        self, table: Table, columns: Sequence[str], keys: Sequence[str], rows: Sequence[Row]
+    ) -> None:
+        """Write rows in the open transaction.
+
+        ProgrammingError if the session's temporary table is gone: the caller repeats the
+        transaction with another object.
+        """
+        preparer = self._connection.dialect.identifier_preparer
+        target = preparer.format_table(table)
+        quoted = [preparer.quote(name) for name in columns]
+        key_names = ", ".join(preparer.quote(name) for name in keys)
+        names = ", ".join(quoted)
+        order = "__connect_row"
+        while order in columns:
+            order += "_"
+        staged = f"pyconnect_rows_{zlib.crc32(f'{target} {names}'.encode()):08x}"
+        changes = ", ".join(
+            f"{name} = excluded.{name}"
+            for name, column in zip(quoted, columns, strict=True)
+            if column not in keys
+        )
+        conflict = f"UPDATE SET {changes}" if changes else "NOTHING"
+        with driver_cursor(self._connection) as cursor:
+            transaction = self._connection.get_transaction()
+            if staged not in self._filled:
+                # It may be there, of a transaction whose outcome is unknown, or with other types.
+                cursor.execute(f"DROP TABLE IF EXISTS pg_temp.{staged}")
+                cursor.execute(
+                    _unescaped(
+                        f"CREATE TEMPORARY TABLE {staged} ON COMMIT DELETE ROWS "  # noqa: S608
+                        f"AS SELECT {names}, 0::bigint AS {order} FROM {target} WITH NO DATA"
+                    )
+                )
+            elif self._filled[staged] is transaction:
+                # With the rows of another run.
+                cursor.execute(f"DELETE FROM pg_temp.{staged}")  # noqa: S608
+            self._filled[staged] = transaction
+            numbered = ((*row, number) for number, row in enumerate(rows))
+            _copy(cursor, f"pg_temp.{staged} ({names}, {order})", numbered)
+            cursor.execute(
+                _unescaped(
+                    f"INSERT INTO {target} ({names}) "  # noqa: S608  the names are quoted
+                    f"SELECT DISTINCT ON ({key_names}) {names} FROM pg_temp.{staged} "
+                    f"ORDER BY {key_names}, {order} DESC "
+                    f"ON CONFLICT ({key_names}) DO {conflict}"
+                )
+            )
+
+
+def _copy(cursor: Any, target: str, rows: Iterable[Row]) -> None:
+    """Write rows to a target, which is a table with columns."""
+    with cursor.copy(_unescaped(f"COPY {target} FROM STDIN")) as copy:
+        for row in rows:
+            copy.write_row(row)
+
+
+def _unescaped(statement: str) -> str:
+    """SQLAlchemy doubles the signs in quoted names for statements with parameters."""
+    return statement.replace("%%", "%")
+
+
+class Write(NamedTuple):
+    """The rows of a run and their table."""
+
+    shape: Shape
+    table: Table
+    mode: InsertMode
+    rows: list[Row]
+
+    def execute(self, connection: Connection, staged: StagedUpserts | None) -> None:
+        """Write the rows in the open transaction; `staged` None: without temporary tables."""
+        columns, keys = tuple(self.shape.columns), self.shape.keys
+        if connection.dialect.driver == "psycopg" and not self.shape.deletes:
+            if self.mode is InsertMode.INSERT and self.table.info.get("copied"):
+                preparer = connection.dialect.identifier_preparer
+                quoted = ", ".join(map(preparer.quote, columns))
+                with driver_cursor(connection) as cursor:
+                    _copy(cursor, f"{preparer.format_table(self.table)} ({quoted})", self.rows)
+                return
+            upserts = staged if self.mode is InsertMode.UPSERT else None
+            if upserts is not None and upserts.takes(self.table, self.rows):
+                upserts.write(self.table, columns, keys, self.rows)
+                return
+        dialect = connection.dialect.name
+        names = self.shape.parameters(self.mode)
+        if (
+            dialect in MYSQL
+            and self.mode is InsertMode.UPSERT
+            and not self.shape.deletes
+            and further_keys(self.table, columns, keys)
+        ):
+            # ON DUPLICATE KEY UPDATE would change the row that has the value of another key.
+            change, add = (
+                self.shape.statement(self.table, mode, dialect)
+                for mode in (InsertMode.UPDATE, InsertMode.INSERT)
+            )
+            updated = self.shape.parameters(InsertMode.UPDATE)
+            for row in self.rows:
+                if connection.execute(change, dict(zip(updated, row, strict=True))).rowcount == 0:
+                    connection.execute(add, dict(zip(names, row, strict=True)))
+            return
+        statement = self.shape.statement(self.table, self.mode, dialect)
+        compiled = statement.compile(dialect=connection.dialect)
+        if compiled.positional and compiled.positiontup == names and dialect in CONVERTED:
+            # What SQLAlchemy does for each row was done for each column.
+            connection.exec_driver_sql(str(compiled), self.rows)
+        else:
+            rows = [dict(zip(names, row, strict=True)) for row in self.rows]
+            # Of several rows psycopg makes a pipeline, which logs a warning for each error in it.
+            for part in [rows] if staged is not None else [[row] for row in rows]:
+                connection.execute(statement, part)

@@ -17,8 +17,13 @@ from sqlalchemy import Connection, Inspector, Select, TextClause, inspect, text
 
 from pyconnect_connectors.sql.column_types import MYSQL
 from pyconnect_connectors.sql.database import connected, database_errors, open_engine
-from pyconnect_connectors.sql.definitions import OFFSETS_TABLE, SCHEMA, WHITELIST, sink_config_def
-from pyconnect_connectors.sql.settings import SourceSettings
+from pyconnect_connectors.sql.settings import (
+    OFFSETS_TABLE,
+    SCHEMA,
+    WHITELIST,
+    SourceSettings,
+    sink_config_def,
+)
 
 _Place: TypeAlias = tuple[str | None, str]  # schema and table
 _PARENTS = text(
@@ -65,7 +70,8 @@ def found_tables(settings: SourceSettings) -> FoundTables:
         if not settings.whitelist:
             names.discard(str(sink_config_def().keys[OFFSETS_TABLE].default))
         further = settings.whitelist - names
-        found = {name for name in further if is_there(inspector, name, settings.schema)}
+        places = {name: place_of(inspector, name, settings.schema) for name in further}
+        found = {n for n, (at, name) in places.items() if inspector.has_table(name, schema=at)}
         chosen = {
             name
             for name in names | found
@@ -91,12 +97,6 @@ def place_of(inspector: Inspector, name: str, schema: str | None) -> tuple[str |
         return schema, name
     other, _, table = name.rpartition(".")
     return other, table
-
-
-def is_there(inspector: Inspector, name: str, schema: str | None) -> bool:
-    """Return whether there is a table or view of that name."""
-    place, table = place_of(inspector, name, schema)
-    return inspector.has_table(table, schema=place)
 
 
 def _parts(

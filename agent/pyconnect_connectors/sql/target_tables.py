@@ -16,10 +16,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateColumn
 
 from pyconnect_api import ConnectException, RetriableException, Schema
-from pyconnect_connectors.settings import GUARANTEE
-from pyconnect_connectors.sql.column_types import MYSQL, column_type, pragma, reflected
+from pyconnect_connectors.connectors import GUARANTEE
+from pyconnect_connectors.sql.column_types import MYSQL, column_type, is_unknown, pragma, reflected
 from pyconnect_connectors.sql.database import create_once
-from pyconnect_connectors.sql.definitions import (
+from pyconnect_connectors.sql.settings import (
     AUTO_CREATE,
     AUTO_EVOLVE,
     FOLDING_KEYS,
@@ -27,8 +27,8 @@ from pyconnect_connectors.sql.definitions import (
     TABLE_FORMAT,
     FoldingKeys,
     InsertMode,
+    SinkSettings,
 )
-from pyconnect_connectors.sql.settings import SinkSettings
 
 # Collations of MariaDB or MySQL that tell all texts apart.
 _TELLS_APART = re.compile(r"binary|.*_nopad_bin|utf8mb4_0900_bin")
@@ -82,6 +82,20 @@ def _regclass(connection: Connection, table: Table) -> tuple[str]:
 
 
 LONGEST_NAME_BYTES = 63
+_POSTGRES_COPIED = (
+    "SELECT relkind IN ('r', 'p', 'f') AND NOT relhasrules AND NOT row_security_active(oid)"
+    " FROM pg_class WHERE oid = %s::regclass"
+)
+"""Whether COPY writes what INSERT would: it writes no view, and follows no rule or policy."""
+_POSTGRES_UNKNOWN = (
+    "SELECT attname, format_type(atttypid, atttypmod),"
+    " coalesce(e.typtype, t.typtype) IN ('c', 'r', 'm') OR coalesce(e.typtype = 'd', false)"
+    " OR coalesce(e.typcategory, t.typcategory) = 'G'"
+    " AND t.typnamespace = 'pg_catalog'::regnamespace"
+    " FROM pg_attribute JOIN pg_type t ON t.oid = atttypid"
+    " LEFT JOIN pg_type e ON t.typcategory = 'A' AND e.oid = t.typelem"
+    " WHERE attrelid = %s::regclass AND attname = ANY (%s)"
+)
 _POSTGRES_FORM = (
     "SELECT attnum, attname, atttypid, atttypmod, attcollation, attnotnull FROM pg_attribute"
     " WHERE attrelid = to_regclass(%s) AND attnum > 0 ORDER BY attnum"
@@ -221,6 +235,13 @@ def found_table(connection: Connection, settings: SinkSettings, topic: str) -> T
     schema, name = table_name(settings.table_format, topic)
     exists = inspect(connection).has_table(name, schema=schema)
     table = reflected(connection, name, schema) if exists else None
+    if table is not None and connection.dialect.name == "postgresql":
+        named = _regclass(connection, table)
+        table.info["copied"] = connection.exec_driver_sql(_POSTGRES_COPIED, named).scalar()
+        unknown = [c.name for c in table.columns if is_unknown(c.type)]
+        found = connection.exec_driver_sql(_POSTGRES_UNKNOWN, (*named, unknown)) if unknown else ()
+        for column, form, is_strict in found:
+            table.columns[column].info["server"] = (form, is_strict)
     connection.rollback()
     if table is None or not settings.exactly_once:
         return table

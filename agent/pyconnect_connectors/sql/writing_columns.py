@@ -14,8 +14,9 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Column, Dialect, types
+from sqlalchemy import Column, Connection, Dialect, types
 from sqlalchemy.dialects import mysql, postgresql
+from sqlalchemy.exc import DBAPIError
 
 from pyconnect_api.validation import to_float32
 from pyconnect_connectors.sql.column_types import (
@@ -27,19 +28,22 @@ from pyconnect_connectors.sql.column_types import (
     has_zone,
     is_decimal,
 )
-from pyconnect_connectors.sql.json_text import (
+from pyconnect_connectors.sql.database import may_pass
+from pyconnect_connectors.sql.writing_postgres import (
     UNFIT,
     Convert,
     Unfit,
+    array_conversion,
+    bits,
     checked_json,
     checked_members,
-    json_text,
-    text_of,
-)
-from pyconnect_connectors.sql.writing_postgres import (
-    array_conversion,
+    hstore,
     interval_conversion,
+    is_changed,
+    json_text,
     money,
+    range_conversion,
+    text_of,
     uncut_text,
 )
 
@@ -76,9 +80,13 @@ class WriteColumn:
         *,
         becomes_null: bool = False,
         is_key: bool = False,
+        connection: Connection | None = None,
     ) -> None:
+        """`connection` asks PostgreSQL what it makes of texts of a type that is not known here."""
+        self._connection = connection
+        self._form, self._is_strict = column.info.get("server", (None, False))
         self.name = column.name
-        self.target = type(column.type).__name__.upper()
+        self.target = (self._form or type(column.type).__name__).upper()
         self.becomes_null = becomes_null
         self._null_fault = "null in a key, which finds no row," if is_key else None
         is_numbered = (
@@ -101,6 +109,7 @@ class WriteColumn:
             raise Unfit(self._null_fault)
         if (
             self._same is not None
+            and self._form is None
             and set(map(type, found)) <= {self._same, type(None)}
             and (
                 self._longest is None
@@ -110,15 +119,37 @@ class WriteColumn:
         ):
             return found
         convert = self._convert
-        if not self.becomes_null:
-            return [None if value is None else convert(value) for value in found]
         values: list[Any] = []
         for value in found:
             try:
                 values.append(None if value is None else convert(value))
             except UNFIT:
+                if not self.becomes_null:
+                    raise
                 values.append(None)
+        if self._connection is None or self._form is None:
+            return values
+        for row, text in enumerate(self._read_back(self._connection, values)):
+            if text is not None and is_changed(values[row], text, strict=self._is_strict):
+                if not self.becomes_null:
+                    raise Unfit("a text that the column would change")
+                values[row] = None
         return values
+
+    def _read_back(self, connection: Connection, texts: Sequence[str]) -> Sequence[str | None]:
+        """Return the texts as PostgreSQL has them; none if it refuses one, as the write will."""
+        form = (self._form or "").replace("%", "%%")
+        given = "unnest(%s::text[]) WITH ORDINALITY given (v, n)"
+        query = f"SELECT v::{form}::text FROM {given} ORDER BY n"  # noqa: S608  PostgreSQL's own
+        try:
+            with connection.begin_nested() if connection.in_transaction() else connection.begin():
+                return connection.exec_driver_sql(query, (texts,)).scalars().all()
+        except UnicodeError:
+            return []
+        except DBAPIError as error:
+            if may_pass(error):
+                raise
+            return []
 
 
 def _conversion(  # noqa: C901  one case a type
@@ -158,7 +189,12 @@ def _conversion(  # noqa: C901  one case a type
             exact = found.length if isinstance(found, types.BINARY) and name in MYSQL else None
             return (None if exact else bytes), lambda v: _bytes(v, exact)
         case mysql.BIT():
-            return int, _bits
+            return (
+                int,
+                lambda v: (
+                    int.from_bytes(v, "big") if isinstance(v, bytes) else _integer(v, 2**64 - 1)
+                ),
+            )
         case mysql.ENUM() | mysql.SET():
             texts = found.enums if isinstance(found, mysql.ENUM) else found.values
             members = frozenset(
@@ -176,13 +212,16 @@ def _conversion(  # noqa: C901  one case a type
             )
         case postgresql.INTERVAL():
             return None, interval_conversion(found.precision, found.fields)
-        case (
-            postgresql.TSRANGE()
-            | postgresql.TSTZRANGE()
-            | postgresql.TSMULTIRANGE()
-            | postgresql.TSTZMULTIRANGE()
-        ):
-            return None, interval_conversion(None, None)
+        case postgresql.DATERANGE() | postgresql.DATEMULTIRANGE():
+            return None, range_conversion(clock=False)
+        case postgresql.TSRANGE() | postgresql.TSMULTIRANGE():
+            return None, range_conversion(zone=False)
+        case postgresql.TSTZRANGE() | postgresql.TSTZMULTIRANGE():
+            return None, range_conversion(zone=None if zone.key == "UTC" else True)
+        case postgresql.BIT():
+            return None, bits
+        case postgresql.HSTORE():
+            return None, hstore
         case postgresql.MONEY():
             return None, money
         case postgresql.OID():
@@ -397,12 +436,6 @@ def _bytes(value: Any, exact: int | None) -> bytes:
     if exact is not None and len(value) < exact:
         raise Unfit("fewer bytes than the column has, which would be filled up")
     return bytes(value)
-
-
-def _bits(value: Any) -> int:
-    if isinstance(value, bytes):
-        return int.from_bytes(value, "big")
-    return _integer(value, 2**64 - 1)
 
 
 def _members(value: Any, members: frozenset[str], *, many: bool) -> str:

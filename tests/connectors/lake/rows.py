@@ -38,8 +38,5 @@ def send(
     """Append rows; their timestamps are a second from each other."""
     for number in numbers:
         sink.send(
-            row(number),
-            value_schema=ROW,
-            partition=partition,
-            timestamp=first_ms + number * 1000,
+            row(number), value_schema=ROW, partition=partition, timestamp=first_ms + number * 1000
         )

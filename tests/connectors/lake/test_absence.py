@@ -6,8 +6,9 @@ import pytest
 
 from pyconnect_api import ConnectException, RetriableException, TopicPartition
 from pyconnect_api.testing import SinkHarness, SourceHarness
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
-from pyconnect_connectors.lake.source_task import LakeSourceTask
+from pyconnect_connectors.lake.sink import LakeSinkTask
+from pyconnect_connectors.lake.source import LakeSourceTask
+from tests.support.cases import cases
 
 NO_STORAGE = {
     "name": "lake",
@@ -29,7 +30,7 @@ NO_CATALOG = {
 }
 
 
-@pytest.mark.parametrize("settings", [NO_STORAGE, NO_CATALOG], ids=["storage", "catalog"])
+@cases("settings", NO_STORAGE, NO_CATALOG, ids=["storage", "catalog"])
 def test_a_sink_raises_the_error_of_open_at_once(settings: dict[str, str]) -> None:
     """The worker shows it in the status and opens again after the backoff, up to the limit."""
     sink = SinkHarness(LakeSinkTask, settings)

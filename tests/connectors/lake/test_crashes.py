@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
@@ -15,9 +14,10 @@ from pyconnect_api.testing import RecordingReporter, SinkHarness
 from pyconnect_connectors.connectors import Attempts
 from pyconnect_connectors.lake.file_target import FileTarget
 from pyconnect_connectors.lake.settings import SinkSettings
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
+from pyconnect_connectors.lake.sink import LakeSinkTask
 from pyconnect_connectors.lake.storage import HIDDEN_DIR, Storage
 from tests.connectors.lake.rows import ROW, send
+from tests.support.cases import cases
 
 ROWS = 60
 
@@ -146,8 +146,8 @@ def test_each_row_is_in_one_file(
     assert {record.kafka_offset for record, _ in reporter.reports} == bad
 
 
-@pytest.mark.parametrize("calls", [0, 1, 2])
-@pytest.mark.parametrize("after", [False, True])
+@cases("calls", 0, 1, 2)
+@cases("after", False, True)
 def test_a_write_of_unknown_outcome_is_repeated(calls: int, after: bool) -> None:
     """It may have happened; the task finds its own commit and its own files and goes on."""
     storage, Task.now_ms = FailingStorage(), 0

@@ -33,19 +33,14 @@ from pyconnect_api import (
 )
 from pyconnect_api.testing import RecordingReporter, SinkHarness, SourceHarness
 from pyconnect_connectors.lake.partitioners import path_template
-from pyconnect_connectors.lake.sink import LakeSinkConnector
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
-from pyconnect_connectors.lake.source_task import LakeSourceTask
+from pyconnect_connectors.lake.sink import LakeSinkConnector, LakeSinkTask
+from pyconnect_connectors.lake.source import LakeSourceTask
 from tests.connectors.lake.rows import ROW, TOPIC, send
+from tests.support.cases import cases
 
 
 def props(lake: Path, settings: Mapping[str, str] | None = None) -> dict[str, str]:
-    return {
-        "name": "to-lake",
-        "lake.url": str(lake),
-        "retry.backoff.ms": "0",
-        **(settings or {}),
-    }
+    return {"name": "to-lake", "lake.url": str(lake), "retry.backoff.ms": "0", **(settings or {})}
 
 
 def started(lake: Path, settings: Mapping[str, str] | None = None, **more: object) -> SinkHarness:
@@ -81,7 +76,7 @@ def test_files_are_named_after_their_first_rows(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(("is_closing", "read_twice"), [(True, 0), (False, 400)])
+@cases("is_closing, read_twice", (True, 0), (False, 400))
 def test_partitions_that_close_leave_no_row_to_be_read_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_closing: bool, read_twice: int
 ) -> None:
@@ -222,12 +217,10 @@ def test_a_file_ends_on_schedule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert sink.commit() == {TOPIC: 2}
 
 
-@pytest.mark.parametrize(
+@cases(
     "settings",
-    [
-        {"rotate.schedule.interval.ms": "60000"},
-        {"rotate.interval.ms": "60000", "timestamp.extractor": "Wallclock"},
-    ],
+    {"rotate.schedule.interval.ms": "60000"},
+    {"rotate.interval.ms": "60000", "timestamp.extractor": "Wallclock"},
 )
 def test_a_file_ends_when_the_wall_clock_is_set_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]
@@ -290,7 +283,7 @@ def test_directories_are_those_of_times(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("pattern", ["YYYY/'x", "YYY", "hh"])
+@cases("pattern", "YYYY/'x", "YYY", "hh")
 def test_a_path_format_has_known_letters_only(pattern: str) -> None:
     """Others would be taken for text, or lost."""
     with pytest.raises(ConfigException, match=r"path\.format"):
@@ -336,24 +329,22 @@ def test_older_rows_are_projected_when_that_is_asked_for(tmp_path: Path) -> None
     ]
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ({"a": (OPTIONAL_INT64_SCHEMA, 1)}, {"b": (OPTIONAL_INT64_SCHEMA, 2)}),
-        ({"a": (FLOAT64_SCHEMA, 0.5)}, {"a": (INT64_SCHEMA, 2**60 + 1)}),
-        ({"a": (INT32_SCHEMA, 1)}, {"a": (INT64_SCHEMA, 2**40)}),
-        ({"a": (decimal_builder(2).build(), Decimal("1.25"))}, {"a": (INT64_SCHEMA, 2)}),
-        (
-            {"a": (SchemaBuilder.array(FLOAT64_SCHEMA).build(), [0.5])},
-            {"a": (SchemaBuilder.array(INT64_SCHEMA).build(), [2**60 + 1])},
-        ),
-        (
-            {"a": (SchemaBuilder.int64().default(7).build(), 1)},
-            {"a": (SchemaBuilder.int64().default(7).optional().build(), None)},
-        ),
-    ],
+@cases(
+    "first, second",
+    ({"a": (OPTIONAL_INT64_SCHEMA, 1)}, {"b": (OPTIONAL_INT64_SCHEMA, 2)}),
+    ({"a": (FLOAT64_SCHEMA, 0.5)}, {"a": (INT64_SCHEMA, 2**60 + 1)}),
+    ({"a": (INT32_SCHEMA, 1)}, {"a": (INT64_SCHEMA, 2**40)}),
+    ({"a": (decimal_builder(2).build(), Decimal("1.25"))}, {"a": (INT64_SCHEMA, 2)}),
+    (
+        {"a": (SchemaBuilder.array(FLOAT64_SCHEMA).build(), [0.5])},
+        {"a": (SchemaBuilder.array(INT64_SCHEMA).build(), [2**60 + 1])},
+    ),
+    (
+        {"a": (SchemaBuilder.int64().default(7).build(), 1)},
+        {"a": (SchemaBuilder.int64().default(7).optional().build(), None)},
+    ),
 )
-@pytest.mark.parametrize("versions", [(None, None), (2, 1), (1, 1)])
+@cases("versions", (None, None), (2, 1), (1, 1))
 def test_a_projection_that_would_lose_something_is_another_file(
     tmp_path: Path,
     first: Mapping[str, tuple[Schema, object]],
@@ -431,7 +422,7 @@ def test_parquet_keeps_types_and_digits(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("type_", [OPTIONAL_STRING_SCHEMA, OPTIONAL_INT64_SCHEMA], ids=repr)
+@cases("type_", OPTIONAL_STRING_SCHEMA, OPTIONAL_INT64_SCHEMA, ids=repr)
 def test_the_null_of_an_only_column_is_no_empty_text(tmp_path: Path, type_: Schema) -> None:
     """It is a comma: an empty line would be no row. LakeSource reads the rows again."""
     schema = SchemaBuilder.struct().field("a", type_).build()
@@ -445,8 +436,7 @@ def test_the_null_of_an_only_column_is_no_empty_text(tmp_path: Path, type_: Sche
     rows = b'"x"\n,\n""\n"q""\n,\n"\n,\n' if len(texts) > 2 else b'"1"\n,\n'
     assert path.read_bytes() == b'"a"\n' + rows
     reads = SourceHarness(
-        LakeSourceTask,
-        {"lake.url": str(path.parent), "topic": "read", "format.class": "csv"},
+        LakeSourceTask, {"lake.url": str(path.parent), "topic": "read", "format.class": "csv"}
     )
     reads.start()
     values = [record.value for record in reads.run(len(texts))]
@@ -542,22 +532,17 @@ def test_errors_show_no_values(tmp_path: Path) -> None:
     assert caught.value.__suppress_context__
 
 
-@pytest.mark.parametrize(
-    ("settings", "name"),
-    [
-        ({"lake.url": ""}, "lake.url"),
-        ({"lake.url": "lake"}, "lake.url"),
-        ({"lake.url": "ftp://host/lake"}, "lake.url"),
-        ({"aws.access.key.id": "key"}, "aws.access.key.id"),
-        ({"partitioner.class": "field"}, "partition.field.name"),
-        ({"partitioner.class": "time", "path.format": "QQ"}, "path.format"),
-        (
-            {"partitioner.class": "time", "timestamp.extractor": "Wallclock"},
-            "timestamp.extractor",
-        ),
-        ({"format.class": "avro"}, "format.class"),
-        ({"timezone": "Mars"}, "timezone"),
-    ],
+@cases(
+    "settings, name",
+    ({"lake.url": ""}, "lake.url"),
+    ({"lake.url": "lake"}, "lake.url"),
+    ({"lake.url": "ftp://host/lake"}, "lake.url"),
+    ({"aws.access.key.id": "key"}, "aws.access.key.id"),
+    ({"partitioner.class": "field"}, "partition.field.name"),
+    ({"partitioner.class": "time", "path.format": "QQ"}, "path.format"),
+    ({"partitioner.class": "time", "timestamp.extractor": "Wallclock"}, "timestamp.extractor"),
+    ({"format.class": "avro"}, "format.class"),
+    ({"timezone": "Mars"}, "timezone"),
 )
 def test_a_wrong_setting_is_found_by_validation(
     tmp_path: Path, settings: dict[str, str], name: str

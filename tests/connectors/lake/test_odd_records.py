@@ -33,12 +33,13 @@ from pyconnect_api import (
 )
 from pyconnect_api.testing import RecordingReporter, SinkHarness
 from pyconnect_connectors.lake.settings import SinkSettings
-from pyconnect_connectors.lake.sink import LakeSinkConnector
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
+from pyconnect_connectors.lake.sink import LakeSinkConnector, LakeSinkTask
 from pyconnect_connectors.lake.storage import Storage
 from pyconnect_connectors.odd_values import OddValueException
 from tests.connectors.lake import test_files, test_tables
 from tests.connectors.lake.rows import TOPIC, send
+from tests.connectors.schemas import fields
+from tests.support.cases import cases
 
 FORMATS = ("parquet", "json", "csv", "iceberg")
 
@@ -83,13 +84,7 @@ def reports(sink: SinkHarness) -> list[tuple[SinkRecord, BaseException]]:
     return list(reporter.reports)
 
 
-ROW = (
-    SchemaBuilder.struct()
-    .field("id", INT64_SCHEMA)
-    .field("text", OPTIONAL_STRING_SCHEMA)
-    .field("price", decimal_builder(2).optional())
-    .build()
-)
+ROW = fields(id=INT64_SCHEMA, text=OPTIONAL_STRING_SCHEMA, price=decimal_builder(2).optional())
 
 
 def odd(number: int, **values: object) -> Struct:
@@ -97,14 +92,12 @@ def odd(number: int, **values: object) -> Struct:
     return Struct.of_checked(ROW, [number, members["text"], members["price"]])
 
 
-@pytest.mark.parametrize("written", FORMATS)
-@pytest.mark.parametrize(
-    ("values", "column", "kind"),
-    [
-        ({"text": "secret\ud800"}, "text", "a lone surrogate"),
-        ({"price": Decimal("9" * 40 + ".99")}, "price", "a number of more than 38 digits"),
-        ({"price": Decimal("NaN")}, "price", "NaN or infinity"),
-    ],
+@cases("written", *FORMATS)
+@cases(
+    "values, column, kind",
+    ({"text": "secret\ud800"}, "text", "a lone surrogate"),
+    ({"price": Decimal("9" * 40 + ".99")}, "price", "a number of more than 38 digits"),
+    ({"price": Decimal("NaN")}, "price", "NaN or infinity"),
 )
 def test_a_record_that_does_not_fit_is_reported_and_the_others_are_written_once(
     tmp_path: Path, written: str, values: dict[str, object], column: str, kind: str
@@ -133,7 +126,7 @@ def test_a_record_that_does_not_fit_is_reported_and_the_others_are_written_once(
     assert sink.committed == {TOPIC: 5}
 
 
-@pytest.mark.parametrize("written", FORMATS)
+@cases("written", *FORMATS)
 def test_a_value_that_does_not_fit_may_be_null(tmp_path: Path, written: str) -> None:
     """The rest of the record is written, and nothing is reported."""
     sink = started(tmp_path, written, {"values.out.of.range": "null"})
@@ -147,18 +140,16 @@ def test_a_value_that_does_not_fit_may_be_null(tmp_path: Path, written: str) -> 
     assert second["text"] == "x"
 
 
-@pytest.mark.parametrize(
+@cases(
     "value",
-    [
-        float("nan"),
-        {"a": [1.5, float("inf")]},
-        {"a": {"b": Decimal("NaN")}},
-        "\ud800",
-        {"\ud800": 1},
-        {1: "a", "1": "b"},
-        {(1, 2): "a"},
-        object(),
-    ],
+    float("nan"),
+    {"a": [1.5, float("inf")]},
+    {"a": {"b": Decimal("NaN")}},
+    "\ud800",
+    {"\ud800": 1},
+    {1: "a", "1": "b"},
+    {(1, 2): "a"},
+    object(),
 )
 def test_json_refuses_what_it_has_not(tmp_path: Path, value: object) -> None:
     """Infinity became null, Python's own text a name, and of two names one was lost."""
@@ -200,7 +191,7 @@ def test_json_has_a_form_for_every_number_and_key(tmp_path: Path) -> None:
 
 def test_a_float_of_a_struct_may_be_nan_in_parquet_only(tmp_path: Path) -> None:
     """JSON has no NaN."""
-    schema = SchemaBuilder.struct().field("id", SchemaBuilder.float64()).build()
+    schema = fields(id=SchemaBuilder.float64())
     for written in ("parquet", "json"):
         sink = started(tmp_path / written, written)
         sink.send(Struct(schema).put("id", float("nan")), value_schema=schema)
@@ -209,12 +200,10 @@ def test_a_float_of_a_struct_may_be_nan_in_parquet_only(tmp_path: Path) -> None:
         assert len(reports(sink)) == (written == "json")
 
 
-NESTED = (
-    SchemaBuilder.struct()
-    .field("id", INT64_SCHEMA)
-    .field("data", SchemaBuilder.array(SchemaBuilder.bytes()))
-    .field("days", SchemaBuilder.map(STRING_SCHEMA, decimal_builder(2)))
-    .build()
+NESTED = fields(
+    id=INT64_SCHEMA,
+    data=SchemaBuilder.array(SchemaBuilder.bytes()),
+    days=SchemaBuilder.map(STRING_SCHEMA, decimal_builder(2)),
 )
 
 
@@ -232,7 +221,7 @@ def test_nested_values_in_csv_are_those_of_json(tmp_path: Path) -> None:
 
 def test_null_in_the_only_column_of_csv_is_a_row(tmp_path: Path) -> None:
     """An empty line is none."""
-    schema = SchemaBuilder.struct().field("n", SchemaBuilder.int32().optional()).build()
+    schema = fields(n=SchemaBuilder.int32().optional())
     sink = started(tmp_path, "csv")
     for value in (1, None, 3):
         sink.send(Struct(schema).put("n", value), value_schema=schema)
@@ -243,13 +232,13 @@ def test_null_in_the_only_column_of_csv_is_a_row(tmp_path: Path) -> None:
 
 def with_default(*, optional: bool) -> Schema:
     count = SchemaBuilder.int32().default(7)
-    inner = SchemaBuilder.struct().field("n", count.optional() if optional else count).build()
+    inner = fields(n=count.optional() if optional else count)
     builder = SchemaBuilder.struct().field("id", INT64_SCHEMA)
     return builder.field("n", inner.fields[0].schema).field("in", inner).build()
 
 
-@pytest.mark.parametrize("written", FORMATS)
-@pytest.mark.parametrize(("optional", "expected"), [(True, None), (False, 7)])
+@cases("written", *FORMATS)
+@cases("optional, expected", (True, None), (False, 7))
 def test_null_stays_null_where_the_schema_allows_it(
     tmp_path: Path, written: str, *, optional: bool, expected: object
 ) -> None:
@@ -272,14 +261,14 @@ def test_null_stays_null_where_the_schema_allows_it(
         assert row == {"id": 1, "n": expected, "in": {"n": expected}}
 
 
-@pytest.mark.parametrize("written", ["parquet", "iceberg"])
+@cases("written", "parquet", "iceberg")
 def test_a_list_or_map_of_structs_that_is_null_is_not_empty(tmp_path: Path, written: str) -> None:
     """Read from the files: pyiceberg makes it empty when it writes, and again when it reads."""
     item = SchemaBuilder.struct().field("p", OPTIONAL_INT32_SCHEMA).optional().build()
     items = SchemaBuilder.array(item).optional().build()
     by_name = SchemaBuilder.map(STRING_SCHEMA, item).optional().build()
     within = SchemaBuilder.struct().field("l", items).optional().build()
-    schema = SchemaBuilder.struct().field("l", items).field("m", by_name).field("s", within).build()
+    schema = fields(l=items, m=by_name, s=within)
     one = Struct(item).put("p", 1)
     sink = started(tmp_path, written)
     for value in (
@@ -295,11 +284,7 @@ def test_a_list_or_map_of_structs_that_is_null_is_not_empty(tmp_path: Path, writ
     assert pq.ParquetFile(file).read().to_pylist() == [
         {"l": None, "m": None, "s": {"l": None}},
         {"l": [], "m": [], "s": None},
-        {
-            "l": [None, {"p": 1}],
-            "m": [("a", None), ("b", {"p": 1})],
-            "s": {"l": [{"p": 1}]},
-        },
+        {"l": [None, {"p": 1}], "m": [("a", None), ("b", {"p": 1})], "s": {"l": [{"p": 1}]}},
         {"l": None, "m": [], "s": {"l": []}},
     ]
     if written == "iceberg":
@@ -309,7 +294,7 @@ def test_a_list_or_map_of_structs_that_is_null_is_not_empty(tmp_path: Path, writ
 
 def test_null_without_a_default_does_not_get_into_a_required_column(tmp_path: Path) -> None:
     """A file would be refused as a whole when it is finished."""
-    schema = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("n", INT32_SCHEMA).build()
+    schema = fields(id=INT64_SCHEMA, n=INT32_SCHEMA)
     sink = started(tmp_path, "parquet")
     sink.send(Struct(schema).put("id", 1).put("n", 1), value_schema=schema)
     sink.send(Struct(schema).put("id", 2), value_schema=schema)
@@ -320,13 +305,11 @@ def test_null_without_a_default_does_not_get_into_a_required_column(tmp_path: Pa
     assert ids(tmp_path, "parquet") == [1]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("x" * 300, "a name of 305 bytes; the limit is 255"),
-        ("ü" * 90, "a name of 545 bytes"),
-        ("\ud800", "a lone surrogate"),
-    ],
+@cases(
+    "text, problem",
+    ("x" * 300, "a name of 305 bytes; the limit is 255"),
+    ("ü" * 90, "a name of 545 bytes"),
+    ("\ud800", "a lone surrogate"),
 )
 def test_a_row_whose_directory_cannot_be_made_is_reported(
     tmp_path: Path, text: str, problem: str
@@ -345,21 +328,19 @@ def test_a_row_whose_directory_cannot_be_made_is_reported(
     assert ids(tmp_path, "json") == [0, 2]
 
 
-TEXT_ID = SchemaBuilder.struct().field("id", STRING_SCHEMA).build()
-FLOAT_ID = SchemaBuilder.struct().field("id", FLOAT64_SCHEMA).build()
-MORE = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("more", STRING_SCHEMA).build()
+TEXT_ID = fields(id=STRING_SCHEMA)
+FLOAT_ID = fields(id=FLOAT64_SCHEMA)
+MORE = fields(id=INT64_SCHEMA, more=STRING_SCHEMA)
 
 
-@pytest.mark.parametrize("is_buffered", [True, False])
-@pytest.mark.parametrize(
-    ("value", "evolves", "problem"),
-    [
-        (Struct(TEXT_ID).put("id", "x"), "true", "do not fit table lake.topic"),
-        (Struct(TEXT_ID).put("id", "x"), "false", "do not fit table lake.topic"),
-        (Struct(FLOAT_ID).put("id", 0.5), "true", "do not fit table lake.topic"),
-        (Struct(FLOAT_ID).put("id", 0.5), "false", "do not fit table lake.topic"),
-        (Struct(MORE).put("id", 1).put("more", "x"), "false", "lacks the columns more"),
-    ],
+@cases("is_buffered", True, False)
+@cases(
+    "value, evolves, problem",
+    (Struct(TEXT_ID).put("id", "x"), "true", "do not fit table lake.topic"),
+    (Struct(TEXT_ID).put("id", "x"), "false", "do not fit table lake.topic"),
+    (Struct(FLOAT_ID).put("id", 0.5), "true", "do not fit table lake.topic"),
+    (Struct(FLOAT_ID).put("id", 0.5), "false", "do not fit table lake.topic"),
+    (Struct(MORE).put("id", 1).put("more", "x"), "false", "lacks the columns more"),
 )
 def test_a_record_whose_schema_does_not_fit_the_table_is_reported(
     tmp_path: Path, value: Struct, evolves: str, problem: str, *, is_buffered: bool
@@ -383,9 +364,9 @@ def test_a_record_whose_schema_does_not_fit_the_table_is_reported(
     assert ids(tmp_path, "iceberg") == [0, 1, 3, 4]
 
 
-@pytest.mark.parametrize("nested", [False, True])
-@pytest.mark.parametrize("is_buffered", [True, False])
-@pytest.mark.parametrize("evolves", ["true", "false"])
+@cases("nested", False, True)
+@cases("is_buffered", True, False)
+@cases("evolves", "true", "false")
 def test_the_scale_of_a_decimal_never_changes(
     tmp_path: Path, evolves: str, *, is_buffered: bool, nested: bool
 ) -> None:
@@ -394,7 +375,7 @@ def test_the_scale_of_a_decimal_never_changes(
     def send_price(scale: int, text: str) -> None:
         price = decimal_builder(scale).build()
         kind = SchemaBuilder.array(price).build() if nested else price
-        schema = SchemaBuilder.struct().field("price", kind).build()
+        schema = fields(price=kind)
         value = [Decimal(text)] if nested else Decimal(text)
         sink.send(Struct.of_checked(schema, [value]), value_schema=schema)
 
@@ -441,10 +422,10 @@ def test_bytes_and_floats_that_a_table_cannot_hold_are_reported(tmp_path: Path) 
     assert "column text is string, and the rows have binary" in texts[1][1]
 
 
-@pytest.mark.parametrize("odd", [-0.0, float("nan")])
+@cases("odd", -0.0, float("nan"))
 def test_files_that_do_not_have_each_row_once_are_not_committed(tmp_path: Path, odd: float) -> None:
     """A table may get another partitioning at any time, also by a field of a struct."""
-    size = SchemaBuilder.struct().field("size", FLOAT64_SCHEMA).build()
+    size = fields(size=FLOAT64_SCHEMA)
     schema = SchemaBuilder.struct().field("in", size).build()
     sink = started(tmp_path, "iceberg")
 
@@ -473,7 +454,7 @@ def test_files_that_do_not_have_each_row_once_are_not_committed(tmp_path: Path, 
     assert [row["in"]["size"] for row in rows(tmp_path, "iceberg")] == [2.5, 1.5]
 
 
-@pytest.mark.parametrize("text", ["x" * 15 + "\ud7ff" + "y", "\ud7ff" * 17, "\U0010ffff" * 17])
+@cases("text", "x" * 15 + "\ud7ff" + "y", "\ud7ff" * 17, "\U0010ffff" * 17)
 def test_the_statistics_of_a_text_are_texts(tmp_path: Path, text: str) -> None:
     """The bound above 16 characters is the next text: behind U+D7FF there are surrogates."""
     sink = started(tmp_path, "iceberg")
@@ -484,13 +465,13 @@ def test_the_statistics_of_a_text_are_texts(tmp_path: Path, text: str) -> None:
     assert found.column("text").to_pylist() == [text]
 
 
-@pytest.mark.parametrize("written", ["parquet", "csv", "iceberg"])
+@cases("written", "parquet", "csv", "iceberg")
 def test_a_value_that_has_no_columns_is_reported(tmp_path: Path, written: str) -> None:
     """Its row would be lost; Parquet has no empty structs, and no null among the keys of a map."""
     empty = SchemaBuilder.struct().build()
     texts = SchemaBuilder.map(OPTIONAL_STRING_SCHEMA, STRING_SCHEMA).build()
-    inner = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("v", empty).build()
-    keyed = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("v", texts).build()
+    inner = fields(id=INT64_SCHEMA, v=empty)
+    keyed = fields(id=INT64_SCHEMA, v=texts)
     sink = started(tmp_path, written)
     send(sink, range(1))
     values = [Struct(empty), Struct.of_checked(keyed, [1, {None: "x"}])]
@@ -504,7 +485,7 @@ def test_a_value_that_has_no_columns_is_reported(tmp_path: Path, written: str) -
     assert ids(tmp_path, written) == [0]
 
 
-@pytest.mark.parametrize("exists", [True, False])
+@cases("exists", True, False)
 def test_a_row_whose_partition_of_a_table_cannot_be_made_is_reported(
     tmp_path: Path, *, exists: bool
 ) -> None:
@@ -526,7 +507,28 @@ def test_a_row_whose_partition_of_a_table_cannot_be_made_is_reported(
     assert ids(tmp_path, "iceberg") == [0, 2, 3]
 
 
-@pytest.mark.parametrize("path", ["../a", "topics/../a", "topics//a", "topics/./a", "topics/x\0"])
+@cases(
+    "partition_by, names, problem",
+    ("b", ("a",), "iceberg.tables.default-partition-by names b, which the rows lack"),
+    ("day(b)", ("b",), "default-partition-by has day(b), and the field is string"),
+    ("b", ("a b", "a_x20b", "b"), "multiple fields for name a_x20b"),
+)
+def test_a_record_that_a_new_table_cannot_have_is_reported(
+    tmp_path: Path, partition_by: str, names: tuple[str, ...], problem: str
+) -> None:
+    """Before the table is made: a later record may have the field, or other names."""
+    sink = started(tmp_path, "iceberg", {"iceberg.tables.default-partition-by": partition_by})
+    for each in (names, ("a", "b")):
+        schema = fields(**dict.fromkeys(each, STRING_SCHEMA))
+        sink.send(Struct.of_checked(schema, list(each)), value_schema=schema)
+    sink.deliver()
+    sink.stop()
+    offsets = [record.kafka_offset for record, _ in reports(sink)]
+    assert offsets == ([0, 1] if partition_by == "day(b)" else [0])
+    assert problem in str(reports(sink)[0][1])
+
+
+@cases("path", "../a", "topics/../a", "topics//a", "topics/./a", "topics/x\0")
 def test_a_topic_is_not_a_way_out_of_the_lake(tmp_path: Path, path: str) -> None:
     """A transformation can make any name."""
     settings = SinkSettings.parse(test_files.props(tmp_path))
@@ -555,16 +557,14 @@ def test_points_of_a_topic_are_not_namespaces(tmp_path: Path) -> None:
     assert LakeSinkConnector().alter_offsets(sink.props, {partition: None})
 
 
-@pytest.mark.parametrize(
-    ("tables", "kind", "is_refused"),
-    [
-        ("a.b.${topic}", "sql", True),
-        ("${topic}", "sql", True),
-        ("a.", "sql", True),
-        (".a", "sql", True),
-        ("a.b.${topic}", "rest", False),
-        ("a.${topic}", "sql", False),
-    ],
+@cases(
+    "tables, kind, is_refused",
+    ("a.b.${topic}", "sql", True),
+    ("${topic}", "sql", True),
+    ("a.", "sql", True),
+    (".a", "sql", True),
+    ("a.b.${topic}", "rest", False),
+    ("a.${topic}", "sql", False),
 )
 def test_tables_that_a_catalog_cannot_have_are_refused_at_creation(
     tmp_path: Path, tables: str, kind: str, *, is_refused: bool

@@ -17,9 +17,11 @@ import pytest
 from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_api import ConnectException, DataException, SourceRecord, Struct
 from pyconnect_api.testing import SourceHarness
+from pyconnect_connectors.lake.arrow_rows import Rows
 from pyconnect_connectors.lake.source import LakeSourceConnector
 from pyconnect_connectors.odd_values import OddValueException
 from tests.connectors.lake.test_source import props, started
+from tests.support.cases import cases
 
 FAR = 253_402_300_800
 """Seconds from 1970 to the year 10000."""
@@ -63,7 +65,7 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize(("column", "kind", "text"), ODD)
+@cases("column, kind, text", *ODD)
 def test_a_value_out_of_range_fails_as_the_setting_says(
     tmp_path: Path, column: Any, kind: str, text: str
 ) -> None:
@@ -141,12 +143,10 @@ def test_the_other_rows_arrive_when_errors_are_tolerated(
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "expected"),
-    [
-        ("csv", b"a,b\n1,2\n3\n\xff,5\n6,7\n", [["1", "2"], ["6", "7"]]),
-        ("json", b'1\n{"a":\n\n"\\ud800"\n"\xff"\n2\n', [1, 2]),
-    ],
+@cases(
+    "name, content, expected",
+    ("csv", b"a,b\n1,2\n3\n\xff,5\n6,7\n", [["1", "2"], ["6", "7"]]),
+    ("json", b'1\n{"a":\n\n"\\ud800"\n"\xff"\n2\n', [1, 2]),
 )
 def test_text_files_too_leave_out_rows_that_cannot_be_read(
     tmp_path: Path, name: str, content: bytes, expected: list[object]
@@ -161,9 +161,7 @@ def test_text_files_too_leave_out_rows_that_cannot_be_read(
     assert rows(source.run(1)) == expected[1:]
 
 
-@pytest.mark.parametrize(
-    ("name", "content"), [("csv", b'a\n1\n"2\n3\n'), ("json", b'[\n{"a":1},\n{"a":2}\n]\n')]
-)
+@cases("name, content", ("csv", b'a\n1\n"2\n3\n'), ("json", b'[\n{"a":1},\n{"a":2}\n]\n'))
 def test_a_broken_file_fails_whatever_is_tolerated(
     tmp_path: Path, name: str, content: bytes
 ) -> None:
@@ -173,13 +171,11 @@ def test_a_broken_file_fails_whatever_is_tolerated(
         started(tmp_path, {"format.class": name, "errors.tolerance": "all"}).run(5)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "expected"),
-    [
-        ("csv", b"a,b\n1,\xff\n", ["1", None]),
-        ("json", b'{"a":1,"b":["\\udc00x"]}\n', {"a": 1, "b": [None]}),
-        ("json", b'{"a":1,"b":"\xff"}\n', {"a": 1, "b": None}),
-    ],
+@cases(
+    "name, content, expected",
+    ("csv", b"a,b\n1,\xff\n", ["1", None]),
+    ("json", b'{"a":1,"b":["\\udc00x"]}\n', {"a": 1, "b": [None]}),
+    ("json", b'{"a":1,"b":"\xff"}\n', {"a": 1, "b": None}),
 )
 def test_what_is_not_text_may_be_null(
     tmp_path: Path, name: str, content: bytes, expected: object
@@ -210,27 +206,22 @@ def test_values_are_cut_to_milliseconds_towards_the_past(tmp_path: Path) -> None
     assert found == [last, last, datetime(1970, 1, 1, 0, 0, 0, 1000, tzinfo=UTC)]
 
 
-@pytest.mark.parametrize(
-    ("column", "expected"),
-    [
-        (
-            pa.array([timedelta(days=1, seconds=2.5), timedelta(seconds=-1)]),
-            ["PT86402.5S", "-PT1S"],
-        ),
-        (pa.array([b"0123456789abcdef"], pa.uuid()), ["30313233-3435-3637-3839-616263646566"]),
-        (pa.array([1.5], pa.float16()), [1.5]),
-        (pa.array([Decimal("1.50")], pa.decimal256(60, 2)), [Decimal("1.50")]),
-        (pa.array([["a"]], pa.large_list(pa.large_string())), [["a"]]),
-        (pa.array([["a"]], pa.list_(pa.dictionary(pa.int8(), pa.string()))), [["a"]]),
-        (pa.array([[[1], None]], pa.list_(pa.list_(pa.uint8()), 2)), [[[1], None]]),
-        (pa.array([[1, None]], pa.list_view(pa.int32())), [[1, None]]),
-        (pa.array([{"n": 2**64 - 1}], pa.struct([("n", pa.uint64())])), [str(2**64 - 1)]),
-        (pa.array([date(1, 1, 1), date(9999, 12, 31)]), [date(1, 1, 1), date(9999, 12, 31)]),
-        (pa.array([time(23, 59, 59, 999_999)]), [time(23, 59, 59, 999_000)]),
-        (pa.array([None, None], pa.timestamp("us")), [None, None]),
-        (pa.array([None], pa.null()), [None]),
-        (pa.array(["x"], pa.string_view()), ["x"]),
-    ],
+@cases(
+    "column, expected",
+    (pa.array([timedelta(days=1, seconds=2.5), timedelta(seconds=-1)]), ["PT86402.5S", "-PT1S"]),
+    (pa.array([b"0123456789abcdef"], pa.uuid()), ["30313233-3435-3637-3839-616263646566"]),
+    (pa.array([1.5], pa.float16()), [1.5]),
+    (pa.array([Decimal("1.50")], pa.decimal256(60, 2)), [Decimal("1.50")]),
+    (pa.array([["a"]], pa.large_list(pa.large_string())), [["a"]]),
+    (pa.array([["a"]], pa.list_(pa.dictionary(pa.int8(), pa.string()))), [["a"]]),
+    (pa.array([[[1], None]], pa.list_(pa.list_(pa.uint8()), 2)), [[[1], None]]),
+    (pa.array([[1, None]], pa.list_view(pa.int32())), [[1, None]]),
+    (pa.array([{"n": 2**64 - 1}], pa.struct([("n", pa.uint64())])), [str(2**64 - 1)]),
+    (pa.array([date(1, 1, 1), date(9999, 12, 31)]), [date(1, 1, 1), date(9999, 12, 31)]),
+    (pa.array([time(23, 59, 59, 999_999)]), [time(23, 59, 59, 999_000)]),
+    (pa.array([None, None], pa.timestamp("us")), [None, None]),
+    (pa.array([None], pa.null()), [None]),
+    (pa.array(["x"], pa.string_view()), ["x"]),
 )
 def test_arrow_types_have_a_form_in_connect(
     tmp_path: Path, column: Any, expected: list[object]
@@ -238,6 +229,17 @@ def test_arrow_types_have_a_form_in_connect(
     """No value becomes Python's own text."""
     found = [row[1] for row in rows(parquet(tmp_path, column).run(len(expected)))]
     assert [v.stored_values()[0] if isinstance(v, Struct) else v for v in found] == expected
+
+
+@cases("kind", pa.timestamp("us"), pa.timestamp("ns", "Asia/Tokyo"))
+def test_a_dictionary_of_times_before_1970_is_read(kind: Any) -> None:
+    """As its values are."""
+    column = pa.array([-1_500_000, None, 1_500_000], pa.int64()).cast(kind)
+    batch = pa.record_batch([column.dictionary_encode(), column], names=["v", "w"])
+    found, odd = Rows(batch.schema, "topic").structs(batch)
+    assert odd == {}
+    for row in found:
+        assert row.get("v") == row.get("w")
 
 
 def test_a_type_that_connect_has_not_is_named_with_its_file(tmp_path: Path) -> None:
@@ -256,7 +258,7 @@ def test_old_timestamps_of_spark_are_read_beyond_2262(tmp_path: Path) -> None:
     assert rows(records) == [[datetime(3000, 1, 1, tzinfo=UTC)]]
 
 
-@pytest.mark.parametrize("name", ["csv", "json"])
+@cases("name", "csv", "json")
 def test_a_value_may_be_wide(tmp_path: Path, name: str) -> None:
     """Python's reader of CSV stops at 128 KiB by default."""
     wide = "y" * 1_400_000
@@ -266,15 +268,13 @@ def test_a_value_may_be_wide(tmp_path: Path, name: str) -> None:
     assert rows([record]) == [["1", wide]] or rows([record]) == [{"id": "1", "t": wide}]
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        ("id,name,\n1,x,\n2,y,\n", [["1", "x"], ["2", "y"]]),
-        ("id,name,\n1,x\n", [["1", "x"]]),
-        ("id,,name,,\n1,,x,,\n2,,y\n", [["1", "x"], ["2", "y"]]),
-        ("\n\nid,name\n1,x\n", [["1", "x"]]),
-        ('"id","na""me"\n"1",x"y\n', [["1", 'x"y']]),
-    ],
+@cases(
+    "content, expected",
+    ("id,name,\n1,x,\n2,y,\n", [["1", "x"], ["2", "y"]]),
+    ("id,name,\n1,x\n", [["1", "x"]]),
+    ("id,,name,,\n1,,x,,\n2,,y\n", [["1", "x"], ["2", "y"]]),
+    ("\n\nid,name\n1,x\n", [["1", "x"]]),
+    ('"id","na""me"\n"1",x"y\n', [["1", 'x"y']]),
 )
 def test_a_header_of_a_spreadsheet_is_read(
     tmp_path: Path, content: str, expected: list[object]
@@ -285,9 +285,14 @@ def test_a_header_of_a_spreadsheet_is_read(
     assert rows(source.run(len(expected))) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     "digits",
-    ["1E+400", "-1E-400", "12345678901234567890.123456789", "98765432109876543210", "0.1", "-7"],
+    "1E+400",
+    "-1E-400",
+    "12345678901234567890.123456789",
+    "98765432109876543210",
+    "0.1",
+    "-7",
 )
 def test_numbers_of_json_keep_their_digits(tmp_path: Path, digits: str) -> None:
     """From the file into the topic."""

@@ -8,8 +8,7 @@ import pytest
 from pyiceberg.catalog import load_catalog
 
 from pyconnect_api.testing import SinkHarness
-from pyconnect_connectors.lake.sink import LakeSinkConnector
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
+from pyconnect_connectors.lake.sink import LakeSinkConnector, LakeSinkTask
 from tests.connectors.lake.rows import send
 from tests.support.servers.iceberg_rest import TOKEN, running_rest_catalog
 

@@ -7,10 +7,8 @@ import pytest
 
 from pyconnect_api import ConfigValue, ConnectException, TopicPartition
 from pyconnect_api.testing import SinkHarness, SourceHarness
-from pyconnect_connectors.lake.sink import LakeSinkConnector
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
-from pyconnect_connectors.lake.source import LakeSourceConnector
-from pyconnect_connectors.lake.source_task import LakeSourceTask
+from pyconnect_connectors.lake.sink import LakeSinkConnector, LakeSinkTask
+from pyconnect_connectors.lake.source import LakeSourceConnector, LakeSourceTask
 from tests.connectors.lake.rows import ROW, row, send
 from tests.support.servers.s3 import SECRET_KEY, S3Server, running_s3
 

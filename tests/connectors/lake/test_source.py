@@ -15,8 +15,8 @@ import pytest
 
 from pyconnect_api import ConnectException, DataException, ExactlyOnceSupport, SourceRecord, Struct
 from pyconnect_api.testing import SourceHarness
-from pyconnect_connectors.lake.source import LakeSourceConnector
-from pyconnect_connectors.lake.source_task import LakeSourceTask
+from pyconnect_connectors.lake.source import LakeSourceConnector, LakeSourceTask
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 
 
@@ -61,7 +61,7 @@ def test_offsets_are_files_and_rows(tmp_path: Path) -> None:
     source.stop()
 
 
-@pytest.mark.parametrize(("name", "count"), [("json", 10), ("csv", 10), ("parquet", 10)])
+@cases("name, count", ("json", 10), ("csv", 10), ("parquet", 10))
 def test_a_task_continues_in_the_middle_of_a_file(tmp_path: Path, name: str, count: int) -> None:
     """The format of the file does not matter."""
     table = pa.table({"n": [str(n) for n in range(count)]})
@@ -118,7 +118,7 @@ def test_files_that_were_read_are_not_opened_again(
     source.stop()
 
 
-@pytest.mark.parametrize(("order", "first"), [("name", [0, 1]), ("time", [2, 3])])
+@cases("order, first", ("name", [0, 1]), ("time", [2, 3]))
 def test_files_are_read_in_the_order_of_names_or_times(
     tmp_path: Path, order: str, first: list[int]
 ) -> None:
@@ -158,14 +158,9 @@ def test_only_files_that_match_are_read(tmp_path: Path) -> None:
     source.stop()
 
 
-@pytest.mark.parametrize(
-    ("settings", "count"), [({"prefix": "IN"}, 0), ({"file.pattern": "json"}, 1), ({}, None)]
-)
+@cases("settings, count", ({"prefix": "IN"}, 0), ({"file.pattern": "json"}, 1), ({}, None))
 def test_a_prefix_or_pattern_without_a_file_is_logged(
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    settings: dict[str, str],
-    count: int | None,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, settings: dict[str, str], count: int | None
 ) -> None:
     """It may be misspelt, and the task would run and read nothing."""
     write(tmp_path, "in/a.json", range(1))
@@ -206,7 +201,7 @@ def test_types_become_those_of_connect(tmp_path: Path) -> None:
     source.stop()
 
 
-@pytest.mark.parametrize("name", ["a.csv.gz", "a.csv", "a.GZ"])
+@cases("name", "a.csv.gz", "a.csv", "a.GZ")
 def test_compressed_text_is_read(tmp_path: Path, name: str) -> None:
     """Whatever its name is; empty values of CSV are null."""
     (tmp_path / name).write_bytes(gzip.compress(b'a,b\n1,\n"x\ny",2\n'))
@@ -242,7 +237,7 @@ def test_rows_of_csv_end_with_either_sign(tmp_path: Path) -> None:
     source.stop()
 
 
-@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
+@cases("name", "a.json", "a.json.gz")
 def test_marks_and_empty_lines_are_no_rows_of_json(tmp_path: Path, name: str) -> None:
     """A byte order mark, `\\r` as white space and empty lines do not count in offsets."""
     content = b'\xef\xbb\xbf{"a":"\xc3\xa9"}\r\n\r\n \n\r{"a":\r2}\n{"a":3}'
@@ -254,58 +249,44 @@ def test_marks_and_empty_lines_are_no_rows_of_json(tmp_path: Path, name: str) ->
     source.stop()
 
 
-@pytest.mark.parametrize(
-    ("written", "content", "text"),
-    [
-        ("parquet", b"text", r"^File in/a\.x: it is not a parquet file, or damaged"),
-        ("json", b'{"a":1}\nsecret', r"^Row 2 of file in/a\.x is not JSON: Expecting value"),
-        ("json", b"NaN", r"^Row 1 of file in/a\.x is not JSON: NaN"),
-        ("json", b'{"a":1e99999999999999999999}', r"Row 1 of file in/a\.x is not JSON: a number"),
-        ("json", b"[" * 100_000, r"^Row 1 of file in/a\.x is not JSON: it is nested too deeply"),
-        # Only `\n` ends a row.
-        ("json", b'{"a":1}\r{"a":2}\n', r"^Row 1 of file in/a\.x is not JSON: Extra data"),
-        (
-            "json",
-            b"[\n{},\n{}\n]\n",
-            r"^File in/a\.x, row 1: the JSON value does not end on its line",
-        ),
-        (
-            "json",
-            b'{\n"a": 1\n}\n',
-            r"^File in/a\.x, row 1: the JSON value does not end on its line",
-        ),
-        (
-            "json",
-            b'{"a":{"b":["secret \xff"]}}',
-            r"^Column a\.b of file in/a\.x, row 1: a text that is not UTF-8 does not fit STRING",
-        ),
-        (
-            "json",
-            b'{"n":1}\n{"n":1,"v":"secret\\ud800"}',
-            r"^Column v of file in/a\.x, row 2: a lone surrogate does not fit STRING",
-        ),
-        ("json", b'{"\\ud800":1}', r"row 1: a lone surrogate in a name does not fit"),
-        ("csv", b"a,b\n1\n", r"^Row 1 of file in/a\.x has 1 values, and the first line 2"),
-        ("csv", b"a,b\n1,2\n1,2,3\n", r"^Row 2 of file in/a\.x has 3 values"),
-        ("csv", b'a,b\n1,"secret\n2,b\n3,c\n', r"^File in/a\.x, row 1: a quote is not closed"),
-        ("csv", b'a,b\n1,2\n3,"secret', r"^File in/a\.x, row 2: a quote is not closed"),
-        ("csv", b'a,b\n1,"secret"x\n', r"^File in/a\.x, row 1: text follows a closing quote"),
-        ("csv", b'a,"b\n1,2\n', r"^File in/a\.x: the first line: a quote is not closed"),
-        ("csv", b"a,b,a\n1,2,3\n", r"^File in/a\.x: the first line names a twice"),
-        ("csv", b",\n1,2\n", r"^File in/a\.x: the first line has no name"),
-        (
-            "csv",
-            b"a,\n1,secret\n",
-            r"^Row 1 of file in/a\.x has a value in a column without a name",
-        ),
-        (
-            "csv",
-            b"a\n\n1\nsecret \xff\n",
-            r"^Column a of file in/a\.x, row 2: a text that is not UTF-8",
-        ),
-        ("csv", b"\xff,b\n1,2\n", r"^File in/a\.x: the first line is not UTF-8"),
-        ("csv", "a,b\n1,2\n".encode("utf-16-be"), r"^File in/a\.x: the first line is not UTF-8"),
-    ],
+@cases(
+    "written, content, text",
+    ("parquet", b"text", r"^File in/a\.x: it is not a parquet file, or damaged"),
+    ("json", b'{"a":1}\nsecret', r"^Row 2 of file in/a\.x is not JSON: Expecting value"),
+    ("json", b"NaN", r"^Row 1 of file in/a\.x is not JSON: NaN"),
+    ("json", b'{"a":1e99999999999999999999}', r"Row 1 of file in/a\.x is not JSON: a number"),
+    ("json", b"[" * 100_000, r"^Row 1 of file in/a\.x is not JSON: it is nested too deeply"),
+    # Only `\n` ends a row.
+    ("json", b'{"a":1}\r{"a":2}\n', r"^Row 1 of file in/a\.x is not JSON: Extra data"),
+    ("json", b"[\n{},\n{}\n]\n", r"^File in/a\.x, row 1: the JSON value does not end on its line"),
+    ("json", b'{\n"a": 1\n}\n', r"^File in/a\.x, row 1: the JSON value does not end on its line"),
+    (
+        "json",
+        b'{"a":{"b":["secret \xff"]}}',
+        r"^Column a\.b of file in/a\.x, row 1: a text that is not UTF-8 does not fit STRING",
+    ),
+    (
+        "json",
+        b'{"n":1}\n{"n":1,"v":"secret\\ud800"}',
+        r"^Column v of file in/a\.x, row 2: a lone surrogate does not fit STRING",
+    ),
+    ("json", b'{"\\ud800":1}', r"row 1: a lone surrogate in a name does not fit"),
+    ("csv", b"a,b\n1\n", r"^Row 1 of file in/a\.x has 1 values, and the first line 2"),
+    ("csv", b"a,b\n1,2\n1,2,3\n", r"^Row 2 of file in/a\.x has 3 values"),
+    ("csv", b'a,b\n1,"secret\n2,b\n3,c\n', r"^File in/a\.x, row 1: a quote is not closed"),
+    ("csv", b'a,b\n1,2\n3,"secret', r"^File in/a\.x, row 2: a quote is not closed"),
+    ("csv", b'a,b\n1,"secret"x\n', r"^File in/a\.x, row 1: text follows a closing quote"),
+    ("csv", b'a,"b\n1,2\n', r"^File in/a\.x: the first line: a quote is not closed"),
+    ("csv", b"a,b,a\n1,2,3\n", r"^File in/a\.x: the first line names a twice"),
+    ("csv", b",\n1,2\n", r"^File in/a\.x: the first line has no name"),
+    ("csv", b"a,\n1,secret\n", r"^Row 1 of file in/a\.x has a value in a column without a name"),
+    (
+        "csv",
+        b"a\n\n1\nsecret \xff\n",
+        r"^Column a of file in/a\.x, row 2: a text that is not UTF-8",
+    ),
+    ("csv", b"\xff,b\n1,2\n", r"^File in/a\.x: the first line is not UTF-8"),
+    ("csv", "a,b\n1,2\n".encode("utf-16-be"), r"^File in/a\.x: the first line is not UTF-8"),
 )
 def test_content_of_another_format_fails_the_task(
     tmp_path: Path, written: str, content: bytes, text: str
@@ -353,14 +334,12 @@ def test_changed_offsets_are_files_and_rows(tmp_path: Path) -> None:
             connector.alter_offsets(props(tmp_path), [(partition, offset)])
 
 
-@pytest.mark.parametrize(
-    ("settings", "name"),
-    [
-        ({"file.pattern": "("}, "file.pattern"),
-        ({"format.class": "iceberg"}, "format.class"),
-        ({"lake.url": "/no/such/directory"}, "lake.url"),
-        ({"topic": ""}, "topic"),
-    ],
+@cases(
+    "settings, name",
+    ({"file.pattern": "("}, "file.pattern"),
+    ({"format.class": "iceberg"}, "format.class"),
+    ({"lake.url": "/no/such/directory"}, "lake.url"),
+    ({"topic": ""}, "topic"),
 )
 def test_a_wrong_setting_is_found_by_validation(
     tmp_path: Path, settings: dict[str, str], name: str

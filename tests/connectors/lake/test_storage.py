@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from pyconnect_api import ConfigException
 from pyconnect_connectors.lake.settings import SinkSettings
 from pyconnect_connectors.lake.storage import Storage, reason
+from tests.support.cases import cases
 
 
 def opened(settings: dict[str, str]) -> str:
@@ -22,9 +23,7 @@ def opened(settings: dict[str, str]) -> str:
 @pytest.fixture(scope="module")
 def service_account(tmp_path_factory: pytest.TempPathFactory) -> Path:
     key = rsa.generate_private_key(65537, 2048).private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     account = {
         "type": "service_account",
@@ -39,22 +38,20 @@ def service_account(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"lake.url": "s3://b/p", "s3.region": "eu-west-1"}, 'S3Store(bucket="b", prefix="p")'),
-        ({"lake.url": "s3a://b/p", "store.url": "http://h"}, 'S3Store(bucket="b", prefix="p")'),
-        ({"lake.url": "gs://b/p"}, 'GCSStore(bucket="b", prefix="p")'),
-        ({"lake.url": "gs://b/p", "store.url": "http://h"}, 'GCSStore(bucket="b", prefix="p")'),
-        (
-            {"lake.url": "az://c/p", "azblob.account.name": "a", "azblob.account.key": "a2V5"},
-            'AzureStore(container_name="c", account_name="a", prefix="p")',
-        ),
-        (
-            {"lake.url": "abfss://c@a.dfs.core.windows.net/p", "azblob.account.key": "a2V5"},
-            'AzureStore(container_name="c", account_name="a", prefix="p")',
-        ),
-    ],
+@cases(
+    "settings, text",
+    ({"lake.url": "s3://b/p", "s3.region": "eu-west-1"}, 'S3Store(bucket="b", prefix="p")'),
+    ({"lake.url": "s3a://b/p", "store.url": "http://h"}, 'S3Store(bucket="b", prefix="p")'),
+    ({"lake.url": "gs://b/p"}, 'GCSStore(bucket="b", prefix="p")'),
+    ({"lake.url": "gs://b/p", "store.url": "http://h"}, 'GCSStore(bucket="b", prefix="p")'),
+    (
+        {"lake.url": "az://c/p", "azblob.account.name": "a", "azblob.account.key": "a2V5"},
+        'AzureStore(container_name="c", account_name="a", prefix="p")',
+    ),
+    (
+        {"lake.url": "abfss://c@a.dfs.core.windows.net/p", "azblob.account.key": "a2V5"},
+        'AzureStore(container_name="c", account_name="a", prefix="p")',
+    ),
 )
 def test_each_scheme_has_a_storage(
     service_account: Path, settings: dict[str, str], text: str

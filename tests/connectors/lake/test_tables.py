@@ -19,16 +19,16 @@ from pyconnect_api import (
     INT64_SCHEMA,
     STRING_SCHEMA,
     ConnectException,
-    SchemaBuilder,
     Struct,
     TopicPartition,
     timestamp_builder,
 )
 from pyconnect_api.testing import SinkHarness
 from pyconnect_connectors.lake import catalogs, table_target
-from pyconnect_connectors.lake.sink import LakeSinkConnector
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
+from pyconnect_connectors.lake.sink import LakeSinkConnector, LakeSinkTask
 from tests.connectors.lake.rows import TOPIC, send
+from tests.connectors.schemas import fields
+from tests.support.cases import cases
 
 OTHER = TopicPartition("topic", 1)
 
@@ -135,7 +135,7 @@ def test_tasks_of_one_table_keep_each_others_offsets(tmp_path: Path) -> None:
     assert offsets(tmp_path)[-1] == '{"topic-0": 10, "topic-1": 10}'
 
 
-@pytest.mark.parametrize("landed", [True, False])
+@cases("landed", True, False)
 def test_a_commit_of_unknown_outcome_is_looked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, landed: bool
 ) -> None:
@@ -188,8 +188,8 @@ def test_a_partition_that_is_lost_takes_its_rows_along(tmp_path: Path) -> None:
 
 def test_missing_columns_are_added_when_allowed(tmp_path: Path) -> None:
     """Types are widened too; rows of both schemas are in one snapshot."""
-    old = SchemaBuilder.struct().field("id", INT32_SCHEMA).build()
-    new = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("note", STRING_SCHEMA).build()
+    old = fields(id=INT32_SCHEMA)
+    new = fields(id=INT64_SCHEMA, note=STRING_SCHEMA)
     sink = started(tmp_path, {"iceberg.tables.evolve-schema-enabled": "true"})
     sink.send(Struct(old).put("id", 1), value_schema=old)
     sink.deliver()
@@ -199,25 +199,19 @@ def test_missing_columns_are_added_when_allowed(tmp_path: Path) -> None:
     sink.deliver()
     sink.stop()
     rows = table(tmp_path).scan().to_arrow().sort_by("id").to_pylist()
-    assert rows == [
-        {"id": 1, "note": None},
-        {"id": 2, "note": None},
-        {"id": 2**40, "note": "n"},
-    ]
+    assert rows == [{"id": 1, "note": None}, {"id": 2, "note": None}, {"id": 2**40, "note": "n"}]
 
 
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"iceberg.tables.auto-create-enabled": "false"}, "auto-create-enabled=true creates it"),
-        ({}, "lacks the columns note; .*evolve-schema-enabled=true adds them"),
-    ],
+@cases(
+    "settings, text",
+    ({"iceberg.tables.auto-create-enabled": "false"}, "auto-create-enabled=true creates it"),
+    ({}, "lacks the columns note; .*evolve-schema-enabled=true adds them"),
 )
 def test_a_missing_table_or_column_names_the_setting(
     tmp_path: Path, settings: dict[str, str], text: str
 ) -> None:
     """The sink creates neither tables nor columns unless the setting asks for it."""
-    new = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("note", STRING_SCHEMA).build()
+    new = fields(id=INT64_SCHEMA, note=STRING_SCHEMA)
     sink = started(tmp_path, settings)
     if not settings:
         send(sink, range(1))
@@ -235,9 +229,7 @@ def test_a_missing_table_or_column_names_the_setting(
 
 def test_a_table_is_partitioned_as_the_config_says(tmp_path: Path) -> None:
     """By values and by times."""
-    schema = (
-        SchemaBuilder.struct().field("id", INT64_SCHEMA).field("at", timestamp_builder()).build()
-    )
+    schema = fields(id=INT64_SCHEMA, at=timestamp_builder())
     sink = started(tmp_path, {"iceberg.tables.default-partition-by": "day(at),id"})
     for hour in range(2):
         at = datetime(2024, 6, 1 + hour, tzinfo=UTC)
@@ -288,21 +280,16 @@ def test_a_locked_catalog_is_tried_again_until_the_last_attempt(
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("settings", "name"),
-    [
-        ({"lake.url": ""}, "iceberg.catalog.uri"),
-        ({"iceberg.tables": "topic"}, "iceberg.tables"),
-        (
-            {"iceberg.tables.default-partition-by": "week(at)"},
-            "iceberg.tables.default-partition-by",
-        ),
-        (
-            {"iceberg.catalog.type": "rest", "iceberg.catalog.uri": "http://127.0.0.1:9"},
-            "iceberg.catalog.uri",
-        ),
-        ({"iceberg.catalog.uri": "sqlite:////no/such/directory/c.db"}, "iceberg.catalog.uri"),
-    ],
+@cases(
+    "settings, name",
+    ({"lake.url": ""}, "iceberg.catalog.uri"),
+    ({"iceberg.tables": "topic"}, "iceberg.tables"),
+    ({"iceberg.tables.default-partition-by": "week(at)"}, "iceberg.tables.default-partition-by"),
+    (
+        {"iceberg.catalog.type": "rest", "iceberg.catalog.uri": "http://127.0.0.1:9"},
+        "iceberg.catalog.uri",
+    ),
+    ({"iceberg.catalog.uri": "sqlite:////no/such/directory/c.db"}, "iceberg.catalog.uri"),
 )
 def test_a_wrong_setting_is_found_by_validation(
     tmp_path: Path, settings: dict[str, str], name: str

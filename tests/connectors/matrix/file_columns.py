@@ -252,12 +252,7 @@ JSON: tuple[Column, ...] = (
     _json(
         "number",
         Kind.FLOAT64,
-        {
-            "ordinary": "1.5",
-            "tenth": "0.1",
-            "exponent": "1e300",
-            "minus zero": "-0.0",
-        },
+        {"ordinary": "1.5", "tenth": "0.1", "exponent": "1e300", "minus zero": "-0.0"},
         {"NaN": ("NaN", Odd("NaN"))},
     ),
     # Without a schema Java's converter makes doubles of all numbers; these keep their digits.

@@ -13,8 +13,8 @@ from pyiceberg.catalog import load_catalog
 
 from pyconnect_api import SourceRecord
 from pyconnect_api.testing import SourceHarness
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
-from pyconnect_connectors.lake.source_task import LakeSourceTask
+from pyconnect_connectors.lake.sink import LakeSinkTask
+from pyconnect_connectors.lake.source import LakeSourceTask
 from tests.connectors.matrix.columns import Cell
 from tests.connectors.matrix.databases import Rows, grid
 from tests.connectors.matrix.file_columns import PARQUET_TYPES

@@ -26,8 +26,8 @@ from pyconnect_api import (
     time_builder,
     timestamp_builder,
 )
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
-from pyconnect_connectors.sql.sink_task import SqlSinkTask
+from pyconnect_connectors.lake.sink import LakeSinkTask
+from pyconnect_connectors.sql.sink import SqlSinkTask
 from tests.connectors.matrix.columns import Cell, Column, Value
 from tests.connectors.matrix.databases import Database, define
 from tests.connectors.matrix.files import iceberg_props

@@ -9,12 +9,7 @@ from dataclasses import dataclass
 from pyconnect_api import DataException
 from tests.connectors.matrix.columns import Cell
 from tests.connectors.matrix.databases import grid
-from tests.connectors.matrix.meanings import (
-    Kind,
-    equal,
-    to_milliseconds,
-    without_schema,
-)
+from tests.connectors.matrix.meanings import Kind, equal, to_milliseconds, without_schema
 from tests.connectors.matrix.paths import (
     Message,
     MisstatedError,
@@ -23,12 +18,7 @@ from tests.connectors.matrix.paths import (
     UnreadableError,
     own_meaning,
 )
-from tests.connectors.matrix.rules import (
-    SAME_TYPES,
-    WITHOUT_SIGN_OF_ZERO,
-    omitted,
-    refusal,
-)
+from tests.connectors.matrix.rules import SAME_TYPES, WITHOUT_SIGN_OF_ZERO, omitted, refusal
 from tests.connectors.matrix.topics import TOPIC, Topic, through
 
 _ROW = re.compile(r"\b(id=\d+|row \d+|matrix-0@\d+)", re.IGNORECASE)

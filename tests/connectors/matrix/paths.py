@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 from pyconnect_api import Schema, SourceRecord, TopicPartition
 from pyconnect_api.testing import SinkHarness, SourceHarness
-from pyconnect_connectors.sql.sink_task import SqlSinkTask
-from pyconnect_connectors.sql.source_task import SqlSourceTask
+from pyconnect_connectors.sql.sink import SqlSinkTask
+from pyconnect_connectors.sql.source import SqlSourceTask
 from tests.connectors.matrix.columns import Cell
 from tests.connectors.matrix.databases import Database, Rows, define, fill, grid
 from tests.connectors.matrix.meanings import Kind, Odd, equal, of_text

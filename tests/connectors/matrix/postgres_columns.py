@@ -340,8 +340,7 @@ _ARRAYS = [
     _array("double precision[]", ordinary=("{0.1,Infinity}", '[0.1, "Infinity"]')),
     _array("date[]", ordinary=("{2024-06-01,infinity}", '["2024-06-01", "infinity"]')),
     _array(
-        "timestamp[]",
-        ordinary=('{"2024-06-01 10:20:30.123456"}', '["2024-06-01T10:20:30.123456"]'),
+        "timestamp[]", ordinary=('{"2024-06-01 10:20:30.123456"}', '["2024-06-01T10:20:30.123456"]')
     ),
     _array("bytea[]", ordinary=(r'{"\\x00ff"}', r'["\\x00ff"]')),
     _array(

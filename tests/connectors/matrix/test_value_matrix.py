@@ -15,6 +15,7 @@ from tests.connectors.matrix.document import CATALOG
 from tests.connectors.matrix.meanings import Kind, of_python, to_milliseconds
 from tests.connectors.matrix.rules import in_topic, refused_at_reading
 from tests.connectors.matrix.systems import Systems, cells_of
+from tests.support.cases import cases
 from tests.support.seeds import LONG
 from tests.support.servers.mariadb import MariaDbServer
 from tests.support.servers.postgres import PostgresServer
@@ -33,7 +34,7 @@ def systems(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("source", CATALOG)
+@cases("source", *CATALOG)
 def test_each_value_arrives_equal_or_is_refused(systems: Systems, source: str) -> None:
     """With the error that names table or file, column and row."""
     first = list(CATALOG).index(source)
@@ -43,7 +44,7 @@ def test_each_value_arrives_equal_or_is_refused(systems: Systems, source: str) -
     assert {name: found for name, found in faults.items() if found} == {}
 
 
-@pytest.mark.parametrize("source", CATALOG)
+@cases("source", *CATALOG)
 def test_columns_have_the_documented_types_in_the_topic(systems: Systems, source: str) -> None:
     """The same types for each row of a column."""
     cells = [
@@ -71,7 +72,7 @@ def _connect_type(schema: Schema) -> str:
     return name if scale is None else f"{name}({scale})"
 
 
-@pytest.mark.parametrize("system", fitting.FITS)
+@cases("system", *fitting.FITS)
 def test_a_value_that_does_not_fit_a_column_is_refused(systems: Systems, system: str) -> None:
     """Databases cut, round and convert many of them without an error."""
     assert list(fitting.faults(systems.columns[system])) == []
@@ -87,7 +88,7 @@ WITH_ODD_VALUES = [
 ]
 
 
-@pytest.mark.parametrize(("source", "type_"), WITH_ODD_VALUES)
+@cases("source, type_", *WITH_ODD_VALUES)
 def test_the_policy_says_what_becomes_of_an_odd_value(
     systems: Systems, source: str, type_: str
 ) -> None:

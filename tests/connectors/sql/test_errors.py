@@ -4,82 +4,62 @@ from __future__ import annotations
 
 import psycopg
 import pymysql
-import pytest
 from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, OperationalError
 
 from pyconnect_connectors.sql.database import may_pass, reason
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("original", "expected"),
-    [
-        (
-            psycopg.DataError('invalid input syntax for type integer: "secret"\nLINE 1: secret'),
-            "invalid input syntax for type integer: (hidden)",
+@cases(
+    "original, expected",
+    (
+        psycopg.DataError('invalid input syntax for type integer: "secret"\nLINE 1: secret'),
+        "invalid input syntax for type integer: (hidden)",
+    ),
+    (
+        psycopg.DataError('value "secret" is out of range for type integer'),
+        "value (hidden) is out of range for type integer",
+    ),
+    (
+        psycopg.errors.UniqueViolation(
+            'duplicate key value violates unique constraint "k"\nDETAIL: secret'
         ),
-        (
-            psycopg.DataError('value "secret" is out of range for type integer'),
-            "value (hidden) is out of range for type integer",
+        'duplicate key value violates unique constraint "k"',
+    ),
+    (
+        pymysql.IntegrityError(1062, "Duplicate entry 'secret' for key 'PRIMARY'"),
+        "Duplicate entry (hidden) for key 'PRIMARY'",
+    ),
+    (
+        pymysql.DataError(
+            1366, "Incorrect integer value: 'a secret\n' for column `a`.`b` at row 1"
         ),
-        (
-            psycopg.errors.UniqueViolation(
-                'duplicate key value violates unique constraint "k"\nDETAIL: secret'
-            ),
-            'duplicate key value violates unique constraint "k"',
-        ),
-        (
-            pymysql.IntegrityError(1062, "Duplicate entry 'secret' for key 'PRIMARY'"),
-            "Duplicate entry (hidden) for key 'PRIMARY'",
-        ),
-        (
-            pymysql.DataError(
-                1366, "Incorrect integer value: 'a secret\n' for column `a`.`b` at row 1"
-            ),
-            "Incorrect integer value: (hidden) for column `a`.`b` at row 1",
-        ),
-        (
-            pymysql.OperationalError(1292, "Truncated incorrect DOUBLE value: 'secret'"),
-            "Truncated incorrect DOUBLE value: (hidden)",
-        ),
-    ],
+        "Incorrect integer value: (hidden) for column `a`.`b` at row 1",
+    ),
+    (
+        pymysql.OperationalError(1292, "Truncated incorrect DOUBLE value: 'secret'"),
+        "Truncated incorrect DOUBLE value: (hidden)",
+    ),
 )
 def test_values_of_rows_are_cut_out_of_messages(original: Exception, expected: str) -> None:
     """Names of tables, columns and constraints stay."""
     assert reason(DBAPIError(None, None, original)) == expected
 
 
-@pytest.mark.parametrize(
-    ("original", "passes"),
-    [
-        (pymysql.OperationalError(1213, "Deadlock found"), True),
-        (pymysql.OperationalError(2013, "Lost connection"), True),
-        (pymysql.OperationalError(4025, "CONSTRAINT `few` failed"), False),
-        (pymysql.OperationalError(1045, "Access denied"), False),
-    ],
+@cases(
+    "raised, original, passes",
+    # PyMySQL and psycopg raise one class for errors that pass and errors that stay.
+    (OperationalError, pymysql.OperationalError(1213, "Deadlock found"), True),
+    (OperationalError, pymysql.OperationalError(2013, "Lost connection"), True),
+    (OperationalError, pymysql.OperationalError(4025, "CONSTRAINT `few` failed"), False),
+    (OperationalError, pymysql.OperationalError(1045, "Access denied"), False),
+    (IntegrityError, psycopg.errors.UniqueViolation("duplicate key"), False),
+    (InternalError, psycopg.errors.IdleInTransactionSessionTimeout("terminating"), True),
+    (InternalError, psycopg.errors.ReadOnlySqlTransaction("cannot execute COPY FROM"), True),
+    (InternalError, psycopg.errors.InFailedSqlTransaction("transaction is aborted"), False),
 )
-def test_errors_of_mariadb_are_distinguished_by_their_numbers(
-    original: Exception, passes: bool
+def test_errors_that_pass_are_known_by_their_codes(
+    raised: type[DBAPIError], original: Exception, passes: bool
 ) -> None:
-    """PyMySQL raises one class for all of them."""
-    assert may_pass(OperationalError(None, None, original)) is passes
-
-
-def test_a_broken_constraint_stays() -> None:
-    """The same rows would break it again."""
-    original = psycopg.errors.UniqueViolation("duplicate key")
-    assert not may_pass(IntegrityError(None, None, original))
-
-
-@pytest.mark.parametrize(
-    ("original", "passes"),
-    [
-        (psycopg.errors.IdleInTransactionSessionTimeout("terminating connection"), True),
-        (psycopg.errors.ReadOnlySqlTransaction("cannot execute COPY FROM"), True),
-        (psycopg.errors.InFailedSqlTransaction("current transaction is aborted"), False),
-    ],
-)
-def test_errors_of_postgresql_that_pass_are_known_by_their_codes(
-    original: Exception, passes: bool
-) -> None:
-    """The driver raises InternalError for all of them."""
-    assert may_pass(InternalError(None, None, original)) is passes
+    """The same rows would break a constraint again."""
+    assert may_pass(raised(None, None, original)) is passes

@@ -10,14 +10,15 @@ import pytest
 
 from pyconnect_api import ConnectException, SchemaBuilder, Struct, TopicPartition
 from pyconnect_api.testing import RecordingReporter, SinkHarness
-from pyconnect_connectors.sql.sink import SqlSinkConnector
-from pyconnect_connectors.sql.sink_task import SqlSinkTask
+from pyconnect_connectors.sql.sink import SqlSinkConnector, SqlSinkTask
+from tests.connectors.schemas import fields
+from tests.support.cases import cases
 from tests.support.servers.mariadb import MariaDbServer
 from tests.support.servers.postgres import PostgresServer
 
 UPSERT = {"insert.mode": "upsert", "pk.mode": "record_value", "pk.fields": "k"}
 BY_RECORD_KEY = {"insert.mode": "upsert", "pk.mode": "record_key"}
-SCHEMA = SchemaBuilder.struct().field("k", SchemaBuilder.string()).build()
+SCHEMA = fields(k=SchemaBuilder.string())
 
 
 def errors(config: Mapping[str, str]) -> dict[str, list[str]]:
@@ -59,9 +60,11 @@ def test_a_key_of_sqlite_that_ignores_case_is_refused(
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize(
-    ("collation", "folds"),
-    [("utf8mb4_general_ci", True), ("utf8mb4_bin", True), ("utf8mb4_nopad_bin", False)],
+@cases(
+    "collation, folds",
+    ("utf8mb4_general_ci", True),
+    ("utf8mb4_bin", True),
+    ("utf8mb4_nopad_bin", False),
 )
 def test_a_key_of_mariadb_that_folds_texts_is_refused(
     mariadb: MariaDbServer, collation: str, folds: bool
@@ -78,9 +81,12 @@ def test_a_key_of_mariadb_that_folds_texts_is_refused(
 
 
 @pytest.mark.wire
-@pytest.mark.parametrize(
-    ("type_", "collation"),
-    [("text COLLATE anycase", "anycase"), ("citext", "citext"), ("mail", "citext"), ("text", "")],
+@cases(
+    "type_, collation",
+    ("text COLLATE anycase", "anycase"),
+    ("citext", "citext"),
+    ("mail", "citext"),
+    ("text", ""),
 )
 def test_a_key_of_postgresql_that_folds_texts_is_refused(
     postgres: PostgresServer, type_: str, collation: str
@@ -149,14 +155,14 @@ def test_an_upsert_of_mariadb_never_changes_the_row_of_another_key(mariadb: Mari
             assert rows == [("1", "d"), ("2", "c"), ("3", "a")]
 
 
-@pytest.mark.parametrize("deletes", [False, True])
+@cases("deletes", False, True)
 def test_null_in_a_key_is_an_error_of_its_record(
     file: Path, database: sqlite3.Connection, deletes: bool
 ) -> None:
     """Null is equal to nothing: an upsert would add the row again, a delete would delete none."""
     database.execute("CREATE TABLE topic (k TEXT, v TEXT, UNIQUE (k))")
-    key = SchemaBuilder.struct().field("k", SchemaBuilder.string().optional().build()).build()
-    value = SchemaBuilder.struct().field("v", SchemaBuilder.string()).build()
+    key = fields(k=SchemaBuilder.string().optional().build())
+    value = fields(v=SchemaBuilder.string())
     reporter = RecordingReporter()
     props = {**config({"connection.url": f"sqlite:///{file}"}, pk_fields=""), **BY_RECORD_KEY}
     sink = SinkHarness(SqlSinkTask, {**props, "delete.enabled": "true"}, reporter=reporter)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
@@ -12,162 +13,94 @@ from pyconnect_api import (
     OPTIONAL_STRING_SCHEMA,
     ConnectException,
     SchemaBuilder,
-    SourceRecord,
     Struct,
     TopicPartition,
     decimal_builder,
     timestamp_builder,
 )
-from pyconnect_api.testing import RecordingReporter, SinkHarness, SourceHarness
-from pyconnect_connectors.sql.sink import SqlSinkConnector
-from pyconnect_connectors.sql.sink_task import SqlSinkTask
-from pyconnect_connectors.sql.source_task import SqlSourceTask
+from pyconnect_api.testing import RecordingReporter, SourceHarness
+from pyconnect_connectors.sql.source import SqlSourceTask
+from tests.connectors.schemas import fields
+from tests.connectors.sql.served import BY_BOTH, Database, values
 from tests.support.eventually import eventually
-from tests.support.servers.mariadb import PASSWORD, MariaDbServer
+from tests.support.servers.mariadb import MariaDbServer
 
 pytestmark = pytest.mark.wire
 
-ORDER = (
-    SchemaBuilder.struct()
-    .field("id", SchemaBuilder.int32())
-    .field("item", OPTIONAL_STRING_SCHEMA)
-    .build()
-)
-LARGE_ROWS, LARGE_BYTES = 10_000, 80_000_000
-"""More than the socket buffers of both ends hold, which may be 36 MB on recent kernels."""
-KEY = SchemaBuilder.struct().field("id", SchemaBuilder.int32()).build()
-
 
 @pytest.fixture
-def database(mariadb: MariaDbServer) -> str:
-    return mariadb.new_database()
+def database(mariadb: MariaDbServer) -> Iterator[Database]:
+    writes = {"auto.create": "true"}
+    made = Database(server=mariadb, name=mariadb.new_database(), reads=BY_BOTH, writes=writes)
+    with closing(made) as found:
+        yield found
 
 
-def source(mariadb: MariaDbServer, database: str, **settings: str) -> SourceHarness:
-    config = {
-        **mariadb.settings(database),
-        "mode": "timestamp+incrementing",
-        "timestamp.column.name": "changed",
-        "incrementing.column.name": "id",
-        "poll.interval.ms": "1",
-        "tables": "orders",
-        "retry.backoff.ms": "0",
-        **{name.replace("_", "."): value for name, value in settings.items()},
-    }
-    harness = SourceHarness(SqlSourceTask, config)
-    harness.start()
-    return harness
-
-
-def sink(
-    mariadb: MariaDbServer,
-    database: str,
-    *,
-    reporter: RecordingReporter | None = None,
-    **settings: str,
-) -> SinkHarness:
-    config = {
-        "name": "to-mariadb",
-        **mariadb.settings(database),
-        "auto.create": "true",
-        "retry.backoff.ms": "0",
-        **{name.replace("_", "."): value for name, value in settings.items()},
-    }
-    return SinkHarness(SqlSinkTask, config, reporter=reporter)
+ORDER = fields(id=SchemaBuilder.int32(), item=OPTIONAL_STRING_SCHEMA)
+LARGE_ROWS, LARGE_BYTES = 10_000, 80_000_000
+"""More than the socket buffers of both ends hold, which may be 36 MB on recent kernels."""
+KEY = fields(id=SchemaBuilder.int32())
 
 
 def order(number: int, item: str | None) -> Struct:
     return Struct(ORDER).put("id", number).put("item", item)
 
 
-def ids(records: list[SourceRecord]) -> list[object]:
-    return [record.value.get("id") for record in records if isinstance(record.value, Struct)]
-
-
-@pytest.mark.parametrize("kind", ["datetime(6)", "timestamp(6)"])
-def test_microseconds_count_in_the_order_of_rows(
-    mariadb: MariaDbServer, database: str, kind: str
-) -> None:
-    """A record's timestamp has milliseconds; the position has all digits."""
-    mariadb.execute(
-        database, f"CREATE TABLE orders (id serial PRIMARY KEY, changed {kind} NOT NULL)"
-    )
-    for micros in (1, 2, 2, 3):
-        text = f"2024-01-01 00:00:00.00000{micros}"
-        mariadb.execute(database, "INSERT INTO orders (changed) VALUES (%s)", [text])
-    harness = source(mariadb, database, batch_max_rows="1")
-    seen = []
-    for _ in range(4):
-        (record,) = harness.run(1)
-        seen += ids([record])
-        harness.commit()
-        harness.restart()
-    assert seen == [1, 2, 3, 4]
-    assert harness.poll() == []
-    harness.stop()
-
-
-def create_large_table(mariadb: MariaDbServer, database: str) -> None:
-    mariadb.execute(
-        database,
+def create_large_table(database: Database) -> None:
+    database.execute(
         "CREATE TABLE orders AS SELECT seq AS id, timestamp'2024-01-01 00:00:00' AS changed,"
-        f" repeat('x', {LARGE_BYTES // LARGE_ROWS}) AS note FROM seq_1_to_{LARGE_ROWS}",
+        f" repeat('x', {LARGE_BYTES // LARGE_ROWS}) AS note FROM seq_1_to_{LARGE_ROWS}"
     )
 
 
-def test_quotes_in_names_and_columns_without_an_order(
-    mariadb: MariaDbServer, database: str
-) -> None:
+def test_quotes_in_names_and_columns_without_an_order(database: Database) -> None:
     """ORDER BY takes the members of an ENUM by their numbers, a comparison by their texts."""
-    mariadb.execute(database, "CREATE TABLE orders (`a``%%:b` int PRIMARY KEY, kind enum('b','a'))")
-    mariadb.execute(database, "INSERT INTO orders VALUES (1, 'b'), (2, 'a')")
+    database.execute("CREATE TABLE orders (`a``%:b` int PRIMARY KEY, kind enum('b','a'))")
+    database.execute("INSERT INTO orders VALUES (1, 'b'), (2, 'a')")
     settings = {"mode": "incrementing", "incrementing_column_name": "a`%:b"}
-    harness = source(mariadb, database, **settings)
+    harness = database.source(**settings)
     assert [r.value.get("a`%:b") for r in harness.run(2) if isinstance(r.value, Struct)] == [1, 2]
     harness.stop()
-    harness = source(mariadb, database, **{**settings, "incrementing_column_name": "kind"})
+    harness = database.source(**{**settings, "incrementing_column_name": "kind"})
     with pytest.raises(ConnectException, match="Column kind of table orders is neither"):
         harness.poll()
-    harness.stop()
 
 
-def test_a_row_waits_until_no_other_can_get_its_time(mariadb: MariaDbServer, database: str) -> None:
+def test_a_row_waits_until_no_other_can_get_its_time(database: Database) -> None:
     """A DATETIME without a fraction is of a whole second, which has to be over."""
-    mariadb.execute(database, "CREATE TABLE sale (id int, at datetime)")
-    mariadb.execute(database, "INSERT INTO sale VALUES (1, utc_timestamp())")
+    database.execute("CREATE TABLE sale (id int, at datetime)")
+    database.execute("INSERT INTO sale VALUES (1, utc_timestamp())")
     settings = {"mode": "timestamp", "timestamp.column.name": "at", "poll.interval.ms": "1"}
-    harness = SourceHarness(
-        SqlSourceTask, {**mariadb.settings(database), **settings, "tables": "sale"}
-    )
+    harness = SourceHarness(SqlSourceTask, {**database.config(), **settings, "tables": "sale"})
     harness.start()
     harness.run(1, max_polls=100_000)
-    assert mariadb.execute(database, "SELECT at < utc_timestamp() FROM sale") == [(1,)]
-    harness.stop()
+    assert database.execute("SELECT at < utc_timestamp() FROM sale") == [(1,)]
 
 
 def test_a_large_table_is_read_through_a_cursor_of_the_server(
-    mariadb: MariaDbServer, database: str
+    mariadb: MariaDbServer, database: Database
 ) -> None:
     """One query; the server waits with the rest of its rows until they are asked for."""
-    create_large_table(mariadb, database)
-    harness = source(mariadb, database, batch_max_rows="500")
-    assert ids(harness.poll()) == list(range(1, 501))
+    create_large_table(database)
+    harness = database.source(batch_max_rows="500")
+    assert values(harness.poll()) == list(range(1, 501))
     query = "SELECT state FROM information_schema.processlist WHERE db = %s AND command = 'Query'"
-    eventually(lambda: mariadb.execute(None, query, [database]) == [("Writing to net",)])
-    assert ids(harness.run(LARGE_ROWS - 500)) == list(range(501, LARGE_ROWS + 1))
-    harness.stop()
+    eventually(lambda: mariadb.execute(None, query, [database.name]) == [("Writing to net",)])
+    assert values(harness.run(LARGE_ROWS - 500)) == list(range(501, LARGE_ROWS + 1))
 
 
-def test_a_source_stops_in_the_middle_of_a_table(mariadb: MariaDbServer, database: str) -> None:
+def test_a_source_stops_in_the_middle_of_a_table(
+    mariadb: MariaDbServer, database: Database
+) -> None:
     """Without reading what is left of it, and without leaving a session."""
-    create_large_table(mariadb, database)
+    create_large_table(database)
     before = sent_bytes(mariadb)
-    harness = source(mariadb, database, batch_max_rows="500")
+    harness = database.source(batch_max_rows="500")
     harness.poll()
     harness.stop()
     assert sent_bytes(mariadb) - before < LARGE_BYTES - 20_000_000
     sessions = "SELECT 1 FROM information_schema.processlist WHERE db = %s"
-    eventually(lambda: mariadb.execute(None, sessions, [database]) == [])
+    eventually(lambda: mariadb.execute(None, sessions, [database.name]) == [])
 
 
 def sent_bytes(mariadb: MariaDbServer) -> int:
@@ -175,41 +108,38 @@ def sent_bytes(mariadb: MariaDbServer) -> int:
     return int(count)
 
 
-def test_a_query_has_the_types_of_its_columns(mariadb: MariaDbServer, database: str) -> None:
+def test_a_query_has_the_types_of_its_columns(database: Database) -> None:
     """MariaDB has no temporary views; a passing failure starts with a new session."""
-    mariadb.execute(database, "CREATE TABLE orders (id int PRIMARY KEY, price decimal(12, 2))")
-    mariadb.execute(database, "INSERT INTO orders VALUES (1, 5), (2, 6), (3, 0), (4, 7)")
+    database.execute("CREATE TABLE orders (id int PRIMARY KEY, price decimal(12, 2))")
+    database.execute("INSERT INTO orders VALUES (1, 5), (2, 6), (3, 0), (4, 7)")
     query = "SELECT id, price, concat(price, ' :%') AS label FROM orders WHERE price > 1 -- all;"
-    harness = source(
-        mariadb, database, query=query, mode="incrementing", topic_prefix="q", batch_max_rows="2"
+    harness = database.source(
+        query=query, mode="incrementing", topic_prefix="q", batch_max_rows="2"
     )
     records = harness.run(3)
     assert [record.source_offset for record in records] == [{"incrementing": n} for n in (1, 2, 4)]
     assert isinstance(records[0].value, Struct)
     assert records[0].value.stored_values() == [1, Decimal("5.00"), "5.00 :%"]
-    mariadb.execute(database, "INSERT INTO orders VALUES (5, 8)")
+    database.execute("INSERT INTO orders VALUES (5, 8)")
     (record,) = harness.run(1)
     assert record.source_offset == {"incrementing": 5}
-    harness.stop()
 
 
-def test_types_of_columns_become_types_of_records(mariadb: MariaDbServer, database: str) -> None:
+def test_types_of_columns_become_types_of_records(database: Database) -> None:
     """Zones, scales, nulls; what Connect has no type for is text."""
-    mariadb.execute(
-        database,
+    database.execute(
         "CREATE TABLE orders (id bigint PRIMARY KEY, tiny tinyint, flag boolean, small smallint,"
         " wide int unsigned, price decimal(12, 2), ratio float, weight double, picture blob,"
         " fixed binary(2), bits bit(9), day date, at time, changed timestamp(6) NULL,"
         " plain datetime(3), made year, doc json, kind enum('a', 'b'), note varchar(10) NOT NULL,"
-        " missing decimal(5, 1))",
+        " missing decimal(5, 1))"
     )
-    mariadb.execute(
-        database,
+    database.execute(
         "INSERT INTO orders VALUES (1, 2, true, 3, 4000000000, 12.5, 0.5, 0.25, x'00ff', x'0102',"
         " b'100000001', '2024-06-01', '12:30', '2024-06-01 10:00:00.123456',"
-        " '2024-06-01 12:00:00.5', 2024, '{\"a\": 1}', 'b', 'n', NULL)",
+        " '2024-06-01 12:00:00.5', 2024, '{\"a\": 1}', 'b', 'n', NULL)"
     )
-    harness = source(mariadb, database, db_timezone="Europe/Berlin", mode="incrementing")
+    harness = database.source(db_timezone="Europe/Berlin", mode="incrementing")
     (record,) = harness.run(1)
     assert isinstance(record.value, Struct)
     value = {field.name: record.value.get(field) for field in record.value.schema.fields}
@@ -236,58 +166,30 @@ def test_types_of_columns_become_types_of_records(mariadb: MariaDbServer, databa
         "missing": None,
     }
     record.value.validate()
-    harness.stop()
 
 
-@pytest.mark.parametrize("mode", ["insert", "upsert"])
-def test_rows_and_offsets_change_in_one_transaction(
-    mariadb: MariaDbServer, database: str, mode: str
-) -> None:
-    """A batch that the database refuses leaves neither."""
-    harness = sink(mariadb, database, insert_mode=mode, pk_mode="record_value", pk_fields="id")
-    harness.start()
-    for number in (1, 2):
-        harness.send(order(number, "a\tb\\'"), value_schema=ORDER)
-    harness.deliver()
-    mariadb.execute(database, "ALTER TABLE topic ADD CONSTRAINT few CHECK (id < 4)")
-    for number in (3, 4):
-        harness.send(order(number, None), value_schema=ORDER)
-    with pytest.raises(ConnectException, match=r"Cannot write to the database: .*few"):
-        harness.deliver()
-    assert mariadb.execute(database, "SELECT * FROM topic ORDER BY id") == [
-        (1, "a\tb\\'"),
-        (2, "a\tb\\'"),
-    ]
-    offsets = mariadb.execute(database, "SELECT epoch, next_offset FROM pyconnect_offsets")
-    assert offsets == [(1, 2)]
-
-
-def test_rows_are_added_replaced_and_deleted_by_key(mariadb: MariaDbServer, database: str) -> None:
+def test_rows_are_added_replaced_and_deleted_by_key(database: Database) -> None:
     """The last record of each key counts, a record without value removes its row."""
-    harness = sink(
-        mariadb, database, insert_mode="upsert", pk_mode="record_key", delete_enabled="true"
-    )
-    harness.start()
+    harness = database.sink(insert_mode="upsert", pk_mode="record_key", delete_enabled="true")
     for number, item in ((1, "a"), (2, "b"), (1, "c"), (3, "d"), (2, None)):
         value = None if item is None else order(number, item)
         schema = None if item is None else ORDER
         key = Struct(KEY).put("id", number)
         harness.send(value, value_schema=schema, key=key, key_schema=KEY)
     harness.deliver()
-    assert mariadb.execute(database, "SELECT * FROM topic ORDER BY id") == [(1, "c"), (3, "d")]
-    mariadb.execute(database, "ALTER TABLE topic RENAME COLUMN item TO old")
+    assert database.execute("SELECT * FROM topic ORDER BY id") == [(1, "c"), (3, "d")]
+    database.execute("ALTER TABLE topic RENAME COLUMN item TO old")
     key = Struct(KEY).put("id", 4)
     harness.send(order(4, "e"), value_schema=ORDER, key=key, key_schema=KEY)
     with pytest.raises(ConnectException, match="Table topic lacks the columns item; add them"):
         harness.deliver()
-    harness.task.stop()
 
 
 def test_a_new_task_continues_at_the_stored_offset_and_fences_the_old_one(
-    mariadb: MariaDbServer, database: str
+    database: Database,
 ) -> None:
     """Though Kafka has no committed offset; the zombie's transaction finds another epoch."""
-    zombie, successor = sink(mariadb, database), sink(mariadb, database)
+    zombie, successor = database.new_sink(), database.new_sink()
     zombie.start()
     for harness in (zombie, successor):
         for number in range(3):
@@ -297,66 +199,37 @@ def test_a_new_task_continues_at_the_stored_offset_and_fences_the_old_one(
     with pytest.raises(ConnectException, match="taken over by another task"):
         zombie.deliver()
     assert [record.kafka_offset for record in successor.deliver()] == [2]
-    rows = mariadb.execute(database, "SELECT id FROM topic ORDER BY id")
+    rows = database.execute("SELECT id FROM topic ORDER BY id")
     assert rows == [(0,), (1,), (2,)]
-    successor.stop()
 
 
-def test_two_tasks_claim_a_new_partition_at_the_same_time(
-    mariadb: MariaDbServer, database: str
-) -> None:
-    """One is first; the others find its row, or wait for its lock."""
-    harnesses = [sink(mariadb, database) for _ in range(8)]
-    errors: list[BaseException] = []
-
-    def run(harness: SinkHarness) -> None:
-        try:
-            harness.start()
-        except ConnectException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(harness,)) for harness in harnesses]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-    epochs = mariadb.execute(database, "SELECT epoch FROM pyconnect_offsets")
-    assert epochs == [(8,)]
-
-
-def test_a_lost_connection_is_made_again(mariadb: MariaDbServer, database: str) -> None:
+def test_a_lost_connection_is_made_again(mariadb: MariaDbServer, database: Database) -> None:
     """Source and sink go on where they were."""
-    mariadb.execute(
-        database,
+    database.execute(
         "CREATE TABLE orders AS SELECT seq AS id, timestamp'2024-01-01 00:00:00' AS changed"
-        " FROM seq_1_to_100",
+        " FROM seq_1_to_100"
     )
-    reading = source(mariadb, database, batch_max_rows="30")
-    writing = sink(mariadb, database)
+    reading = database.source(batch_max_rows="30")
+    writing = database.new_sink()
     writing.start()
-    seen = ids(reading.poll())
+    seen = values(reading.poll())
     sessions = "SELECT id FROM information_schema.processlist WHERE db = %s"
-    for (session,) in mariadb.execute(None, sessions, [database]):
+    for (session,) in mariadb.execute(None, sessions, [database.name]):
         mariadb.execute(None, f"KILL {session}")
-    seen += ids(reading.run(70))
+    seen += values(reading.run(70))
     writing.assign(TopicPartition("topic", 1))
     writing.send(order(1, "x"), value_schema=ORDER)
     writing.deliver()
     assert seen == list(range(1, 101))
-    assert mariadb.execute(database, "SELECT id FROM topic") == [(1,)]
-    reading.stop()
-    writing.stop()
+    assert database.execute("SELECT id FROM topic") == [(1,)]
 
 
-def test_a_row_above_the_packets_of_the_server_is_reported(
-    mariadb: MariaDbServer, database: str
-) -> None:
+def test_a_row_above_the_packets_of_the_server_is_reported(database: Database) -> None:
     """The server would end the connection, again with each attempt."""
-    (most_bytes,) = mariadb.execute(database, "SELECT @@global.max_allowed_packet")[0]
-    mariadb.execute(database, "CREATE TABLE topic (id int PRIMARY KEY, item longtext)")
+    (most_bytes,) = database.execute("SELECT @@global.max_allowed_packet")[0]
+    database.execute("CREATE TABLE topic (id int PRIMARY KEY, item longtext)")
     reporter = RecordingReporter()
-    writing = sink(mariadb, database, reporter=reporter)
+    writing = database.new_sink(reporter)
     writing.start()
     writing.assign(TopicPartition("topic", 1))
     for number, item in ((1, "a"), (2, "x" * most_bytes), (3, "b")):
@@ -365,49 +238,32 @@ def test_a_row_above_the_packets_of_the_server_is_reported(
     [(record, error)] = reporter.reports
     assert record.kafka_offset == 1
     assert "max_allowed_packet" in str(error)
-    assert mariadb.execute(database, "SELECT id FROM topic ORDER BY id") == [(1,), (3,)]
-    writing.stop()
+    assert database.execute("SELECT id FROM topic ORDER BY id") == [(1,), (3,)]
 
 
-def test_types_of_records_become_types_of_columns(mariadb: MariaDbServer, database: str) -> None:
+def test_types_of_records_become_types_of_columns(database: Database) -> None:
     """Columns that the sink creates hold every digit and every millisecond."""
-    schema = (
-        SchemaBuilder.struct()
-        .field("price", decimal_builder(4))
-        .field("at", timestamp_builder())
-        .field("raw", SchemaBuilder.bytes())
-        .field("long", SchemaBuilder.string())
-        .field("item", OPTIONAL_STRING_SCHEMA)
-        .build()
+    schema = fields(
+        price=decimal_builder(4),
+        at=timestamp_builder(),
+        raw=SchemaBuilder.bytes(),
+        long=SchemaBuilder.string(),
+        item=OPTIONAL_STRING_SCHEMA,
     )
     at = datetime(2024, 6, 1, 10, 0, 0, 123_000, tzinfo=UTC)
     values = [Decimal("12345678901234567890.1234"), at, b"\x00\n", "ü" * 40_000, None]
-    harness = sink(mariadb, database, db_timezone="Europe/Berlin")
-    harness.start()
+    harness = database.sink(db_timezone="Europe/Berlin")
     harness.send(Struct.of_checked(schema, list(values)), value_schema=schema)
     harness.deliver()
     local = datetime(2024, 6, 1, 12, 0, 0, 123_000, tzinfo=UTC).replace(tzinfo=None)
-    assert mariadb.execute(database, "SELECT * FROM topic") == [(values[0], local, *values[2:])]
-    harness.stop()
+    assert database.execute("SELECT * FROM topic") == [(values[0], local, *values[2:])]
 
 
-def test_a_table_without_transactions_is_refused(mariadb: MariaDbServer, database: str) -> None:
+def test_a_table_without_transactions_is_refused(database: Database) -> None:
     """Its rows would stay although the offsets are rolled back."""
-    mariadb.execute(database, "CREATE TABLE topic (id int, item text) ENGINE=Aria")
-    harness = sink(mariadb, database)
-    harness.start()
+    database.execute("CREATE TABLE topic (id int, item text) ENGINE=Aria")
+    harness = database.sink()
     harness.send(order(1, "x"), value_schema=ORDER)
     with pytest.raises(ConnectException, match="has no transactions"):
         harness.deliver()
-    assert mariadb.execute(database, "SELECT * FROM topic") == []
-
-
-def test_a_wrong_password_is_found_by_validation(mariadb: MariaDbServer, database: str) -> None:
-    """The error shows neither the wrong one nor the right one."""
-    wrong = {**mariadb.settings(database), "connection.password": "guess"}
-    config = SqlSinkConnector().validate({"name": "s", **wrong})
-    errors = {value.name: value.error_messages for value in config.config_values}
-    (text,) = errors["connection.url"]
-    assert "Access denied for user" in text
-    assert PASSWORD not in text
-    assert "guess" not in text
+    assert database.execute("SELECT * FROM topic") == []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -17,140 +19,79 @@ from pyconnect_api import (
     RetriableException,
     Schema,
     SchemaBuilder,
-    SourceRecord,
     Struct,
     TopicPartition,
     decimal_builder,
     timestamp_builder,
 )
-from pyconnect_api.testing import SinkHarness, SourceHarness
 from pyconnect_connectors.sql.fencing import OffsetTable
-from pyconnect_connectors.sql.sink import SqlSinkConnector
-from pyconnect_connectors.sql.sink_task import SqlSinkTask
-from pyconnect_connectors.sql.source_task import SqlSourceTask
+from pyconnect_connectors.sql.sink import SqlSinkTask
+from tests.connectors.schemas import fields
+from tests.connectors.sql.served import BY_BOTH, Database, values
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.postgres import PASSWORD, PostgresServer
 
 pytestmark = pytest.mark.wire
 
-ORDER = (
-    SchemaBuilder.struct()
-    .field("id", SchemaBuilder.int32())
-    .field("item", OPTIONAL_STRING_SCHEMA)
-    .build()
-)
-
 
 @pytest.fixture
-def database(postgres: PostgresServer) -> str:
-    return postgres.new_database()
+def database(postgres: PostgresServer) -> Iterator[Database]:
+    writes = {"auto.create": "true"}
+    made = Database(server=postgres, name=postgres.new_database(), reads=BY_BOTH, writes=writes)
+    with closing(made) as found:
+        yield found
 
 
-def source(postgres: PostgresServer, database: str, **settings: str) -> SourceHarness:
-    config = {
-        **postgres.settings(database),
-        "mode": "timestamp+incrementing",
-        "timestamp.column.name": "changed",
-        "incrementing.column.name": "id",
-        "poll.interval.ms": "1",
-        "tables": "orders",
-        "retry.backoff.ms": "0",
-        **{name.replace("_", "."): value for name, value in settings.items()},
-    }
-    harness = SourceHarness(SqlSourceTask, config)
-    harness.start()
-    return harness
-
-
-def sink(postgres: PostgresServer, database: str, **settings: str) -> SinkHarness:
-    config = {
-        "name": "to-postgres",
-        **postgres.settings(database),
-        "auto.create": "true",
-        "retry.backoff.ms": "0",
-        **{name.replace("_", "."): value for name, value in settings.items()},
-    }
-    return SinkHarness(SqlSinkTask, config)
+ORDER = fields(id=SchemaBuilder.int32(), item=OPTIONAL_STRING_SCHEMA)
 
 
 def order(number: int, item: str | None) -> Struct:
     return Struct(ORDER).put("id", number).put("item", item)
 
 
-def ids(records: list[SourceRecord]) -> list[object]:
-    return [record.value.get("id") for record in records if isinstance(record.value, Struct)]
-
-
-@pytest.mark.parametrize("zone", ["timestamp", "timestamptz"])
-def test_microseconds_count_in_the_order_of_rows(
-    postgres: PostgresServer, database: str, zone: str
-) -> None:
-    """A record's timestamp has milliseconds; the position has all digits."""
-    with postgres.connect(database) as connection:
-        connection.execute(f"CREATE TABLE orders (id serial PRIMARY KEY, changed {zone})".encode())
-        for micros in (1, 2, 2, 3):
-            text = f"2024-01-01 00:00:00.00000{micros}"
-            connection.execute("INSERT INTO orders (changed) VALUES (%s)", [text])
-    harness = source(postgres, database, batch_max_rows="1")
-    seen = []
-    for _ in range(4):
-        (record,) = harness.run(1)
-        seen += ids([record])
-        harness.commit()
-        harness.restart()
-    assert seen == [1, 2, 3, 4]
-    assert harness.poll() == []
-    harness.stop()
-
-
-def test_a_large_table_is_read_through_a_cursor_of_the_server(
-    postgres: PostgresServer, database: str
-) -> None:
+def test_a_large_table_is_read_through_a_cursor_of_the_server(database: Database) -> None:
     """One query; only a batch of it has left the server."""
-    with postgres.connect(database) as connection:
+    with database.connect() as connection:
         connection.execute(
             "CREATE TABLE orders AS SELECT n AS id, timestamp '2024-01-01' AS changed, 'x' AS note"
             " FROM generate_series(1, 20000) AS n"
         )
-        harness = source(postgres, database, batch_max_rows="500")
-        assert ids(harness.poll()) == list(range(1, 501))
+        harness = database.source(batch_max_rows="500")
+        assert values(harness.poll()) == list(range(1, 501))
         cursors = connection.execute(
             "SELECT query FROM pg_stat_activity WHERE state = 'idle in transaction'"
             " AND datname = %s",
-            [database],
+            [database.name],
         ).fetchall()
         assert len(cursors) == 1
         assert "FETCH FORWARD" in cursors[0][0]
-        assert ids(harness.run(19_500)) == list(range(501, 20_001))
-    harness.stop()
+        assert values(harness.run(19_500)) == list(range(501, 20_001))
 
 
-def test_a_lost_connection_is_made_again_at_the_same_row(
-    postgres: PostgresServer, database: str
-) -> None:
+def test_a_lost_connection_is_made_again_at_the_same_row(database: Database) -> None:
     """The rows of the batches that were polled do not come again."""
-    with postgres.connect(database) as connection:
+    with database.connect() as connection:
         connection.execute(
             "CREATE TABLE orders AS SELECT n AS id, timestamp '2024-01-01' AS changed"
             " FROM generate_series(1, 100) AS n"
         )
-        harness = source(postgres, database, batch_max_rows="30")
-        seen = ids(harness.poll())
+        harness = database.source(batch_max_rows="30")
+        seen = values(harness.poll())
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = %s AND pid <> pg_backend_pid()",
-            [database],
+            [database.name],
         )
         assert harness.poll() == []
-        seen += ids(harness.run(70))
+        seen += values(harness.run(70))
     assert seen == list(range(1, 101))
-    harness.stop()
 
 
-def test_types_of_columns_become_types_of_records(postgres: PostgresServer, database: str) -> None:
+def test_types_of_columns_become_types_of_records(database: Database) -> None:
     """Zones, scales, nulls; what Connect has no type for is text."""
-    with postgres.connect(database) as connection:
+    with database.connect() as connection:
         connection.execute(
             "CREATE TABLE orders (id bigint PRIMARY KEY, small smallint, price numeric(12, 2),"
             " exact numeric, ratio real, weight double precision, paid boolean, picture bytea,"
@@ -162,7 +103,7 @@ def test_types_of_columns_become_types_of_records(postgres: PostgresServer, data
             " '12:30', '2024-06-01 12:00+02', '2024-06-01 12:00',"
             " '00000000-0000-0000-0000-000000000001', '{\"a\": 1}', '{x,y}', 'n')"
         )
-    harness = source(postgres, database, db_timezone="Europe/Berlin")
+    harness = database.source(db_timezone="Europe/Berlin")
     (record,) = harness.run(1)
     assert isinstance(record.value, Struct)
     value = {field.name: record.value.get(field) for field in record.value.schema.fields}
@@ -186,47 +127,19 @@ def test_types_of_columns_become_types_of_records(postgres: PostgresServer, data
         "note": "n",
     }
     record.value.validate()
-    harness.stop()
 
 
-def test_a_query_has_the_types_of_its_columns(postgres: PostgresServer, database: str) -> None:
+def test_a_query_has_the_types_of_its_columns(database: Database) -> None:
     """A temporary view knows them."""
-    with postgres.connect(database) as connection:
+    with database.connect() as connection:
         connection.execute("CREATE TABLE orders (id int PRIMARY KEY, price numeric(12, 2))")
         connection.execute("INSERT INTO orders VALUES (1, 5), (2, 6)")
     query = "SELECT id, price, price::text || ' %' AS label FROM orders WHERE price > 1"
-    harness = source(postgres, database, query=query, mode="incrementing", topic_prefix="q")
+    harness = database.source(query=query, mode="incrementing", topic_prefix="q")
     records = harness.run(2)
     assert [record.source_offset for record in records] == [{"incrementing": n} for n in (1, 2)]
     assert isinstance(records[0].value, Struct)
     assert records[0].value.stored_values() == [1, Decimal("5.00"), "5.00 %"]
-    harness.stop()
-
-
-@pytest.mark.parametrize("mode", ["insert", "upsert"])
-def test_rows_and_offsets_change_in_one_transaction(
-    postgres: PostgresServer, database: str, mode: str
-) -> None:
-    """A batch that the database refuses leaves neither."""
-    harness = sink(postgres, database, insert_mode=mode, pk_mode="record_value", pk_fields="id")
-    harness.start()
-    for number in (1, 2):
-        harness.send(order(number, "a\tb\\'"), value_schema=ORDER)
-    harness.deliver()
-    with postgres.connect(database) as connection:
-        connection.execute("ALTER TABLE topic ADD CHECK (id < 4)")
-        for number in (3, 4):
-            harness.send(order(number, None), value_schema=ORDER)
-        with pytest.raises(
-            ConnectException, match=r"Cannot write to the database: .*topic_id_check"
-        ):
-            harness.deliver()
-        assert connection.execute("SELECT * FROM topic ORDER BY id").fetchall() == [
-            (1, "a\tb\\'"),
-            (2, "a\tb\\'"),
-        ]
-        offsets = connection.execute("SELECT epoch, next_offset FROM pyconnect_offsets")
-        assert offsets.fetchall() == [(1, 2)]
 
 
 def staged(rows: psycopg.Connection) -> int:
@@ -235,9 +148,9 @@ def staged(rows: psycopg.Connection) -> int:
     return int(count)
 
 
-@pytest.mark.parametrize("may_stage", [True, False])
+@cases("may_stage", True, False)
 def test_many_upserts_leave_the_last_row_of_each_key(
-    postgres: PostgresServer, database: str, *, may_stage: bool
+    database: Database, *, may_stage: bool
 ) -> None:
     """With and without the right to temporary tables; keys are equal as the database says."""
     odd = SchemaBuilder.struct().field("Key", OPTIONAL_STRING_SCHEMA)
@@ -248,21 +161,20 @@ def test_many_upserts_leave_the_last_row_of_each_key(
         return Struct(schema).put("Key", key).put("50 %", text)
 
     settings = {"insert_mode": "upsert", "pk_mode": "record_value", "auto_create": "false"}
-    with postgres.connect(database) as rows:
+    with database.connect() as rows:
         rows.execute(
             "CREATE COLLATION anycase (provider=icu, locale='und-u-ks-level2', deterministic=false)"
         )
         rows.execute('CREATE TABLE topic ("Key" text COLLATE anycase PRIMARY KEY, "50 %" text)')
         if not may_stage:
             user = unique_name("writer")
-            rows.execute(f'REVOKE TEMP ON DATABASE "{database}" FROM PUBLIC'.encode())
+            rows.execute(f'REVOKE TEMP ON DATABASE "{database.name}" FROM PUBLIC'.encode())
             rows.execute(f"CREATE ROLE \"{user}\" LOGIN PASSWORD '{PASSWORD}'".encode())
             rows.execute(f'GRANT SELECT, INSERT, UPDATE ON topic TO "{user}"'.encode())
             rows.execute(f'GRANT CREATE ON SCHEMA public TO "{user}"'.encode())
             settings["connection_user"] = user
         settings["pk_folding_keys"] = "allow"
-        harness = sink(postgres, database, pk_fields="Key", **settings)
-        harness.start()
+        harness = database.sink(pk_fields="Key", **settings)
         for attempt in ("first", "then"):
             begun = [odd_row(n, attempt) for n in range(100)]
             replaced = [odd_row(n, f"{attempt} last") for n in range(99, 49, -1)]
@@ -276,17 +188,14 @@ def test_many_upserts_leave_the_last_row_of_each_key(
         harness.stop()
 
 
-def test_upserts_of_one_delivery_keep_the_order_of_their_shapes(
-    postgres: PostgresServer, database: str
-) -> None:
+def test_upserts_of_one_delivery_keep_the_order_of_their_shapes(database: Database) -> None:
     """A temporary table that is used twice in a transaction has the rows of one run only."""
     wide = SchemaBuilder.struct().field("id", SchemaBuilder.int32())
     schema = wide.field("item", OPTIONAL_STRING_SCHEMA).field("tag", OPTIONAL_STRING_SCHEMA).build()
     settings = {"insert_mode": "upsert", "pk_mode": "record_value", "auto_create": "false"}
-    with postgres.connect(database) as rows:
+    with database.connect() as rows:
         rows.execute("CREATE TABLE topic (id int PRIMARY KEY, item text, tag text)")
-        harness = sink(postgres, database, pk_fields="id", **settings)
-        harness.start()
+        harness = database.sink(pk_fields="id", **settings)
         for number in range(100):
             harness.send(order(number, "first"), value_schema=ORDER)
         for number in range(100):
@@ -298,15 +207,12 @@ def test_upserts_of_one_delivery_keep_the_order_of_their_shapes(
         found = rows.execute("SELECT item, min(id), count(*) FROM topic GROUP BY 1 ORDER BY 2")
         assert found.fetchall() == [("then", 0, 100), ("last", 100, 100)]
         assert staged(rows) == 2
-    harness.stop()
 
 
-def test_a_temporary_table_that_is_gone_is_made_again(
-    postgres: PostgresServer, database: str
-) -> None:
+def test_a_temporary_table_that_is_gone_is_made_again(database: Database) -> None:
     """As with a pool of connections between the sink and the database."""
     key = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "id"}
-    harness = sink(postgres, database, **key)
+    harness = database.new_sink(**key)
     task = harness.start()
     records = [harness.send(order(n, "x"), value_schema=ORDER) for n in range(200)]
     task.put(records[:100])
@@ -315,16 +221,14 @@ def test_a_temporary_table_that_is_gone_is_made_again(
     task._connection.exec_driver_sql("DISCARD TEMP")
     task._connection.commit()
     task.put(records[100:])
-    with postgres.connect(database) as rows:
+    with database.connect() as rows:
         assert rows.execute("SELECT count(*) FROM topic").fetchall() == [(200,)]
         assert staged(rows) == 1
-    task.stop()
 
 
-def test_errors_show_no_values(postgres: PostgresServer, database: str) -> None:
+def test_errors_show_no_values(database: Database) -> None:
     """Not in the text, nor in that of the cause, which ends up in the task's trace."""
-    harness = sink(postgres, database, pk_mode="record_value", pk_fields="id")
-    harness.start()
+    harness = database.sink(pk_mode="record_value", pk_fields="id")
     for _ in range(2):
         harness.send(order(1, "a secret"), value_schema=ORDER)
     with pytest.raises(ConnectException, match="duplicate key") as caught:
@@ -334,58 +238,55 @@ def test_errors_show_no_values(postgres: PostgresServer, database: str) -> None:
     assert "(id)" not in str(caught.value)
 
 
-def test_a_successor_waits_for_the_transaction_of_a_zombie(
-    postgres: PostgresServer, database: str
-) -> None:
+def test_a_successor_waits_for_the_transaction_of_a_zombie(database: Database) -> None:
     """It continues behind it; what the zombie begins later is refused."""
-    zombie, successor = sink(postgres, database), sink(postgres, database)
+    zombie, successor = database.new_sink(), database.new_sink()
     zombie.start()
     for harness in (zombie, successor):
         for number in range(3):
             harness.send(order(number, "x"), value_schema=ORDER)
     zombie.deliver(1)
-    with postgres.connect(database) as held:
+    with database.connect() as held:
         # The zombie's second transaction has moved the offset and then hangs at the table.
         held.autocommit = False
         held.execute("LOCK TABLE topic IN ACCESS EXCLUSIVE MODE")
         writing = threading.Thread(target=zombie.deliver, args=(1,))
         writing.start()
-        eventually(lambda: waiting(postgres, database) == 1)
+        eventually(lambda: waiting(database) == 1)
         opening = threading.Thread(target=successor.start)
         opening.start()
-        eventually(lambda: waiting(postgres, database) == 2)
+        eventually(lambda: waiting(database) == 2)
         held.rollback()
         writing.join()
         opening.join()
     with pytest.raises(ConnectException, match="taken over by another task"):
         zombie.deliver()
     assert [record.kafka_offset for record in successor.deliver()] == [2]
-    with postgres.connect(database) as connection:
+    with database.connect() as connection:
         assert connection.execute("SELECT id FROM topic ORDER BY id").fetchall() == [
             (0,),
             (1,),
             (2,),
         ]
-    successor.stop()
 
 
-def waiting(postgres: PostgresServer, database: str) -> int:
+def waiting(database: Database) -> int:
     """Return the number of sessions that wait for a lock."""
-    with postgres.connect(database) as connection:
+    with database.connect() as connection:
         found = connection.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND wait_event_type = 'Lock'",
-            [database],
+            [database.name],
         ).fetchone()
     assert found is not None
     return int(found[0])
 
 
 def test_a_sink_that_is_frozen_in_a_transaction_loses_its_locks(
-    postgres: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The database ends its session; the successor that waits for the lock goes on."""
     monkeypatch.setattr("pyconnect_connectors.sql.database.IDLE_IN_TRANSACTION_MS", 500)
-    frozen, successor = sink(postgres, database), sink(postgres, database)
+    frozen, successor = database.new_sink(), database.new_sink()
     task = frozen.start()
     assert isinstance(task, SqlSinkTask)
     assert task._connection is not None
@@ -396,57 +297,55 @@ def test_a_sink_that_is_frozen_in_a_transaction_loses_its_locks(
     successor.start()
     with pytest.raises(DBAPIError):
         transaction.commit()
-    with postgres.connect(database) as connection:
+    with database.connect() as connection:
         offsets = connection.execute("SELECT epoch, next_offset FROM pyconnect_offsets")
         assert offsets.fetchall() == [(2, None)]
-    task.stop()
-    successor.stop()
 
 
 def test_a_sink_whose_session_ended_in_a_transaction_goes_on(
-    postgres: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a long pause of the process, without a successor."""
     monkeypatch.setattr("pyconnect_connectors.sql.database.IDLE_IN_TRANSACTION_MS", 2_000)
-    harness = sink(postgres, database)
+    harness = database.new_sink()
     task = harness.start()
     records = [harness.send(order(n, "x"), value_schema=ORDER) for n in range(2)]
     advance = OffsetTable.advance
 
     def paused(*given: Any) -> None:
         advance(*given)
-        eventually(lambda: not sessions(postgres, database))
+        eventually(lambda: not sessions(database))
 
     with monkeypatch.context() as first:
         first.setattr(OffsetTable, "advance", paused)
         with pytest.raises(RetriableException, match="Cannot write to the database: "):
             task.put(records)
     task.put(records)
-    with postgres.connect(database) as connection:
+    with database.connect() as connection:
         assert connection.execute("SELECT id FROM topic ORDER BY id").fetchall() == [(0,), (1,)]
-    task.stop()
 
 
-def sessions(postgres: PostgresServer, database: str) -> list[int]:
+def sessions(database: Database) -> list[int]:
     """Return the sessions of the database, as process ids of the server."""
-    with postgres.connect() as connection:
-        found = connection.execute("SELECT pid FROM pg_stat_activity WHERE datname=%s", [database])
+    query = "SELECT pid FROM pg_stat_activity WHERE datname = %s"
+    with database.server.connect() as connection:
+        found = connection.execute(query, [database.name])
         return [pid for (pid,) in found]
 
 
-@pytest.mark.parametrize("mode", ["insert", "upsert"])
+@cases("mode", "insert", "upsert")
 def test_rows_are_written_once_though_the_connection_is_lost_meanwhile(
-    postgres: PostgresServer, database: str, mode: str
+    database: Database, mode: str
 ) -> None:
     """The failure passes, and leaves neither rows nor offsets."""
-    harness = sink(postgres, database, insert_mode=mode, pk_mode="record_value", pk_fields="id")
+    harness = database.new_sink(insert_mode=mode, pk_mode="record_value", pk_fields="id")
     task = harness.start()
     records = [harness.send(order(n, "x"), value_schema=ORDER) for n in range(200)]
     task.put(records[:100])
     writes = "COPY topic%" if mode == "insert" else "INSERT INTO topic%"
 
     def end_session() -> None:
-        with postgres.connect(database) as connection:
+        with database.connect() as connection:
             terminate = (
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE wait_event_type = 'Lock' AND query LIKE %s"
@@ -454,7 +353,7 @@ def test_rows_are_written_once_though_the_connection_is_lost_meanwhile(
             eventually(lambda: connection.execute(terminate, [writes]).fetchall() == [(True,)])
 
     ending = threading.Thread(target=end_session)
-    with postgres.connect(database) as held:
+    with database.connect() as held:
         held.autocommit = False
         held.execute("LOCK TABLE topic IN EXCLUSIVE MODE")
         ending.start()
@@ -462,18 +361,17 @@ def test_rows_are_written_once_though_the_connection_is_lost_meanwhile(
             task.put(records[100:])
         ending.join()
     task.put(records[100:])
-    with postgres.connect(database) as connection:
+    with database.connect() as connection:
         rows = connection.execute("SELECT count(*), count(DISTINCT id) FROM topic").fetchall()
         assert rows == [(200, 200)]
         offsets = connection.execute("SELECT epoch, next_offset FROM pyconnect_offsets")
         assert offsets.fetchall() == [(1, 200)]
-    task.stop()
 
 
-def test_a_server_that_vanished_is_noticed_soon(postgres: PostgresServer, database: str) -> None:
+def test_a_server_that_vanished_is_noticed_soon(database: Database) -> None:
     """The limits of the connection are short, unless the URL has others."""
-    url = f"{postgres.url(database)}?connect_timeout=3&tcp_user_timeout=7000"
-    harness = sink(postgres, database, connection_url=url)
+    url = f"{database.url}?connect_timeout=3&tcp_user_timeout=7000"
+    harness = database.new_sink(connection_url=url)
     task = harness.start()
     assert isinstance(task, SqlSinkTask)
     assert task._connection is not None
@@ -481,20 +379,19 @@ def test_a_server_that_vanished_is_noticed_soon(postgres: PostgresServer, databa
     found = driver.info.get_parameters()
     wanted = {"connect_timeout": "3", "tcp_user_timeout": "7000", "keepalives_idle": "10"}
     assert wanted.items() <= found.items()
-    task.stop()
 
 
-@pytest.mark.parametrize("mode", ["insert", "upsert"])
-@pytest.mark.parametrize("creates", ["true", "false"])
+@cases("mode", "insert", "upsert")
+@cases("creates", "true", "false")
 def test_a_table_that_was_dropped_is_looked_for_again(
-    postgres: PostgresServer, database: str, mode: str, creates: str
+    database: Database, mode: str, creates: str
 ) -> None:
     """It is created once more, or the error says what to do."""
     key = {"insert_mode": mode, "pk_mode": "record_value", "pk_fields": "id"}
-    harness = sink(postgres, database, auto_create=creates, **key)
+    harness = database.new_sink(auto_create=creates, **key)
     task = harness.start()
     records = [harness.send(order(n, "x"), value_schema=ORDER) for n in range(200)]
-    with postgres.connect(database) as connection:
+    with database.connect() as connection:
         connection.execute("CREATE TABLE topic (id int PRIMARY KEY, item text)")
         task.put(records[:100])
         connection.execute("DROP TABLE topic")
@@ -504,76 +401,42 @@ def test_a_table_that_was_dropped_is_looked_for_again(
         else:
             with pytest.raises(ConnectException, match=r"no table topic; .* auto\.create=true"):
                 task.put(records[100:])
-    task.stop()
 
 
-def test_partitions_are_opened_over_a_connection_that_broke_meanwhile(
-    postgres: PostgresServer, database: str
-) -> None:
+def test_partitions_are_opened_over_a_connection_that_broke_meanwhile(database: Database) -> None:
     """A rebalance is not repeated by the worker."""
-    harness = sink(postgres, database)
-    harness.start()
-    with postgres.connect(database) as connection:
+    harness = database.sink()
+    with database.connect() as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = %s AND pid <> pg_backend_pid()",
-            [database],
+            [database.name],
         )
         harness.assign(TopicPartition("topic", 1))
         offsets = connection.execute("SELECT kafka_partition, epoch FROM pyconnect_offsets")
         assert sorted(offsets.fetchall()) == [(0, 1), (1, 1)]
-    harness.stop()
 
 
-def test_types_of_records_become_types_of_columns(postgres: PostgresServer, database: str) -> None:
+def test_types_of_records_become_types_of_columns(database: Database) -> None:
     """Columns that the sink creates hold every digit and instant."""
-    schema: Schema = (
-        SchemaBuilder.struct()
-        .field("price", decimal_builder(4))
-        .field("at", timestamp_builder())
-        .field("tags", SchemaBuilder.array(SchemaBuilder.string()))
-        .field("raw", SchemaBuilder.bytes())
-        .build()
+    schema: Schema = fields(
+        price=decimal_builder(4),
+        at=timestamp_builder(),
+        tags=SchemaBuilder.array(SchemaBuilder.string()),
+        raw=SchemaBuilder.bytes(),
     )
     at = datetime(2024, 6, 1, 10, tzinfo=UTC)
     values = [Decimal("12345678901234567890.1234"), at, ["a"], b"\x00\n"]
-    harness = sink(postgres, database)
-    harness.start()
+    harness = database.sink()
     harness.send(Struct.of_checked(schema, list(values)), value_schema=schema)
     harness.deliver()
-    with postgres.connect(database) as connection:
+    with database.connect() as connection:
         assert connection.execute("SELECT * FROM topic").fetchall() == [tuple(values)]
-    harness.stop()
 
 
-def test_two_tasks_create_their_tables_at_the_same_time(
-    postgres: PostgresServer, database: str
-) -> None:
-    """One is first; the other finds it done."""
-    harnesses = [sink(postgres, database) for _ in range(8)]
-    errors: list[BaseException] = []
-
-    def run(harness: SinkHarness) -> None:
-        try:
-            harness.start()
-        except psycopg.Error as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(harness,)) for harness in harnesses]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-    with postgres.connect(database) as connection:
-        assert connection.execute("SELECT epoch FROM pyconnect_offsets").fetchall() == [(8,)]
-
-
-def test_a_wrong_password_at_a_start_is_named_and_tried_again(
-    postgres: PostgresServer, database: str
-) -> None:
+def test_a_wrong_password_at_a_start_is_named_and_tried_again(database: Database) -> None:
     """The error names the settings to look at, and the last attempt fails the task."""
-    harness = sink(postgres, database, connection_password="guess", max_retries="1")
+    harness = database.new_sink(connection_password="guess", max_retries="1")
     text = (
         r"Cannot connect to the database \(connection\.url, connection\.user, "
         r"connection\.password\): .*password authentication failed for user \"connect\""
@@ -583,14 +446,3 @@ def test_a_wrong_password_at_a_start_is_named_and_tried_again(
     assert "guess" not in str(caught.value)
     with pytest.raises(ConnectException, match=r"\(2 attempts\)"):
         harness.task.open([TopicPartition("topic", 0)])
-
-
-def test_a_wrong_password_is_found_by_validation(postgres: PostgresServer, database: str) -> None:
-    """The error shows neither the wrong one nor the right one."""
-    wrong = {**postgres.settings(database), "connection.password": "guess"}
-    config = SqlSinkConnector().validate({"name": "s", **wrong})
-    errors = {value.name: value.error_messages for value in config.config_values}
-    (text,) = errors["connection.url"]
-    assert "password authentication failed" in text
-    assert PASSWORD not in text
-    assert "guess" not in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Column, Dialect, Integer, MetaData, String, Table
 from sqlalchemy.dialects import mssql, mysql, postgresql, sqlite
+from sqlalchemy.dialects.mysql import pymysql
 
 from pyconnect_api import (
     INT32_SCHEMA,
@@ -14,9 +15,9 @@ from pyconnect_api import (
     SinkRecord,
     Struct,
 )
-from pyconnect_connectors.sql.definitions import InsertMode
 from pyconnect_connectors.sql.rows import Shape, runs, shape_of
-from pyconnect_connectors.sql.settings import SinkSettings
+from pyconnect_connectors.sql.settings import InsertMode, SinkSettings
+from tests.support.cases import cases
 
 SCHEMA = SchemaBuilder.struct().field("id", INT32_SCHEMA).field("item", STRING_SCHEMA).build()
 TABLE = Table("t", MetaData(), Column("id", Integer, primary_key=True), Column("item", String))
@@ -40,13 +41,11 @@ def shape() -> Shape:
     return shape_of(record(0, Struct(SCHEMA).put("id", 1).put("item", "a")), SETTINGS)
 
 
-@pytest.mark.parametrize(
-    ("dialect", "text"),
-    [
-        (mysql.dialect(), "ON DUPLICATE KEY UPDATE item = VALUES(item)"),
-        (postgresql.dialect(), "ON CONFLICT (id) DO UPDATE SET item = excluded.item"),
-        (sqlite.dialect(), "ON CONFLICT (id) DO UPDATE SET item = excluded.item"),
-    ],
+@cases(
+    "dialect, text",
+    (mysql.dialect(), "ON DUPLICATE KEY UPDATE item = VALUES(item)"),
+    (postgresql.dialect(), "ON CONFLICT (id) DO UPDATE SET item = excluded.item"),
+    (sqlite.dialect(), "ON CONFLICT (id) DO UPDATE SET item = excluded.item"),
     ids=lambda value: getattr(value, "name", ""),
 )
 def test_an_upsert_is_the_databases_own(dialect: Dialect, text: str) -> None:
@@ -59,6 +58,13 @@ def test_a_database_without_upsert_is_refused() -> None:
     """Not replaced by something that is not atomic."""
     with pytest.raises(DataException, match="upsert is not supported for mssql"):
         shape().statement(TABLE, InsertMode.UPSERT, mssql.dialect().name)
+
+
+def test_a_record_without_a_field_has_no_row() -> None:
+    """Databases differ in what they make of a statement without columns."""
+    empty = SinkRecord("t", 0, None, None, SchemaBuilder.struct().build(), {}, 0)
+    with pytest.raises(DataException, match="no fields, and so no columns"):
+        shape_of(empty, SinkSettings.parse({"name": "s", "connection.url": "sqlite://"}))
 
 
 def test_runs_keep_the_order_of_records() -> None:
@@ -75,3 +81,16 @@ def test_runs_keep_the_order_of_records() -> None:
     ]
     found = [[item.kafka_offset for item in run] for run in runs(records)]
     assert found == [[0, 1], [2], [3, 4], [5], [6]]
+
+
+def test_an_upsert_of_mariadb_escapes_each_name_once() -> None:
+    """Percent signs are doubled for the driver, which halves them; backticks are doubled."""
+    names = ("id%", "a%s`")
+    table = Table("t%", MetaData(), *(Column(name, Integer) for name in names))
+    shape = Shape(columns=dict.fromkeys(names), keys=names[:1], deletes=False, take=lambda _: ())
+    statement = shape.statement(table, InsertMode.UPSERT, "mysql")
+    compiled = str(statement.compile(dialect=pymysql.dialect()))  # type: ignore[no-untyped-call]
+    assert compiled % (1, 2) == (
+        "INSERT INTO `t%` (`id%`, `a%s```) VALUES (1, 2) "
+        "ON DUPLICATE KEY UPDATE `a%s``` = VALUES(`a%s```)"
+    )

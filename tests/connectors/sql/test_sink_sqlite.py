@@ -26,12 +26,19 @@ from pyconnect_api import (
 )
 from pyconnect_api.testing import RecordingReporter, SinkHarness
 from pyconnect_connectors.sql import database as database_module
-from pyconnect_connectors.sql.sink import SqlSinkConnector
-from pyconnect_connectors.sql.sink_task import SqlSinkTask
+from pyconnect_connectors.sql.sink import SqlSinkConnector, SqlSinkTask
+from tests.connectors.schemas import fields
+from tests.support.cases import cases
 
 PARTITION = TopicPartition("topic", 0)
-KEY = SchemaBuilder.struct().field("id", INT32_SCHEMA).build()
-ORDER = SchemaBuilder.struct().field("item", OPTIONAL_STRING_SCHEMA).build()
+KEY = fields(id=INT32_SCHEMA)
+ORDER = fields(item=OPTIONAL_STRING_SCHEMA)
+
+
+def started(config: dict[str, str]) -> SinkHarness:
+    harness = SinkHarness(SqlSinkTask, config)
+    harness.start()
+    return harness
 
 
 def props(file: Path, **settings: str) -> dict[str, str]:
@@ -73,8 +80,7 @@ def stored(database: sqlite3.Connection) -> list[tuple[object, ...]]:
 
 def test_rows_and_offsets_are_stored_together(file: Path, database: sqlite3.Connection) -> None:
     """The offset committed to Kafka equals the offset in the database."""
-    sink = SinkHarness(SqlSinkTask, props(file))
-    sink.start()
+    sink = started(props(file))
     for item in "abc":
         sink.send(order(item), value_schema=ORDER)
     sink.deliver()
@@ -88,8 +94,7 @@ def test_a_new_task_continues_at_the_stored_offset(
     file: Path, database: sqlite3.Connection
 ) -> None:
     """Though Kafka has no committed offset after the crash."""
-    sink = SinkHarness(SqlSinkTask, props(file))
-    sink.start()
+    sink = started(props(file))
     for item in "abcd":
         sink.send(order(item), value_schema=ORDER)
     sink.deliver(2)
@@ -147,8 +152,7 @@ def test_a_batch_without_known_outcome_is_not_written_twice(
 
 def test_without_the_guarantee_offsets_are_kafkas(file: Path, database: sqlite3.Connection) -> None:
     """No table of offsets, and no fencing."""
-    sink = SinkHarness(SqlSinkTask, props(file, delivery_guarantee="at-least-once"))
-    sink.start()
+    sink = started(props(file, delivery_guarantee="at-least-once"))
     sink.send(order("a"), value_schema=ORDER)
     sink.deliver()
     assert sink.commit() == {PARTITION: 1}
@@ -159,8 +163,7 @@ def test_without_the_guarantee_offsets_are_kafkas(file: Path, database: sqlite3.
 
 def test_upserts_and_deletes_are_applied_in_order(file: Path, database: sqlite3.Connection) -> None:
     """Within a batch as well: the last record of a key counts."""
-    sink = SinkHarness(SqlSinkTask, by_key(file))
-    sink.start()
+    sink = started(by_key(file))
     send(sink, 1, "a")
     send(sink, 2, "b")
     send(sink, 1, "c")
@@ -177,8 +180,7 @@ def test_an_update_changes_rows_that_are_there(file: Path, database: sqlite3.Con
     """Others stay missing."""
     database.execute("CREATE TABLE topic (id INTEGER PRIMARY KEY, item TEXT)")
     database.execute("INSERT INTO topic VALUES (1, 'a')")
-    sink = SinkHarness(SqlSinkTask, by_key(file, insert_mode="update"))
-    sink.start()
+    sink = started(by_key(file, insert_mode="update"))
     send(sink, 1, "b")
     send(sink, 2, "c")
     sink.deliver()
@@ -193,9 +195,8 @@ def test_a_column_may_have_any_name_beside_those_of_parameters(
     database.execute("CREATE TABLE topic (p1 INTEGER PRIMARY KEY, p0 INTEGER)")
     database.execute("INSERT INTO topic VALUES (1, 2)")
     settings = {"pk_mode": "record_value", "pk_fields": "p1", "insert_mode": "update"}
-    sink = SinkHarness(SqlSinkTask, props(file, **settings))
-    sink.start()
-    schema = SchemaBuilder.struct().field("p1", INT32_SCHEMA).field("p0", INT32_SCHEMA).build()
+    sink = started(props(file, **settings))
+    schema = fields(p1=INT32_SCHEMA, p0=INT32_SCHEMA)
     sink.send(Struct(schema).put("p1", 1).put("p0", 3), value_schema=schema)
     sink.deliver()
     assert rows(database) == [(1, 3)]
@@ -204,8 +205,7 @@ def test_a_column_may_have_any_name_beside_those_of_parameters(
 
 def test_the_primary_key_can_be_the_records_place(file: Path, database: sqlite3.Connection) -> None:
     """Topic, partition and offset identify a record without a key."""
-    sink = SinkHarness(SqlSinkTask, props(file, pk_mode="kafka", insert_mode="upsert"))
-    sink.start()
+    sink = started(props(file, pk_mode="kafka", insert_mode="upsert"))
     for item in "ab":
         sink.send(order(item), value_schema=ORDER)
     sink.deliver()
@@ -218,8 +218,7 @@ def test_the_primary_key_can_be_fields_of_the_value(
 ) -> None:
     """The columns are the value's."""
     settings = {"pk_mode": "record_value", "pk_fields": "item", "insert_mode": "upsert"}
-    sink = SinkHarness(SqlSinkTask, props(file, **settings))
-    sink.start()
+    sink = started(props(file, **settings))
     for item in "aba":
         sink.send(order(item), value_schema=ORDER)
     sink.deliver()
@@ -231,8 +230,7 @@ def test_a_missing_column_is_added_when_allowed(file: Path, database: sqlite3.Co
     """Rows that were there have no value in it. A column, or the table, may go meanwhile."""
     wide = SchemaBuilder.struct().field("item", STRING_SCHEMA)
     wide.field("note", OPTIONAL_STRING_SCHEMA)
-    sink = SinkHarness(SqlSinkTask, props(file, auto_evolve="true"))
-    sink.start()
+    sink = started(props(file, auto_evolve="true"))
     sink.send(order("a"), value_schema=ORDER)
     schema = wide.build()
     sink.send(Struct(schema).put("item", "b").put("note", "n"), value_schema=schema)
@@ -249,18 +247,14 @@ def test_a_missing_column_is_added_when_allowed(file: Path, database: sqlite3.Co
     sink.stop()
 
 
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [({"auto_create": "false"}, "auto.create=true"), ({}, "auto.evolve=true")],
-)
+@cases("settings, text", ({"auto_create": "false"}, "auto.create=true"), ({}, "auto.evolve=true"))
 def test_a_missing_table_or_column_names_the_setting(
     file: Path, database: sqlite3.Connection, settings: dict[str, str], text: str
 ) -> None:
     """The sink creates neither tables nor columns unless the setting asks for it."""
     if not settings:
         database.execute("CREATE TABLE topic (other TEXT)")
-    sink = SinkHarness(SqlSinkTask, props(file, **settings))
-    sink.start()
+    sink = started(props(file, **settings))
     sink.send(order("a"), value_schema=ORDER)
     with pytest.raises(ConnectException, match=text):
         sink.deliver()
@@ -268,21 +262,18 @@ def test_a_missing_table_or_column_names_the_setting(
 
 def test_values_keep_their_types(file: Path, database: sqlite3.Connection) -> None:
     """Decimals lose no digit; nested values are JSON; null stays null beside a default."""
-    schema = (
-        SchemaBuilder.struct()
-        .field("price", decimal_builder(4))
-        .field("at", timestamp_builder())
-        .field("day", date_builder())
-        .field("tags", SchemaBuilder.array(STRING_SCHEMA))
-        .field("count", SchemaBuilder.int32().default(7).optional())
-        .build()
+    schema = fields(
+        price=decimal_builder(4),
+        at=timestamp_builder(),
+        day=date_builder(),
+        tags=SchemaBuilder.array(STRING_SCHEMA),
+        count=SchemaBuilder.int32().default(7).optional(),
     )
     value = Struct(schema)
     value.put("price", Decimal("12345678901234567890.1234"))
     value.put("at", datetime(2024, 6, 1, 10, tzinfo=UTC))
     value.put("day", date(2024, 6, 1)).put("tags", ["a", "b"])
-    sink = SinkHarness(SqlSinkTask, props(file, db_timezone="Europe/Berlin"))
-    sink.start()
+    sink = started(props(file, db_timezone="Europe/Berlin"))
     sink.send(value, value_schema=schema)
     sink.deliver()
     assert rows(database) == [
@@ -296,8 +287,7 @@ def test_maps_without_schema_go_to_tables_that_are_there(
 ) -> None:
     """Their keys are the columns."""
     database.execute("CREATE TABLE topic (a INTEGER, b TEXT)")
-    sink = SinkHarness(SqlSinkTask, props(file))
-    sink.start()
+    sink = started(props(file))
     sink.send({"a": 1})
     sink.send({"b": {"c": [1]}, "a": 2})
     sink.deliver()
@@ -319,8 +309,7 @@ def test_a_record_that_has_no_row_is_reported_or_fails_the_task(
     assert stored(database) == [("topic", 0, 1, 2)]
     assert len(reporter.reports) == 1
     tolerant.stop()
-    strict = SinkHarness(SqlSinkTask, props(file, name="other"))
-    strict.start()
+    strict = started(props(file, name="other"))
     strict.send("a text")
     with pytest.raises(DataException, match="neither a struct nor a map"):
         strict.deliver()
@@ -330,8 +319,7 @@ def test_changed_offsets_are_those_of_the_database(
     file: Path, database: sqlite3.Connection
 ) -> None:
     """They also fence a task that may still run; None starts from Kafka's own position."""
-    sink = SinkHarness(SqlSinkTask, props(file))
-    sink.start()
+    sink = started(props(file))
     sink.send(order("a"), value_schema=ORDER)
     sink.deliver()
     connector = SqlSinkConnector()
@@ -347,8 +335,7 @@ def test_a_locked_database_is_tried_again_until_the_last_attempt(
 ) -> None:
     """Then the task fails, with the database's own reason."""
     monkeypatch.setattr(database_module, "CONNECT_TIMEOUT_S", 0)
-    sink = SinkHarness(SqlSinkTask, props(file, max_retries="1"))
-    sink.start()
+    sink = started(props(file, max_retries="1"))
     sink.send(order("a"), value_schema=ORDER)
     database.execute("BEGIN IMMEDIATE")
     assert sink.deliver() == []
@@ -370,15 +357,13 @@ def test_a_database_that_is_away_is_the_error_of_an_open(tmp_path: Path) -> None
         sink.start()
 
 
-@pytest.mark.parametrize(
-    ("settings", "name"),
-    [
-        ({"insert.mode": "upsert"}, "pk.mode"),
-        ({"delete.enabled": "true"}, "pk.mode"),
-        ({"pk.mode": "record_value"}, "pk.fields"),
-        ({"pk.mode": "kafka", "pk.fields": "a,b"}, "pk.fields"),
-        ({"delivery.guarantee": "maybe"}, "delivery.guarantee"),
-    ],
+@cases(
+    "settings, name",
+    ({"insert.mode": "upsert"}, "pk.mode"),
+    ({"delete.enabled": "true"}, "pk.mode"),
+    ({"pk.mode": "record_value"}, "pk.fields"),
+    ({"pk.mode": "kafka", "pk.fields": "a,b"}, "pk.fields"),
+    ({"delivery.guarantee": "maybe"}, "delivery.guarantee"),
 )
 def test_a_wrong_setting_is_found_by_validation(
     file: Path, settings: dict[str, str], name: str

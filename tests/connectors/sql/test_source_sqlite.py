@@ -21,9 +21,15 @@ from pyconnect_api import (
 )
 from pyconnect_api.testing import ConnectorHarness, SourceHarness
 from pyconnect_connectors.sql import reading
-from pyconnect_connectors.sql.source import SqlSourceConnector
-from pyconnect_connectors.sql.source_task import SqlSourceTask
+from pyconnect_connectors.sql.source import SqlSourceConnector, SqlSourceTask
+from tests.support.cases import cases
 from tests.support.eventually import eventually
+
+
+def started(config: dict[str, str]) -> SourceHarness:
+    harness = SourceHarness(SqlSourceTask, config)
+    harness.start()
+    return harness
 
 
 def props(file: Path, **settings: str) -> dict[str, str]:
@@ -75,8 +81,7 @@ def everything(harness: SourceHarness) -> list[SourceRecord]:
 def test_rows_are_read_once_and_in_order(file: Path, database: sqlite3.Connection) -> None:
     """New rows follow at the next pass."""
     make_orders(database, *["2024-01-01 00:00:00"] * 25)
-    source = SourceHarness(SqlSourceTask, incrementing(file, batch_max_rows="10"))
-    source.start()
+    source = started(incrementing(file, batch_max_rows="10"))
     assert ids(source.run(25)) == list(range(1, 26))
     make_orders(database, "2024-01-01 00:00:00")
     (record,) = source.run(1)
@@ -93,15 +98,14 @@ def test_a_batch_holds_no_more_rows_than_configured(
 ) -> None:
     """The rest of a table waits in the database, which others can write meanwhile."""
     make_orders(database, *["2024-01-01 00:00:00"] * 25)
-    source = SourceHarness(SqlSourceTask, incrementing(file, batch_max_rows="10"))
-    source.start()
+    source = started(incrementing(file, batch_max_rows="10"))
     assert len(source.poll()) == 10
     make_orders(database, "2024-01-01 00:00:00")
     source.stop()
 
 
-@pytest.mark.parametrize("settings", [incrementing, by_both])
-@pytest.mark.parametrize("committed", range(1, 12))
+@cases("settings", incrementing, by_both)
+@cases("committed", *range(1, 12))
 def test_a_restart_anywhere_neither_loses_nor_repeats_a_row(
     file: Path, database: sqlite3.Connection, settings: object, committed: int
 ) -> None:
@@ -120,15 +124,14 @@ def test_a_restart_anywhere_neither_loses_nor_repeats_a_row(
     source.stop()
 
 
-@pytest.mark.parametrize("committed", range(1, 12))
+@cases("committed", *range(1, 12))
 def test_by_timestamp_a_restart_loses_no_row(
     file: Path, database: sqlite3.Connection, committed: int
 ) -> None:
     """Within rows of equal time all of them come again; between them none does."""
     times = ["2024-01-01 00:00:01"] * 3 + ["2024-01-01 00:00:02"] * 5 + ["2024-01-01 00:00:03"] * 4
     make_orders(database, *times)
-    source = SourceHarness(SqlSourceTask, by_time(file, batch_max_rows="4"))
-    source.start()
+    source = started(by_time(file, batch_max_rows="4"))
     polled = everything(source)
     assert ids(polled) == list(range(1, 13))
     source.acknowledge(committed)
@@ -144,8 +147,7 @@ def test_by_timestamp_a_quiet_restart_repeats_nothing(
 ) -> None:
     """The last row of a pass completes its time."""
     make_orders(database, *["2024-01-01 00:00:01"] * 3)
-    source = SourceHarness(SqlSourceTask, by_time(file))
-    source.start()
+    source = started(by_time(file))
     assert len(everything(source)) == 3
     source.acknowledge()
     source.commit()
@@ -157,8 +159,7 @@ def test_by_timestamp_a_quiet_restart_repeats_nothing(
 def test_a_changed_row_comes_again(file: Path, database: sqlite3.Connection) -> None:
     """With a time of the last change."""
     make_orders(database, "2024-01-01 00:00:01", "2024-01-01 00:00:02")
-    source = SourceHarness(SqlSourceTask, by_both(file))
-    source.start()
+    source = started(by_both(file))
     assert ids(source.run(2)) == [1, 2]
     database.execute("UPDATE orders SET changed = '2024-01-01 00:00:03' WHERE id = 1")
     assert ids(source.run(1)) == [1]
@@ -169,13 +170,12 @@ def test_rows_younger_than_the_delay_wait(file: Path, database: sqlite3.Connecti
     """They may belong to a transaction beside which others are not visible yet."""
     make_orders(database, "2024-01-01 00:00:01")
     database.execute("INSERT INTO orders (changed) VALUES (CURRENT_TIMESTAMP)")
-    source = SourceHarness(SqlSourceTask, by_both(file, timestamp_delay_interval_ms="3600000"))
-    source.start()
+    source = started(by_both(file, timestamp_delay_interval_ms="3600000"))
     assert ids(everything(source)) == [1]
     source.stop()
 
 
-@pytest.mark.parametrize("form", ["2024-10-27 02:{}:00", "2024-10-27T02:{}:00"])
+@cases("form", "2024-10-27 02:{}:00", "2024-10-27T02:{}:00")
 def test_rows_of_an_hour_that_clocks_repeat_are_read_behind_it(
     file: Path, database: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
@@ -185,8 +185,7 @@ def test_rows_of_an_hour_that_clocks_repeat_are_read_behind_it(
         monkeypatch.setattr(reading, "database_time", lambda _: datetime.fromisoformat(text))
 
     make_orders(database, "2024-10-27 01:00:00", form.format(30))
-    harness = SourceHarness(SqlSourceTask, by_time(file, db_timezone="Europe/Berlin"))
-    harness.start()
+    harness = started(by_time(file, db_timezone="Europe/Berlin"))
     clock("2024-10-27T00:59:00+00:00")
     assert ids(harness.run(1)) == [1]
     # The open query would lock the file.
@@ -206,8 +205,7 @@ def test_a_day_is_read_when_it_is_over(
     database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, changed DATE)")
     database.execute("INSERT INTO orders (changed) VALUES ('2024-10-26'), ('2024-10-27')")
     monkeypatch.setattr(reading, "database_time", lambda _: datetime(2024, 10, 27, 20, tzinfo=UTC))
-    harness = SourceHarness(SqlSourceTask, by_time(file))
-    harness.start()
+    harness = started(by_time(file))
     assert ids(harness.run(1)) == [1]
     assert all(harness.poll() == [] for _ in range(3))
     harness.stop()
@@ -216,8 +214,7 @@ def test_a_day_is_read_when_it_is_over(
 def test_the_whole_table_comes_each_time_in_bulk(file: Path, database: sqlite3.Connection) -> None:
     """There is no position."""
     make_orders(database, "2024-01-01 00:00:01", "2024-01-01 00:00:02")
-    source = SourceHarness(SqlSourceTask, props(file, mode="bulk"))
-    source.start()
+    source = started(props(file, mode="bulk"))
     assert ids(source.run(4)) == [1, 2, 1, 2]
     source.stop()
 
@@ -247,8 +244,7 @@ def test_values_have_the_types_of_their_columns(file: Path, database: sqlite3.Co
         "INSERT INTO orders VALUES (1, '12.5', 1, '2024-06-01 12:00:00', '2024-06-01', x'00ff',"
         " 1.5, NULL)"
     )
-    source = SourceHarness(SqlSourceTask, incrementing(file, db_timezone="Europe/Berlin"))
-    source.start()
+    source = started(incrementing(file, db_timezone="Europe/Berlin"))
     (record,) = source.run(1)
     assert isinstance(record.value, Struct)
     assert record.value.stored_values() == [
@@ -276,8 +272,7 @@ def test_a_value_of_another_type_than_its_column_fails_the_task(
     """SQLite stores it; a topic with a schema must not."""
     database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, amount INTEGER)")
     database.execute("INSERT INTO orders VALUES (1, 'many')")
-    source = SourceHarness(SqlSourceTask, incrementing(file))
-    source.start()
+    source = started(incrementing(file))
     with pytest.raises(DataException, match="Column amount"):
         source.poll()
 
@@ -322,14 +317,12 @@ def test_a_new_table_gets_a_task(file: Path, database: sqlite3.Connection) -> No
     harness.stop()
 
 
-@pytest.mark.parametrize(
-    ("mode", "support"),
-    [
-        ("bulk", ExactlyOnceSupport.UNSUPPORTED),
-        ("timestamp", ExactlyOnceSupport.UNSUPPORTED),
-        ("incrementing", ExactlyOnceSupport.SUPPORTED),
-        ("timestamp+incrementing", ExactlyOnceSupport.SUPPORTED),
-    ],
+@cases(
+    "mode, support",
+    ("bulk", ExactlyOnceSupport.UNSUPPORTED),
+    ("timestamp", ExactlyOnceSupport.UNSUPPORTED),
+    ("incrementing", ExactlyOnceSupport.SUPPORTED),
+    ("timestamp+incrementing", ExactlyOnceSupport.SUPPORTED),
 )
 def test_exactly_once_needs_a_total_order(
     file: Path, mode: str, support: ExactlyOnceSupport
@@ -355,22 +348,20 @@ def test_offsets_are_changed_to_those_of_the_mode_only(file: Path) -> None:
             connector.alter_offsets(given, [(partition, {"incrementing": 5})])
 
 
-@pytest.mark.parametrize(
-    ("offset", "is_taken"),
-    [
-        ({"incrementing": "a", "timestamp": "2024-06-01T10:00:00Z"}, True),
-        ({"incrementing": 1.5, "timestamp": "infinity"}, True),
-        ({"incrementing": 1, "timestamp": "0044-03-15 00:00:00 BC"}, True),
-        ({"incrementing": None, "timestamp": "2024-06-01"}, False),
-        ({"incrementing": True, "timestamp": "2024-06-01"}, False),
-        ({"incrementing": 1, "timestamp": None}, False),
-        ({"incrementing": 1, "timestamp": "yesterday"}, False),
-        ({"incrementing": 1, "timestamp": "2024-06-01garbage"}, False),
-        ({"incrementing": 1, "timestamp": "2024-13-01 00:00:00"}, False),
-        ({"incrementing": 1, "timestamp": "2024-06-01 25:00"}, False),
-        ({"incrementing": 1, "timestamp": "2024-06-01 10:00:00.5+02"}, True),
-        ({"incrementing": 1, "timestamp": 1717236000000}, False),
-    ],
+@cases(
+    "offset, is_taken",
+    ({"incrementing": "a", "timestamp": "2024-06-01T10:00:00Z"}, True),
+    ({"incrementing": 1.5, "timestamp": "infinity"}, True),
+    ({"incrementing": 1, "timestamp": "0044-03-15 00:00:00 BC"}, True),
+    ({"incrementing": None, "timestamp": "2024-06-01"}, False),
+    ({"incrementing": True, "timestamp": "2024-06-01"}, False),
+    ({"incrementing": 1, "timestamp": None}, False),
+    ({"incrementing": 1, "timestamp": "yesterday"}, False),
+    ({"incrementing": 1, "timestamp": "2024-06-01garbage"}, False),
+    ({"incrementing": 1, "timestamp": "2024-13-01 00:00:00"}, False),
+    ({"incrementing": 1, "timestamp": "2024-06-01 25:00"}, False),
+    ({"incrementing": 1, "timestamp": "2024-06-01 10:00:00.5+02"}, True),
+    ({"incrementing": 1, "timestamp": 1717236000000}, False),
 )
 def test_offsets_are_changed_to_positions_only(
     file: Path, offset: dict[str, object], *, is_taken: bool
@@ -386,29 +377,27 @@ def test_offsets_are_changed_to_positions_only(
         SqlSourceConnector().alter_offsets(config, [({"table": "orders"}, offset)])
 
 
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [
-        ({"mode": "incrementing"}, "incrementing.column.name"),
-        ({"mode": "timestamp"}, "timestamp.column.name"),
-        ({"mode": "sometimes"}, "mode"),
-        ({"mode": "bulk", "query": "SELECT 1", "table.whitelist": "a"}, "query"),
-        ({"mode": "bulk", "query": "SELEC 1"}, "query"),
-        ({"mode": "bulk", "query": "SELECT 1 a", "topic.prefix": ""}, "topic.prefix"),
-        ({"mode": "bulk", "query": "SELECT * FROM missing"}, "query"),
-        (
-            {"mode": "incrementing", "query": "SELECT 1 a", "incrementing.column.name": "b"},
-            "incrementing.column.name",
-        ),
-        (
-            {"mode": "timestamp", "query": "SELECT 1 a", "timestamp.column.name": "a,b"},
-            "timestamp.column.name",
-        ),
-        ({"mode": "bulk", "table.include.list": "order("}, "table.include.list"),
-        ({"mode": "bulk", "connection.url": "nonsense"}, "connection.url"),
-        ({"mode": "bulk", "connection.url": "sqlite:////nowhere/at/all.db"}, "connection.url"),
-        ({"mode": "bulk", "db.timezone": "Mars/Olympus"}, "db.timezone"),
-    ],
+@cases(
+    "settings, key",
+    ({"mode": "incrementing"}, "incrementing.column.name"),
+    ({"mode": "timestamp"}, "timestamp.column.name"),
+    ({"mode": "sometimes"}, "mode"),
+    ({"mode": "bulk", "query": "SELECT 1", "table.whitelist": "a"}, "query"),
+    ({"mode": "bulk", "query": "SELEC 1"}, "query"),
+    ({"mode": "bulk", "query": "SELECT 1 a", "topic.prefix": ""}, "topic.prefix"),
+    ({"mode": "bulk", "query": "SELECT * FROM missing"}, "query"),
+    (
+        {"mode": "incrementing", "query": "SELECT 1 a", "incrementing.column.name": "b"},
+        "incrementing.column.name",
+    ),
+    (
+        {"mode": "timestamp", "query": "SELECT 1 a", "timestamp.column.name": "a,b"},
+        "timestamp.column.name",
+    ),
+    ({"mode": "bulk", "table.include.list": "order("}, "table.include.list"),
+    ({"mode": "bulk", "connection.url": "nonsense"}, "connection.url"),
+    ({"mode": "bulk", "connection.url": "sqlite:////nowhere/at/all.db"}, "connection.url"),
+    ({"mode": "bulk", "db.timezone": "Mars/Olympus"}, "db.timezone"),
 )
 def test_a_wrong_setting_is_found_by_validation(
     file: Path, settings: dict[str, str], key: str

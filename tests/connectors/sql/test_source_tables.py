@@ -10,8 +10,8 @@ import pytest
 from pyconnect_api import ConnectException, Struct
 from pyconnect_api.testing import ConnectorHarness, SourceHarness
 from pyconnect_connectors.sql.sink import SqlSinkConnector
-from pyconnect_connectors.sql.source import SqlSourceConnector
-from pyconnect_connectors.sql.source_task import SqlSourceTask
+from pyconnect_connectors.sql.source import SqlSourceConnector, SqlSourceTask
+from tests.support.cases import cases
 from tests.support.servers.mariadb import MariaDbServer
 from tests.support.servers.postgres import PostgresServer
 
@@ -69,7 +69,7 @@ def test_parts_of_a_table_that_is_read_are_not_read_again(postgres_config: dict[
     assert tables(without) == ["a", "part_1", "part_2_1", "with.point"]
 
 
-@pytest.mark.parametrize("name", ["v", "m", "other.b", "with.point"])
+@cases("name", "v", "m", "other.b", "with.point")
 def test_views_and_tables_of_other_schemas_are_read_by_their_names(
     postgres_config: dict[str, str], name: str
 ) -> None:
@@ -91,7 +91,7 @@ def test_views_and_tables_of_other_schemas_are_read_by_their_names(
     harness.stop()
 
 
-@pytest.mark.parametrize("name", ["misspelt", "A", "other.a", "nowhere.a", "other.B"])
+@cases("name", "misspelt", "A", "other.a", "nowhere.a", "other.B")
 def test_a_table_that_is_not_there_is_found_by_validation(
     postgres_config: dict[str, str], name: str
 ) -> None:
@@ -126,15 +126,13 @@ def test_a_view_of_sqlite_is_read(file: Path, database: sqlite3.Connection) -> N
     assert "table.whitelist" in connector(config, table_whitelist="w").errors()
 
 
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [
-        ({"topics": "ok," + "t" * 64}, "table.name.format"),
-        ({"topics": "ü" * 32}, "table.name.format"),
-        ({"topics": "t" * 50, "table.name.format": "of_orders_at_${topic}_x"}, "table.name.format"),
-        ({"topics": "t", "offsets.table.name": "o" * 64}, "offsets.table.name"),
-        ({"topics": "t" * 63, "table.name.format": "public.${topic}"}, None),
-    ],
+@cases(
+    "settings, key",
+    ({"topics": "ok," + "t" * 64}, "table.name.format"),
+    ({"topics": "ü" * 32}, "table.name.format"),
+    ({"topics": "t" * 50, "table.name.format": "of_orders_at_${topic}_x"}, "table.name.format"),
+    ({"topics": "t", "offsets.table.name": "o" * 64}, "offsets.table.name"),
+    ({"topics": "t" * 63, "table.name.format": "public.${topic}"}, None),
 )
 def test_a_name_that_postgresql_would_cut_is_found_by_validation(
     postgres_config: dict[str, str], settings: dict[str, str], key: str | None

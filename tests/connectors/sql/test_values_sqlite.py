@@ -21,8 +21,10 @@ from pyconnect_api import (
 )
 from pyconnect_api.testing import RecordingReporter, SinkHarness, SourceHarness
 from pyconnect_connectors.odd_values import OddValueException
-from pyconnect_connectors.sql.sink_task import SqlSinkTask
-from pyconnect_connectors.sql.source_task import SqlSourceTask
+from pyconnect_connectors.sql.sink import SqlSinkTask
+from pyconnect_connectors.sql.source import SqlSourceTask
+from tests.connectors.schemas import fields
+from tests.support.cases import cases
 
 
 def source(file: Path, **settings: str) -> SourceHarness:
@@ -77,7 +79,7 @@ ODD: list[tuple[str, object, object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "plain", "odd", "text"), ODD)
+@cases("kind, plain, odd, text", *ODD)
 def test_an_odd_value_follows_the_policy(
     file: Path,
     database: sqlite3.Connection,
@@ -114,7 +116,7 @@ def test_an_odd_value_follows_the_policy(
         harness.stop()
 
 
-@pytest.mark.parametrize("data", [b"\xff", b"\xed\xa0\x80"])
+@cases("data", b"\xff", b"\xed\xa0\x80")
 def test_a_text_that_is_not_utf_8_is_the_fault_of_its_row(
     file: Path, database: sqlite3.Connection, data: bytes
 ) -> None:
@@ -202,7 +204,7 @@ def test_times_of_other_forms_that_come_later_are_found(
     harness.stop()
 
 
-@pytest.mark.parametrize("odd", ["yesterday", 1700000000, b"x"])
+@cases("odd", "yesterday", 1700000000, b"x")
 def test_a_time_without_an_order_is_an_error_or_logged(
     file: Path, database: sqlite3.Connection, odd: object, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -221,35 +223,23 @@ def test_a_time_without_an_order_is_an_error_or_logged(
     harness.stop()
 
 
-@pytest.mark.parametrize(
-    ("column", "builder", "value", "text"),
-    [
-        ("DOUBLE", SchemaBuilder.float64(), float("nan"), "NaN"),
-        ("", SchemaBuilder.float64(), float("nan"), "NaN"),
-        ("INTEGER", SchemaBuilder.string(), "five", "not a whole number"),
-        ("INTEGER", SchemaBuilder.float64(), 1.5, "fraction"),
-        ("INTEGER", decimal_builder(0), Decimal(2**63), "more than 64 bits"),
-        ("BOOLEAN", SchemaBuilder.int32(), 2, "neither true nor false"),
-        (
-            "DECIMAL(38, 10)",
-            decimal_builder(4),
-            Decimal("12345678901234567890.1234"),
-            "more digits",
-        ),
-        ("TEXT", SchemaBuilder.string(), "\ud800", "not valid Unicode"),
-        ("TEXT", SchemaBuilder.bytes(), b"a", "not a text"),
-        ("BLOB", SchemaBuilder.string(), "a", "not bytes"),
-        ("DATE", SchemaBuilder.string(), "soon", "not a date"),
-        ("TIMESTAMP", SchemaBuilder.int64(), 1000, "not a time"),
-        ("JSON", SchemaBuilder.string(), "{", "another type|not JSON"),
-        ("JSON", SchemaBuilder.string(), "12345678901234567890.123456789", "more digits"),
-        (
-            "TEXT",
-            SchemaBuilder.array(SchemaBuilder.float64().build()),
-            [float("nan")],
-            "another type",
-        ),
-    ],
+@cases(
+    "column, builder, value, text",
+    ("DOUBLE", SchemaBuilder.float64(), float("nan"), "NaN"),
+    ("", SchemaBuilder.float64(), float("nan"), "NaN"),
+    ("INTEGER", SchemaBuilder.string(), "five", "not a whole number"),
+    ("INTEGER", SchemaBuilder.float64(), 1.5, "fraction"),
+    ("INTEGER", decimal_builder(0), Decimal(2**63), "more than 64 bits"),
+    ("BOOLEAN", SchemaBuilder.int32(), 2, "neither true nor false"),
+    ("DECIMAL(38, 10)", decimal_builder(4), Decimal("12345678901234567890.1234"), "more digits"),
+    ("TEXT", SchemaBuilder.string(), "\ud800", "not valid Unicode"),
+    ("TEXT", SchemaBuilder.bytes(), b"a", "not a text"),
+    ("BLOB", SchemaBuilder.string(), "a", "not bytes"),
+    ("DATE", SchemaBuilder.string(), "soon", "not a date"),
+    ("TIMESTAMP", SchemaBuilder.int64(), 1000, "not a time"),
+    ("JSON", SchemaBuilder.string(), "{", "another type|not JSON"),
+    ("JSON", SchemaBuilder.string(), "12345678901234567890.123456789", "more digits"),
+    ("TEXT", SchemaBuilder.array(SchemaBuilder.float64().build()), [float("nan")], "another type"),
 )
 def test_a_value_that_would_change_is_refused_and_reported(
     file: Path,
@@ -311,7 +301,7 @@ def test_what_was_read_can_be_written_into_a_table_of_the_same_types(
     harness.stop()
 
 
-@pytest.mark.parametrize(("kind", "odd"), [("integer", "x"), ("text", b"0"), ("numeric(5,2)", "x")])
+@cases("kind, odd", ("integer", "x"), ("text", b"0"), ("numeric(5,2)", "x"))
 def test_a_growing_column_never_hides_the_rows_behind_a_value_of_another_type(
     file: Path, database: sqlite3.Connection, kind: str, odd: object
 ) -> None:
@@ -325,7 +315,7 @@ def test_a_growing_column_never_hides_the_rows_behind_a_value_of_another_type(
         harness.run(1)
 
 
-@pytest.mark.parametrize(("kind", "offset"), [("integer", "x"), ("integer", "5x"), ("text", 5)])
+@cases("kind, offset", ("integer", "x"), ("integer", "5x"), ("text", 5))
 def test_an_offset_of_another_type_than_the_column_is_refused(
     file: Path, database: sqlite3.Connection, kind: str, offset: object
 ) -> None:
@@ -341,7 +331,7 @@ def test_an_offset_of_another_type_than_the_column_is_refused(
 def test_null_never_becomes_the_next_number(file: Path, database: sqlite3.Connection) -> None:
     """SQLite numbers the rows of an INTEGER PRIMARY KEY by itself."""
     database.execute("CREATE TABLE topic (id INTEGER PRIMARY KEY, v text)")
-    schema = SchemaBuilder.struct().field("id", OPTIONAL_INT32_SCHEMA).build()
+    schema = fields(id=OPTIONAL_INT32_SCHEMA)
     reporter = RecordingReporter()
     harness = sink(file, reporter)
     for number in (None, 1):

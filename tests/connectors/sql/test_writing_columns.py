@@ -16,8 +16,9 @@ from sqlalchemy import Column, Dialect, types
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from pyconnect_connectors.sql.column_types import Char, Name
-from pyconnect_connectors.sql.json_text import UNFIT, json_text
 from pyconnect_connectors.sql.writing_columns import WriteColumn
+from pyconnect_connectors.sql.writing_postgres import UNFIT, json_text
+from tests.support.cases import cases
 
 POSTGRES, MARIADB, SQLITE = postgresql.dialect(), mysql.dialect(), sqlite.dialect()
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -38,10 +39,14 @@ def written(
         st.booleans(),
     )
 )
-@pytest.mark.parametrize("dialect", [POSTGRES, MARIADB, SQLITE], ids=lambda d: d.name)
-@pytest.mark.parametrize(
+@cases("dialect", POSTGRES, MARIADB, SQLITE, ids=lambda d: d.name)
+@cases(
     "kind",
-    [types.Integer(), types.Double(), types.Numeric(10, 2), types.Text(), types.Boolean()],
+    types.Integer(),
+    types.Double(),
+    types.Numeric(10, 2),
+    types.Text(),
+    types.Boolean(),
     ids=lambda kind: type(kind).__name__,
 )
 def test_a_number_stays_the_same_number_or_is_refused(
@@ -66,14 +71,12 @@ def test_a_number_stays_the_same_number_or_is_refused(
     assert got == expected or (got.is_nan() and expected.is_nan())
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (datetime(2024, 10, 27, 0, 30, tzinfo=UTC), datetime(2024, 10, 27, 2, 30)),  # noqa: DTZ001
-        (datetime(2024, 6, 1, 10, tzinfo=UTC), datetime(2024, 6, 1, 12)),  # noqa: DTZ001
-        ("2024-06-01T10:00:00Z", datetime(2024, 6, 1, 12)),  # noqa: DTZ001
-        ("2024-06-01 10:00:00", datetime(2024, 6, 1, 10)),  # noqa: DTZ001
-    ],
+@cases(
+    "value, expected",
+    (datetime(2024, 10, 27, 0, 30, tzinfo=UTC), datetime(2024, 10, 27, 2, 30)),  # noqa: DTZ001
+    (datetime(2024, 6, 1, 10, tzinfo=UTC), datetime(2024, 6, 1, 12)),  # noqa: DTZ001
+    ("2024-06-01T10:00:00Z", datetime(2024, 6, 1, 12)),  # noqa: DTZ001
+    ("2024-06-01 10:00:00", datetime(2024, 6, 1, 10)),  # noqa: DTZ001
 )
 def test_an_instant_becomes_the_local_time(value: object, expected: datetime) -> None:
     """Of `db.timezone`, for columns without a zone."""
@@ -86,11 +89,16 @@ def test_the_second_of_two_equal_local_times_is_refused() -> None:
         written(types.DateTime(), POSTGRES, datetime(2024, 10, 27, 1, 30, tzinfo=UTC))
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    ["2024-06-01T10:00:00.1234567", "20240601", "2024-06-01 10:00:00 BC+02", "soon", "", "1000"],
+    "2024-06-01T10:00:00.1234567",
+    "20240601",
+    "2024-06-01 10:00:00 BC+02",
+    "soon",
+    "",
+    "1000",
 )
-@pytest.mark.parametrize("dialect", [POSTGRES, MARIADB, SQLITE], ids=lambda d: d.name)
+@cases("dialect", POSTGRES, MARIADB, SQLITE, ids=lambda d: d.name)
 def test_a_text_that_is_no_exact_time_is_refused(text: str, dialect: Dialect) -> None:
     """Databases read some of them as other times."""
     with pytest.raises(UNFIT):
@@ -116,35 +124,31 @@ def test_json_has_the_values_that_it_was_made_of(value: Any) -> None:
     assert json.loads(text) == value
 
 
-@pytest.mark.parametrize(
-    "value", [math.nan, math.inf, {1: "a", "1": "b"}, {"a": [Decimal("NaN")]}, object()]
-)
+@cases("value", math.nan, math.inf, {1: "a", "1": "b"}, {"a": [Decimal("NaN")]}, object())
 def test_a_value_that_json_cannot_hold_is_refused(value: object) -> None:
     """No text of Python stands for it."""
     with pytest.raises(ValueError, match=r"JSON|keys"):
         json_text(value)
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "literal"),
-    [
-        (types.Integer(), "[1,null]", "{1,NULL}"),
-        (types.Integer(), "{1,NULL}", "{1,NULL}"),
-        (types.Text(), '["NULL","a\\"b","c\\\\d"]', '{"NULL","a\\"b","c\\\\d"}'),
-        (types.Integer(), [[1, 2], [3, None]], "{{1,2},{3,NULL}}"),
-        (types.Numeric(), "[12345678901234567890.12345]", "{12345678901234567890.12345}"),
-        (types.Numeric(10, 2), '{1.5,"2.25"}', '{1.5,"2.25"}'),
-        (types.LargeBinary(), [b"\x00\xff"], '{"\\\\x00ff"}'),
-        (types.Boolean(), [True], "{true}"),
-        (types.Boolean(), "{t,f}", "{t,f}"),
-        (types.Text(), [], "{}"),
-        (postgresql.JSONB(), '[{"a": 1}, [2]]', '{"{\\"a\\":1}","[2]"}'),
-        (postgresql.JSONB(), '["a"]', '{"\\"a\\""}'),
-        (postgresql.JSONB(), ['"a"'], '{"\\"a\\""}'),
-        (postgresql.DOUBLE_PRECISION(), "[-0]", "{-0.0}"),
-        (types.NullType(), "[[1, 2.5]]", "{{1,2.5}}"),
-        (postgresql.TIMESTAMP(), '["10000-01-01T00:00:00"]', '{"10000-01-01T00:00:00"}'),
-    ],
+@cases(
+    "kind, value, literal",
+    (types.Integer(), "[1,null]", "{1,NULL}"),
+    (types.Integer(), "{1,NULL}", "{1,NULL}"),
+    (types.Text(), '["NULL","a\\"b","c\\\\d"]', '{"NULL","a\\"b","c\\\\d"}'),
+    (types.Integer(), [[1, 2], [3, None]], "{{1,2},{3,NULL}}"),
+    (types.Numeric(), "[12345678901234567890.12345]", "{12345678901234567890.12345}"),
+    (types.Numeric(10, 2), '{1.5,"2.25"}', '{1.5,"2.25"}'),
+    (types.LargeBinary(), [b"\x00\xff"], '{"\\\\x00ff"}'),
+    (types.Boolean(), [True], "{true}"),
+    (types.Boolean(), "{t,f}", "{t,f}"),
+    (types.Text(), [], "{}"),
+    (postgresql.JSONB(), '[{"a": 1}, [2]]', '{"{\\"a\\":1}","[2]"}'),
+    (postgresql.JSONB(), '["a"]', '{"\\"a\\""}'),
+    (postgresql.JSONB(), ['"a"'], '{"\\"a\\""}'),
+    (postgresql.DOUBLE_PRECISION(), "[-0]", "{-0.0}"),
+    (types.NullType(), "[[1, 2.5]]", "{{1,2.5}}"),
+    (postgresql.TIMESTAMP(), '["10000-01-01T00:00:00"]', '{"10000-01-01T00:00:00"}'),
 )
 def test_a_json_array_becomes_an_array_of_postgresql(
     kind: types.TypeEngine[Any], value: object, literal: str
@@ -153,31 +157,29 @@ def test_a_json_array_becomes_an_array_of_postgresql(
     assert written(postgresql.ARRAY(kind), POSTGRES, value) == [literal]
 
 
-@pytest.mark.parametrize(
-    ("kind", "kept", "changed"),
-    [
-        (postgresql.INTERVAL(precision=0), "1 mon 02:03:04", "1.5 seconds"),
-        (postgresql.INTERVAL(fields="year to month"), "-1 years 2 mons", "1 year 5 days"),
-        (postgresql.INTERVAL(fields="hour"), "1 day 02:00:00", "02:03:00"),
-        (postgresql.INTERVAL(precision=3, fields="day to second"), "00:00:00.123", "0.1234 sec"),
-        (postgresql.INTERVAL(), "1.5 mon 1.25 milliseconds", "1.55 years"),
-        (postgresql.INTERVAL(), "P1Y2M1.5D", "P1.55Y"),
-        (postgresql.ARRAY(postgresql.INTERVAL()), ["2 years"], ["0.123 decades"]),
-        (postgresql.TSRANGE(), "[2024-01-01 00:00:00.123456,)", "[,2024-01-01 00:00:00.1234567)"),
-        (postgresql.MONEY(), "$1,234.50", "1.005"),
-        (postgresql.OID(), 2**32 - 1, -1),
-        (Name(), "é" * 31, "é" * 32),
-        (Char(), "a", "ab"),
-        (types.CHAR(5), "abc  ", "abc "),
-        (postgresql.TIMESTAMP(precision=0), "10000-01-01 00:00:00", "10000-01-01 00:00:00.6"),
-        (postgresql.ARRAY(types.Numeric(10, 2)), "[1.25]", "[1.005]"),
-        (postgresql.ARRAY(types.Numeric(10, 2)), "{1.25}", "{{1.005,1}}"),
-        (postgresql.ARRAY(types.REAL()), "[0.1]", "[0.123456789]"),
-        (postgresql.ARRAY(postgresql.TIME(precision=0)), '["10:00:00"]', '["10:00:00.6"]'),
-        (postgresql.ARRAY(types.VARCHAR(3)), ["abc"], ["abc "]),
-        (postgresql.ARRAY(postgresql.BYTEA()), '["\\\\x00fF",null]', '["AP8="]'),
-        (postgresql.ARRAY(postgresql.BYTEA()), '{"\\\\x00ff"}', "{AP8=}"),
-    ],
+@cases(
+    "kind, kept, changed",
+    (postgresql.INTERVAL(precision=0), "1 mon 02:03:04", "1.5 seconds"),
+    (postgresql.INTERVAL(fields="year to month"), "-1 years 2 mons", "1 year 5 days"),
+    (postgresql.INTERVAL(fields="hour"), "1 day 02:00:00", "02:03:00"),
+    (postgresql.INTERVAL(precision=3, fields="day to second"), "00:00:00.123", "0.1234 sec"),
+    (postgresql.INTERVAL(), "1.5 mon 1.25 milliseconds", "1.55 years"),
+    (postgresql.INTERVAL(), "P1Y2M1.5D", "P1.55Y"),
+    (postgresql.ARRAY(postgresql.INTERVAL()), ["2 years"], ["0.123 decades"]),
+    (postgresql.TSRANGE(), "[2024-01-01 00:00:00.123456,)", "[,2024-01-01 00:00:00.1234567)"),
+    (postgresql.MONEY(), "$1,234.50", "1.005"),
+    (postgresql.OID(), 2**32 - 1, -1),
+    (Name(), "é" * 31, "é" * 32),
+    (Char(), "a", "ab"),
+    (types.CHAR(5), "abc  ", "abc "),
+    (postgresql.TIMESTAMP(precision=0), "10000-01-01 00:00:00", "10000-01-01 00:00:00.6"),
+    (postgresql.ARRAY(types.Numeric(10, 2)), "[1.25]", "[1.005]"),
+    (postgresql.ARRAY(types.Numeric(10, 2)), "{1.25}", "{{1.005,1}}"),
+    (postgresql.ARRAY(types.REAL()), "[0.1]", "[0.123456789]"),
+    (postgresql.ARRAY(postgresql.TIME(precision=0)), '["10:00:00"]', '["10:00:00.6"]'),
+    (postgresql.ARRAY(types.VARCHAR(3)), ["abc"], ["abc "]),
+    (postgresql.ARRAY(postgresql.BYTEA()), '["\\\\x00fF",null]', '["AP8="]'),
+    (postgresql.ARRAY(postgresql.BYTEA()), '{"\\\\x00ff"}', "{AP8=}"),
 )
 def test_what_postgresql_would_round_or_cut_is_refused(
     kind: types.TypeEngine[Any], kept: object, changed: object

@@ -54,10 +54,10 @@ class PostgresServer(Server):
             autocommit=True,
         )
 
-    def new_database(self) -> str:
+    def new_database(self, options: str = "") -> str:
         name = unique_name("db").replace("-", "_")
         with self.connect() as connection:
-            connection.execute(f'CREATE DATABASE "{name}"'.encode())
+            connection.execute(f'CREATE DATABASE "{name}" {options}'.encode())
         return name
 
     def settings(self, database: str) -> dict[str, str]:

@@ -1,0 +1,11 @@
+"""Schemas and structs of the tests of connectors, in one line each."""
+
+from pyconnect_api import Schema, SchemaBuilder
+
+
+def fields(**kinds: Schema | SchemaBuilder) -> Schema:
+    """Return the schema of a struct with these fields."""
+    builder = SchemaBuilder.struct()
+    for name, kind in kinds.items():
+        builder.field(name, kind)
+    return builder.build()
