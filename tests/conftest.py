@@ -1,7 +1,5 @@
 """Fixtures of every tier. A tier that cannot start raises: it never skips."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import signal

@@ -1,7 +1,5 @@
 """Connector configurations whose validation is compared between Apache's worker and ours."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The findings about our plugins in the cases of a corpus that a Java program prints."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

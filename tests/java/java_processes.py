@@ -1,7 +1,5 @@
 """The Java processes of an agent."""
 
-from __future__ import annotations
-
 import psutil
 
 from tests.support.agents.agent import Agent

@@ -1,7 +1,5 @@
 """Plugins that an agent has and a bare Java worker lacks; see docs/reference/compatibility.md."""
 
-from __future__ import annotations
-
 import re
 
 OUR_OWN_PLUGINS = re.compile(

@@ -1,7 +1,5 @@
 """Answers of two workers about plugins, in forms that can be compared."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

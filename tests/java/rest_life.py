@@ -4,8 +4,6 @@ Each step is a request and, where a worker needs a moment, a condition to wait f
 from worker to worker by nature (addresses, versions, this run's names) is masked.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """One agent with a location for each known release of Kafka: the host's classes work on all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial

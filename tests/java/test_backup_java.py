@@ -1,7 +1,5 @@
 """A backup of a Java worker's connectors, restored after all of them are gone."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A Java worker and an agent in one group, both with Apache's BasicAuthSecurityRestExtension."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The command line's own verbs, with the same expectations of Apache's worker and of our agent."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

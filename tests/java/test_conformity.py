@@ -5,8 +5,6 @@ herder; the life of a connector is told by a Java worker and by an agent, and co
 documentation are our own. Java promises no order for contents of hash maps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """`pyconnect connectors try` with Java connectors: no worker, no broker, nothing is left."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A Java worker's own dead letter queue: its headers make groups, and its letters are replayed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Debezium's PostgreSQL source and JDBC sink in an agent, through kills of their processes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

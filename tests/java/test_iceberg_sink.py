@@ -1,7 +1,5 @@
 """Apache's Iceberg sink, which takes the consumer out of its context by reflection."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

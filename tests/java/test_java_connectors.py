@@ -1,7 +1,5 @@
 """Apache's own FileStream connectors, from their jar, in an agent."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Java processes end with their tasks and workers: killed, frozen, or cut off from the worker."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

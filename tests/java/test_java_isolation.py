@@ -1,7 +1,5 @@
 """A plugin location is a class path of its own, and one that is broken costs itself only."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

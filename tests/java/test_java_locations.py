@@ -1,7 +1,5 @@
 """Tasks of plugins whose libraries contradict each other, and the log lines of plugins."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Connectors of Apache, Debezium, MongoDB, and with `scripts/test --long` Snowflak
 160 MB: types and versions, settings, validation.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping

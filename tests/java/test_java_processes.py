@@ -1,7 +1,5 @@
 """A Java process and the frames to and from it, without a worker and without a broker."""
 
-from __future__ import annotations
-
 import logging
 import multiprocessing
 import signal

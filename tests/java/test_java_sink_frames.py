@@ -1,7 +1,5 @@
 """Frames of several puts, and what a Java process does with those that were sent too early."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """Java tasks in an agent: what they hear and ask, how they fail, and how they end."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The Java worker that tests compare with is Apache's, and can be killed, frozen and restarted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

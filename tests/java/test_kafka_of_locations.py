@@ -1,7 +1,5 @@
 """Plugin locations with different releases of Kafka, in one agent."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The names of our metrics beside those of a Java worker."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 

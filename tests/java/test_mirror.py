@@ -1,7 +1,5 @@
 """MirrorMaker's connectors in an agent, between two brokers, through a kill of its process."""
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping

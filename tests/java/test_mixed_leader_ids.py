@@ -1,7 +1,5 @@
 """An agent with a leader's transactional id of its own, in a group with a Java worker."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A Java worker and an agent in one group under each of Connect's older protocols."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

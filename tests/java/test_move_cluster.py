@@ -4,8 +4,6 @@ The page docs/how-to/move-a-java-cluster.md is followed. The cluster of three wi
 MirrorMaker takes minutes: `scripts/test --long` has it.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import threading

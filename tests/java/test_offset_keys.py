@@ -1,7 +1,5 @@
 """Offset keys of a partition of two members: agents and Java workers go on from each other's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

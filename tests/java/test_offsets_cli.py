@@ -1,7 +1,5 @@
 """`pyconnect offsets` on Apache's own worker and on an agent: stored, read back, restored."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`pyconnect offsets orphans` beside real workers: what a deleted connector left, and back."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

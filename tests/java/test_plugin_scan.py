@@ -1,7 +1,5 @@
 """The Java plugins that an agent finds are those that Apache's own scanners find."""
 
-from __future__ import annotations
-
 import shutil
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Workers that are started while their brokers are away."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable
 from pathlib import Path

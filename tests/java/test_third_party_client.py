@@ -1,7 +1,5 @@
 """Other people's clients of Connect work with an agent as they are: kafka-connect-py's `kc`."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`pyconnect upgrade` on Apache's workers, by commands, and on a mixed group."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

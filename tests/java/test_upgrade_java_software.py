@@ -1,7 +1,5 @@
 """`--full-stop` of Apache's worker, and `--hard`: other software takes its place."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fixtures for tests on a real broker."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

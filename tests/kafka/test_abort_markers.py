@@ -1,7 +1,5 @@
 """The counting of aborted transactions in tests, beside transactions with a known end."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import Producer
 

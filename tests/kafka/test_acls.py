@@ -7,8 +7,6 @@ lack is in test_acls_workers.py and test_acls_offsets.py; topics that the broker
 producers are in test_acls_topics.py.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ Hundreds of names, each with entries that a seed picked: literal, prefixed and `
 denying, for the user, for another and for all users, from any host and from single ones.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """A worker that may not write its offsets topic any more (row W3w): what is seen of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A source whose topics the broker creates, and whose producer may not have that done (row S4)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

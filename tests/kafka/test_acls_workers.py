@@ -3,8 +3,6 @@
 The same broker as for connectors (test_acls.py), a worker of its own for each row of the table.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Questions about topics whose leaders have moved since the client last looked."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic

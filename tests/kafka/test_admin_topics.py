@@ -1,7 +1,5 @@
 """Questions about topics that are not there, on a broker that creates topics when it is asked."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import Producer
 

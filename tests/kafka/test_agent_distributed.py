@@ -1,7 +1,5 @@
 """One distributed agent on a real broker: what flows, what stops, what is left after the end."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """Errors of an agent about bad input and failing surroundings, while all other work continues."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

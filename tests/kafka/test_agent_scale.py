@@ -1,7 +1,5 @@
 """An agent whose group has many connectors that do nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import psutil

@@ -1,7 +1,5 @@
 """A standalone agent: connectors from files, offsets in a file."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The plugins of the pages for authors on a real agent, with the configs that the pages show."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import socket

@@ -1,7 +1,5 @@
 """Failed tasks of a real agent come back by themselves, unless a restart cannot help."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import psutil

@@ -1,7 +1,5 @@
 """The journal of a cluster of agents in a topic: changes by many clients through all workers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

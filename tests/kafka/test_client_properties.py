@@ -1,7 +1,5 @@
 """One file of client properties convinces brokers, whichever of the packages reads it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Two agents whose wall clocks are set while they work."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path

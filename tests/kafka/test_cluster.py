@@ -1,7 +1,5 @@
 """Three agents as one cluster, while nothing goes wrong: any of them answers for all."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

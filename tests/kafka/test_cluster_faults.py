@@ -1,7 +1,5 @@
 """A cluster that loses a member, its leader, its broker, its network or its wits."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`config.action.reload` of an agent whose config provider is a plugin."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path

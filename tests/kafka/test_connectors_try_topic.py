@@ -1,7 +1,5 @@
 """`pyconnect connectors try` of a sink with the records of a topic."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

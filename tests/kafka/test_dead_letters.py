@@ -1,7 +1,5 @@
 """Dead letters on a broker: grouped by cause, and replayed each exactly once, also under kills."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

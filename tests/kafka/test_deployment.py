@@ -1,7 +1,5 @@
 """The deployment of a site on real agents: messages to systemd, and a roll to the next version."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

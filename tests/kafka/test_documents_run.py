@@ -6,8 +6,6 @@ Pages with tests of their own: upgrade-to-exactly-once (`test_upgrade_runbook`),
 audit-after-an-incident (`tests/spark/test_command`), deploy (`tests/kafka/test_deployment`).
 """
 
-from __future__ import annotations
-
 import os
 import pty
 import re

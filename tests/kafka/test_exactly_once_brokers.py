@@ -1,7 +1,5 @@
 """Exactly-once sources while brokers restart, move and refuse, and networks part (KIP-618)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Three agents under random kills and freezes: readers see every line once and in order."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Exactly-once sources of several workers: zombies, fencing between workers (KIP-618)."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From `enabled` back, worker by worker or at once, and what readers see meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

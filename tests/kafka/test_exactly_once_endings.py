@@ -1,7 +1,5 @@
 """Transactions that end otherwise than planned, and what a task is told at their end (KIP-618)."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.agents.agent import Agent, Agents, emptied

@@ -1,7 +1,5 @@
 """Leaders that others have replaced, and tasks that begin too late (KIP-618)."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

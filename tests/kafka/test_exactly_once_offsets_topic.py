@@ -1,7 +1,5 @@
 """An offsets topic of a source connector's own, with and without exactly-once support (KIP-618)."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

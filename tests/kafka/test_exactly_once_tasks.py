@@ -3,8 +3,6 @@
 Proven on a real broker only: librdkafka's mock lets a fenced producer commit.
 """
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 

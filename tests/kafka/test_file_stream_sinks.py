@@ -1,7 +1,5 @@
 """FileStreamSink in child processes, with a real broker."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

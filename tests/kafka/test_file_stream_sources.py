@@ -1,7 +1,5 @@
 """FileStreamSource in child processes, with a real broker."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections import Counter

@@ -1,7 +1,5 @@
 """A sink task that hangs in `put`, in a cluster of two agents."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """LakeSource and LakeSink on a real broker, with exactly-once delivery into files and tables."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """docs/reference/connectors-lake.md: its example is run here, as it is written."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """`agent.leader.transactional.id`: another id for the leader, as long as all members have it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Writes to internal topics that are larger than what the client queues."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError

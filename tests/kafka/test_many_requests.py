@@ -1,7 +1,5 @@
 """More requests at once than kafka-python takes by default: it would fail the sixth to a broker."""
 
-from __future__ import annotations
-
 import pytest
 from kafka.protocol.metadata import MetadataRequest
 

@@ -1,7 +1,5 @@
 """The metrics of a worker, as a scraper sees them, while connectors run on a real broker."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Changes of offsets that ACLs forbid: what is said, what stays, what goes on (KIP-875)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

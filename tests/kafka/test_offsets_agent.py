@@ -1,7 +1,5 @@
 """Source offsets altered and reset on agents: the test plan of KIP-875, read from the topics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Offsets of sinks altered and reset on agents (KIP-875), read from their consumer groups."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

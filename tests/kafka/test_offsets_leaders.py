@@ -1,7 +1,5 @@
 """A leader is killed while it changes a source's offsets with exactly-once support (KIP-875)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

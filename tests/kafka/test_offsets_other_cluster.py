@@ -1,7 +1,5 @@
 """Offsets of connectors whose clients reach another Kafka cluster, changed on agents (KIP-875)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Requests that meet each other, or the death of the leader that they were forwarded to."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -5,8 +5,6 @@ next request is made before the last one is answered, then wrote record 1 behind
 of a few hundred topics, more often on a busy machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Plugins in a running agent: isolation, the author's guide, transformations with predicates."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

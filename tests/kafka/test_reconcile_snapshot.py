@@ -1,7 +1,5 @@
 """The snapshot of a reconciliation, taken by a principal with few rights."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A transactional producer that a broker refuses says which right is missing."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyconnect_agent.core.errors import AuthorizationError

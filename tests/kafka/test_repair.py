@@ -1,7 +1,5 @@
 """`reconcile repair` and `undo` on a sink of an agent; the audits are those of tests/spark."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess

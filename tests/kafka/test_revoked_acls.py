@@ -1,7 +1,5 @@
 """Grants that are taken from a connector's user while its task runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A rolling restart of three agents with three hundred connectors, as a package update does it."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The sandbox's broker is a real one that can be stopped, killed, frozen and started again."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

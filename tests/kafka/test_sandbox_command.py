@@ -1,7 +1,5 @@
 """`pyconnect sandbox` as a person types it: texts, documents, exit codes."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Kafka's jars really are fetched, one by one, into a cache that has nothing yet."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

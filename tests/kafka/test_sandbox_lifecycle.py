@@ -1,7 +1,5 @@
 """A named sandbox outlives the command that started it and leaves nothing when it is stopped."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """One broker serves a whole test session, however many processes it has."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

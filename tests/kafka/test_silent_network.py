@@ -1,7 +1,5 @@
 """A network that drops packets without a sign: the work moves all the same."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass

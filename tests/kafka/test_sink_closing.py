@@ -1,7 +1,5 @@
 """The purpose of `is_closing` (KIP-275): a buffering sink in a rebalance, with a real broker."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """Sinks and the records they cannot process, with a real broker: tolerance, queue, reporter."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

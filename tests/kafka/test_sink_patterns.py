@@ -1,7 +1,5 @@
 """Topics of sinks that match a pattern, or are deleted and come back, with a real broker."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Connectors whose processes have ended because they have nothing to do, in agents on a broker."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """SqlSource and SqlSink on a real broker and a real PostgreSQL, with exactly-once delivery."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

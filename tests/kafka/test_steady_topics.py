@@ -1,7 +1,5 @@
 """The command line reads topics that are written all the time, as busy sources' offsets are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

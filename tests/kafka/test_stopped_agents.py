@@ -1,7 +1,5 @@
 """STOPPED connectors (KIP-875) on agents: what is stored, what survives, who may change offsets."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The leader's transactional writes to the config topic."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

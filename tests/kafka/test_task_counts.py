@@ -1,7 +1,5 @@
 """Task count records as the command line reads them from a config topic (KIP-618)."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import Producer
 

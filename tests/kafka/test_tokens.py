@@ -1,7 +1,5 @@
 """Logins by token: a broker checks them by JWKS, an authorization server of its own gives them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Topics of source connectors, created by their rules (KIP-158), on a real broker."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

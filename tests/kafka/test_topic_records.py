@@ -1,7 +1,5 @@
 """`pyconnect topics read` on a broker: which records are shown, and how."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

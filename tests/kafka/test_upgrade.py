@@ -1,7 +1,5 @@
 """`pyconnect upgrade` on three real agents with a source running."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`pyconnect upgrade` on brokers with ACLs: refused while a grant lacks, then done."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The runbook of the upgrade: its commands are run here, in its order, on a real agent."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

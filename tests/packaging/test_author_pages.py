@@ -1,7 +1,5 @@
 """The readers' tests on the pages for authors pass; every name of the API has its place."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

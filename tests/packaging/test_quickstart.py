@@ -1,7 +1,5 @@
 """scripts/quickstart.py where it does not go well; CI runs the whole story."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Values of every Connect type, for converters with a schema registry."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 

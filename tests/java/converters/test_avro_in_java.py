@@ -3,8 +3,6 @@
 Confluent's jars are not where tests fetch jars from; the jar of Snowflake's connector holds them.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

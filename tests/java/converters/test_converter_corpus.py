@@ -1,7 +1,5 @@
 """Our converters do what Apache's do, compared with the real ones running in Java."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

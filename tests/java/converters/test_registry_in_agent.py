@@ -1,7 +1,5 @@
 """Generated records through an agent, in a format of the registry, and back out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

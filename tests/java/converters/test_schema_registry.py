@@ -1,7 +1,5 @@
 """The converters with a schema registry, against a real one with Confluent's API."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 

@@ -1,7 +1,5 @@
 """Records of an Apache worker, and our stores on its topics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """A scenario that makes an Apache worker write into its internal topics."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Our records of the internal topics, byte for byte those of an Apache worker."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

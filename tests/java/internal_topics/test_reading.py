@@ -1,7 +1,5 @@
 """Records of an Apache worker in the internal topics, read by our stores."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

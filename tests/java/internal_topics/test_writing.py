@@ -1,7 +1,5 @@
 """Records of our stores in the internal topics, obeyed by an Apache worker."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Our transformations do what Apache's do, compared with the real ones running in Java."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

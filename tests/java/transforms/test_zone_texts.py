@@ -1,7 +1,5 @@
 """Texts with time zones are read as `java.text.SimpleDateFormat` reads them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
