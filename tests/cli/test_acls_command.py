@@ -9,7 +9,7 @@ import yaml
 from tests.cli.conftest import Run
 from tests.support.cases import cases
 from tests.support.fakes.connect_server import FakeConnect
-from tests.support.servers.acls import sasl
+from tests.support.servers.secured import sasl
 
 pytestmark = pytest.mark.wire
 

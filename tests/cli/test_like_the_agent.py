@@ -38,7 +38,7 @@ from pyconnect_clients.connect_names import leader_transactional_id
 from pyconnect_clients.secret_keys import is_secret_key
 from tests.support.agents.worker_properties import distributed
 from tests.support.cases import cases
-from tests.support.servers.acls import sasl
+from tests.support.servers.secured import sasl
 
 NAMES = st.text(min_size=1, max_size=8)
 CERTIFICATES = {"ssl.keystore.certificate.chain", "ssl.truststore.certificates"}

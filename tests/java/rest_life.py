@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.agents.rest_client import Answer, call_url
-from tests.support.agents.worker_rest import is_momentary
+from tests.support.agents.rest_client import Answer, call_url, is_momentary
 from tests.support.eventually import eventually
 
 JSON = {"Content-Type": "application/json"}

@@ -16,7 +16,7 @@ from tests.java.java_sources import compiled
 from tests.support.agents.agent import STRING_CONVERTER, Agent, Agents, closing
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.java_plugin_jars import PACKAGE, SOURCES
+from tests.support.plugins.java_jars import PACKAGE, SOURCES
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.topics import create_topics, read_topic
 

@@ -18,8 +18,7 @@ from pyconnect_sandbox.connect_worker import (
     worker_properties,
 )
 from tests.support.agents.agent import STRING_CONVERTER, source_config
-from tests.support.agents.rest_client import Answer, call_url
-from tests.support.agents.worker_rest import WorkerRest
+from tests.support.agents.rest_client import Answer, WorkerRest, call_url
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.maven_plugins import BASIC_AUTH, location_of

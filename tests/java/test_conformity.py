@@ -22,7 +22,7 @@ from tests.java.rest_life import Life, Told
 from tests.java.rest_stories import STORIES, Story
 from tests.support.agents.rest_client import call_url
 from tests.support.names import unique_name
-from tests.support.plugins.java_plugin_jars import file_connectors
+from tests.support.plugins.java_jars import file_connectors
 from tests.support.rest_scenarios import SCENARIOS
 from tests.support.servers.kafka import Servers, SharedBroker, SharedJavaWorker
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.plugins.java_plugin_jars import test_connectors as compiled_connectors
+from tests.support.plugins.java_jars import test_connectors as compiled_connectors
 from tests.support.plugins.maven_plugins import DEBEZIUM, location_of
 from tests.support.servers.postgres import PASSWORD, USER, PostgresServer, running_postgres
 

@@ -13,11 +13,16 @@ from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.maven_plugins import DEBEZIUM, JDBC_SINK, location_of
 from tests.support.seeds import chosen
-from tests.support.servers.abort_markers import aborted_transactions
 from tests.support.servers.cluster import QUICK_GROUP
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.postgres import PASSWORD, USER, PostgresServer, running_postgres
-from tests.support.servers.topics import create_topics, open_records, produce, read_topic
+from tests.support.servers.topics import (
+    aborted_transactions,
+    create_topics,
+    open_records,
+    produce,
+    read_topic,
+)
 
 pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(850)]
 

@@ -19,11 +19,10 @@ from tests.support.agents.agent import (
     wait_until_equal,
 )
 from tests.support.agents.file_stream import FileStreams, lines_of, write_lines
-from tests.support.agents.worker_rest import WorkerRest
+from tests.support.agents.rest_client import WorkerRest
 from tests.support.eventually import eventually
-from tests.support.servers.abort_markers import aborted_transactions
 from tests.support.servers.kafka import SharedBroker, SharedJavaWorker
-from tests.support.servers.topics import open_records, read_topic
+from tests.support.servers.topics import aborted_transactions, open_records, read_topic
 
 pytestmark = pytest.mark.java
 

@@ -11,7 +11,7 @@ from tests.java.java_processes import java_processes
 from tests.support.agents.agent import Agent, Agents, closing
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.java_plugin_jars import test_connectors as compiled_connectors
+from tests.support.plugins.java_jars import test_connectors as compiled_connectors
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.topics import create_topics
 

@@ -27,7 +27,7 @@ from pyconnect_clients.installation import java_version
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled, connector
 from tests.support.eventually import eventually
-from tests.support.plugins.java_plugin_jars import test_connectors as compiled_connectors
+from tests.support.plugins.java_jars import test_connectors as compiled_connectors
 
 pytestmark = pytest.mark.java
 

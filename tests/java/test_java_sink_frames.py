@@ -20,7 +20,7 @@ from pyconnect_agent.tasks.sink.delivery import PutEnd
 from pyconnect_api import ConnectException, SinkRecord, TopicPartition
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.fakes.fake_clients import FakeConsumer, FakeMessage
-from tests.support.plugins.java_plugin_jars import test_connectors as compiled_connectors
+from tests.support.plugins.java_jars import test_connectors as compiled_connectors
 
 pytestmark = pytest.mark.java
 

@@ -6,7 +6,7 @@ import pytest
 
 from pyconnect_sandbox.connect_worker import JavaConnectWorker, rest_status
 from tests.support.agents.agent import STRING_CONVERTER, sink_config, source_config
-from tests.support.agents.worker_rest import WorkerRest
+from tests.support.agents.rest_client import WorkerRest
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.kafka import Servers, SharedBroker, SharedJavaWorker

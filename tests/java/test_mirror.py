@@ -14,9 +14,9 @@ from tests.support.agents.agent import Agent, Agents, closing
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.maven_plugins import MIRROR, location_of
-from tests.support.servers.abort_markers import aborted_transactions
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.topics import (
+    aborted_transactions,
     committed_offset,
     create_topics,
     open_records,

@@ -8,7 +8,7 @@ from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agents.mixed_group import WAIT_S, MixedGroup, MixedWorker
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.java_plugin_jars import test_connectors as compiled_connectors
+from tests.support.plugins.java_jars import test_connectors as compiled_connectors
 from tests.support.seeds import chosen
 from tests.support.servers.kafka import Servers, SharedBroker
 from tests.support.servers.topics import create_topics, read_topic

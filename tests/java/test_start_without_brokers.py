@@ -15,7 +15,7 @@ from pyconnect_sandbox.connect_worker import (
 )
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.eventually import eventually
-from tests.support.servers.kafka_cluster import free_ports
+from tests.support.servers.kafka import free_ports
 
 pytestmark = pytest.mark.java
 

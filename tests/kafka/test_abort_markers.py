@@ -4,9 +4,8 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.support.names import unique_name
-from tests.support.servers.abort_markers import aborted_transactions
 from tests.support.servers.kafka import SharedBroker
-from tests.support.servers.topics import create_topics, open_records
+from tests.support.servers.topics import aborted_transactions, create_topics, open_records
 
 pytestmark = pytest.mark.kafka
 

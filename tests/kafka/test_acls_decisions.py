@@ -30,8 +30,7 @@ from pyconnect_clients.acls.model import (
 )
 from tests.support.eventually import eventually
 from tests.support.seeds import picked_seed
-from tests.support.servers.acls import sasl
-from tests.support.servers.secured import SecuredBroker
+from tests.support.servers.secured import SecuredBroker, sasl
 
 pytestmark = pytest.mark.kafka
 

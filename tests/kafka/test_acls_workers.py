@@ -23,8 +23,7 @@ from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.seeds import chosen
-from tests.support.servers.acls import sasl
-from tests.support.servers.secured import TOOL, SecuredBroker, internal, worker_file
+from tests.support.servers.secured import TOOL, SecuredBroker, internal, sasl, worker_file
 
 pytestmark = pytest.mark.kafka
 

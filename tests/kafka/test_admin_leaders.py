@@ -9,8 +9,7 @@ from pyconnect_agent.kafka.admin import Admin
 from pyconnect_sandbox.broker import KafkaBroker
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.servers.kafka import Servers
-from tests.support.servers.kafka_cluster import KafkaCluster
+from tests.support.servers.kafka import KafkaCluster, Servers
 
 pytestmark = pytest.mark.kafka
 

@@ -6,9 +6,9 @@ import psutil
 import pytest
 
 from tests.support.agents.agent import Agents
-from tests.support.agents.stopped_connectors import stopped, write_stopped_connectors
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
+from tests.support.servers.cluster import stopped, write_stopped_connectors
 from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka

@@ -17,7 +17,7 @@ from pyconnect_sandbox.ports import free_port
 from tests.support.agents.agent import Agent, Agents
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.author_pages import install, write_project
+from tests.support.plugins.plugin_directories import install, write_project
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.topics import create_topics, read_topic
 

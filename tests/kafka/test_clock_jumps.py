@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agents.running_work import status_faults
-from tests.support.agents.shifted_agent import ShiftedAgent
+from tests.support.agents.altered_agents import ShiftedAgent
 from tests.support.chaos.witness import Journal
 from tests.support.eventually import eventually
-from tests.support.servers.cluster import Cluster, cluster_of
+from tests.support.servers.cluster import Cluster, cluster_of, status_faults
 from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka

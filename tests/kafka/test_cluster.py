@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.support.agents.agent import Agent
-from tests.support.agents.worker_rest import WAIT_S
+from tests.support.agents.rest_client import WAIT_S
 from tests.support.chaos.witness import Journal
 from tests.support.eventually import eventually
 from tests.support.servers.cluster import Cluster, cluster_of, worker_of

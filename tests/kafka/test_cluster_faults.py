@@ -17,7 +17,7 @@ from tests.support.agents.agent import (
     source_config,
     wait_until_equal,
 )
-from tests.support.agents.wedgeable_agent import WedgeableAgent, wedge_now
+from tests.support.agents.altered_agents import WedgeableAgent, wedge_now
 from tests.support.chaos.witness import Journal
 from tests.support.eventually import eventually
 from tests.support.names import unique_name

@@ -10,8 +10,7 @@ from confluent_kafka import Producer
 from tests.support.agents.agent import Agent, Agents, closing, sink_config
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.provider_plugin import make_provider_plugin
-from tests.support.servers.expiring import EXPIRING_PROVIDER
+from tests.support.plugins.plugin_directories import EXPIRING_PROVIDER, make_provider_plugin
 from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka

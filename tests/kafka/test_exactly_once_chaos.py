@@ -9,7 +9,7 @@ import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.chaos.chaos import ENABLED, Chaos
-from tests.support.plugins.java_plugin_jars import file_connectors
+from tests.support.plugins.java_jars import file_connectors
 from tests.support.seeds import LONG, picked_seed
 from tests.support.servers.cluster import Cluster, cluster_of
 from tests.support.servers.kafka import SharedBroker

@@ -5,8 +5,7 @@ import pytest
 from tests.support.agents.agent import Agent, Agents, emptied
 from tests.support.audits.sequences import WAIT_S, Sequences
 from tests.support.eventually import eventually
-from tests.support.plugins.dropping_source import COMMIT, DROP_ODD, DROPPING_SOURCE, notes
-from tests.support.plugins.sequence_source import LIMIT
+from tests.support.plugins.sources import COMMIT, DROP_ODD, DROPPING_SOURCE, LIMIT, notes
 
 pytestmark = pytest.mark.kafka
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.agents.agent import Agent
 from tests.support.audits.sequences import WAIT_S, Sequences
 from tests.support.eventually import eventually
-from tests.support.plugins.blocking_converter import BLOCKING_CONVERTER, HELD, HOLD
+from tests.support.plugins.bad_plugins import BLOCKING_CONVERTER, HELD, HOLD
 from tests.support.servers.cluster import Cluster, cluster_of
 from tests.support.servers.kafka import SharedBroker
 

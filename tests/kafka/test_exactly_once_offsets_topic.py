@@ -10,7 +10,7 @@ from tests.support.audits.sequences import WAIT_S, Sequences
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedBroker
-from tests.support.servers.offset_topics import OffsetTopics
+from tests.support.servers.topics import OffsetTopics
 
 pytestmark = pytest.mark.kafka
 

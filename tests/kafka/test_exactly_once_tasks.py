@@ -14,9 +14,9 @@ from tests.support.agents.agent import Agent, Agents, emptied
 from tests.support.audits.sequences import WAIT_S, Sequences
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.sequence_source import DIE_IN_COMMIT, HANG_IN_POLL, HANGING
+from tests.support.plugins.sources import DIE_IN_COMMIT, HANG_IN_POLL, HANGING
 from tests.support.servers.kafka import SharedBroker
-from tests.support.servers.offset_topics import OffsetTopics
+from tests.support.servers.topics import OffsetTopics
 
 pytestmark = pytest.mark.kafka
 

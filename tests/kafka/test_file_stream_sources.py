@@ -12,7 +12,7 @@ from pyconnect_agent.core.ids import State, TargetState
 from tests.support.agents.file_stream import LINES, FileStreams, source_is_done, write_lines
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import children_world
-from tests.support.plugins.stamped_source import STAMPED_SOURCE, TIMESTAMP_MS
+from tests.support.plugins.sources import STAMPED_SOURCE, TIMESTAMP_MS
 from tests.support.servers.otlp_collector import otlp_collector
 
 pytestmark = pytest.mark.kafka

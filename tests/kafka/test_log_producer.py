@@ -8,7 +8,7 @@ from pyconnect_agent.kafka.producer import LogProducer
 from pyconnect_sandbox.ports import free_port
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedBroker
-from tests.support.servers.offset_topics import OffsetTopic
+from tests.support.servers.topics import OffsetTopic
 
 pytestmark = pytest.mark.kafka
 

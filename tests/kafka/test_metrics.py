@@ -17,7 +17,7 @@ from tests.support.agents.agent import (
 )
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.async_source import ASYNC_SOURCE
+from tests.support.plugins.sources import ASYNC_SOURCE
 from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka

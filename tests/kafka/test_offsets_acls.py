@@ -16,8 +16,8 @@ from tests.support.agents.changed_offsets import LINES, PARTITIONS, Groups, Sink
 from tests.support.audits.sequences import Sequences
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.servers.offset_topics import OffsetTopics
 from tests.support.servers.secured import SecuredBroker, internal, overrides
+from tests.support.servers.topics import OffsetTopics
 
 pytestmark = pytest.mark.kafka
 

@@ -13,7 +13,7 @@ from tests.support.eventually import eventually
 from tests.support.plugins.offset_hooks import HOOK_SOURCE
 from tests.support.servers.cluster import Cluster, cluster_of
 from tests.support.servers.kafka import SharedBroker
-from tests.support.servers.offset_topics import OffsetTopic
+from tests.support.servers.topics import OffsetTopic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.agents.rest_client import Answer
-from tests.support.agents.running_work import status_faults, statuses_in
 from tests.support.chaos.witness import Journal
 from tests.support.eventually import eventually
-from tests.support.servers.cluster import Cluster, cluster_of
+from tests.support.servers.cluster import Cluster, cluster_of, status_faults, statuses_in
 from tests.support.servers.kafka import SharedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(800)]

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from tests.support.agents.agent import Agents, append_lines, sink_config, source_config
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.versioned_plugins import make_plugins
+from tests.support.plugins.plugin_directories import make_plugins
 from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka

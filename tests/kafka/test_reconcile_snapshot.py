@@ -12,8 +12,7 @@ from pyconnect_reconcile.topics.cluster_view import ClusterView
 from pyconnect_reconcile.topics.snapshot import UNKNOWN_POLICY
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.servers.acls import sasl
-from tests.support.servers.secured import SecuredBroker
+from tests.support.servers.secured import SecuredBroker, sasl
 
 pytestmark = pytest.mark.kafka
 

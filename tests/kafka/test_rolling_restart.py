@@ -10,12 +10,10 @@ import pytest
 from confluent_kafka import Producer
 
 from pyconnect_agent.core.internal_topics import config_records
-from tests.support.agents.rest_client import call_url
-from tests.support.agents.running_work import status_faults, statuses_in
-from tests.support.agents.worker_rest import is_momentary
+from tests.support.agents.rest_client import call_url, is_momentary
 from tests.support.chaos.witness import Journal
 from tests.support.eventually import eventually
-from tests.support.servers.cluster import Cluster, cluster_of, worker_of
+from tests.support.servers.cluster import Cluster, cluster_of, status_faults, statuses_in, worker_of
 from tests.support.servers.kafka import SharedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(3600)]

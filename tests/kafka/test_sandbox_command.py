@@ -13,7 +13,7 @@ from pyconnect_sandbox.jars import KAFKA_VERSION
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agents.rest_client import call_url
 from tests.support.commands.processes import run_python
-from tests.support.plugins.java_plugin_jars import test_connectors as compiled_connectors
+from tests.support.plugins.java_jars import test_connectors as compiled_connectors
 
 pytestmark = pytest.mark.kafka
 

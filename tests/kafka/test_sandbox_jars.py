@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_sandbox.jars import KAFKA_VERSION, JarCache, find_runtime, known_checksums
-from tests.support.commands.progress import RecordedProgress
+from tests.support.commands.processes import RecordedProgress
 
 pytestmark = pytest.mark.kafka
 

@@ -18,8 +18,7 @@ from pyconnect_sandbox.lifecycle import SandboxStatus, UpOutcome, UpRequest
 from pyconnect_sandbox.processes import ProcessIdentity
 from pyconnect_sandbox.runtime import KafkaRuntime
 from pyconnect_sandbox.state import SandboxDirectory
-from tests.support.commands.processes import is_gone, python_environment
-from tests.support.commands.progress import RecordedProgress
+from tests.support.commands.processes import RecordedProgress, is_gone, python_environment
 from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.kafka

@@ -1,14 +1,45 @@
 """The command line reads topics that are written all the time, as busy sources' offsets are."""
 
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
+from confluent_kafka import Producer
 
 from pyconnect_cli.kafka.offset_topics import OffsetsTopics
 from pyconnect_cli.upgrade.cluster.broker_facts import aborted_offsets
-from tests.support.chaos.steady_writer import steady_writer
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedBroker
+
+
+@contextmanager
+def steady_writer(bootstrap_servers: str, topic: str, key: bytes, value: bytes) -> Iterator[None]:
+    """Commit one record after the other while the block runs; the first is there before it."""
+    producer = Producer(
+        {"bootstrap.servers": bootstrap_servers, "transactional.id": unique_name("steady")}
+    )
+    producer.init_transactions(30)
+    enough = threading.Event()
+
+    def commit_one() -> None:
+        producer.begin_transaction()
+        producer.produce(topic, value, key)
+        producer.commit_transaction(30)
+
+    def commit_on() -> None:
+        while not enough.is_set():
+            commit_one()
+
+    commit_one()
+    thread = threading.Thread(target=commit_on)
+    thread.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        thread.join()
+
 
 pytestmark = pytest.mark.kafka
 

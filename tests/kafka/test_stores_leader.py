@@ -10,7 +10,7 @@ from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.kafka.producer import TransactionalLeaderWriter
 from pyconnect_agent.stores.config import ConfigStore
-from tests.support.fakes.stores import leader_writer, store_log
+from tests.support.agents.worker_properties import leader_writer, store_log
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedBroker
 

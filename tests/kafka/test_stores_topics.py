@@ -26,8 +26,8 @@ from pyconnect_agent.kafka.log import CompactedLog, LogClients, ReadRecord
 from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.stores.status import StatusStore
+from tests.support.agents.worker_properties import store_log
 from tests.support.eventually import eventually
-from tests.support.fakes.stores import store_log
 from tests.support.names import unique_name
 from tests.support.servers.kafka import Servers, SharedBroker
 

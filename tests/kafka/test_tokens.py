@@ -34,8 +34,7 @@ from tests.support.servers.authorization_server import (
     AuthorizationServer,
     authorization_server,
 )
-from tests.support.servers.kafka import Servers
-from tests.support.servers.shared_servers import SELDOM_FENCED
+from tests.support.servers.kafka import SELDOM_FENCED, Servers
 from tests.support.servers.tls_clusters import properties_file
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]

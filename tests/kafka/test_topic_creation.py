@@ -9,8 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
 
 from tests.support.agents.agent import Agent, Agents, closing
-from tests.support.agents.rest_client import call_url
-from tests.support.agents.worker_rest import JSON
+from tests.support.agents.rest_client import JSON, call_url
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedAgentWorker, SharedBroker, SharedJavaWorker

@@ -7,7 +7,7 @@ import pytest
 from pyconnect_agent.core.ids import State
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world
-from tests.support.servers.expiring import EXPIRING_PROVIDER
+from tests.support.plugins.plugin_directories import EXPIRING_PROVIDER
 
 pytestmark = pytest.mark.wire
 

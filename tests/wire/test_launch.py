@@ -18,15 +18,15 @@ from pyconnect_agent.channel import Stop, ValidateConfigJob, WorkerSettings, enc
 from pyconnect_agent.children import launch as launch_module
 from pyconnect_agent.children.fork_server import LAST_WORDS_BYTES
 from pyconnect_agent.children.launch import Launcher
-from tests.support.agents.launchers import (
+from tests.support.cases import cases
+from tests.support.eventually import eventually
+from tests.support.fakes.children_world import (
     SCRIPTED_HOST,
     exit_code,
     has_ended,
     launch,
     shared_launcher,
 )
-from tests.support.cases import cases
-from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.wire
 
@@ -92,7 +92,7 @@ def test_a_forked_server_has_the_modules_of_its_parent() -> None:
     program = (
         "import json, sys\n"
         "from pyconnect_agent.children.launch import Launcher\n"
-        "from tests.support.agents.launchers import exit_code\n"
+        "from tests.support.fakes.children_world import exit_code\n"
         "launcher = Launcher(host='tests.wire.loaded_modules:run',"
         " preload=('tests.support.fakes.child_host',))\n"
         "launcher.fork()\n"

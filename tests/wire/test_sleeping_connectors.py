@@ -11,7 +11,7 @@ from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.tasks.connector.host import QUIET_S
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world
-from tests.support.plugins.idle_connectors import idle_source
+from tests.support.plugins.bad_plugins import idle_source
 
 pytestmark = pytest.mark.wire
 
@@ -100,7 +100,7 @@ async def test_a_connector_with_work_or_without_leave_keeps_its_process(tmp_path
     )
     properties = {
         "config.providers": "ttl",
-        "config.providers.ttl.class": "tests.support.plugins.idle_connectors.ExpiringProvider",
+        "config.providers.ttl.class": "tests.support.plugins.bad_plugins.ExpiringProvider",
     }
     async with children_world(properties, agent_keys=AgentKeys()) as w:
         w.start_connector(idle_source("unasked", tmp_path))

@@ -22,7 +22,7 @@ from tests.support.agents.agent import (
 )
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.plugins.java_plugin_jars import file_connectors
+from tests.support.plugins.java_jars import file_connectors
 from tests.support.plugins.maven_plugins import SNOWFLAKE, location_of
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.topics import create_topics, read_topic

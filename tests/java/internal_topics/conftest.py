@@ -9,7 +9,7 @@ from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.stores.status import StatusStore
 from tests.java.internal_topics.java_scenario import JavaScenario, run_scenario
-from tests.support.agents.worker_rest import WorkerRest
+from tests.support.agents.rest_client import WorkerRest
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedBroker, SharedJavaWorker
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from pyconnect_agent.core.clients.configs import InternalTopic
 from pyconnect_agent.kafka.log import CompactedLog
 from tests.support.agents.agent import STRING_CONVERTER, sink_config, source_config
-from tests.support.agents.worker_rest import WorkerRest
+from tests.support.agents.rest_client import WorkerRest
+from tests.support.agents.worker_properties import store_log
 from tests.support.eventually import eventually
-from tests.support.fakes.stores import store_log
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedJavaWorker
 

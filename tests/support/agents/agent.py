@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 
 from pyconnect_sandbox.connect_worker import AgentProcess, WorkerLaunch, worker_properties
-from tests.support.agents.worker_rest import WAIT_S, WorkerRest
+from tests.support.agents.rest_client import WAIT_S, WorkerRest
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.kafka import STOP_TIMEOUT_S

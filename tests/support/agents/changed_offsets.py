@@ -10,13 +10,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init_
 )
 
 from tests.support.agents.agent import Agent, Agents, line_count
-from tests.support.agents.rest_client import Answer, call_url
-from tests.support.agents.worker_rest import JSON
+from tests.support.agents.rest_client import JSON, Answer, call_url
 from tests.support.audits.sequences import Sequences
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.offset_hooks import HOOK_SINK, HOOK_SOURCE
-from tests.support.servers.offset_topics import OffsetTopic
+from tests.support.servers.topics import OffsetTopic
 
 WAIT_S = 150
 LINES = 10

@@ -1,4 +1,4 @@
-"""A broker with ACLs and users, and agents that log in."""
+"""A broker with ACLs and users, and the credentials of workers that log in."""
 
 import json
 import os
@@ -19,11 +19,43 @@ from confluent_kafka.admin import (
 )
 
 from pyconnect_cli.acls.plan.grants import Grant
+from pyconnect_clients.acls.facts import WorkerFacts
 from pyconnect_clients.acls.model import GrantOperation, Pattern, Resource
 from pyconnect_clients.acls.model import ResourceType as GrantedType
 from pyconnect_sandbox.broker import BrokerConfig, BrokerSecurity, sasl_properties
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.servers.acls import sasl
+
+
+def jaas(user: str, password: str = "secret") -> str:
+    return (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required"
+        f' username="{user}" password="{password}";'
+    )
+
+
+def sasl(user: str, prefix: str = "", password: str = "secret") -> dict[str, str]:
+    """Java's client properties of a SASL user, each with a prefix."""
+    return {
+        f"{prefix}security.protocol": "SASL_PLAINTEXT",
+        f"{prefix}sasl.mechanism": "PLAIN",
+        f"{prefix}sasl.jaas.config": jaas(user, password),
+    }
+
+
+WORKER = WorkerFacts(
+    name="w",
+    properties={
+        "bootstrap.servers": "localhost:9092",
+        "group.id": "g",
+        "config.storage.topic": "configs",
+        "offset.storage.topic": "offsets",
+        "status.storage.topic": "statuses",
+        **sasl("worker"),
+        **sasl("writer", "producer."),
+        **sasl("reader", "consumer."),
+    },
+)
+
 
 PASSWORD = "secret"
 TOOL = "tool"
