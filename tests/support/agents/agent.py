@@ -44,6 +44,13 @@ class Agent(WorkerRest[AgentProcess]):
             grandchild for child in self.supervisor().children() for grandchild in child.children()
         ]
 
+    def revived(self, name: str) -> bool:
+        """Whether all of a connector runs; what has failed is restarted, as an operator would."""
+        states = self.states(name)
+        if "FAILED" in states:
+            self.call("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true")
+        return bool(states) and set(states) == {"RUNNING"}
+
     def drain(self) -> None:
         """SIGTERM to the worker process alone."""
         os.kill(self.process.pid, signal.SIGTERM)
@@ -171,10 +178,3 @@ def task_pids(agent: Agent) -> list[int]:
         for child in agent.get("/agent/tasks")
         if child["task"] is not None and child["pid"] is not None
     ]
-
-
-def restart_failed(agent: Agent, names: tuple[str, ...]) -> None:
-    """Restart the connectors of these that failed, with their failed tasks."""
-    for name in names:
-        if "FAILED" in agent.states(name):
-            agent.call("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true")

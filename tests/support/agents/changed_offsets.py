@@ -22,6 +22,7 @@ LINES = 10
 PARTITIONS = 3
 SUPPORT = "exactly.once.source.support"
 QUICK = {"offset.flush.interval.ms": "500"}
+SEGMENT_MS = "7654321"
 ALTERED = "The offsets for this connector have been altered successfully"
 RESET = "The offsets for this connector have been reset successfully"
 
@@ -31,7 +32,14 @@ class Worker:
 
     def __init__(self, agents: Agents, bootstrap_servers: str, support: str) -> None:
         group = unique_name(f"offsets-{support}")
-        self.agent: Agent = agents.start(group_id=group, properties={**QUICK, SUPPORT: support})
+        properties = {
+            **QUICK,
+            SUPPORT: support,
+            "task.shutdown.graceful.timeout.ms": "5000",
+            "offset.storage.partitions": "3",
+            "offset.storage.segment.ms": SEGMENT_MS,
+        }
+        self.agent: Agent = agents.start(group_id=group, properties=properties)
         self.offsets = OffsetTopic(bootstrap_servers, f"{group}-offsets")
 
 
