@@ -11,9 +11,8 @@ import pytest
 from pyconnect_clients.plugin_jars.kafka_api import kafka_api
 from pyconnect_sandbox.jars import fetched
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.java.java_processes import java_processes
 from tests.java.java_sources import compiled
-from tests.support.agents.agent import STRING_CONVERTER, Agent, Agents, closing
+from tests.support.agents.agent import STRING_CONVERTER, Agent, Agents, closing, java_processes
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.java_jars import PACKAGE, SOURCES

@@ -11,8 +11,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
-from tests.java.java_processes import java_processes
-from tests.support.agents.agent import STRING_CONVERTER, Agent, Agents, closing
+from tests.support.agents.agent import STRING_CONVERTER, Agent, Agents, closing, java_processes
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.maven_plugins import ICEBERG_SINK, location_of

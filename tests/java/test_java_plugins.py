@@ -16,8 +16,7 @@ import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled, connector
-from tests.java.our_own_plugins import is_our_own
-from tests.java.plugin_answers import definitions, on_both, validation
+from tests.java.plugin_answers import definitions, is_our_own, on_both, validation
 from tests.support.commands.pyconnect_command import Command
 from tests.support.names import unique_name
 from tests.support.plugins.java_jars import make_jar
