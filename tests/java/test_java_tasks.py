@@ -439,25 +439,29 @@ def test_secrets_are_hidden(world: World, tmp_path: Path) -> None:
 
 
 def test_levels_change_at_run_time(world: World) -> None:
-    """One that is set over REST holds in the Java process too.
+    """A level that is set over REST holds in the Java process too."""
+    world.source(limit="7", deed="debug")
+    world.await_values(7)
+    logger = "io.pyconnect.tests"
+    world.agent.do("PUT", f"/admin/loggers/{logger}", {"level": "DEBUG"})
+    config = world.agent.get(f"/connectors/{world.name}/config")
+    world.agent.do("PUT", f"/connectors/{world.name}/config", {**config, "limit": "10"})
+    world.await_values(10)
+    assert "told in detail by the task" in world.agent.log()
 
-    That of the root is, as in Kafka's worker, that of all known loggers, whatever they had before.
-    """
-    logger = "/admin/loggers/io.pyconnect.tests"
-    world.agent.do("PUT", logger, {"level": "OFF"})
+
+def test_level_of_the_root_logger_is_that_of_all_known_ones(world: World) -> None:
+    """As in Kafka's worker, also of one that had a level of its own before."""
+    world.agent.do("PUT", "/admin/loggers/io.pyconnect.tests", {"level": "OFF"})
     world.agent.do("PUT", "/admin/loggers/root", {"level": "WARN"})
     try:
-        world.source(limit="7", deed="debug")
-        world.await_values(7)
+        world.source(limit="10", deed="debug")
+        world.await_values(10)
         lines = [line for line in world.agent.log().splitlines() if world.name in line]
         (told,) = [line for line in lines if "told in" in line]
         assert " WARN told in short by the task " in told
     finally:
         world.agent.do("PUT", "/admin/loggers/root", {"level": "INFO"})
-    world.agent.do("PUT", logger, {"level": "DEBUG"})
-    world.agent.do("PATCH", f"/connectors/{world.name}/config", {"limit": "10"})
-    world.await_values(10)
-    assert "told in detail by the task" in world.agent.log()
 
 
 def test_sink_calls(world: World) -> None:

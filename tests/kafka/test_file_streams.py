@@ -41,7 +41,7 @@ async def test_a_killed_sink_resumes_at_its_committed_offset(
     async with children_world(streams.properties()) as w:
         streams.produce(b"one", b"two")
         config = streams.sink(sink_file, consumer_override_session_timeout_ms="6000")
-        sink = await w.run_task(config)
+        sink = w.start_task(config)
         await eventually_async(lambda: streams.committed() == 2)
         os.kill(w.pid(sink), signal.SIGKILL)
         await w.task_is(sink, State.FAILED)
@@ -59,7 +59,7 @@ async def test_a_paused_sink_delivers_nothing_until_it_is_resumed(
 
     async with children_world(streams.properties()) as w:
         streams.produce(b"one")
-        sink = await w.run_task(streams.sink(sink_file))
+        sink = w.start_task(streams.sink(sink_file))
         await eventually_async(lambda: streams.committed() == 1)
         w.children.tasks.set_target_state(sink, TargetState.PAUSED)
         await w.task_is(sink, State.PAUSED)
@@ -83,7 +83,7 @@ async def test_two_tasks_of_a_sink_share_the_partitions(
             tasks_max="2",
             consumer_override_heartbeat_interval_ms="300",
         )
-        first = await w.run_task(config)
+        first = w.start_task(config)
         streams.produce(*(b"a%d" % number for number in range(100)))
         await eventually_async(lambda: len(lines_of(sink_file)) == 100)
         second = ConnectorTaskId(first.connector, 1)
@@ -117,7 +117,7 @@ async def test_a_pattern_must_match_the_whole_topic_name(
 
     async with children_world(streams.properties()) as w:
         config = {k: v for k, v in streams.sink(sink_file).items() if k != "topics"}
-        sink = await w.run_task({**config, "topics.regex": streams.topic})
+        sink = w.start_task({**config, "topics.regex": streams.topic})
         await eventually_async(lambda: streams.committed() == 1)
         assert sink_file.read_text() == "wanted\n"
         await eventually_async(lambda: w.listener.topics == [(sink, streams.topic)])
@@ -135,13 +135,13 @@ async def test_undecodable_records_fail_a_sink_or_are_skipped(
     }
 
     async with children_world(streams.properties()) as w:
-        sink = await w.run_task({**streams.sink(sink_file), **json})
+        sink = w.start_task({**streams.sink(sink_file), **json})
         await w.task_is(sink, State.FAILED)
         trace = w.listener.task_trace(sink)
         assert "Tolerance exceeded in error handler" in trace
         assert "DataException" in trace
     async with children_world(streams.properties()) as w:
-        sink = await w.run_task({**streams.sink(sink_file), **json, "errors.tolerance": "all"})
+        sink = w.start_task({**streams.sink(sink_file), **json, "errors.tolerance": "all"})
         await eventually_async(lambda: streams.committed() == 3)
         assert sink_file.read_text().splitlines()[-2:] == ["good", "better"]
 
@@ -149,7 +149,7 @@ async def test_undecodable_records_fail_a_sink_or_are_skipped(
 async def test_an_unwritable_file_fails_the_sink(streams: FileStreams, tmp_path: Path) -> None:
     """The text names the file."""
     async with children_world(streams.properties()) as w:
-        sink = await w.run_task(streams.sink(tmp_path / "no" / "such" / "directory"))
+        sink = w.start_task(streams.sink(tmp_path / "no" / "such" / "directory"))
         await w.task_is(sink, State.FAILED)
         trace = w.listener.task_trace(sink)
         assert "Couldn't find or create file" in trace
@@ -172,7 +172,7 @@ async def test_a_sink_can_begin_at_the_age_of_records(
 
     async with children_world(streams.properties()) as w:
         reset = "by_duration:PT1H"
-        await w.run_task(streams.sink(sink_file, consumer_override_auto_offset_reset=reset))
+        w.start_task(streams.sink(sink_file, consumer_override_auto_offset_reset=reset))
         await eventually_async(lambda: streams.committed() == 3)
         streams.produce(b"newest")
         await eventually_async(lambda: sink_file.read_text() == "new\nnewest\n")
@@ -200,8 +200,8 @@ async def run_both(
 ) -> None:
     """Run source and sink until all lines are in the sink's file."""
     async with children_world({**streams.properties(), **tracing}) as w:
-        source = await w.run_task(streams.source(source_file))
-        sink = await w.run_task(streams.sink(sink_file))
+        source = w.start_task(streams.source(source_file))
+        sink = w.start_task(streams.sink(sink_file))
         await w.task_is(source, State.RUNNING)
         await w.task_is(sink, State.RUNNING)
         await source_is_done(w, streams, source_file)
@@ -223,8 +223,7 @@ async def test_timestamp_and_headers_of_a_record_reach_the_topic(streams: FileSt
     }
 
     async with children_world(streams.properties()) as w:
-        task = await w.run_task(config)
-        await w.task_is(task, State.RUNNING)
+        task = await w.running_task(config)
         await eventually_async(lambda: streams.values() == [b"v"])
         (message,) = streams.records()
         assert message.timestamp()[1] == TIMESTAMP_MS
@@ -241,7 +240,7 @@ async def test_a_killed_source_resumes_at_the_committed_offset(
 
     async with children_world(streams.properties()) as w:
         config = streams.source(source_file)
-        source = await w.run_task(config)
+        source = w.start_task(config)
         await source_is_done(w, streams, source_file)
         os.kill(w.pid(source), signal.SIGKILL)
         await w.task_is(source, State.FAILED)
@@ -261,7 +260,7 @@ async def test_a_source_killed_in_the_middle_loses_nothing(
 
     async with children_world(streams.properties(offset_flush_interval_ms="20")) as w:
         config = streams.source(source_file)
-        source = await w.run_task(config)
+        source = w.start_task(config)
         await eventually_async(lambda: w.store.entries)
         os.kill(w.pid(source), signal.SIGKILL)
         await w.task_is(source, State.FAILED)
@@ -281,7 +280,7 @@ async def test_a_stopped_source_has_committed_its_sent_records(
     write_lines(source_file, 100)
 
     async with children_world(streams.properties(offset_flush_interval_ms="3600000")) as w:
-        source = await w.run_task(streams.source(source_file))
+        source = w.start_task(streams.source(source_file))
         await eventually_async(lambda: w.listener.topics)
         assert w.store.entries == {}
         await w.children.tasks.stop([source])
@@ -297,7 +296,7 @@ async def test_an_oversized_record_fails_the_task_by_name_and_size(
     source_file.write_bytes(b"small\n" + b"x" * 2_000_000 + b"\n")
 
     async with children_world(streams.properties()) as w:
-        source = await w.run_task(streams.source(source_file))
+        source = w.start_task(streams.source(source_file))
         await w.task_is(source, State.FAILED)
         trace = w.listener.task_trace(source)
         assert "Unrecoverable exception from producer send callback" in trace
@@ -313,7 +312,7 @@ async def test_an_oversized_record_is_skipped_when_errors_are_tolerated(
     source_file.write_bytes(b"small\n" + b"x" * 2_000_000 + b"\nlast\n")
 
     async with children_world(streams.properties()) as w:
-        await w.run_task(streams.source(source_file, errors_tolerance="all"))
+        w.start_task(streams.source(source_file, errors_tolerance="all"))
         await source_is_done(w, streams, source_file)
     assert streams.values() == [b"small", b"last"]
 
@@ -380,7 +379,7 @@ async def test_a_pattern_has_javas_meaning(
 
     properties = {"bootstrap.servers": topics.bootstrap_servers}
     async with children_world(properties) as w:
-        await w.run_task(topics.sink(unique_name("sink"), pattern, file))
+        w.start_task(topics.sink(unique_name("sink"), pattern, file))
         await eventually_async(lambda: len(sorted_lines(file)) == 2)
         await w.children.stop()
     assert sorted_lines(file) == ["-a1", "-b2"]
@@ -394,8 +393,7 @@ async def test_topics_that_come_and_go_are_followed(
 
     properties = {"bootstrap.servers": topics.bootstrap_servers}
     async with children_world(properties) as w:
-        sink = await w.run_task(topics.sink(unique_name("sink"), topics.prefix + ".*", file))
-        await w.task_is(sink, State.RUNNING)
+        sink = await w.running_task(topics.sink(unique_name("sink"), topics.prefix + ".*", file))
         topics.create("-a")
         topics.produce("-a", "a1")
         await eventually_async(lambda: sorted_lines(file) == ["a1"])
@@ -428,7 +426,7 @@ async def test_a_topic_of_a_list_may_be_deleted_and_come_back(
         "offset.flush.interval.ms": "300",
     }
     async with children_world(properties) as w:
-        sink = await w.run_task(config)
+        sink = w.start_task(config)
         await eventually_async(lambda: sorted_lines(file) == ["a1", "a2", "a3"])
         await eventually_async(lambda: committed.offset(f"{topics.prefix}-a") == 3)
         topics.delete("-a")

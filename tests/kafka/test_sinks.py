@@ -92,7 +92,7 @@ async def rebalance(
     }
     outcome = Outcome()
     kafka.produce("before")
-    first = await w.run_task(config)
+    first = w.start_task(config)
     expected = PARTITIONS * RECORDS
     await eventually_async(lambda: len(put_values(directory)) == expected)
     second = ConnectorTaskId(first.connector, 1)

@@ -222,8 +222,23 @@ class ChildrenWorld:
         self.start_connector(config)
         await self.connector_is(config["name"], State.RUNNING)
         generated = await self.generate(config)
+        return self.start_task(config, target_state, generated.configs[0])
+
+    def start_task(
+        self,
+        config: Mapping[str, str],
+        target_state: TargetState = TargetState.STARTED,
+        task_config: Mapping[str, str] | None = None,
+    ) -> ConnectorTaskId:
+        """Start the first task without its connector."""
         task_id = ConnectorTaskId(config["name"], 0)
-        self.children.tasks.start(task_id, config, generated.configs[0], target_state)
+        self.children.tasks.start(task_id, config, task_config or config, target_state)
+        return task_id
+
+    async def running_task(self, config: Mapping[str, str]) -> ConnectorTaskId:
+        """Start the first task without its connector; return when it runs."""
+        task_id = self.start_task(config)
+        await self.task_is(task_id, State.RUNNING)
         return task_id
 
     async def generate(self, config: Mapping[str, str]) -> TaskConfigsGenerated:

@@ -2,6 +2,8 @@
 
 `BlockingConverter` holds a task up before its producer exists: while `hold` is in its `directory`,
 configuring waits; `held` then appears in it.
+
+A source that writes to `file` which level the logger `tests.levels` has in its process.
 """
 
 import logging
@@ -289,3 +291,23 @@ def idle_source(name: str, directory: Path, **settings: str) -> dict[str, str]:
         "ask": str(directory / f"{name}-ask"),
         **{key.replace("_", "."): value for key, value in settings.items()},
     }
+
+
+LEVEL_SOURCE = f"{__name__}.LevelSource"
+LOGGER = "tests.levels"
+
+
+class LevelTask(PlainSourceTask):
+    def start(self, props: Mapping[str, str]) -> None:
+        self._file = Path(props["file"])
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        level = logging.getLogger(LOGGER).getEffectiveLevel()
+        self._file.write_text(logging.getLevelName(level))
+        self.context.stop_requested.wait(0.05)
+        return None
+
+
+class LevelSource(PlainSource):
+    def task_class(self) -> type[SourceTask]:
+        return LevelTask

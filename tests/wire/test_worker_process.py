@@ -1,6 +1,7 @@
-"""A worker's restart, with real processes."""
+"""A worker's own process: its restarts, the death of a thread, memory that is given back."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -104,3 +105,55 @@ WORKER_PROPERTIES = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
     "value.converter": "org.apache.kafka.connect.storage.StringConverter",
 }
+
+
+PROGRAM = """
+import threading
+from pyconnect_agent.process import long_lived
+from pyconnect_agent.process.logging import configure_logging
+
+configure_logging()
+long_lived.BEFORE_END_S = 0.1
+def report(error):
+    print("last words:", error, flush=True)
+    {last_words}
+long_lived.call_before_end(report)
+def work():
+    raise ValueError("no good")
+long_lived.Thread("reader", work).start()
+threading.Event().wait()
+"""
+
+
+@cases("last_words", "pass", "raise OSError", "threading.Event().wait()")
+def test_a_process_whose_thread_has_died_ends(last_words: str) -> None:
+    """With exit code 1, its last words and the trace, however the last words end."""
+    done = run_python(["-c", PROGRAM.format(last_words=last_words)], os.environ)
+    assert done.returncode == 1
+    assert done.stdout == "last words: no good\n"
+    assert "part of the process has died unexpectedly part=reader" in done.stderr
+    assert "ValueError: no good" in done.stderr
+
+
+HEAP = """
+import psutil
+from pyconnect_agent.process import memory
+
+def resident():
+    return psutil.Process().memory_info().rss
+
+memory.use_one_heap()
+blocks = [bytes(2_000) for _ in range(50_000)]
+kept = blocks[::50]
+blocks.clear()
+before = resident()
+memory.give_back()
+print(before - resident())
+"""
+FREED_BYTES = 100_000_000
+
+
+def test_free_memory_between_used_blocks_is_returned() -> None:
+    """Every fiftieth block stays in use; without being told, the heap keeps all between them."""
+    done = subprocess.run([sys.executable, "-c", HEAP], capture_output=True, check=True)
+    assert int(done.stdout) > FREED_BYTES // 2

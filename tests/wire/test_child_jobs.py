@@ -1,4 +1,4 @@
-"""Changes of offsets in real child processes, with connectors of any answer; no Kafka."""
+"""Questions to real child processes: configs, plugins and changes of offsets; no Kafka."""
 
 import asyncio
 import json
@@ -15,10 +15,12 @@ from pyconnect_agent.core.errors import (
     KafkaError,
     NotFoundError,
     RequestError,
+    RequestTimedOutError,
 )
 from tests.support.cases import cases
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world
+from tests.support.plugins.bad_plugins import OddKeySource, bad_source
 from tests.support.plugins.offset_hooks import HOOK_SINK, HOOK_SOURCE
 
 pytestmark = pytest.mark.wire
@@ -123,18 +125,21 @@ async def test_a_refusal_of_the_connector_changes_nothing(
         assert world.store.entries == STORED
 
 
-@cases("connector_class, kind", (HOOK_SOURCE, "source"), (HOOK_SINK, "sink"))
-async def test_a_connector_that_hangs_is_given_up(connector_class: str, kind: str) -> None:
+async def test_a_connector_that_hangs_is_given_up() -> None:
     """Its process is killed, and the answer says where it hung."""
     partition = {"number": "a", "kafka_topic": "t", "kafka_partition": 0}
     offsets = ((partition, {"last": 1, "kafka_offset": 1}),)
-    settings = config("hang", connector_class, topics="t")
 
-    async with stored_world() as world:
-        refused = await refusal(world, settings, offsets=offsets, timeout_ms=10_000)
-        expected = f"Timed out while calling the 'alterOffsets' method for {kind} connector c"
-        assert str(refused) == expected
-        assert world.store.entries == STORED
+    async def told(connector_class: str) -> str:
+        settings = config("hang", connector_class, topics="t")
+        async with stored_world() as world:
+            refused = await refusal(world, settings, offsets=offsets, timeout_ms=10_000)
+            assert world.store.entries == STORED
+            return str(refused)
+
+    text = "Timed out while calling the 'alterOffsets' method for {} connector c"
+    found = await asyncio.gather(told(HOOK_SOURCE), told(HOOK_SINK))
+    assert found == [text.format("source"), text.format("sink")]
 
 
 async def test_an_abandoned_change_is_never_written() -> None:
@@ -228,3 +233,43 @@ async def test_nested_values_are_refused_before_the_connector_is_asked(tmp_path:
         expected = "Offsets may only contain primitive types as values, but field a contains ARRAY"
         assert str(refused) == expected
         assert not (tmp_path / "told").exists()
+
+
+async def test_validation_runs_plugin_code_in_a_child() -> None:
+    """An answer, an error of the plugin, a death and a hang: none harms the worker process."""
+    async with children_world() as w:
+        infos = await w.children.jobs.validate({**bad_source(), "tasks.max": "x"}, 60_000)
+        errors = {c.value.name: c.value.errors for c in infos.configs if c.value is not None}
+        assert any("Not a number of type INT" in text for text in errors["tasks.max"])
+        with pytest.raises(InternalError, match="ValueError: no good"):
+            await w.children.jobs.validate(bad_source(validate="raise"), 60_000)
+        overridden = {**bad_source(), "producer.override.batch.size": "x"}
+        with pytest.raises(InternalError, match=r"^Invalid value x for") as raised:
+            await w.children.jobs.validate(overridden, 60_000)
+        assert raised.value.cause_class == "org.apache.kafka.common.config.ConfigException"
+        with pytest.raises(BadRequestError, match=r"returned a OSError as .* 'start'"):
+            await w.children.jobs.validate(bad_source(validate="odd"), 60_000)
+        with pytest.raises(InternalError, match="exited with code 7"):
+            await w.children.jobs.validate(bad_source(validate="exit"), 60_000)
+        with pytest.raises(RequestTimedOutError, match="did not answer within 500 ms"):
+            await w.children.jobs.validate(bad_source(validate="hang"), 500)
+        with pytest.raises(BadRequestError, match="contains no connector type"):
+            await w.children.jobs.validate({"name": "c"}, 60_000)
+
+
+async def test_an_answer_that_cannot_be_sent_is_refused_with_the_reason() -> None:
+    """Of the plugin's key definitions, one has a value that is out of range."""
+    async with children_world() as w:
+        name = f"{OddKeySource.__module__}.{OddKeySource.__qualname__}"
+        text = "The plugin's ConfigValidated cannot be sent: can't serialize ints"
+        with pytest.raises(InternalError, match=text):
+            await w.children.jobs.validate({**bad_source(), "connector.class": name}, 60_000)
+
+
+async def test_plugins_are_described_by_name() -> None:
+    """Own keys come first; unknown names are not found."""
+    async with children_world() as w:
+        keys = await w.children.jobs.plugin_config("FileStreamSource", None)
+        assert [key["name"] for key in keys][:3] == ["file", "topic", "batch.size"]
+        with pytest.raises(NotFoundError, match=r"Unknown plugin Nothing\."):
+            await w.children.jobs.plugin_config("Nothing", None)

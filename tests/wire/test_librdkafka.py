@@ -1,6 +1,9 @@
-"""librdkafka accepts what is translated for it."""
+"""librdkafka accepts what is translated for it; log lines of a client whose broker is away."""
 
+import logging
+import time
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 import trustme
@@ -23,9 +26,12 @@ from pyconnect_agent.core.clients.configs import (
 )
 from pyconnect_agent.core.clients.librdkafka import translate
 from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind
+from pyconnect_agent.kafka.clients import create_consumer
 from pyconnect_clients.connections import with_token_callback
+from pyconnect_sandbox.ports import free_port
 from tests.support.agents.worker_properties import distributed
 from tests.support.cases import cases
+from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.wire
 
@@ -115,3 +121,23 @@ def test_logins_are_accepted(login: dict[str, str]) -> None:
         built = translate(java | {"group.id": "g"}, kind)
         assert built.warnings == ()
         construct(kind, built.properties)
+
+
+def test_an_unreachable_broker_is_logged_at_intervals(caplog: pytest.LogCaptureFixture) -> None:
+    """librdkafka tries many times a second, too often for a log."""
+    address = f"127.0.0.1:{free_port()}"
+    config: dict[str, Any] = {"bootstrap.servers": address, "group.id": "unused"}
+
+    def told() -> list[str]:
+        found = [record for record in caplog.records if address in str(record.__dict__)]
+        assert {record.message for record in found} <= {"Kafka client reported an error"}
+        return [vars(record)["error"] for record in found]
+
+    with caplog.at_level(logging.DEBUG):
+        consumer = create_consumer(config)
+        eventually(lambda: consumer.poll(0.05) is None and "_TRANSPORT" in told(), 20, told)
+        end_s = time.monotonic() + 1
+        while time.monotonic() < end_s:
+            consumer.poll(0.05)
+        consumer.close()
+    assert len(told()) == len(set(told()))
