@@ -96,11 +96,7 @@ def location(runtime: KafkaRuntime, release: str, directory: Path) -> Place:
     number = release.replace(".", "")
     expression = OLD if kafka_api().bit(release) < kafka_api().bit("4.4") else NEW
     package = f"{PACKAGE}{number}"
-    changes = {
-        PACKAGE: package,
-        '"1.2.3"': expression,
-        '"number "': f'{expression} + " number "',
-    }
+    changes = {PACKAGE: package, '"1.2.3"': expression, '"number "': f'{expression} + " number "'}
     if kafka_api().bit(release) >= kafka_api().bit("4.1"):
         changes["this.config = config;"] = f"this.config = config; {METRICS}"
     sources = {}

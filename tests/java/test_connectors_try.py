@@ -109,10 +109,7 @@ def test_values_are_the_same_after_a_python_transformation(
         ({"type": "boolean"}, True),
         ({"type": "bytes"}, "AP8="),
         ({"type": "string", "optional": True}, None),
-        (
-            {"type": "bytes", "name": f"{logical}.Decimal", "version": 1, **scale},
-            "BNI=",
-        ),
+        ({"type": "bytes", "name": f"{logical}.Decimal", "version": 1, **scale}, "BNI="),
         ({"type": "int32", "name": f"{logical}.Date", "version": 1}, 20000),
         ({"type": "int32", "name": f"{logical}.Time", "version": 1}, 86399999),
         ({"type": "int64", "name": f"{logical}.Timestamp", "version": 1}, 1700000000123),

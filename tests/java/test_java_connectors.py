@@ -37,10 +37,7 @@ SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 WAIT_S = 150
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "5000"}
-INTERVAL = {
-    "transaction.boundary": "interval",
-    "transaction.boundary.interval.ms": "1000",
-}
+INTERVAL = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "1000"}
 # Of a transaction that is open when its process is killed, however slow the machine is.
 NEVER = {"transaction.boundary.interval.ms": "3600000"}
 
@@ -93,10 +90,7 @@ def test_lines_go_from_file_to_file(plain: Agent, streams: FileStreams, tmp_path
 
 
 def test_positions_count_characters(
-    plain: Agent,
-    java_worker: SharedJavaWorker,
-    kafka_broker: SharedBroker,
-    tmp_path: Path,
+    plain: Agent, java_worker: SharedJavaWorker, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
     """As on a Java worker: the task counts characters, and skips as many bytes when it starts."""
     original = tmp_path / "original"

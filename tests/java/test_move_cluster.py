@@ -354,11 +354,7 @@ def move_and_return(cluster: RolledCluster, *sources: Lines | Rows) -> None:
 
 @pytest.mark.long(only=True)
 def test_one_worker_is_moved_and_moved_back(
-    servers: Servers,
-    kafka_broker: SharedBroker,
-    plugin_path: Path,
-    lines: Lines,
-    tmp_path: Path,
+    servers: Servers, kafka_broker: SharedBroker, plugin_path: Path, lines: Lines, tmp_path: Path
 ) -> None:
     """Configs, offsets and exactly-once delivery stay."""
     properties = {"plugin.path": str(plugin_path)}

@@ -357,10 +357,7 @@ def test_a_deleted_sinks_group_is_purged_only_when_asked_and_comes_back(
     orphaned.delete(name)
     orphaned.delete(source)
     stored = [
-        {
-            "partition": {"kafka_topic": topic, "kafka_partition": 0},
-            "offset": {"kafka_offset": 2},
-        }
+        {"partition": {"kafka_topic": topic, "kafka_partition": 0}, "offset": {"kafka_offset": 2}}
     ]
     assert orphaned.orphans(name)[name]["offsets"] == stored
     purge = ("offsets", "orphans", "purge", name, *orphaned.confirmed, "--yes")

@@ -147,10 +147,7 @@ def test_logs_contain_no_secret(agents: Agents, tmp_path: Path) -> None:
     secrets.write_text("password=sesame-open\n")
     reference = f"${{file:{secrets}:password}}"
     agent = agents.start(
-        properties={
-            "config.providers": "file",
-            "config.providers.file.class": "FileConfigProvider",
-        }
+        properties={"config.providers": "file", "config.providers.file.class": "FileConfigProvider"}
     )
     config = {"connector.class": BAD_SOURCE, "name": "bad", "login": f"alice:{reference}"}
     refused = {**config, "producer.override.batch.size": reference}

@@ -90,11 +90,7 @@ def test_pages_of_an_api_reach_a_topic_and_another_api(
     reader.create("http-source", "items.json", url=url, topic=topic)
     eventually(lambda: len(read_topic(kafka_broker.bootstrap_servers, topic)) == len(ITEMS), WAIT_S)
     reader.create(
-        "batching-sink",
-        "posts.json",
-        url=url,
-        topics=topic,
-        errors_deadletterqueue_topic_name=dead,
+        "batching-sink", "posts.json", url=url, topics=topic, errors_deadletterqueue_topic_name=dead
     )
     eventually(lambda: [item for batch in Api.got for item in batch] == ITEMS, WAIT_S)
     assert max(map(len, Api.got)) <= 100

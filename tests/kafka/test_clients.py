@@ -144,8 +144,7 @@ def test_the_ids_of_many_tasks_are_probed(kafka_broker: SharedBroker) -> None:
     """Each is answered; without an authorizer everything is allowed."""
     needs = [
         Access(
-            GrantOperation.WRITE,
-            Resource(ResourceType.TRANSACTIONAL_ID, unique_name("never-used")),
+            GrantOperation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, unique_name("never-used"))
         )
         for _ in range(MANY)
     ]

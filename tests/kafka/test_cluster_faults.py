@@ -162,9 +162,7 @@ def test_a_leader_that_froze_past_its_session_comes_back_as_a_follower(
     frozen_tasks, count = tasks_at(cluster, frozen), journal.starts()
     frozen.process.suspend()
     try:
-        eventually(
-            lambda: frozen_tasks <= {entry.task for entry in journal.started_since(count)},
-        )
+        eventually(lambda: frozen_tasks <= {entry.task for entry in journal.started_since(count)})
     finally:
         frozen.process.resume()
     cluster.wait_until_running({"w": TASKS})
@@ -201,10 +199,7 @@ def test_workers_that_cannot_reach_each_other_serve_local_requests(
 ) -> None:
     """Only forwarding fails; task configs that the leader did not get are sent again."""
     port = ports.free_port()
-    with (
-        Proxy(port) as proxy,
-        cluster_of(0, broker.bootstrap_servers, tmp_path) as pair,
-    ):
+    with Proxy(port) as proxy, cluster_of(0, broker.bootstrap_servers, tmp_path) as pair:
         leader = pair.add(
             properties={
                 "listeners": f"http://{ports.LOOPBACK}:{port}",
@@ -245,9 +240,7 @@ def test_a_wedged_herder_leaves_the_group_and_comes_back(
     running(cluster, journal)
     lost, count = tasks_at(cluster, wedged), journal.starts()
     wedge_now(wedged)
-    eventually(
-        lambda: lost <= {entry.task for entry in journal.started_since(count)},
-    )
+    eventually(lambda: lost <= {entry.task for entry in journal.started_since(count)})
     cluster.wait_until_running({"w": TASKS})
     eventually(lambda: each_task_once(journal), describe=lambda: living(journal))
     eventually(lambda: sorted(Counter(tasks_of(cluster).values()).values()) == [2, 2, 2])

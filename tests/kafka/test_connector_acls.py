@@ -58,13 +58,13 @@ SOURCES = [
     ),
 ]
 SINKS = [
-    Revoked(phase="disabled", operation=READ, type=TOPIC, names="Grant Read on topic '{topic}'"),
+    Revoked(phase="disabled", operation=READ, type=TOPIC, names="Grant Read on topic '{topic}'")
 ]
 # The broker notices this one late.
 GROUPS = [
     Revoked(
         phase="disabled", operation=READ, type=GROUP, names="Grant Read on group 'connect-{name}'"
-    ),
+    )
 ]
 
 
@@ -88,9 +88,7 @@ def agents(
 
 
 @pytest.mark.parametrize(
-    "revoked",
-    chosen([*SOURCES, *SINKS], long=GROUPS),
-    ids=lambda r: f"{r.phase}-{r.type.value}",
+    "revoked", chosen([*SOURCES, *SINKS], long=GROUPS), ids=lambda r: f"{r.phase}-{r.type.value}"
 )
 def test_a_revoked_grant_fails_the_task_and_is_named(
     revoked: Revoked, agents: dict[str, tuple[str, Agent]], secured: SecuredBroker, tmp_path: Path

@@ -308,8 +308,7 @@ def test_replay_a_day(
     lines.write_text("one\ntwo\n")
     topic = unique_name("orders")
     agent.create(
-        "orders-import",
-        {"connector.class": "FileStreamSource", "file": str(lines), "topic": topic},
+        "orders-import", {"connector.class": "FileStreamSource", "file": str(lines), "topic": topic}
     )
     sink = {"connector.class": "FileStreamSink", "file": str(out), "topics": topic}
     agent.create("orders-to-db", sink)

@@ -39,10 +39,7 @@ def cluster(
 
 
 def test_every_line_is_seen_once_and_in_order(
-    cluster: Cluster,
-    kafka_broker: SharedBroker,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    cluster: Cluster, kafka_broker: SharedBroker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Supervisors, tasks and whole hosts die and freeze past their session while lines come."""
     seed = int(os.environ.get(SEED_VARIABLE, picked_seed()))

@@ -240,7 +240,7 @@ def test_two_leaders(shared: Cluster, sequences: Sequences) -> None:
     One request fails, and the next is written.
     """
     leader = shared.leader()
-    sequences.producer(f"connect-shared-{shared.group_id}")
+    sequences.producer(f"connect-cluster-{shared.group_id}")
     config = sequences.config(2)
     [follower] = shared.followers()
     failed = follower.call("PUT", f"/connectors/{sequences.name}/config", config)
@@ -348,11 +348,7 @@ def test_hard_downgrade(cluster: Cluster, sequences: Sequences) -> None:
     """
     cluster.agents[0].create(
         "numbers",
-        {
-            **sequences.config(),
-            **NEVER,
-            "producer.override.transaction.timeout.ms": "5000",
-        },
+        {**sequences.config(), **NEVER, "producer.override.transaction.timeout.ms": "5000"},
     )
     cluster.wait_until_running({"numbers": 1}, WAIT_S)
     sequences.allow(40)

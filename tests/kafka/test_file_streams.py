@@ -79,9 +79,7 @@ async def test_two_tasks_of_a_sink_share_the_partitions(
 
     async with children_world(streams.properties()) as w:
         config = streams.sink(
-            sink_file,
-            tasks_max="2",
-            consumer_override_heartbeat_interval_ms="300",
+            sink_file, tasks_max="2", consumer_override_heartbeat_interval_ms="300"
         )
         first = w.start_task(config)
         streams.produce(*(b"a%d" % number for number in range(100)))
@@ -421,10 +419,7 @@ async def test_a_topic_of_a_list_may_be_deleted_and_come_back(
         topics.produce("-a", value)
     committed = SinkGroup(topics.bootstrap_servers, f"connect-{connector}")
 
-    properties = {
-        "bootstrap.servers": topics.bootstrap_servers,
-        "offset.flush.interval.ms": "300",
-    }
+    properties = {"bootstrap.servers": topics.bootstrap_servers, "offset.flush.interval.ms": "300"}
     async with children_world(properties) as w:
         sink = w.start_task(config)
         await eventually_async(lambda: sorted_lines(file) == ["a1", "a2", "a3"])

@@ -197,9 +197,7 @@ def test_every_row_arrives_once_though_tasks_are_killed(
             return all(count >= len(expected) for count in counts)
 
         eventually(
-            arrived,
-            WAIT_S,
-            lambda: (seed, writer.written, len(files.ids()), count_of(table(lake))),
+            arrived, WAIT_S, lambda: (seed, writer.written, len(files.ids()), count_of(table(lake)))
         )
         assert sorted(files.ids()) == expected, f"seed {seed}"
         found = table(lake)

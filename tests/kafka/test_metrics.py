@@ -118,10 +118,7 @@ def test_processed_records_are_counted(agent: Agent, tmp_path: Path) -> None:
     assert group["leader-name"] == agent.url + "/"
 
     prefix = "kafka_connect_source_task_metrics_source_record_write_total"
-    lines_of_text = {
-        f"# TYPE {prefix} counter",
-        f'{prefix}{{connector="in",task="0"}} {LINES}.0',
-    }
+    lines_of_text = {f"# TYPE {prefix} counter", f'{prefix}{{connector="in",task="0"}} {LINES}.0'}
     eventually(lambda: lines_of_text <= set(agent.call("GET", "/agent/metrics").text.splitlines()))
 
     def unknown_to_the_worker() -> set[str]:

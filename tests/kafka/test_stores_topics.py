@@ -104,11 +104,7 @@ def test_an_absent_topic_is_created_compacted_with_its_settings(
     ],
 )
 def test_a_topic_that_is_not_only_compacted_is_refused(
-    bootstrap: str,
-    admin: Admin,
-    kind: InternalTopic,
-    key: str,
-    purpose: str,
+    bootstrap: str, admin: Admin, kind: InternalTopic, key: str, purpose: str
 ) -> None:
     """With Apache's text: what was found, why it matters, which property to change."""
     name = unique_name("deleting")
@@ -280,9 +276,7 @@ def murmur2(data: bytes) -> int:
 
 @pytest.mark.parametrize("kind", [OFFSETS, STATUSES])
 def test_keys_are_placed_where_java_workers_look(
-    bootstrap: str,
-    started: Callable[[CompactedLog], Records],
-    kind: InternalTopic,
+    bootstrap: str, started: Callable[[CompactedLog], Records], kind: InternalTopic
 ) -> None:
     """Two partitioners would leave two live copies of one key."""
     assert murmur2(b"21") == -973932308 & 0xFFFFFFFF

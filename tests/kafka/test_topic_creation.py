@@ -171,12 +171,7 @@ def producer(bootstrap: str) -> Iterator[TaskProducer]:
 @pytest.mark.parametrize("partitions", chosen([12], long=[1]))
 @pytest.mark.parametrize("task", range(TOPICS // TOPICS_OF_A_TASK))
 def test_records_are_in_order_in_a_topic_just_created(
-    bootstrap: str,
-    producer: TaskProducer,
-    task: int,
-    partitions: int,
-    *,
-    takes_runs: bool,
+    bootstrap: str, producer: TaskProducer, task: int, partitions: int, *, takes_runs: bool
 ) -> None:
     """One request in flight, no idempotence: Kafka Connect's settings."""
     source = Source(producer=producer)

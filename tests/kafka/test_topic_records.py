@@ -83,8 +83,7 @@ def test_a_table_shows_texts_bytes_nulls_and_headers(pyconnect: Pyconnect, topic
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(("--partition", "7"), "has no partition 7"), ((), "does not exist")],
+    ("arguments", "message"), [(("--partition", "7"), "has no partition 7"), ((), "does not exist")]
 )
 def test_a_missing_topic_or_partition_is_not_found(
     pyconnect: Pyconnect, topic: str, arguments: tuple[str, ...], message: str

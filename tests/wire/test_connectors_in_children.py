@@ -117,7 +117,7 @@ async def test_sys_exit_in_a_connector_is_a_failure_like_any_other() -> None:
 
 async def test_a_connector_that_hangs_in_start_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It reports nothing but UNASSIGNED, which the worker process says for it."""
-    monkeypatch.setattr("pyconnect_agent.children.connectors.CONNECTOR_GRACEFUL_MS", 300)
+    monkeypatch.setattr("pyconnect_agent.children.connectors.CONNECTOR_GRACEFUL_MS", 1_000)
 
     async with children_world() as w:
         w.start_connector(bad_source(start="hang"))

@@ -116,11 +116,7 @@ def sparse_order() -> Struct:
 
 pytestmark = pytest.mark.java
 
-CONVERTERS: list[type[RegistryConverter]] = [
-    AvroConverter,
-    JsonSchemaConverter,
-    ProtobufConverter,
-]
+CONVERTERS: list[type[RegistryConverter]] = [AvroConverter, JsonSchemaConverter, ProtobufConverter]
 
 FAITHFUL: dict[type[RegistryConverter], dict[str, str]] = {
     ProtobufConverter: {

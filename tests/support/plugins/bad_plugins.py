@@ -207,7 +207,6 @@ class UnconstructibleSource(BadSource):
 
 
 BAD_SOURCE = f"{__name__}.BadSource"
-BAD_SINK = f"{__name__}.BadSink"
 
 
 def bad_source(**settings: str) -> dict[str, str]:
