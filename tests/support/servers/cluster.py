@@ -197,8 +197,11 @@ def status_faults(agents: Sequence[Agent], written: Places | None = None) -> lis
         shown["the status topic"] = written
     for where, statuses in shown.items():
         running = {item: at for item, (state, at) in statuses.items() if state in ACTIVE}
-        if running != processes:
-            faults.append(f"{where} says {running}, but processes are {processes}")
+        faults += [
+            f"{where} says that {item} runs at {running.get(item)}, but it does at {at}"
+            for item in running.keys() | processes.keys()
+            if running.get(item) != (at := processes.get(item))
+        ]
     return faults
 
 
