@@ -19,6 +19,7 @@ from tests.java.plugin_answers import definitions, is_our_own, on_both, validati
 from tests.java.rest_life import Life, Told
 from tests.java.rest_stories import STORIES, Story
 from tests.support.agents.rest_client import call_url
+from tests.support.cases import cases
 from tests.support.names import unique_name
 from tests.support.plugins.java_jars import file_connectors
 from tests.support.rest_scenarios import SCENARIOS
@@ -251,7 +252,7 @@ def test_an_agent_answers_as_expected(workers: Workers) -> None:
     [CONNECT_VERSION, pytest.param(RELEASE_4_4, marks=pytest.mark.long(only=True))],
     indirect=True,
 )
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+@cases("story", *STORIES, ids=lambda story: story.__name__)
 def test_each_story_is_the_same_on_both(story: Story, workers: Workers, tmp_path: Path) -> None:
     """Every step of it is answered alike, but for addresses and the like."""
     assert differences(*told_by(story, [workers.java_url, workers.agent_url], tmp_path)) == []
@@ -275,7 +276,7 @@ def url_of_agent_with_jar(
 
 @pytest.mark.long(only=True)
 @pytest.mark.timeout(850)
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+@cases("story", *STORIES, ids=lambda story: story.__name__)
 def test_each_story_is_the_same_with_apaches_jar(
     story: Story, java_worker: SharedJavaWorker, url_of_agent_with_jar: str, tmp_path: Path
 ) -> None:
@@ -322,15 +323,13 @@ def test_every_plugin_has_the_same_settings(workers: Workers) -> None:
     assert different == []
 
 
-@pytest.mark.parametrize(
+@cases(
     "plugin",
-    [
-        "nope",
-        "FileStreamSource?version=1",
-        "nope?version=1",
-        "InsertField",
-        "org.apache.kafka.common.config.provider.FileConfigProvider",
-    ],
+    "nope",
+    "FileStreamSource?version=1",
+    "nope?version=1",
+    "InsertField",
+    "org.apache.kafka.common.config.provider.FileConfigProvider",
 )
 def test_a_plugin_that_is_not_there_is_refused_alike(workers: Workers, plugin: str) -> None:
     """Unknown names, unknown versions, kinds that have no settings to show."""
@@ -358,19 +357,17 @@ def of_release(text: str | None, release: str) -> str | None:
 
 
 @pytest.mark.parametrize("workers", [RELEASE_4_4], indirect=True)
-@pytest.mark.parametrize(
+@cases(
     "changes",
-    [
-        {"tasks.max": "number"},
-        {"tasks.max": "text"},
-        {"tasks.max": "text", "errors.tolerance": "number"},
-        {"file": "text", "key.converter": "converter"},
-        {"connector.class": "text"},
-        {"connector.plugin.version": "text"},
-        {"producer.override.linger.ms": "number"},
-        {"config.providers.file.class": "text", "config.providers": "number"},
-        {"config.providers": "x", "config.providers.x.class": "text", "tasks.max": "number"},
-    ],
+    {"tasks.max": "number"},
+    {"tasks.max": "text"},
+    {"tasks.max": "text", "errors.tolerance": "number"},
+    {"file": "text", "key.converter": "converter"},
+    {"connector.class": "text"},
+    {"connector.plugin.version": "text"},
+    {"producer.override.linger.ms": "number"},
+    {"config.providers.file.class": "text", "config.providers": "number"},
+    {"config.providers": "x", "config.providers.x.class": "text", "tasks.max": "number"},
     ids=str,
 )
 def test_references_to_config_providers_are_validated_alike(

@@ -9,6 +9,7 @@ from confluent_kafka import Message
 
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agents.agent import Agent, Agents, closing, java_processes
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.java_jars import test_connectors as compiled_connectors
@@ -251,13 +252,11 @@ def test_offsets_of_a_sink(world: World) -> None:
     assert [world.notes().count(note) for note in ("0 null=one", "1 null=two")] == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("deed", "expected"),
-    [
-        ("throw", "java.lang.IllegalStateException: thrown by the task\n\tat io.pyconnect.tests"),
-        ("exit", "The Java process ended by itself with exit code 7"),
-        ("memory", "its heap is limited to 64m (-Xmx64m)"),
-    ],
+@cases(
+    "deed, expected",
+    ("throw", "java.lang.IllegalStateException: thrown by the task\n\tat io.pyconnect.tests"),
+    ("exit", "The Java process ended by itself with exit code 7"),
+    ("memory", "its heap is limited to 64m (-Xmx64m)"),
 )
 def test_task_that_fails(world: World, deed: str, expected: str) -> None:
     """The task fails with a trace that says why; the connector and the worker go on."""

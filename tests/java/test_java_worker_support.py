@@ -26,6 +26,7 @@ from pyconnect_sandbox.connect_worker import (
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agents.agent import STRING_CONVERTER, sink_config, source_config
 from tests.support.agents.rest_client import WorkerRest
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.kafka import Servers, SharedBroker, SharedJavaWorker, free_ports
@@ -144,12 +145,10 @@ END_S = 120
 Make = Callable[[KafkaRuntime, WorkerLaunch], ConnectWorker]
 
 
-@pytest.mark.parametrize(
+@cases(
     "make",
-    [
-        pytest.param(JavaConnectWorker, id="java"),
-        pytest.param(lambda _, config: AgentProcess(config), id="agent"),
-    ],
+    pytest.param(JavaConnectWorker, id="java"),
+    pytest.param(lambda _, config: AgentProcess(config), id="agent"),
 )
 def test_a_worker_refuses_connections_until_it_has_found_its_brokers(
     make: Make, kafka_runtime: KafkaRuntime, tmp_path: Path

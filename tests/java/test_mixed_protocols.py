@@ -9,6 +9,7 @@ import pytest
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agents.agent import Agent, sink_config
 from tests.support.agents.mixed_group import WAIT_S, MixedGroup, MixedWorker
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.java_jars import test_connectors as compiled_connectors
@@ -24,17 +25,15 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
 OWN_ID = {"exactly.once.source.support": "preparing", "agent.leader.transactional.id": "own-id"}
 
 
-@pytest.mark.parametrize(
-    ("leader", "properties"),
-    [
-        pytest.param(
-            "java",
-            {"connect.protocol": "eager", **OWN_ID},
-            id="java-eager",
-            marks=pytest.mark.long(only=True),
-        ),
-        pytest.param("agent", {"connect.protocol": "compatible"}, id="agent-compatible"),
-    ],
+@cases(
+    "leader, properties",
+    pytest.param(
+        "java",
+        {"connect.protocol": "eager", **OWN_ID},
+        id="java-eager",
+        marks=pytest.mark.long(only=True),
+    ),
+    pytest.param("agent", {"connect.protocol": "compatible"}, id="agent-compatible"),
 )
 def test_work_is_shared_and_taken_over(
     module_servers: Servers,

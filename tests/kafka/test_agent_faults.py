@@ -13,6 +13,7 @@ import pytest
 from pyconnect_agent.kafka.admin import Admin, TopicSpec
 from tests.support.agents.agent import Agent, Agents, emptied, sink_config, source_config
 from tests.support.audits.sequences import WAIT_S, Sequences
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.bad_plugins import BAD_SOURCE
@@ -33,16 +34,14 @@ def agent_worker(shared_agent: Agent) -> Agent:
     return emptied(shared_agent)
 
 
-@pytest.mark.parametrize(
-    ("where", "how", "expected"),
-    [
-        ("start", "raise", "ValueError: no good"),
-        ("start", "exit", "exited with code 7"),
-        ("task.start", "raise", "ValueError: no good"),
-        ("poll", "raise", "ValueError: no good"),
-        ("poll", "exit", "exited with code 7"),
-        ("poll", "abort", "SIGABRT"),
-    ],
+@cases(
+    "where, how, expected",
+    ("start", "raise", "ValueError: no good"),
+    ("start", "exit", "exited with code 7"),
+    ("task.start", "raise", "ValueError: no good"),
+    ("poll", "raise", "ValueError: no good"),
+    ("poll", "exit", "exited with code 7"),
+    ("poll", "abort", "SIGABRT"),
 )
 def test_a_bad_plugin_fails_alone(
     agent_worker: Agent, tmp_path: Path, where: str, how: str, expected: str
@@ -74,7 +73,7 @@ def test_a_config_that_is_too_large_is_refused_with_the_reason(agent_worker: Age
     assert agent_worker.get("/connectors") == []
 
 
-@pytest.mark.parametrize("support", ["disabled", "enabled"])
+@cases("support", "disabled", "enabled")
 def test_a_config_that_the_topic_does_not_take_is_refused_with_the_reason(
     agents: Agents, support: str
 ) -> None:
@@ -236,15 +235,13 @@ def test_a_signal_ends_a_worker_that_waits_for_its_broker(agents: Agents) -> Non
     assert process.wait_until_exited(WAIT_S) == 0
 
 
-@pytest.mark.parametrize(
-    ("properties", "expected"),
-    [
-        ({"session.timeout.ms": "soon"}, "Not a number of type INT"),
-        ({"key.converter": "no.such.Converter"}, "Class no.such.Converter could not be found."),
-        ({"config.storage.topic": ""}, "config.storage.topic"),
-        ({"exactly.once.source.support": "maybe"}, "exactly.once.source.support"),
-        ({"connector.client.config.override.policy": "Maybe"}, "All, None, Principal, Allowlist"),
-    ],
+@cases(
+    "properties, expected",
+    ({"session.timeout.ms": "soon"}, "Not a number of type INT"),
+    ({"key.converter": "no.such.Converter"}, "Class no.such.Converter could not be found."),
+    ({"config.storage.topic": ""}, "config.storage.topic"),
+    ({"exactly.once.source.support": "maybe"}, "exactly.once.source.support"),
+    ({"connector.client.config.override.policy": "Maybe"}, "All, None, Principal, Allowlist"),
 )
 def test_broken_properties_are_refused(
     agents: Agents, properties: dict[str, str], expected: str

@@ -15,6 +15,7 @@ from tests.support.agents.agent import (
     source_config,
     wait_until_equal,
 )
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 
@@ -98,13 +99,11 @@ def test_json_files_are_read_in_both_forms(agents: Agents, tmp_path: Path) -> No
     agent.wait_for_states("request", "STOPPED")
 
 
-@pytest.mark.parametrize(
-    ("connector", "expected"),
-    [
-        ({"connector.class": "FileStreamSource"}, "is missing the mandatory 'name' configuration"),
-        ({"name": "bad", "connector.class": "NoSuchConnector"}, "Failed to find any class"),
-        ({"name": "bad", "connector.class": "FileStreamSource"}, "Missing required configuration"),
-    ],
+@cases(
+    "connector, expected",
+    ({"connector.class": "FileStreamSource"}, "is missing the mandatory 'name' configuration"),
+    ({"name": "bad", "connector.class": "NoSuchConnector"}, "Failed to find any class"),
+    ({"name": "bad", "connector.class": "FileStreamSource"}, "Missing required configuration"),
 )
 def test_a_wrong_connector_file_ends_the_worker(
     agents: Agents, connector: Mapping[str, str], expected: str

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaException
 
 from tests.support.agents.agent import Agent, Agents, emptied
 from tests.support.audits.sequences import WAIT_S, Sequences
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.sources import (
@@ -65,7 +66,7 @@ def trace(agent: Agent, name: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("boundary", [{}, {"transaction.boundary": "interval"}])
+@cases("boundary", {}, {"transaction.boundary": "interval"})
 def test_a_clean_life_shows_each_number_once(
     agent: Agent, sequences: Sequences, boundary: dict[str, str]
 ) -> None:
@@ -222,7 +223,7 @@ def test_aborts_right_after_producing(agent: Agent, sequences: Sequences) -> Non
     )
 
 
-@pytest.mark.parametrize("tolerance", ["none", "all"])
+@cases("tolerance", "none", "all")
 def test_a_record_that_cannot_be_converted(
     agent: Agent, sequences: Sequences, tolerance: str
 ) -> None:
@@ -246,16 +247,14 @@ def test_a_record_that_cannot_be_converted(
         agent.wait_for_states(sequences.name, "RUNNING", "RUNNING")
 
 
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"producer.override.transaction.timeout.ms": "9000000"}, "initialize the producer"),
-        (
-            {"offsets.storage.topic": "TOPIC"},
-            "may not produce to their own offsets topics when exactly-once support is enabled",
-        ),
-        ({"producer.override.acks": "1"}, "acks"),
-    ],
+@cases(
+    "settings, text",
+    ({"producer.override.transaction.timeout.ms": "9000000"}, "initialize the producer"),
+    (
+        {"offsets.storage.topic": "TOPIC"},
+        "may not produce to their own offsets topics when exactly-once support is enabled",
+    ),
+    ({"producer.override.acks": "1"}, "acks"),
 )
 def test_impossible_exactly_once_settings_fail_the_task(
     agent: Agent, sequences: Sequences, settings: dict[str, str], text: str
@@ -291,7 +290,7 @@ def test_transaction_timeout(agent: Agent, sequences: Sequences) -> None:
     assert len(sequences.seen(committed=False)["0"]) == 60
 
 
-@pytest.mark.parametrize("fails", [False, True])
+@cases("fails", False, True)
 def test_an_open_transaction_is_aborted_when_its_task_ends(
     agent: Agent, sequences: Sequences, fails: bool
 ) -> None:

@@ -17,6 +17,7 @@ from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, random_cluster_i
 from pyconnect_sandbox.ports import LOOPBACK
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agents.agent import Agent
+from tests.support.cases import cases
 from tests.support.chaos.witness import Journal
 from tests.support.eventually import eventually
 from tests.support.servers.cluster import (
@@ -167,15 +168,13 @@ BOTH = {"requests": True, "answers": True}
 
 
 @pytest.mark.long(only=True)
-@pytest.mark.parametrize(
-    ("seconds", "directions"),
-    [
-        (40, BOTH),
-        (40, {"requests": True, "answers": False}),
-        (40, {"requests": False, "answers": True}),
-        (120, BOTH),
-        (600, BOTH),
-    ],
+@cases(
+    "seconds, directions",
+    (40, BOTH),
+    (40, {"requests": True, "answers": False}),
+    (40, {"requests": False, "answers": True}),
+    (120, BOTH),
+    (600, BOTH),
 )
 def test_tasks_end_before_others_begin_while_the_network_is_silent(
     one_broker: Divided, seconds: int, directions: dict[str, bool]
@@ -186,7 +185,7 @@ def test_tasks_end_before_others_begin_while_the_network_is_silent(
 
 
 @pytest.mark.long(only=True)
-@pytest.mark.parametrize("seconds", [40, 120])
+@cases("seconds", 40, 120)
 def test_a_coordinator_alone_falls_silent(three_brokers: Divided, seconds: int) -> None:
     """Other brokers still name it as the coordinator, which does not keep the membership."""
     silence(three_brokers, three_brokers.coordinator(), seconds, BOTH)

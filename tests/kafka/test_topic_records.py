@@ -14,6 +14,7 @@ from pyconnect_cli.kafka.model import TopicPartition
 from pyconnect_cli.kafka.reader import read_to_the_end
 from tests.cli.offsets_world import sink_entry
 from tests.support.agents.agent import sink_config
+from tests.support.cases import cases
 from tests.support.commands.pyconnect_command import Ended, Pyconnect
 from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 from tests.support.names import unique_name
@@ -82,9 +83,7 @@ def test_a_table_shows_texts_bytes_nulls_and_headers(pyconnect: Pyconnect, topic
     ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"), [(("--partition", "7"), "has no partition 7"), ((), "does not exist")]
-)
+@cases("arguments, message", (("--partition", "7"), "has no partition 7"), ((), "does not exist"))
 def test_a_missing_topic_or_partition_is_not_found(
     pyconnect: Pyconnect, topic: str, arguments: tuple[str, ...], message: str
 ) -> None:

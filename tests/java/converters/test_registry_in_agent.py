@@ -17,6 +17,7 @@ from tests.support.agents.agent import (
     sink_config,
     source_config,
 )
+from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.java_jars import file_connectors
@@ -47,13 +48,11 @@ def plain(kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory) 
         yield agents.start()
 
 
-@pytest.mark.parametrize(
+@cases(
     "converter",
-    [
-        "io.confluent.connect.avro.AvroConverter",
-        "io.confluent.connect.json.JsonSchemaConverter",
-        "io.confluent.connect.protobuf.ProtobufConverter",
-    ],
+    "io.confluent.connect.avro.AvroConverter",
+    "io.confluent.connect.json.JsonSchemaConverter",
+    "io.confluent.connect.protobuf.ProtobufConverter",
 )
 def test_generated_records_pass_through_the_registrys_format(
     plain: Agent, schema_registry_url: str, converter: str, tmp_path: Path
