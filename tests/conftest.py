@@ -25,6 +25,7 @@ from pyconnect_sandbox.connect_worker import (
 from pyconnect_sandbox.jars import find_runtime
 from pyconnect_sandbox.runtime import KafkaRuntime
 from pyconnect_sandbox.server import Server
+from tests.support.agents.agent import Agents, closing
 from tests.support.names import unique_name as make_unique_name
 from tests.support.seeds import LONG
 from tests.support.servers.kafka import (
@@ -144,6 +145,21 @@ def kafka_broker(request: pytest.FixtureRequest, session_directory: Path) -> Ite
     config = BrokerConfig(runtime=runtime, directory=session_directory, properties=soon)
     with shared_broker(session_directory, "broker", config) as broker:
         yield broker
+
+
+@pytest.fixture
+def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
+    """Makes agents of the test's own on the session's broker, and ends them with it."""
+    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
+
+
+@pytest.fixture(scope="module")
+def module_agents(
+    kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Agents]:
+    """Makes agents that the tests of a module share."""
+    directory = tmp_path_factory.mktemp("agents")
+    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, directory))
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """One agent with a location for each known release of Kafka: the host's classes work on all."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from pyconnect_clients.plugin_jars.kafka_api import kafka_api
 from pyconnect_sandbox.jars import fetched
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled
-from tests.support.agents.agent import STRING_CONVERTER, Agent, Agents, closing, java_processes
+from tests.support.agents.agent import STRING_CONVERTER, Agent, Agents, java_processes
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.java_jars import PACKAGE, SOURCES
@@ -123,8 +123,12 @@ def places(kafka_runtime: KafkaRuntime, tmp_path: Path) -> list[Place]:
 
 @pytest.fixture(params=["enabled", "disabled"])
 def agent(
-    request: pytest.FixtureRequest, places: list[Place], kafka_broker: SharedBroker, tmp_path: Path
-) -> Iterator[Agent]:
+    request: pytest.FixtureRequest,
+    agents: Agents,
+    places: list[Place],
+    kafka_broker: SharedBroker,
+    tmp_path: Path,
+) -> Agent:
     properties = {
         "plugin.path": str(tmp_path / "plugins"),
         "exactly.once.source.support": request.param,
@@ -132,8 +136,7 @@ def agent(
         "agent.java.kafka.releases": f"3.*=3.9, 4.2={fetched(kafka_api().version('4.2'))}",
     }
     create_topics(kafka_broker.bootstrap_servers, [place.topic for place in places])
-    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path)):
-        yield agents.start(properties=properties)
+    return agents.start(properties=properties)
 
 
 def errors(agent: Agent, config: Mapping[str, str]) -> dict[str, list[str]]:

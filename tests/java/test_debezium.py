@@ -7,8 +7,7 @@ import psutil
 import psycopg
 import pytest
 
-from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.agents.agent import Agent, Agents, closing
+from tests.support.agents.agent import Agent, Agents
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.maven_plugins import DEBEZIUM, JDBC_SINK, location_of
@@ -54,11 +53,7 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="module")
-def agent(
-    kafka_broker: SharedBroker,
-    kafka_runtime: KafkaRuntime,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Agent]:
+def agent(module_agents: Agents) -> Agent:
     locations = [location_of(plugin).parent for plugin in (DEBEZIUM, JDBC_SINK)]
     properties = {
         **QUICK_GROUP,
@@ -68,9 +63,7 @@ def agent(
         "task.shutdown.graceful.timeout.ms": "60000",
         "value.converter": JSON,
     }
-    directory = tmp_path_factory.mktemp("agent")
-    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, directory)):
-        yield agents.start(properties=properties)
+    return module_agents.start(properties=properties)
 
 
 def test_rows_arrive_once(

@@ -1,7 +1,6 @@
 """Apache's own FileStream connectors in an agent, and the ends of Java processes."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from tests.support.agents.agent import (
     Agent,
     Agents,
     append_lines,
-    closing,
     java_processes,
     wait_until_equal,
 )
@@ -53,23 +51,14 @@ def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="module")
-def plain(
-    kafka_broker: SharedBroker, plugin_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Agent]:
-    """An agent at least once."""
-    directory = tmp_path_factory.mktemp("plain")
-    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, directory)):
-        yield agents.start(properties={"plugin.path": str(plugin_path)})
+def plain(module_agents: Agents, plugin_path: Path) -> Agent:
+    """At least once."""
+    return module_agents.start(properties={"plugin.path": str(plugin_path)})
 
 
 @pytest.fixture
 def streams(kafka_broker: SharedBroker) -> FileStreams:
     return FileStreams(kafka_broker.bootstrap_servers)
-
-
-@pytest.fixture
-def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
-    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
 
 
 def test_lines_go_from_file_to_file(plain: Agent, streams: FileStreams, tmp_path: Path) -> None:
@@ -170,20 +159,19 @@ PROPERTIES = {
 
 @pytest.fixture
 def numbered(
-    kafka_broker: SharedBroker, kafka_runtime: KafkaRuntime, tmp_path: Path
-) -> Iterator[Agent]:
+    agents: Agents, kafka_broker: SharedBroker, kafka_runtime: KafkaRuntime, tmp_path: Path
+) -> Agent:
     """A worker with a Java source whose task runs."""
     plugin_path = tmp_path / "plugins"
     plugin_path.mkdir()
     compiled_connectors(kafka_runtime, plugin_path)
     topic = unique_name("numbers")
     create_topics(kafka_broker.bootstrap_servers, [topic])
-    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path)):
-        numbered = agents.start(properties={**PROPERTIES, "plugin.path": str(plugin_path)})
-        source = {"connector.class": "io.pyconnect.tests.NumberSource", "topic": topic}
-        numbered.create("source", source)
-        numbered.wait_for_states("source", "RUNNING", "RUNNING")
-        yield numbered
+    agent = agents.start(properties={**PROPERTIES, "plugin.path": str(plugin_path)})
+    source = {"connector.class": "io.pyconnect.tests.NumberSource", "topic": topic}
+    agent.create("source", source)
+    agent.wait_for_states("source", "RUNNING", "RUNNING")
+    return agent
 
 
 def await_end(*processes: psutil.Process, timeout_s: float = WAIT_S) -> None:

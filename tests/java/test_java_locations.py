@@ -22,7 +22,7 @@ from pyconnect_clients.plugin_jars.kafka_links import read_links
 from pyconnect_sandbox.jars import KAFKA_VERSION, fetched, known_checksums
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled, connector
-from tests.support.agents.agent import STRING_CONVERTER, Agents, closing
+from tests.support.agents.agent import STRING_CONVERTER, Agents
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.maven_plugins import RELOAD4J, location_of
@@ -371,11 +371,6 @@ VERSIONS = {
     ),
     "4.4": "org.apache.kafka.common.utils.internals.AppInfoParser.getVersion()",
 }
-
-
-@pytest.fixture
-def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
-    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
 
 
 def values(broker: SharedBroker, topic: str) -> list[bytes | None]:

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Message
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.agents.agent import Agent, Agents, closing, java_processes
+from tests.support.agents.agent import Agent, Agents, java_processes
 from tests.support.cases import cases
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
@@ -38,18 +38,13 @@ LONGS = "org.apache.kafka.connect.converters.LongConverter"
 
 @pytest.fixture(scope="module")
 def agent(
-    kafka_broker: SharedBroker,
-    kafka_runtime: KafkaRuntime,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Agent]:
+    module_agents: Agents, kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
+) -> Agent:
     """A worker at `enabled` that has the connectors of `java_plugins`."""
     plugin_path = tmp_path_factory.mktemp("java") / "plugins"
     plugin_path.mkdir()
     compiled_connectors(kafka_runtime, plugin_path)
-    properties = {**SETTINGS, "plugin.path": str(plugin_path)}
-    directory = tmp_path_factory.mktemp("agent")
-    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, directory)):
-        yield agents.start(properties=properties)
+    return module_agents.start(properties={**SETTINGS, "plugin.path": str(plugin_path)})
 
 
 class World:

@@ -2,15 +2,13 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import psutil
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.agents.agent import Agent, Agents, closing
+from tests.support.agents.agent import Agent, Agents
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.maven_plugins import MIRROR, location_of
@@ -39,16 +37,13 @@ MIRROR_CLASSES = "org.apache.kafka.connect.mirror"
 
 
 @pytest.fixture
-def agent(
-    kafka_broker: SharedBroker, kafka_runtime: KafkaRuntime, tmp_path: Path
-) -> Iterator[Agent]:
+def agent(agents: Agents) -> Agent:
     properties = {
         "plugin.path": str(location_of(MIRROR).parent),
         "exactly.once.source.support": "enabled",
         **{f"{kind}.converter": BYTES for kind in ("key", "value", "header")},
     }
-    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path)):
-        yield agents.start(properties=properties)
+    return agents.start(properties=properties)
 
 
 @pytest.mark.long(only=True)

@@ -95,28 +95,24 @@ def test_three_java_workers_go_up_by_commands(hosts: Hosts, lines: Lines, tool: 
 
 @pytest.mark.long(only=True)
 def test_a_mixed_group_goes_down(
-    hosts: Hosts, lines: Lines, tool: Tool, kafka_broker: SharedBroker, tmp_path: Path
+    hosts: Hosts, lines: Lines, tool: Tool, agents: Agents, tmp_path: Path
 ) -> None:
     """An agent takes the place of two Java workers; it changes itself, the other by commands."""
     for url in hosts.urls[1:]:
         hosts.remove(url)
-    agents = Agents(kafka_broker.bootstrap_servers, tmp_path)
-    try:
-        properties = {**PROPERTIES, **ALLOWED, "exactly.once.source.support": "enabled"}
-        agent = agents.start(group_id=hosts.group_id, properties=properties)
-        words = Path(hosts.inventory()).read_text().partition("[commands]\n")[2]
-        commands = "".join(f"commands.{line}\n" for line in words.splitlines())
-        each = "".join(f'[[workers]]\nurl = "{url}"\n{commands}' for url in hosts.urls)
-        inventory = tmp_path / "mixed.toml"
-        inventory.write_text(f'{each}[[workers]]\nurl = "{agent.url}"\n')
-        tool.must_upgrade("disabled", "--direct", "--inventory", str(inventory), "--accept-unknown")
-        assert agent.get("/agent")["exactly_once_source_support"] == "disabled"
-        eventually(lambda: task_states(agent.url) == ["RUNNING", "RUNNING"], 60)
-        before = lines.written
-        lines.write(5)
-        lines.check(once_after=before)
-    finally:
-        agents.close()
+    properties = {**PROPERTIES, **ALLOWED, "exactly.once.source.support": "enabled"}
+    agent = agents.start(group_id=hosts.group_id, properties=properties)
+    words = Path(hosts.inventory()).read_text().partition("[commands]\n")[2]
+    commands = "".join(f"commands.{line}\n" for line in words.splitlines())
+    each = "".join(f'[[workers]]\nurl = "{url}"\n{commands}' for url in hosts.urls)
+    inventory = tmp_path / "mixed.toml"
+    inventory.write_text(f'{each}[[workers]]\nurl = "{agent.url}"\n')
+    tool.must_upgrade("disabled", "--direct", "--inventory", str(inventory), "--accept-unknown")
+    assert agent.get("/agent")["exactly_once_source_support"] == "disabled"
+    eventually(lambda: task_states(agent.url) == ["RUNNING", "RUNNING"], 60)
+    before = lines.written
+    lines.write(5)
+    lines.check(once_after=before)
 
 
 @pytest.fixture

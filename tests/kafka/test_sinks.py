@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from tests.support.agents.agent import Agent, Agents, append_lines, closing, source_config
+from tests.support.agents.agent import Agent, Agents, append_lines, source_config
 from tests.support.audits.sinks import BUFFERING_SINK, HANGING_SINK
 from tests.support.eventually import eventually, eventually_async
 from tests.support.fakes.children_world import ChildrenWorld, children_world
@@ -182,11 +182,9 @@ QUICK = {
 
 
 @pytest.fixture
-def cluster(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[tuple[Agent, Agent]]:
-    group_id = unique_name("hung")
-    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path)):
-        options = {"group_id": group_id, "properties": QUICK}
-        yield agents.start(**options), agents.start(**options)
+def cluster(agents: Agents) -> tuple[Agent, Agent]:
+    options = {"group_id": unique_name("hung"), "properties": QUICK}
+    return agents.start(**options), agents.start(**options)
 
 
 def processes(agent: Agent) -> dict[tuple[str, int | None], int]:

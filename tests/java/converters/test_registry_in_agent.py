@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from tests.support.agents.agent import (
     Agent,
     Agents,
     append_lines,
-    closing,
     sink_config,
     source_config,
 )
@@ -42,10 +40,8 @@ HEAD_BYTES = 5
 
 
 @pytest.fixture(scope="module")
-def plain(kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    directory = tmp_path_factory.mktemp("plain")
-    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, directory)):
-        yield agents.start()
+def plain(module_agents: Agents) -> Agent:
+    return module_agents.start()
 
 
 @cases(
@@ -83,16 +79,13 @@ def test_generated_records_pass_through_the_registrys_format(
 
 
 @pytest.fixture
-def agent(
-    kafka_broker: SharedBroker, kafka_runtime: KafkaRuntime, tmp_path: Path
-) -> Iterator[Agent]:
+def agent(agents: Agents, kafka_runtime: KafkaRuntime, tmp_path: Path) -> Agent:
     """The jar of Snowflake's connector holds Confluent's, which tests cannot fetch."""
     plugin_path = tmp_path / "plugins"
     plugin_path.mkdir()
     file_connectors(kafka_runtime, plugin_path)
     shutil.copytree(location_of(SNOWFLAKE), plugin_path / SNOWFLAKE.name)
-    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path)):
-        yield agents.start(properties={"plugin.path": str(plugin_path)})
+    return agents.start(properties={"plugin.path": str(plugin_path)})
 
 
 @pytest.mark.long(only=True)
